@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// What every other header needs: status codes, sample types, and the hooks a caller may install.
+#ifndef PARTITA_COMMON_H
+#define PARTITA_COMMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PARTITA_API __attribute__((visibility("default")))
+#else
+#define PARTITA_API
+#endif
+
+#define PARTITA_VERSION_MAJOR 0
+#define PARTITA_VERSION_MINOR 1
+#define PARTITA_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a call that can fail returns. On anything but PARTITA_OK no output argument was touched.
+enum partita_status {
+    PARTITA_OK = 0,
+    PARTITA_ERR_ARG,         // an argument or a field of a struct is out of range or contradicts another
+    PARTITA_ERR_NOMEM,       // an allocation failed; nothing leaked
+    PARTITA_ERR_UNSUPPORTED, // well-formed, but no engine here can do it within the options given
+    PARTITA_ERR_DEVICE,      // the device asked for is absent or failed
+    PARTITA_ERR_IO,          // a file could not be read or written
+    PARTITA_ERR_STATE,       // the object is not in a state that allows the call
+};
+
+// One line of English for a status; never NULL, also for values that are no status. Any thread.
+PARTITA_API const char *partita_status_string(enum partita_status status);
+
+// "major.minor.patch" of the library that is running (the macros above are those compiled against). Any thread.
+PARTITA_API const char *partita_version(void);
+
+// Sample types, by their SigMF names. Complex samples are pairs (real, imaginary), as C99 and C++ store them.
+enum partita_type {
+    PARTITA_F32 = 0,
+    PARTITA_F64,
+    PARTITA_CF32,
+    PARTITA_CF64,
+};
+
+// Bytes of one sample: 4, 8, 8, 16; 0 for a value that is no type. Any thread.
+PARTITA_API size_t partita_type_size(enum partita_type type);
+
+// "f32", "f64", "cf32", "cf64"; "?" for a value that is no type. Any thread.
+PARTITA_API const char *partita_type_name(enum partita_type type);
+
+// Receives one line (no newline) for each failure, where it is found, naming the field and its value. Called on the
+// thread of the failing call, never from partita_stream_process or partita_forward.
+struct partita_log {
+    void (*line)(void *user, const char *text); // NULL: say nothing
+    void *user;
+};
+
+// Memory for the library's own objects. `allocate` returns 64-byte aligned memory or NULL; both are called on the
+// thread of the create or destroy call. Zero members select the C library. FFTW keeps its own small tables outside.
+struct partita_allocator {
+    void *(*allocate)(void *user, size_t bytes);
+    void (*release)(void *user, void *memory);
+    void *user;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// HOW to compute it: the planner's choice for one problem, made once, immutable, shared by any number of threads.
+#ifndef PARTITA_PLAN_H
+#define PARTITA_PLAN_H
+
+#include <partita/problem.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct partita_filter;
+struct partita_plan;
+struct partita_wisdom;
+
+enum partita_effort {
+    PARTITA_ESTIMATE = 0, // choose by the host model; milliseconds
+    PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
+};
+
+// Wishes. Plain data; zero-initialise it and set what differs. NULL instead of a struct means all defaults.
+struct partita_options {
+    const char *device;             // "cpu" [NULL: "cpu"]
+    const char *engine;             // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
+    enum partita_effort effort;     // [estimate]
+    int threads;                    // for bounded problems [0: all cores]; streams start no thread
+    size_t workspace_limit;         // bytes that one partita_forward may be asked for [0: no limit]
+    double error_budget;            // largest predicted relative L2 error [0: no limit]
+    struct partita_wisdom *wisdom;  // host model and remembered choices to use, and to extend when measuring [NULL]
+    struct partita_log log;         // [silent]
+    struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
+};
+
+// Decides how to run a problem: asks every engine, keeps the cheapest within the options.
+// Ranges:  the structs are copied; strings in them need not outlive the call, wisdom and hooks must outlive the plan.
+// Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine
+//          fits the options; PARTITA_ERR_DEVICE if the device is not here; PARTITA_ERR_NOMEM.
+// Memory:  the plan holds transform tables; release it after all filters and streams made from it.
+// Time:    below 5 ms at PARTITA_ESTIMATE for filters up to 64 k taps. Not real-time safe.
+// Threads: any; several plans may be made at once.
+PARTITA_API enum partita_status partita_plan_create(const struct partita_problem *problem,
+                                                    const struct partita_options *options,
+                                                    struct partita_plan **ret_plan);
+
+// Releases a plan. NULL is allowed. Threads: none may still use it.
+PARTITA_API void partita_plan_destroy(struct partita_plan *plan);
+
+// Writes what was chosen and why nothing else was: each engine with its predicted time, bytes, error bound, and for
+// streams latency; or the reason it does not apply.
+// Shapes:  text[size], always terminated when size > 0. Returns the length of the whole text, as snprintf does.
+// Threads: any.
+PARTITA_API size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size);
+
+// Name of the chosen engine, for example "cpu/direct"; lives as long as the plan. Threads: any.
+PARTITA_API const char *partita_plan_engine(const struct partita_plan *plan);
+
+// Bytes of workspace that partita_forward needs: 0 for streams. Threads: any.
+PARTITA_API size_t partita_plan_workspace_size(const struct partita_plan *plan);
+
+// Added delay of a stream in input frames, a multiple of the stride; 0 for bounded problems. Threads: any.
+PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
+
+// Runs a bounded problem.
+// Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the problem's types.
+// Ranges:  x and y aligned to their scalar; they must not overlap. workspace: at least
+//          partita_plan_workspace_size bytes, 64-byte aligned; NULL lets the call allocate it.
+// Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if the plan is a stream's;
+//          PARTITA_ERR_NOMEM only where workspace is NULL.
+// Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
+//          depend on the number of threads.
+// Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7.
+PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                                                void *y, const void *x, void *workspace);
+
+// Makes an empty store of measured facts: the model of this host, FFTW's wisdom, choices made by PARTITA_MEASURE.
+// An empty store leaves planning as without one. Threads: any.
+PARTITA_API enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom);
+
+// Releases a store. NULL is allowed. Threads: no plan creation may still use it.
+PARTITA_API void partita_wisdom_destroy(struct partita_wisdom *wisdom);
+
+// Measures the host model (kernels, transforms, memory) in under a second and keeps it in the store.
+// Threads: one at a time per store; nothing else heavy should run.
+PARTITA_API enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom);
+
+// Reads a file written by partita_wisdom_save into the store.
+// Errors:  PARTITA_ERR_IO if it cannot be read; PARTITA_ERR_STATE if it is not such a file, damaged, of another
+//          version or another host. The store is unchanged then.
+// Threads: one at a time per store.
+PARTITA_API enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const char *path);
+
+// Writes the store to a file, through a temporary file and a rename. Errors: PARTITA_ERR_IO. Threads: as load.
+PARTITA_API enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

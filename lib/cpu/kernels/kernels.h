@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// Kernels: pure loops over pointers, lengths and strides, no state, no allocation. Each slot has a plain C reference
+// k_<op>_<type>_c (reference.c) and vector versions k_<op>_<type>_<isa> (<op>.c, built once per instruction set).
+// The comment on a slot is its contract and what tests/test_kernels.c checks.
+//
+// A block of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES bins. The layout is
+// the same at every CPU level, so spectra and tests do not depend on it.
+//
+// Unless said otherwise pointers are aligned to their scalar only, and nothing outside the stated ranges is read or
+// written. "samples" below are reals of the table's precision. Order of operations on one output never depends on its
+// position or on n: calls may be cut anywhere and give the same bits.
+#ifndef PARTITA_KERNELS_H
+#define PARTITA_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "../../cpu.h"
+
+enum { SPECTRUM_BLOCK_BYTES = 64 }; // real lanes; as many bytes of imaginary lanes follow
+
+// y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an interleaved complex
+// signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y does not overlap x or h.
+// Sums in segments of at most 64 taps, each rounded once into y. Tolerance to the exact sum: 4 u sqrt(taps) rel. L2.
+typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps, size_t step);
+
+// The same for interleaved complex x, h and y: n and taps count complex samples; x is read from complex index -(taps-1).
+typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
+
+// y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin, for b < n_blocks
+// blocks; strides in blocks. All pointers 64-byte aligned. The sum stays in registers over all terms, in order of t.
+// y may equal x or h only when terms == 1.
+typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride, size_t terms,
+                     size_t n_blocks);
+
+// y[i] += x[i], i < n samples.
+typedef void add_fn(void *y, const void *x, size_t n);
+
+// y[i] = s * x[i], i < n samples; y == x allowed.
+typedef void scale_fn(void *y, const void *x, double s, size_t n);
+
+// Blocked spectrum y of n bins from interleaved complex x[n]; unused lanes of the last block become 0. y aligned.
+typedef void split_fn(void *y, const void *x, size_t n);
+
+// Interleaved complex y[n] from the first n bins of a blocked spectrum x. x aligned.
+typedef void join_fn(void *y, const void *x, size_t n);
+
+struct kernels {
+    const char *isa; // "c", "avx2", "avx512", "neon"
+    bool f64;
+    fir_fn *fir;
+    fir_complex_fn *fir_complex;
+    cmac_fn *cmac;
+    add_fn *add;
+    scale_fn *scale;
+    split_fn *split;
+    join_fn *join;
+};
+
+// The table for a level and precision; levels that were not built fall back to the next lower one. Never NULL.
+const struct kernels *kernels_select(enum cpu_level level, bool f64);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// The spectral seam: transforms from samples to spectra whose products are convolutions. The order and meaning of bins
+// are private to the provider; multiplying two spectra of one transform bin by bin and going back gives the
+// convolution of their samples, of which only what does not wrap around the end is defined: a provider may wrap
+// cyclically or negacyclically.
+//
+// A spectrum is a run of blocks of SPECTRUM_BLOCK_BYTES real lanes, then as many imaginary lanes (kernels.h).
+#ifndef PARTITA_FFT_H
+#define PARTITA_FFT_H
+
+#include "cpu/kernels/kernels.h"
+#include "mem.h"
+
+struct fft;
+
+struct fft_request {
+    size_t n;            // samples; fft_good_size says which are served
+    bool f64, complex;   // type of a sample; complex samples are interleaved
+    bool measure;        // let the provider time variants now
+    enum cpu_level level;
+};
+
+// Smallest size >= n that is served well; 0 if there is none in range.
+size_t fft_good_size(size_t n, bool complex);
+
+// Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED for a size that fft_good_size would not return.
+enum partita_status fft_create(const struct fft_request *request, const struct partita_allocator *allocator,
+                               struct fft **ret);
+void fft_destroy(struct fft *fft);
+
+// Name of the provider, for explain: "fftw", "native".
+const char *fft_provider(const struct fft *fft);
+
+size_t fft_size(const struct fft *fft);            // n
+size_t fft_blocks(const struct fft *fft);          // blocks in one spectrum
+size_t fft_spectrum_bytes(const struct fft *fft);  // fft_blocks * 2 * SPECTRUM_BLOCK_BYTES
+size_t fft_scratch_bytes(const struct fft *fft);   // what a forward or inverse call needs
+
+// spectrum = transform of x[n]. x aligned to its scalar, kept. Real-time safe; any number of threads, own scratch each.
+void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch);
+
+// x[n] = n times the samples of the spectrum, which is destroyed. x aligned to its scalar.
+void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch);
+
+// FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.
+// Export returns a string for free(), or NULL.
+char *fft_wisdom_export(bool f64);
+bool fft_wisdom_import(bool f64, const char *text);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Aligned memory through the caller's hooks, and arenas: one allocation an object, cut into aligned slices.
+#ifndef PARTITA_MEM_H
+#define PARTITA_MEM_H
+
+#include <partita/common.h>
+
+enum { MEM_ALIGN = 64 };
+
+// Rounds up to the alignment; SIZE_MAX if that overflows, which no allocation can satisfy.
+size_t mem_round(size_t bytes);
+
+// Saturating arithmetic for sizes: SIZE_MAX stands for "more than memory".
+size_t size_add(size_t a, size_t b);
+size_t size_mul(size_t a, size_t b);
+
+// Zeroed, 64-byte aligned, through the hooks; NULL on failure or if bytes is SIZE_MAX.
+void *mem_allocate(const struct partita_allocator *allocator, size_t bytes);
+
+// NULL is allowed.
+void mem_release(const struct partita_allocator *allocator, void *memory);
+
+// An arena without a base only counts: run the same takes twice, first to size it, then to cut it.
+struct arena {
+    char *base;
+    size_t used;
+};
+
+// An aligned slice of the arena, NULL while counting.
+void *arena_take(struct arena *arena, size_t bytes);
+
+#endif
