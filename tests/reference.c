@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// The oracle, see reference.h. Slow on purpose: every product of the sum, one after the other, in long double.
+
+#include "reference.h"
+
+#include <stdlib.h>
+
+static size_t or_one(size_t value)
+{
+    return value ? value : 1;
+}
+
+double complex reference_sample(enum partita_type type, const void *samples, size_t i)
+{
+    if (type == PARTITA_F32) return ((const float *)samples)[i];
+    if (type == PARTITA_F64) return ((const double *)samples)[i];
+    if (type == PARTITA_CF32) return ((const float complex *)samples)[i];
+    return ((const double complex *)samples)[i];
+}
+
+size_t reference_outputs(const struct partita_problem *problem, size_t axis)
+{
+    if ((int)axis >= (problem->rank ? problem->rank : 1)) return 1;
+    ptrdiff_t span = (ptrdiff_t)(or_one(problem->dilation[axis]) * (or_one(problem->kernel[axis]) - 1) + 1);
+    ptrdiff_t room = (ptrdiff_t)problem->size[axis] + problem->pad_begin[axis] + problem->pad_end[axis] - span;
+    return room < 0 ? 0 : (size_t)room / or_one(problem->stride[axis]) + 1;
+}
+
+// One problem with its defaults filled in, its axes moved to the end, unused ones of extent 1, all samples widened.
+struct loops {
+    size_t batch, in, out, group_in, group_out, taps, plane, outputs;
+    size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
+    ptrdiff_t pad[3];
+    bool convolve;
+    double complex *x, *w;
+};
+
+static double complex *widen(enum partita_type type, const void *samples, size_t n, bool conjugate)
+{
+    double complex *wide = malloc((n + !n) * sizeof *wide);
+    if (!wide) abort();
+    for (size_t i = 0; i < n; i++) {
+        double complex value = reference_sample(type, samples, i);
+        wide[i] = conjugate ? conj(value) : value;
+    }
+    return wide;
+}
+
+static struct loops prepare(const struct partita_problem *p, const void *x, const void *w)
+{
+    struct loops s = {.batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
+    s.group_in = s.in / or_one(p->groups);
+    s.group_out = s.out / or_one(p->groups);
+    s.convolve = p->op == PARTITA_CONVOLVE;
+    s.taps = s.plane = s.outputs = 1;
+    size_t unused = 3 - (p->rank ? (size_t)p->rank : 1);
+    for (size_t a = 0; a < 3; a++) {
+        size_t b = a < unused ? 0 : a - unused;
+        s.kernel[a] = a < unused ? 1 : or_one(p->kernel[b]);
+        s.size[a] = a < unused ? 1 : p->size[b];
+        s.stride[a] = a < unused ? 1 : or_one(p->stride[b]);
+        s.dilation[a] = a < unused ? 1 : or_one(p->dilation[b]);
+        s.pad[a] = a < unused ? 0 : p->pad_begin[b];
+        s.out_size[a] = a < unused ? 1 : reference_outputs(p, b);
+        s.taps *= s.kernel[a];
+        s.plane *= s.size[a];
+        s.outputs *= s.out_size[a];
+    }
+    s.x = widen(p->signal, x, s.batch * s.in * s.plane, false);
+    s.w = widen(p->taps, w, s.out * s.group_in * s.taps, !s.convolve);
+    return s;
+}
+
+// Sample of x under tap r of output p, or -1 where x is zero.
+static ptrdiff_t under(const struct loops *s, const size_t p[3], const size_t r[3])
+{
+    ptrdiff_t i = 0;
+    for (size_t a = 0; a < 3; a++) {
+        ptrdiff_t at = (ptrdiff_t)(s->stride[a] * p[a] + s->dilation[a] * r[a]) - s->pad[a];
+        if (at < 0 || at >= (ptrdiff_t)s->size[a]) return -1;
+        i = i * (ptrdiff_t)s->size[a] + at;
+    }
+    return i;
+}
+
+// Adds one input channel's share of one output to sum[2]; x and w are that channel's planes.
+static void add_channel(const struct loops *s, long double *sum, const double complex *x, const double complex *w,
+                        size_t output)
+{
+    size_t columns = s->out_size[2], rows = s->out_size[1], tap = 0, r[3];
+    size_t p[3] = {output / columns / rows, output / columns % rows, output % columns};
+    for (r[0] = 0; r[0] < s->kernel[0]; r[0]++) {
+        for (r[1] = 0; r[1] < s->kernel[1]; r[1]++) {
+            for (r[2] = 0; r[2] < s->kernel[2]; r[2]++, tap++) {
+                ptrdiff_t i = under(s, p, r);
+                if (i < 0) continue;
+                double complex a = x[i], b = w[s->convolve ? s->taps - 1 - tap : tap];
+                sum[0] += (long double)creal(a) * creal(b) - (long double)cimag(a) * cimag(b);
+                sum[1] += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
+            }
+        }
+    }
+}
+
+void reference_forward(const struct partita_problem *problem, double complex *y, const void *x, const void *w)
+{
+    struct loops s = prepare(problem, x, w);
+    for (size_t i = 0; i < s.batch * s.out * s.outputs; i++) {
+        size_t p = i % s.outputs, k = i / s.outputs % s.out, n = i / s.outputs / s.out;
+        long double sum[2] = {0, 0};
+        for (size_t c = 0; c < s.group_in; c++) {
+            size_t from = n * s.in + k / s.group_out * s.group_in + c;
+            add_channel(&s, sum, s.x + from * s.plane, s.w + (k * s.group_in + c) * s.taps, p);
+        }
+        y[i] = CMPLX((double)sum[0], (double)sum[1]);
+    }
+    free(s.x);
+    free(s.w);
+}
+
+void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y, const void *x,
+                      const void *w)
+{
+    struct partita_problem bounded = *problem;
+    bounded.size[0] = n_frames;
+    bounded.pad_begin[0] = (ptrdiff_t)(or_one(problem->dilation[0]) * (or_one(problem->kernel[0]) - 1));
+    reference_forward(&bounded, y, x, w);
+}

@@ -1,0 +1,114 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+# Holds the oracle of the C tests against SciPy: convolve and correlate of every type, n-dimensional correlation with
+# stride, dilation and padding, groups, streams. Usage: test_reference.py LIBRARY (reference.c as a shared library).
+import ctypes
+import itertools
+import sys
+
+import numpy
+import scipy.signal
+
+TYPES = [numpy.float32, numpy.float64, numpy.complex64, numpy.complex128]
+size3 = ctypes.c_size_t * 3
+ptrdiff3 = ctypes.c_ssize_t * 3
+
+
+class Problem(ctypes.Structure):
+    _fields_ = [("signal", ctypes.c_int), ("taps", ctypes.c_int), ("op", ctypes.c_int), ("rank", ctypes.c_int),
+                ("batch", ctypes.c_size_t), ("in_channels", ctypes.c_size_t), ("out_channels", ctypes.c_size_t),
+                ("groups", ctypes.c_size_t), ("kernel", size3), ("size", size3), ("stride", size3),
+                ("dilation", size3), ("pad_begin", ptrdiff3), ("pad_end", ptrdiff3), ("block", ctypes.c_size_t),
+                ("latency", ctypes.c_size_t)]
+
+
+library = ctypes.CDLL(sys.argv[1])
+library.reference_outputs.restype = ctypes.c_size_t
+random = numpy.random.default_rng(1)
+n_done = n_failed = 0
+
+
+def report(name, got, expected):
+    global n_done, n_failed
+    n_done += 1
+    good = got.shape == expected.shape and numpy.allclose(got, expected, rtol=1e-13, atol=1e-13)
+    n_failed += not good
+    print("ok" if good else "not ok", n_done, "-", name)
+
+
+def noise(shape, kind):
+    x = random.uniform(-1, 1, shape)
+    return (x + 1j * random.uniform(-1, 1, shape)).astype(kind) if numpy.dtype(kind).kind == "c" else x.astype(kind)
+
+
+def pointer(array):
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+def reference(x, w, op=1, groups=1, stride=(1,), dilation=(1,), begin=(0,), end=(0,)):
+    """x [batch][in][size...], w [out][in/groups][kernel...]"""
+    p = Problem(signal=TYPES.index(x.dtype), taps=TYPES.index(w.dtype), op=op, rank=x.ndim - 2, batch=x.shape[0],
+                in_channels=x.shape[1], out_channels=w.shape[0], groups=groups, kernel=size3(*w.shape[2:]),
+                size=size3(*x.shape[2:]), stride=size3(*stride), dilation=size3(*dilation),
+                pad_begin=ptrdiff3(*begin), pad_end=ptrdiff3(*end))
+    shape = [x.shape[0], w.shape[0]] + [library.reference_outputs(ctypes.byref(p), ctypes.c_size_t(a)) for a in range(x.ndim - 2)]
+    y = numpy.zeros(shape, numpy.complex128)
+    library.reference_forward(ctypes.byref(p), pointer(y), pointer(x), pointer(w))
+    return y
+
+
+def pairs():
+    for signal in TYPES:
+        taps = {numpy.complex64: numpy.float32, numpy.complex128: numpy.float64}.get(signal)
+        yield signal, signal
+        if taps:
+            yield signal, taps
+
+
+def wide(x):
+    return x.astype(numpy.complex128)
+
+
+def one_axis():
+    for (signal, taps), op, (n, m) in itertools.product(pairs(), (0, 1), ((1, 1), (7, 3), (3, 7), (20, 20))):
+        x, w = noise(n, signal), noise(m, taps)
+        full = reference(x[None, None], w[None, None], op, begin=(m - 1,), end=(m - 1,))[0, 0]
+        expected = (scipy.signal.correlate if op else scipy.signal.convolve)(wide(x), wide(w), "full", "direct")
+        report(f"{numpy.dtype(signal)}/{numpy.dtype(taps)}/{'correlate' if op else 'convolve'}-{n}-{m}", full, expected)
+        crop = reference(x[None, None], w[None, None], op, begin=(m - 2,), end=(m - 1,)) if n + m > 2 else full[None, None, 1:]
+        report(f"crop-{n}-{m}", crop[0, 0], expected[1:])
+
+
+def many_axes():
+    for rank, stride, dilation, op in itertools.product((1, 2, 3), (1, 2, 3), (1, 2), (0, 1)):
+        x, w = noise((2, 4) + (9, 8, 7)[:rank], numpy.float64), noise((6, 2) + (3, 2, 3)[:rank], numpy.float64)
+        begin, end = (3, -1, 0)[:rank], (0, 4, 2)[:rank]
+        y = reference(x, w, op, 2, (stride,) * rank, (dilation,) * rank, begin, end)
+        padded = numpy.pad(x, [(0, 0), (0, 0)] + [(max(b, 0), max(e, 0)) for b, e in zip(begin, end)])
+        cut = tuple(slice(max(-b, 0), n) for b, n in zip(begin, padded.shape[2:]))
+        spread = numpy.zeros([dilation * (k - 1) + 1 for k in w.shape[2:]])
+        expected = numpy.zeros(y.shape)
+        for n, k, c in itertools.product(range(2), range(6), range(2)):
+            spread[(slice(None, None, dilation),) * rank] = w[k, c][(slice(None, None, -1),) * rank] if op == 0 else w[k, c]
+            plane = padded[(n, k // 3 * 2 + c) + cut]
+            expected[n, k] += scipy.signal.correlate(plane, spread, "valid", "direct")[(slice(None, None, stride),) * rank]
+        report(f"rank-{rank}-stride-{stride}-dilation-{dilation}-op-{op}", y, expected)
+
+
+def streams():
+    for stride, dilation in itertools.product((1, 3), (1, 2)):
+        x, w = noise((1, 50), numpy.complex64), noise(8, numpy.complex64)
+        spread = numpy.zeros(dilation * 7 + 1, numpy.complex128)
+        spread[::dilation] = w
+        p = Problem(signal=2, taps=2, kernel=size3(8), size=size3(ctypes.c_size_t(-1).value), stride=size3(stride),
+                    dilation=size3(dilation), block=16, latency=5)
+        y = numpy.zeros(-(-50 // stride), numpy.complex128)
+        library.reference_stream(ctypes.byref(p), ctypes.c_size_t(50), pointer(y), pointer(x), pointer(w))
+        report(f"stream-stride-{stride}-dilation-{dilation}", y, scipy.signal.upfirdn(spread, x[0], 1, stride)[:len(y)])
+
+
+one_axis()
+many_axes()
+streams()
+print(f"1..{n_done}")
+sys.exit(n_failed > 0)
