@@ -24,7 +24,8 @@ enum { SPECTRUM_BLOCK_BYTES = 64 }; // real lanes; as many bytes of imaginary la
 // Sums in segments of at most 64 taps, each rounded once into y. Tolerance to the exact sum: 4 u sqrt(taps) rel. L2.
 typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps, size_t step);
 
-// The same for interleaved complex x, h and y: n and taps count complex samples; x is read from complex index -(taps-1).
+// The same for interleaved complex x, h and y: n and taps count complex samples; x is read from complex index
+// -(taps-1).
 typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
 
 // y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin, for b < n_blocks

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Processor features as the compiler's run-time library reports them (it also asks whether the operating system saves
+// the wide registers), and the size of the affinity mask.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cpu.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[] = {
+    [CPU_C] = "c",
+    [CPU_NEON] = "neon",
+    [CPU_AVX2] = "avx2",
+    [CPU_AVX512] = "avx512",
+};
+
+static enum cpu_level supported_level(void)
+{
+#if defined __x86_64__
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_C;
+    const int wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                     __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return wide ? CPU_AVX512 : CPU_AVX2;
+#elif defined __aarch64__
+    return CPU_NEON;
+#else
+    return CPU_C;
+#endif
+}
+
+enum cpu_level cpu_detect(void)
+{
+    const enum cpu_level level = supported_level();
+    const char *wish = getenv("PARTITA_CPU");
+    for (enum cpu_level lower = CPU_C; wish && lower < level; lower++)
+        if (!strcmp(wish, names[lower])) return lower;
+    return level;
+}
+
+const char *cpu_level_name(enum cpu_level level)
+{
+    return names[level];
+}
+
+int cpu_count(void)
+{
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Chooses the table of a level. Which levels exist is the build's choice (HAVE_...), which one runs is the caller's.
+#include "kernels.h"
+
+extern const struct kernels k_table_f32_c, k_table_f64_c;
+extern const struct kernels k_table_f32_neon, k_table_f64_neon;
+extern const struct kernels k_table_f32_avx2, k_table_f64_avx2;
+extern const struct kernels k_table_f32_avx512, k_table_f64_avx512;
+
+const struct kernels *kernels_select(enum cpu_level level, bool f64)
+{
+#ifdef HAVE_AVX512
+    if (level >= CPU_AVX512) return f64 ? &k_table_f64_avx512 : &k_table_f32_avx512;
+#endif
+#ifdef HAVE_AVX2
+    if (level >= CPU_AVX2) return f64 ? &k_table_f64_avx2 : &k_table_f32_avx2;
+#endif
+#ifdef HAVE_NEON
+    if (level >= CPU_NEON) return f64 ? &k_table_f64_neon : &k_table_f32_neon;
+#endif
+    (void)level;
+    return f64 ? &k_table_f64_c : &k_table_f32_c;
+}

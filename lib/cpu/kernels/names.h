@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Names of the kernels of one instruction set and precision. The build passes ISA (c, avx2, ...), TYPE (f32, f64) and
+// REAL (float, double), and compiles each source once per pair, so that a kernel is an ordinary function.
+#ifndef PARTITA_KERNEL_NAMES_H
+#define PARTITA_KERNEL_NAMES_H
+
+#include "kernels.h"
+
+#define KERNEL_PASTE(op, type, isa) k_##op##_##type##_##isa
+#define KERNEL_EXPAND(op, type, isa) KERNEL_PASTE(op, type, isa)
+#define KERNEL(op) KERNEL_EXPAND(op, TYPE, ISA)
+
+fir_fn KERNEL(fir);
+fir_complex_fn KERNEL(fir_complex);
+cmac_fn KERNEL(cmac);
+add_fn KERNEL(add);
+scale_fn KERNEL(scale);
+split_fn KERNEL(split);
+join_fn KERNEL(join);
+
+extern const struct kernels KERNEL(table);
+
+enum { SPECTRUM_LANES = SPECTRUM_BLOCK_BYTES / sizeof(REAL) };
+
+#endif

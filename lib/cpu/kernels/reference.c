@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and stepped through.
+// It is also what runs on machines without a vector level.
+#include "names.h"
+
+enum { SEGMENT = 64 }; // taps summed before a result is rounded into y
+
+void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *h = h_;
+    for (size_t first = 0; first < taps; first += SEGMENT) {
+        const size_t last = taps - first < SEGMENT ? taps : first + SEGMENT;
+        for (size_t i = 0; i < n; i++) {
+            REAL sum = 0;
+            for (size_t j = first; j < last; j++) sum += h[j] * *(x + i - step * j);
+            y[i] += sum;
+        }
+    }
+}
+
+// One output of a complex segment. The products are spelled out: C's complex multiplication would turn some NaNs into
+// infinities, at a price.
+static void complex_sum(REAL *y, const REAL *x, const REAL *h, size_t taps)
+{
+    REAL re = 0, im = 0;
+    for (size_t j = 0; j < taps; j++) {
+        const REAL *in = x - 2 * j, *tap = h + 2 * j;
+        re += tap[0] * in[0] - tap[1] * in[1];
+        im += tap[0] * in[1] + tap[1] * in[0];
+    }
+    y[0] += re;
+    y[1] += im;
+}
+
+void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, size_t taps)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *h = h_;
+    for (size_t first = 0; first < taps; first += SEGMENT) {
+        const size_t length = taps - first < SEGMENT ? taps - first : SEGMENT;
+        for (size_t i = 0; i < n; i++) complex_sum(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
+    }
+}
+
+void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride, size_t terms,
+                  size_t n_blocks)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *h = h_;
+    const size_t block = 2 * SPECTRUM_LANES;
+    for (size_t b = 0; b < n_blocks; b++)
+        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+            REAL re = 0, im = 0;
+            for (size_t t = 0; t < terms; t++) {
+                const REAL *xb = x + (t * x_stride + b) * block + k, *hb = h + (t * h_stride + b) * block + k;
+                re += xb[0] * hb[0] - xb[SPECTRUM_LANES] * hb[SPECTRUM_LANES];
+                im += xb[0] * hb[SPECTRUM_LANES] + xb[SPECTRUM_LANES] * hb[0];
+            }
+            y[b * block + k] = re;
+            y[b * block + SPECTRUM_LANES + k] = im;
+        }
+}
+
+void KERNEL(add)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = (REAL)s * x[i];
+}
+
+void KERNEL(split)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES)
+        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+            y[k] = i + k < n ? x[2 * (i + k)] : 0;
+            y[SPECTRUM_LANES + k] = i + k < n ? x[2 * (i + k) + 1] : 0;
+        }
+}
+
+void KERNEL(join)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) {
+        const REAL *block = x + i / SPECTRUM_LANES * (2 * SPECTRUM_LANES) + i % SPECTRUM_LANES;
+        y[2 * i] = block[0];
+        y[2 * i + 1] = block[SPECTRUM_LANES];
+    }
+}

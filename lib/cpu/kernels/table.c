@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The table of one instruction set and precision; every slot has a kernel at every level.
+#include "names.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+
+const struct kernels KERNEL(table) = {
+    .isa = TEXT(ISA),
+    .f64 = sizeof(REAL) == sizeof(double),
+    .fir = KERNEL(fir),
+    .fir_complex = KERNEL(fir_complex),
+    .cmac = KERNEL(cmac),
+    .add = KERNEL(add),
+    .scale = KERNEL(scale),
+    .split = KERNEL(split),
+    .join = KERNEL(join),
+};

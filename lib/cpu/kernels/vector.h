@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// The vector type of the kernels: VECTOR_BYTES wide (16 NEON, 32 AVX2, 64 AVX-512), GCC and Clang vector extensions.
+// Everything is static and inlined: an out-of-line copy compiled for one instruction set must never be picked by the
+// linker for another.
+#ifndef PARTITA_KERNEL_VECTOR_H
+#define PARTITA_KERNEL_VECTOR_H
+
+#include "names.h"
+
+// The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live in registers.
+#ifdef __clang__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
+typedef REAL unaligned_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+
+enum { LANES = VECTOR_BYTES / sizeof(REAL) };
+
+INLINE vec load(const REAL *x)
+{
+    return *(const unaligned_vec *)x;
+}
+
+INLINE void store(REAL *y, vec v)
+{
+    *(unaligned_vec *)y = v;
+}
+
+INLINE vec broadcast(REAL s)
+{
+    return s - (vec){0}; // unlike s + 0 this is s for every s, so it costs nothing
+}
+
+// Index lists of the shuffles, by lanes: within a vector neighbours swap; of two vectors of interleaved complex numbers
+// the real or the imaginary parts; of real and imaginary parts the lower or the upper half of the complex numbers.
+// clang-format off
+#define LANES_IS(n) (VECTOR_BYTES / REAL_BYTES == n)
+#if LANES_IS(2)
+#define SWAPPED 1, 0
+#define EVEN 0, 2
+#define ODD 1, 3
+#define LOWER 0, 2
+#define UPPER 1, 3
+#elif LANES_IS(4)
+#define SWAPPED 1, 0, 3, 2
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#define LOWER 0, 4, 1, 5
+#define UPPER 2, 6, 3, 7
+#elif LANES_IS(8)
+#define SWAPPED 1, 0, 3, 2, 5, 4, 7, 6
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#define LOWER 0, 8, 1, 9, 2, 10, 3, 11
+#define UPPER 4, 12, 5, 13, 6, 14, 7, 15
+#elif LANES_IS(16)
+#define SWAPPED 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define LOWER 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define UPPER 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#endif
+// clang-format on
+
+#endif
