@@ -15,29 +15,64 @@
 // What an engine would do and what it would cost.
 struct estimate {
     bool applicable;
-    char reason[96];        // why not, when it is not
-    size_t transform;       // FFT size, 0 without
-    size_t hop;             // outputs per transform; for direct, outputs per tile
-    size_t latency;         // input frames added; streams
-    double seconds;         // whole bounded problem, or one input frame of a stream
-    double flops;           // likewise
-    size_t workspace;       // bytes of partita_forward
-    size_t bytes;           // filter and stream or workspace: what running it holds
-    double error;           // predicted relative L2 error
+    char reason[96];  // why not, when it is not
+    size_t transform; // FFT size, 0 without
+    size_t hop;       // outputs per transform; for direct, outputs per tile
+    size_t latency;   // input frames added; streams
+    double seconds;   // whole bounded problem, or one input frame of a stream
+    double flops;     // likewise
+    size_t workspace; // bytes of partita_forward
+    size_t bytes;     // filter and stream or workspace: what running it holds
+    double error;     // predicted relative L2 error
+};
+
+// What the planner asks an engine.
+struct request {
+    const struct shape *shape;
+    const struct host *host;
+    int threads;
+    size_t transform;       // this FFT size and no other; 0: the engine chooses
+    size_t workspace_limit; // bytes of partita_forward; SIZE_MAX: no limit
+};
+
+// Frames of one process call that are still to be done.
+struct frames {
+    void *const *y;
+    size_t y_stride, y_first; // in samples; frame
+    const void *const *x;     // NULL: silence
+    size_t x_stride, x_first;
+    size_t n; // input frames from x_first on
+};
+
+static inline char *frames_y(const struct frames *frames, size_t channel, size_t i, size_t bytes)
+{
+    return (char *)frames->y[channel] + (frames->y_first + i) * frames->y_stride * bytes;
+}
+
+static inline const char *frames_x(const struct frames *frames, size_t channel, size_t i, size_t bytes)
+{
+    return (const char *)frames->x[channel] + (frames->x_first + i) * frames->x_stride * bytes;
+}
+
+// What one step of an engine did with them.
+struct step {
+    size_t in, out; // input frames taken, output frames written
 };
 
 struct engine {
-    const char *name;       // "cpu/overlap-save"
+    const char *name; // "cpu/overlap-save"
     // Fills *ret with the cheapest way this engine knows, or applicable = false with a reason. Allocates nothing.
-    void (*estimate)(const struct shape *shape, const struct host *host, int threads, struct estimate *ret);
+    void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice. The planner calls plan_destroy on failure too.
     enum partita_status (*plan_create)(struct partita_plan *plan);
     void (*plan_destroy)(struct partita_plan *plan);
     // Makes filter->state from taps in the caller's layout. On failure the caller calls filter_destroy.
     enum partita_status (*filter_create)(struct partita_filter *filter, const void *taps);
-    // Streams. The state is one arena, released by the caller. process takes any n_frames.
+    // Streams. The state is one arena, released by the caller. A step takes as many of the frames as it likes, at least
+    // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs
+    // of a step are read before its first output is written.
     enum partita_status (*stream_open)(struct partita_stream *stream);
-    void (*stream_process)(struct partita_stream *stream, const struct frames *frames);
+    struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     void (*stream_reset)(struct partita_stream *stream);
     // Bounded problems. workspace is choice.workspace bytes, aligned.
     void (*forward)(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
@@ -51,7 +86,8 @@ struct partita_plan {
     struct estimate choice;
     enum cpu_level level;
     int threads;
-    bool measure;
+    bool measure;    // let transforms be timed while planning
+    bool remembered; // the choice was measured, now or earlier
     struct partita_allocator allocator;
     struct partita_log log;
     struct estimate *considered; // one per engine of engines.c, for explain
@@ -60,15 +96,14 @@ struct partita_plan {
 
 struct partita_filter {
     const struct partita_plan *plan;
-    void *state;                 // one arena
+    void *state; // one arena
 };
 
 struct partita_stream {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
-    uint64_t position;           // input frames taken so far, modulo 2^64
-    size_t phase;                // position modulo the stride
-    void *state;                 // one arena
+    size_t phase; // input frames taken so far, modulo the stride
+    void *state;  // one arena
 };
 
 // All engines, best name first, NULL-terminated (engines.c).

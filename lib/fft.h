@@ -14,14 +14,14 @@
 struct fft;
 
 struct fft_request {
-    size_t n;            // samples; fft_good_size says which are served
-    bool f64, complex;   // type of a sample; complex samples are interleaved
-    bool measure;        // let the provider time variants now
+    size_t n;          // samples; fft_good_size says which are served
+    bool f64, complex; // type of a sample; complex samples are interleaved
+    bool measure;      // let the provider time variants now
     enum cpu_level level;
 };
 
-// Smallest size >= n that is served well; 0 if there is none in range.
-size_t fft_good_size(size_t n, bool complex);
+// Smallest size >= n that is served well, for either type of sample; 0 if there is none in range.
+size_t fft_good_size(size_t n);
 
 // Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED for a size that fft_good_size would not return.
 enum partita_status fft_create(const struct fft_request *request, const struct partita_allocator *allocator,
@@ -31,10 +31,10 @@ void fft_destroy(struct fft *fft);
 // Name of the provider, for explain: "fftw", "native".
 const char *fft_provider(const struct fft *fft);
 
-size_t fft_size(const struct fft *fft);            // n
-size_t fft_blocks(const struct fft *fft);          // blocks in one spectrum
-size_t fft_spectrum_bytes(const struct fft *fft);  // fft_blocks * 2 * SPECTRUM_BLOCK_BYTES
-size_t fft_scratch_bytes(const struct fft *fft);   // what a forward or inverse call needs
+size_t fft_size(const struct fft *fft);           // n
+size_t fft_blocks(const struct fft *fft);         // blocks in one spectrum
+size_t fft_spectrum_bytes(const struct fft *fft); // fft_blocks * 2 * SPECTRUM_BLOCK_BYTES
+size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
 
 // spectrum = transform of x[n]. x aligned to its scalar, kept. Real-time safe; any number of threads, own scratch each.
 void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch);

@@ -10,24 +10,24 @@
 
 struct axis {
     size_t kernel, size, stride, dilation;
-    size_t span;             // dilation*(kernel-1) + 1: samples that one output sees
-    ptrdiff_t begin;         // sample of x under the first tap of output 0: -pad_begin
-    size_t out;              // outputs; 0 for streams
+    size_t span;     // dilation*(kernel-1) + 1: samples that one output sees
+    ptrdiff_t begin; // sample of x under the first tap of output 0: -pad_begin
+    size_t out;      // outputs; 0 for streams
 };
 
 struct shape {
     enum partita_type signal, taps;
-    bool f64;                // precision of every scalar
+    bool f64; // precision of every scalar
     bool complex_signal, complex_taps;
-    bool flip;               // convolution: taps are read backwards
+    bool flip; // convolution: taps are read backwards
     bool stream;
     int rank;
     size_t batch, in_channels, out_channels, groups, group_in, group_out;
     struct axis axis[PARTITA_MAX_RANK]; // unused axes are of size 1
     size_t block, latency;
-    size_t scalar_bytes;     // of one real: 4 or 8
-    size_t sample_bytes;     // of one sample of x and y
-    size_t tap_bytes;        // of one sample of w
+    size_t scalar_bytes; // of one real: 4 or 8
+    size_t sample_bytes; // of one sample of x and y
+    size_t tap_bytes;    // of one sample of w
 };
 
 // Fills the canonical form; the log says which field is wrong and what it holds.

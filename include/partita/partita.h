@@ -51,8 +51,8 @@ PARTITA_API size_t partita_slice_size(enum partita_op op, size_t n, size_t m, co
 // Errors:  PARTITA_ERR_ARG for NULL, zero sizes or an empty slice; PARTITA_ERR_NOMEM.
 // Memory:  allocates working memory; use a plan to do without.   Time: all cores; plans each time.
 // Threads: any.
-PARTITA_API enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n, const void *h,
-                                                 size_t m, const struct partita_slice *slice);
+PARTITA_API enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n,
+                                                 const void *h, size_t m, const struct partita_slice *slice);
 
 // Cross-correlates a signal with a template: scipy.signal.correlate(x, h, mode), conjugating h.
 // Shapes, ranges, errors, threads: as partita_convolve; PARTITA_RANGE counts lags.

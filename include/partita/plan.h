@@ -20,14 +20,14 @@ enum partita_effort {
 
 // Wishes. Plain data; zero-initialise it and set what differs. NULL instead of a struct means all defaults.
 struct partita_options {
-    const char *device;             // "cpu" [NULL: "cpu"]
-    const char *engine;             // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
-    enum partita_effort effort;     // [estimate]
-    int threads;                    // for bounded problems [0: all cores]; streams start no thread
-    size_t workspace_limit;         // bytes that one partita_forward may be asked for [0: no limit]
-    double error_budget;            // largest predicted relative L2 error [0: no limit]
-    struct partita_wisdom *wisdom;  // host model and remembered choices to use, and to extend when measuring [NULL]
-    struct partita_log log;         // [silent]
+    const char *device;            // "cpu" [NULL: "cpu"]
+    const char *engine;            // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
+    enum partita_effort effort;    // [estimate]
+    int threads;                   // for bounded problems [0: all cores]; streams start no thread
+    size_t workspace_limit;        // bytes that one partita_forward may be asked for [0: no limit]
+    double error_budget;           // largest predicted relative L2 error [0: no limit]
+    struct partita_wisdom *wisdom; // host model and remembered choices to use, and to extend when measuring [NULL]
+    struct partita_log log;        // [silent]
     struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
 };
 
@@ -68,7 +68,8 @@ PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
 //          PARTITA_ERR_NOMEM only where workspace is NULL.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
-// Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7.
+// Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal
+// Processing, 8.7.
 PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter,
                                                 void *y, const void *x, void *workspace);
 

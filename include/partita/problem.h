@@ -34,20 +34,20 @@ enum partita_op {
 // A stream (size[0] = PARTITA_UNBOUNDED, rank 1, batch 1) is causal: pad_begin is dilation*(kernel-1) by definition,
 // so y[p] needs x up to stride*p only, and padding fields must be zero.
 struct partita_problem {
-    enum partita_type signal;            // type of x and y [f32]
-    enum partita_type taps;              // type of w [f32]: the signal's own, or its real counterpart
-    enum partita_op op;                  // [convolve]
-    int rank;                            // number of axes, 1 to 3 [1]
-    size_t batch;                        // independent inputs [1]
-    size_t in_channels, out_channels;    // [1]; every output sums over the inputs of its group
-    size_t groups;                       // divides both channel counts [1]; w is [out_channels][in_channels/groups][kernel]
-    size_t kernel[PARTITA_MAX_RANK];     // taps along each axis [1]
-    size_t size[PARTITA_MAX_RANK];       // samples of x along each axis; at least 1, no default
-    size_t stride[PARTITA_MAX_RANK];     // distance of outputs: decimation [1]
-    size_t dilation[PARTITA_MAX_RANK];   // distance of taps [1]
+    enum partita_type signal;         // type of x and y [f32]
+    enum partita_type taps;           // type of w [f32]: the signal's own, or its real counterpart
+    enum partita_op op;               // [convolve]
+    int rank;                         // number of axes, 1 to 3 [1]
+    size_t batch;                     // independent inputs [1]
+    size_t in_channels, out_channels; // [1]; every output sums over the inputs of its group
+    size_t groups;                   // divides both channel counts [1]; w is [out_channels][in_channels/groups][kernel]
+    size_t kernel[PARTITA_MAX_RANK]; // taps along each axis [1]
+    size_t size[PARTITA_MAX_RANK];   // samples of x along each axis; at least 1, no default
+    size_t stride[PARTITA_MAX_RANK]; // distance of outputs: decimation [1]
+    size_t dilation[PARTITA_MAX_RANK];                                // distance of taps [1]
     ptrdiff_t pad_begin[PARTITA_MAX_RANK], pad_end[PARTITA_MAX_RANK]; // zeros around x [0]; negative crops
-    size_t block;                        // streams: the largest usual call in frames, for planning [1024]; any call works
-    size_t latency;                      // streams: the largest added delay allowed, in input frames [0]
+    size_t block;   // streams: the largest usual call in frames, for planning [1024]; any call works
+    size_t latency; // streams: the largest added delay allowed, in input frames [0]
 };
 
 // Output samples of a bounded problem along each of its axes.

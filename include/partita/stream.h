@@ -16,7 +16,8 @@ struct partita_stream;
 //          PARTITA_ERR_NOMEM.
 // Memory:  history, spectra and one block; plan and filter must outlive the stream.
 // Threads: any.
-PARTITA_API enum partita_status partita_stream_open(const struct partita_plan *plan, const struct partita_filter *filter,
+PARTITA_API enum partita_status partita_stream_open(const struct partita_plan *plan,
+                                                    const struct partita_filter *filter,
                                                     struct partita_stream **ret_stream);
 
 // Releases a stream. NULL is allowed. Threads: none may still use it.

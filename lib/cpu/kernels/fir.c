@@ -26,6 +26,7 @@ INLINE void add_rows(vec *sum, const REAL *x, const REAL *h, size_t first, size_
                      struct kind kind)
 {
     const size_t row = LANES / kind.step, parts = kind.parts;
+    NO_UNROLL
     for (size_t s = first; s < last; s++) {
         const REAL *in = x - s * kind.step - (depth - 1) * LANES;
         vec tap[MAX_DEPTH];
@@ -33,7 +34,7 @@ INLINE void add_rows(vec *sum, const REAL *x, const REAL *h, size_t first, size_
         for (size_t k = 0; k < depth * parts; k++) tap[k] = broadcast(h[(k / parts * row + s) * parts + k % parts]);
         UNROLL
         for (size_t q = 0; q < width + depth - 1; q++) {
-            const vec v = load(in + q * LANES);
+            const vec v = held(load(in + q * LANES));
             UNROLL
             for (size_t k = 0; k < depth * parts; k++) {
                 const size_t p = q + k / parts + 1 - depth; // wraps, and so exceeds width, before the first output

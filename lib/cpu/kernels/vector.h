@@ -8,10 +8,13 @@
 #include "names.h"
 
 // The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live in registers.
+// NO_UNROLL keeps it from doing so where that would need more registers than there are.
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
+#define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
@@ -23,6 +26,17 @@ enum { LANES = VECTOR_BYTES / sizeof(REAL) };
 INLINE vec load(const REAL *x)
 {
     return *(const unaligned_vec *)x;
+}
+
+// Keeps v in a register: gcc would read its memory again for each use, which costs more than the multiplication.
+INLINE vec held(vec v)
+{
+#if defined __x86_64__ && !defined __clang__
+    __asm__("" : "+v"(v));
+#elif defined __aarch64__ && !defined __clang__
+    __asm__("" : "+w"(v));
+#endif
+    return v;
 }
 
 INLINE void store(REAL *y, vec v)

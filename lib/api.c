@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// The public functions: arguments are checked here and nowhere else, then one internal call follows.
+#include <string.h>
+
+#include "engine.h"
+#include "explain.h"
+#include "planner.h"
+
+const char *partita_version(void)
+{
+    return PARTITA_VERSION;
+}
+
+const char *partita_status_string(enum partita_status status)
+{
+    switch (status) {
+    case PARTITA_OK:
+        return "done";
+    case PARTITA_ERR_ARG:
+        return "argument out of range";
+    case PARTITA_ERR_NOMEM:
+        return "out of memory";
+    case PARTITA_ERR_UNSUPPORTED:
+        return "no engine can do this";
+    case PARTITA_ERR_DEVICE:
+        return "device absent or failed";
+    case PARTITA_ERR_IO:
+        return "file could not be read or written";
+    case PARTITA_ERR_STATE:
+        return "object is not in a state for this call";
+    }
+    return "unknown status";
+}
+
+size_t partita_type_size(enum partita_type type)
+{
+    switch (type) {
+    case PARTITA_F32:
+        return 4;
+    case PARTITA_F64:
+        return 8;
+    case PARTITA_CF32:
+        return 8;
+    case PARTITA_CF64:
+        return 16;
+    }
+    return 0;
+}
+
+const char *partita_type_name(enum partita_type type)
+{
+    switch (type) {
+    case PARTITA_F32:
+        return "f32";
+    case PARTITA_F64:
+        return "f64";
+    case PARTITA_CF32:
+        return "cf32";
+    case PARTITA_CF64:
+        return "cf64";
+    }
+    return "?";
+}
+
+enum partita_status partita_problem_output_size(const struct partita_problem *problem,
+                                                size_t ret_size[PARTITA_MAX_RANK])
+{
+    static const struct partita_log silent;
+    struct shape shape;
+    if (!problem || !ret_size || problem_canonical(problem, &silent, &shape) != PARTITA_OK || shape.stream)
+        return PARTITA_ERR_ARG;
+    for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
+    return PARTITA_OK;
+}
+
+static enum partita_status check_options(const struct partita_options *options)
+{
+    const struct partita_log *log = &options->log;
+    if (options->effort != PARTITA_ESTIMATE && options->effort != PARTITA_MEASURE)
+        log_line(log, "options.effort = %d: neither PARTITA_ESTIMATE nor PARTITA_MEASURE", (int)options->effort);
+    else if (options->threads < 0 || options->threads > 4096)
+        log_line(log, "options.threads = %d: 0 to 4096", options->threads);
+    else if (!(options->error_budget >= 0))
+        log_line(log, "options.error_budget = %g: not negative", options->error_budget);
+    else if (!options->allocator.allocate != !options->allocator.release)
+        log_line(log, "options.allocator: set both functions or none");
+    else return PARTITA_OK;
+    return PARTITA_ERR_ARG;
+}
+
+enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
+                                        struct partita_plan **ret_plan)
+{
+    static const struct partita_options defaults;
+    if (!options) options = &defaults;
+    if (!problem || !ret_plan) {
+        log_line(&options->log, "partita_plan_create: %s is NULL", problem ? "ret_plan" : "problem");
+        return PARTITA_ERR_ARG;
+    }
+    struct shape shape;
+    enum partita_status status = check_options(options);
+    if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
+    if (status != PARTITA_OK) return status;
+    if (options->device && strcmp(options->device, "cpu") != 0) {
+        log_line(&options->log, "options.device = \"%s\": not here; this build serves \"cpu\"", options->device);
+        return PARTITA_ERR_DEVICE;
+    }
+    struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
+    if (!plan) return PARTITA_ERR_NOMEM;
+    plan->shape = shape;
+    plan->level = cpu_detect();
+    plan->kernels = kernels_select(plan->level, shape.f64);
+    plan->threads = shape.stream ? 1 : options->threads ? options->threads : cpu_count();
+    plan->measure = options->effort == PARTITA_MEASURE;
+    plan->allocator = options->allocator;
+    plan->log = options->log;
+    status = planner_choose(plan, options);
+    if (status != PARTITA_OK) {
+        partita_plan_destroy(plan);
+        return status;
+    }
+    *ret_plan = plan;
+    return PARTITA_OK;
+}
+
+void partita_plan_destroy(struct partita_plan *plan)
+{
+    if (!plan) return;
+    const struct partita_allocator allocator = plan->allocator;
+    if (plan->engine) plan->engine->plan_destroy(plan);
+    mem_release(&allocator, plan->considered);
+    mem_release(&allocator, plan);
+}
+
+size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size)
+{
+    struct text out = {text, size, 0};
+    if (size) text[0] = 0;
+    if (plan) explain(plan, &out);
+    return out.length;
+}
+
+const char *partita_plan_engine(const struct partita_plan *plan)
+{
+    return plan ? plan->engine->name : "";
+}
+
+size_t partita_plan_workspace_size(const struct partita_plan *plan)
+{
+    return plan && !plan->shape.stream ? plan->choice.workspace : 0;
+}
+
+size_t partita_plan_latency(const struct partita_plan *plan)
+{
+    return plan ? plan->choice.latency : 0;
+}
+
+enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
+                                          struct partita_filter **ret_filter)
+{
+    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
+    struct partita_filter *filter = mem_allocate(&plan->allocator, sizeof *filter);
+    if (!filter) return PARTITA_ERR_NOMEM;
+    filter->plan = plan;
+    const enum partita_status status = plan->engine->filter_create(filter, taps);
+    if (status != PARTITA_OK) {
+        partita_filter_destroy(filter);
+        return status;
+    }
+    *ret_filter = filter;
+    return PARTITA_OK;
+}
+
+void partita_filter_destroy(struct partita_filter *filter)
+{
+    if (!filter) return;
+    const struct partita_allocator allocator = filter->plan->allocator;
+    mem_release(&allocator, filter->state);
+    mem_release(&allocator, filter);
+}
+
+enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y,
+                                    const void *x, void *workspace)
+{
+    if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
+    if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
+        (uintptr_t)workspace % MEM_ALIGN)
+        return PARTITA_ERR_ARG;
+    void *own = workspace ? NULL : mem_allocate(&plan->allocator, plan->choice.workspace);
+    if (!workspace && !own) return PARTITA_ERR_NOMEM;
+    plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);
+    mem_release(&plan->allocator, own);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_stream_open(const struct partita_plan *plan, const struct partita_filter *filter,
+                                        struct partita_stream **ret_stream)
+{
+    if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;
+    if (!plan->shape.stream) return PARTITA_ERR_STATE;
+    struct partita_stream *stream = mem_allocate(&plan->allocator, sizeof *stream);
+    if (!stream) return PARTITA_ERR_NOMEM;
+    stream->plan = plan;
+    stream->filter = filter;
+    const enum partita_status status = plan->engine->stream_open(stream);
+    if (status != PARTITA_OK) {
+        partita_stream_close(stream);
+        return status;
+    }
+    *ret_stream = stream;
+    return PARTITA_OK;
+}
+
+void partita_stream_close(struct partita_stream *stream)
+{
+    if (!stream) return;
+    const struct partita_allocator allocator = stream->plan->allocator;
+    mem_release(&allocator, stream->state);
+    mem_release(&allocator, stream);
+}

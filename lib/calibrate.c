@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Measures the host model: every figure the best of several short runs on this thread, all of it in under a second.
+#include <string.h>
+#include <time.h>
+
+#include "cpu/samples.h"
+#include "fft.h"
+#include "host.h"
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+// Everything a measured loop may touch.
+struct bench {
+    const struct kernels *kernels;
+    const struct fft *fft;
+    char *a, *b, *c, *scratch;
+    size_t n;
+};
+
+typedef void run_fn(const struct bench *bench);
+
+// Shortest time of one run: repeated for at least a millisecond, at least three times.
+static double best_time(run_fn *run, const struct bench *bench)
+{
+    double best = 1, spent = 0;
+    run(bench);
+    for (int i = 0; i < 3 || (spent < 1e-3 && i < 1000); i++) {
+        const double start = now();
+        run(bench);
+        const double time = now() - start;
+        spent += time;
+        if (time < best) best = time;
+    }
+    return best;
+}
+
+enum { TAPS = 64, TILE = 1024 };
+
+static void run_fir(const struct bench *bench)
+{
+    const size_t scalar = bench->kernels->f64 ? 8 : 4;
+    for (size_t i = 0; i < 16; i++)
+        bench->kernels->fir(bench->a, bench->b + TAPS * scalar, bench->c, bench->n, TAPS, 1);
+}
+
+static void run_cmac(const struct bench *bench)
+{
+    bench->kernels->cmac(bench->a, bench->b, bench->n, bench->c, bench->n, 1, bench->n);
+}
+
+static void run_copy(const struct bench *bench)
+{
+    samples_copy(bench->a, 1, bench->b + 8, 1, bench->n, 4);
+}
+
+static void run_fft(const struct bench *bench)
+{
+    fft_forward(bench->fft, bench->b, bench->a, bench->scratch);
+    fft_inverse(bench->fft, bench->a, bench->b, bench->scratch);
+}
+
+static const struct partita_allocator plain;
+
+// Forward plus inverse, seconds a sample, or 0 without memory. The samples stay zero: speed does not depend on them.
+static double fft_cost(size_t n, bool f64, bool complex, enum cpu_level level)
+{
+    const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
+    struct fft *fft;
+    if (fft_create(&request, &plain, &fft) != PARTITA_OK) return 0;
+    struct arena arena = {0};
+    struct bench bench = {.fft = fft};
+    double cost = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        bench.a = arena_take(&arena, n * (f64 ? 8 : 4) * (complex ? 2 : 1));
+        bench.b = arena_take(&arena, fft_spectrum_bytes(fft));
+        bench.scratch = arena_take(&arena, fft_scratch_bytes(fft));
+        if (pass == 0) {
+            arena.base = mem_allocate(&plain, arena.used);
+            if (!arena.base) break;
+            arena.used = 0;
+        } else {
+            cost = best_time(run_fft, &bench) / (double)n;
+        }
+    }
+    mem_release(&plain, arena.base);
+    fft_destroy(fft);
+    return cost;
+}
+
+static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level level)
+{
+    enum { BYTES = 1 << 23 };
+    char *memory = mem_allocate(&plain, 3 * BYTES);
+    if (!memory) return false;
+    const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    struct bench bench = {
+        .kernels = kernels_select(level, f64), .a = memory, .b = memory + BYTES, .c = memory + 2 * BYTES};
+    bench.n = 1;
+    costs->fir_call = best_time(run_fir, &bench) / 16;
+    bench.n = TILE;
+    costs->fma = best_time(run_fir, &bench) / (16.0 * TILE * TAPS);
+    bench.n = 1024;
+    costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    bench.n = BYTES / (2 * SPECTRUM_BLOCK_BYTES);
+    costs->cmac_far = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    bench.n = 1 << 15;
+    costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
+    mem_release(&plain, memory);
+    return true;
+}
+
+enum partita_status host_calibrate(struct host *ret, enum cpu_level level)
+{
+    struct host host;
+    host_default(&host, level);
+    for (int f64 = 0; f64 < 2; f64++) {
+        if (!measure_kernels(&host.costs[f64], f64, level)) return PARTITA_ERR_NOMEM;
+        for (int complex = 0; complex < 2; complex++) {
+            for (int i = 0; i < HOST_FFT_SIZES; i++) {
+                double *cost = &host.costs[f64].fft[complex][i];
+                *cost = fft_cost((size_t)1 << (i + HOST_FFT_FIRST), f64, complex, level);
+                if (*cost <= 0) return PARTITA_ERR_NOMEM;
+            }
+        }
+    }
+    *ret = host;
+    return PARTITA_OK;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
+#include <partita/partita.h>
+
+#include "mem.h"
+
+// Index of the full result's first sample that a slice starts with, counted from 0, and how many it takes.
+struct range {
+    ptrdiff_t first;
+    size_t size;
+};
+
+static struct range resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+{
+    const struct range none = {0, 0};
+    const size_t longer = n > m ? n : m, shorter = n > m ? m : n;
+    // Sizes that leave room for every index of the result and of ranges around it.
+    if (!shorter || longer > PTRDIFF_MAX / 8 || (op != PARTITA_CONVOLVE && op != PARTITA_CORRELATE)) return none;
+    const struct range full = {0, n + m - 1};
+    if (!slice) return full;
+    switch (slice->mode) {
+    case PARTITA_FULL:
+        return full;
+    case PARTITA_SAME:
+        return (struct range){(ptrdiff_t)((m - 1) / 2), n};
+    case PARTITA_VALID:
+        return (struct range){(ptrdiff_t)(shorter - 1), longer - shorter + 1};
+    case PARTITA_RANGE:
+        break;
+    default:
+        return none;
+    }
+    const ptrdiff_t limit = PTRDIFF_MAX / 8, lag = op == PARTITA_CORRELATE ? (ptrdiff_t)m - 1 : 0;
+    if (slice->first == 0 && slice->last == 0) return full;
+    if (slice->first >= slice->last || slice->first < -limit || slice->last > limit) return none;
+    return (struct range){slice->first + lag, (size_t)(slice->last - slice->first)};
+}
+
+size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+{
+    return resolve(op, n, m, slice).size;
+}
+
+static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
+{
+    struct partita_plan *plan = NULL;
+    struct partita_filter *filter = NULL;
+    enum partita_status status = partita_plan_create(problem, NULL, &plan);
+    if (status == PARTITA_OK) status = partita_filter_create(plan, h, &filter);
+    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    return status;
+}
+
+static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
+                                 const void *h, size_t m, const struct partita_slice *slice)
+{
+    const struct range range = resolve(op, n, m, slice);
+    if (!y || !x || !h || range.size == 0) return PARTITA_ERR_ARG;
+    const struct partita_problem problem = {
+        .signal = type,
+        .taps = type,
+        .op = op,
+        .kernel = {m},
+        .size = {n},
+        .pad_begin = {(ptrdiff_t)m - 1 - range.first},
+        .pad_end = {range.first + (ptrdiff_t)range.size - (ptrdiff_t)n},
+    };
+    return run(&problem, y, x, h);
+}
+
+enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,
+                                     const struct partita_slice *slice)
+{
+    return apply(PARTITA_CONVOLVE, type, y, x, n, h, m, slice);
+}
+
+enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,
+                                      const struct partita_slice *slice)
+{
+    return apply(PARTITA_CORRELATE, type, y, x, n, h, m, slice);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "samples.h"
+
+#include <string.h>
+
+struct sample4 {
+    char bytes[4];
+};
+struct sample8 {
+    char bytes[8];
+};
+struct sample16 {
+    char bytes[16];
+};
+
+void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes)
+{
+    if (y_stride == 1 && x_stride == 1) {
+        memmove(y, x, n * bytes);
+    } else if (bytes == 4) {
+        for (size_t i = 0; i < n; i++) ((struct sample4 *)y)[i * y_stride] = ((const struct sample4 *)x)[i * x_stride];
+    } else if (bytes == 8) {
+        for (size_t i = 0; i < n; i++) ((struct sample8 *)y)[i * y_stride] = ((const struct sample8 *)x)[i * x_stride];
+    } else {
+        for (size_t i = 0; i < n; i++)
+            ((struct sample16 *)y)[i * y_stride] = ((const struct sample16 *)x)[i * x_stride];
+    }
+}
+
+void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes)
+{
+    // before: outputs whose index is negative; inside: those before the first index >= size.
+    const size_t before = first < 0 ? ((size_t)-first + stride - 1) / stride : 0;
+    const size_t begin = before < n ? before : n;
+    const ptrdiff_t left = (ptrdiff_t)size - (first + (ptrdiff_t)(begin * stride));
+    const size_t inside = left > 0 ? ((size_t)left + stride - 1) / stride : 0;
+    const size_t count = inside < n - begin ? inside : n - begin;
+    memset(y, 0, begin * bytes);
+    if (count)
+        samples_copy((char *)y + begin * bytes, 1,
+                     (const char *)x + (size_t)(first + (ptrdiff_t)(begin * stride)) * bytes, stride, count, bytes);
+    memset((char *)y + (begin + count) * bytes, 0, (n - begin - count) * bytes);
+}
+
+ptrdiff_t causal_first(const struct axis *axis)
+{
+    return axis->begin + (ptrdiff_t)axis->span - 1;
+}
+
+static void conjugate(void *g, size_t n, bool f64)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (f64) ((double *)g)[2 * i + 1] = -((double *)g)[2 * i + 1];
+        else ((float *)g)[2 * i + 1] = -((float *)g)[2 * i + 1];
+    }
+}
+
+void causal_taps(const struct shape *shape, void *g, const void *taps)
+{
+    const struct axis *axis = &shape->axis[0];
+    const size_t bytes = shape->tap_bytes;
+    for (size_t i = 0; i < axis->kernel; i++) {
+        const size_t r = shape->flip ? i : axis->kernel - 1 - i;
+        memcpy((char *)g + i * axis->dilation * bytes, (const char *)taps + r * bytes, bytes);
+    }
+    if (!shape->flip && shape->complex_taps) conjugate(g, axis->span, shape->f64);
+}

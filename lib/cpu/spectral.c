@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "spectral.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "samples.h"
+
+// Hop for a transform of n samples: what does not wrap, cut to the latency allowed; for streams one more than a
+// multiple of the stride, so that the latency hop - 1 is whole output frames. 0 if nothing is left.
+static size_t hop_for(const struct shape *shape, size_t n)
+{
+    const struct axis *axis = &shape->axis[0];
+    if (n < axis->span) return 0;
+    size_t hop = n - axis->span + 1;
+    if (!shape->stream) return hop;
+    if (shape->latency < hop - 1) hop = shape->latency + 1;
+    const size_t latency = (hop - 1) / axis->stride * axis->stride;
+    return latency ? latency + 1 : 0;
+}
+
+static size_t blocks_of(const struct shape *shape, size_t hop)
+{
+    const struct axis *axis = &shape->axis[0];
+    return ((axis->out - 1) * axis->stride + 1 + hop - 1) / hop;
+}
+
+static size_t bins_of(const struct shape *shape, size_t n)
+{
+    return shape->complex_signal ? n : n / 2 + 1;
+}
+
+static size_t cells_of(const struct shape *shape)
+{
+    return shape->out_channels * shape->group_in;
+}
+
+// Without a transform at hand: bytes of a spectrum of n samples, rounded to blocks.
+static size_t spectrum_bytes(const struct shape *shape, size_t n)
+{
+    return mem_round(bins_of(shape, n) * shape->scalar_bytes) * 2;
+}
+
+static double block_seconds(const struct request *request, size_t n, double moves)
+{
+    const struct shape *shape = request->shape;
+    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const size_t filter = cells_of(shape) * spectrum_bytes(shape, n);
+    const double channels = (double)(shape->in_channels + shape->out_channels);
+    const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
+    return channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
+           (double)cells_of(shape) * (double)bins_of(shape, n) *
+               (filter > request->host->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached) +
+           channels / 2 * moves * scalars * costs->copy;
+}
+
+static void consider(const struct request *request, size_t n, double moves, struct estimate *best)
+{
+    const struct shape *shape = request->shape;
+    const size_t hop = hop_for(shape, n);
+    if (!hop) return;
+    const size_t work = spectrum_bytes(shape, n) * (shape->group_in + 1) + 4 * mem_round(n * shape->sample_bytes);
+    const size_t workspace = shape->stream ? 0 : size_mul(work, (size_t)request->threads);
+    if (workspace > request->workspace_limit) return;
+    const double channels = (double)(shape->in_channels + shape->out_channels), bins = (double)bins_of(shape, n);
+    const double flops = channels * 2.5 * (double)n * log2((double)n) * (shape->complex_signal ? 2 : 1) +
+                         8 * (double)cells_of(shape) * bins;
+    double blocks = 1 / (double)hop, rounds = blocks;
+    if (!shape->stream) {
+        const size_t tasks = shape->batch * shape->groups * blocks_of(shape, hop);
+        blocks = (double)shape->batch * (double)blocks_of(shape, hop);
+        rounds = (double)((tasks - 1) / (size_t)request->threads + 1) / (double)shape->groups;
+    }
+    const double seconds = rounds * block_seconds(request, n, moves);
+    if (best->applicable && best->seconds <= seconds) return;
+    const size_t stream =
+        n * shape->in_channels * shape->sample_bytes + hop * shape->out_channels * shape->sample_bytes;
+    *best = (struct estimate){
+        .applicable = true,
+        .transform = n,
+        .hop = hop,
+        .latency = shape->stream ? hop - 1 : 0,
+        .seconds = seconds,
+        .flops = flops * blocks,
+        .workspace = workspace,
+        .bytes = size_mul(cells_of(shape), spectrum_bytes(shape, n)) + (shape->stream ? stream + work : workspace),
+        .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)n)),
+    };
+}
+
+void spectral_estimate(const struct request *request, double moves, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const size_t span = shape->axis[0].span;
+    if (request->transform) {
+        if (fft_good_size(request->transform) == request->transform) consider(request, request->transform, moves, ret);
+    } else {
+        // Beyond these sizes the share of wrapped samples no longer falls, or one block holds everything.
+        size_t last = size_mul(span, 32) > 1 << 16 ? size_mul(span, 32) : 1 << 16;
+        if (!shape->stream && last > size_mul(2, size_add(shape->axis[0].size, span)))
+            last = size_mul(2, size_add(shape->axis[0].size, span));
+        for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) consider(request, n, moves, ret);
+    }
+    if (ret->applicable) return;
+    if (shape->stream && shape->latency < shape->axis[0].stride)
+        snprintf(ret->reason, sizeof ret->reason, "needs an allowed latency of at least %zu frames, not %zu",
+                 shape->axis[0].stride, shape->latency);
+    else snprintf(ret->reason, sizeof ret->reason, "no transform size fits taps, latency and workspace limit");
+}
+
+enum partita_status spectral_plan_create(struct partita_plan *plan)
+{
+    struct spectral *spectral = mem_allocate(&plan->allocator, sizeof *spectral);
+    if (!spectral) return PARTITA_ERR_NOMEM;
+    plan->state = spectral;
+    spectral->n = plan->choice.transform;
+    spectral->hop = plan->choice.hop;
+    const struct fft_request request = {.n = spectral->n,
+                                        .f64 = plan->shape.f64,
+                                        .complex = plan->shape.complex_signal,
+                                        .measure = plan->measure,
+                                        .level = plan->level};
+    const enum partita_status status = fft_create(&request, &plan->allocator, &spectral->fft);
+    if (status != PARTITA_OK) return status;
+    if (!plan->shape.stream)
+        plan->choice.workspace = (size_t)plan->threads * spectral_work_bytes(&plan->shape, spectral->fft);
+    return PARTITA_OK;
+}
+
+void spectral_plan_destroy(struct partita_plan *plan)
+{
+    struct spectral *spectral = plan->state;
+    if (spectral) fft_destroy(spectral->fft);
+    mem_release(&plan->allocator, spectral);
+}
+
+// samples[n] = g / n, zero-padded; a real filter of a complex signal gets zero imaginary parts.
+static void load_taps(const struct partita_plan *plan, char *samples, char *causal, const void *taps)
+{
+    const struct shape *shape = &plan->shape;
+    const struct spectral *spectral = plan->state;
+    const size_t span = shape->axis[0].span, per_tap = shape->complex_taps ? 2 : 1;
+    const bool widen = shape->complex_signal && !shape->complex_taps;
+    memset(causal, 0, span * shape->tap_bytes);
+    memset(samples, 0, spectral->n * shape->sample_bytes);
+    causal_taps(shape, causal, taps);
+    plan->kernels->scale(causal, causal, 1 / (double)spectral->n, span * per_tap);
+    samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
+}
+
+enum partita_status spectral_filter_create(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct shape *shape = &plan->shape;
+    const struct spectral *spectral = plan->state;
+    const size_t cells = cells_of(shape), bytes = fft_spectrum_bytes(spectral->fft);
+    struct arena arena = {0};
+    for (int pass = 0; pass < 2; pass++) {
+        char *samples = arena_take(&arena, spectral->n * shape->sample_bytes);
+        char *causal = arena_take(&arena, shape->axis[0].span * shape->tap_bytes);
+        char *scratch = arena_take(&arena, fft_scratch_bytes(spectral->fft));
+        if (pass == 0) {
+            filter->state = mem_allocate(&plan->allocator, size_mul(cells, bytes));
+            arena.base = mem_allocate(&plan->allocator, arena.used);
+            if (!filter->state || !arena.base) break;
+            arena.used = 0;
+            continue;
+        }
+        for (size_t cell = 0; cell < cells; cell++) {
+            load_taps(plan, samples, causal, (const char *)taps + cell * shape->axis[0].kernel * shape->tap_bytes);
+            fft_forward(spectral->fft, (char *)filter->state + cell * bytes, samples, scratch);
+        }
+    }
+    const bool complete = filter->state && arena.base;
+    mem_release(&plan->allocator, arena.base);
+    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
+
+struct spectral_work spectral_work_cut(const struct shape *shape, const struct fft *fft, struct arena *arena)
+{
+    struct spectral_work work;
+    work.inputs = arena_take(arena, size_mul(shape->group_in, fft_spectrum_bytes(fft)));
+    work.output = arena_take(arena, fft_spectrum_bytes(fft));
+    work.samples = arena_take(arena, fft_size(fft) * shape->sample_bytes);
+    work.scratch = arena_take(arena, fft_scratch_bytes(fft));
+    return work;
+}
+
+size_t spectral_work_bytes(const struct shape *shape, const struct fft *fft)
+{
+    struct arena arena = {0};
+    spectral_work_cut(shape, fft, &arena);
+    return arena.used;
+}
+
+void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct spectral *spectral = plan->state;
+    const size_t blocks = fft_blocks(spectral->fft), group_in = plan->shape.group_in;
+    const char *spectra = (const char *)filter->state + channel * group_in * fft_spectrum_bytes(spectral->fft);
+    plan->kernels->cmac(work->output, work->inputs, blocks, spectra, blocks, group_in, blocks);
+    fft_inverse(spectral->fft, work->samples, work->output, work->scratch);
+}

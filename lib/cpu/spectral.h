@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What overlap-add and overlap-save share: the choice of the FFT size, the filter's spectra, the products that sum the
+// channels of a group, and the stream that collects input into blocks and pays them out.
+#ifndef PARTITA_SPECTRAL_H
+#define PARTITA_SPECTRAL_H
+
+#include "../engine.h"
+#include "../fft.h"
+
+// The plan's state: one transform of n samples; a block of `hop` = n - span + 1 outputs costs one of them a channel.
+struct spectral {
+    struct fft *fft;
+    size_t n, hop;
+};
+
+// The cheapest FFT size. `moves` says how many times the engine moves each sample of a block besides transforming it.
+void spectral_estimate(const struct request *request, double moves, struct estimate *ret);
+enum partita_status spectral_plan_create(struct partita_plan *plan);
+void spectral_plan_destroy(struct partita_plan *plan);
+enum partita_status spectral_filter_create(struct partita_filter *filter, const void *taps);
+
+// Working memory of one thread: the spectra of one group's inputs, one output spectrum, n samples, FFT scratch.
+struct spectral_work {
+    char *inputs, *output, *samples, *scratch;
+};
+
+size_t spectral_work_bytes(const struct shape *shape, const struct fft *fft);
+struct spectral_work spectral_work_cut(const struct shape *shape, const struct fft *fft, struct arena *arena);
+
+// samples[n] of output `channel` from the spectra of its group's inputs: sum of products, then one inverse transform.
+void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work);
+
+// A stream that works block by block. Latency hop - 1: the first output of a block leaves with its last input.
+struct block_stream {
+    size_t fill;    // input frames of the current block so far
+    size_t history; // samples kept before the block's own in `window`
+    char *window;   // [in_channels][n]: history, then the block, then whatever the engine keeps zero
+    char *ready;    // [out_channels][hop]: outputs of the last complete block
+    char *overlap;  // [out_channels][span - 1], overlap-add only
+    struct spectral_work work;
+};
+
+// `history` is span-1 for overlap-save; overlap-add passes 0 and gets an overlap array.
+enum partita_status block_stream_open(struct partita_stream *stream, size_t history, bool overlap);
+void block_stream_reset(struct partita_stream *stream);
+
+// Takes frames up to the end of the block; when it is complete, calls run_block, which turns windows into `ready`.
+struct step block_stream_step(struct partita_stream *stream, const struct frames *frames,
+                              void (*run_block)(struct partita_stream *stream));
+
+#endif

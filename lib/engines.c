@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// The list of engines: the only file that knows them all. In doubt the planner takes the earlier one.
+#include "engine.h"
+
+extern const struct engine engine_direct, engine_overlap_save, engine_overlap_add;
+
+const struct engine *const engines[] = {
+    &engine_direct,
+    &engine_overlap_save,
+    &engine_overlap_add,
+    NULL,
+};

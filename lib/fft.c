@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// The seam itself: picks the provider. Which providers exist is decided when the library is built (-Dfft=...);
+// PARTITA_FFT=native|fftw prefers one of them in tests and benches.
+#include "fft.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "fft_provider.h"
+
+static const struct fft_provider *const providers[] = {
+#ifdef HAVE_NATIVE_FFT
+    &fft_native,
+#endif
+#ifdef HAVE_FFTW
+    &fft_fftw,
+#endif
+};
+enum { N_PROVIDERS = sizeof providers / sizeof *providers };
+
+static const struct fft_provider *provider_for(size_t n)
+{
+    const char *wanted = getenv("PARTITA_FFT");
+    const struct fft_provider *found = NULL;
+    for (int i = 0; i < N_PROVIDERS; i++) {
+        if (!providers[i]->serves(n)) continue;
+        if (wanted && !strcmp(wanted, providers[i]->name)) return providers[i];
+        if (!found) found = providers[i];
+    }
+    return found;
+}
+
+size_t fft_good_size(size_t n)
+{
+    enum { LARGEST = 1 << 28 };
+    size_t best = 0;
+    // 2^a, 3*2^a and 5*2^a: three sizes an octave; other factors gain nothing on the cost of rounding up.
+    static const size_t odd[] = {1, 3, 5};
+    for (int i = 0; i < 3; i++) {
+        size_t size = odd[i] * 16;
+        while (size < n && size < LARGEST) size *= 2;
+        if (size >= n && provider_for(size) && (!best || size < best)) best = size;
+    }
+    return best;
+}
+
+enum partita_status fft_create(const struct fft_request *request, const struct partita_allocator *allocator,
+                               struct fft **ret)
+{
+    const struct fft_provider *provider = provider_for(request->n);
+    return provider ? provider->create(request, allocator, ret) : PARTITA_ERR_UNSUPPORTED;
+}
+
+void fft_destroy(struct fft *fft)
+{
+    if (fft) fft->provider->destroy(fft);
+}
+
+const char *fft_provider(const struct fft *fft)
+{
+    return fft->provider->name;
+}
+
+size_t fft_size(const struct fft *fft)
+{
+    return fft->n;
+}
+
+size_t fft_blocks(const struct fft *fft)
+{
+    return fft->blocks;
+}
+
+size_t fft_spectrum_bytes(const struct fft *fft)
+{
+    return fft->blocks * 2 * SPECTRUM_BLOCK_BYTES;
+}
+
+size_t fft_scratch_bytes(const struct fft *fft)
+{
+    return fft->scratch_bytes;
+}
+
+void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch)
+{
+    fft->provider->forward(fft, spectrum, x, scratch);
+}
+
+void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
+{
+    fft->provider->inverse(fft, x, spectrum, scratch);
+}
+
+#ifndef HAVE_FFTW
+char *fft_wisdom_export(bool f64)
+{
+    (void)f64;
+    return NULL;
+}
+
+bool fft_wisdom_import(bool f64, const char *text)
+{
+    (void)f64;
+    (void)text;
+    return true;
+}
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What a transform provider implements behind fft.h. A provider's object starts with struct fft.
+#ifndef PARTITA_FFT_PROVIDER_H
+#define PARTITA_FFT_PROVIDER_H
+
+#include "fft.h"
+
+struct fft_provider {
+    const char *name;
+    bool (*serves)(size_t n); // sizes that it does well
+    enum partita_status (*create)(const struct fft_request *request, const struct partita_allocator *allocator,
+                                  struct fft **ret);
+    void (*destroy)(struct fft *fft);
+    void (*forward)(const struct fft *fft, void *spectrum, const void *x, void *scratch);
+    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch);
+};
+
+struct fft {
+    const struct fft_provider *provider;
+    struct partita_allocator allocator;
+    size_t n, blocks, scratch_bytes;
+};
+
+#ifdef HAVE_FFTW
+extern const struct fft_provider fft_fftw;
+#endif
+#ifdef HAVE_NATIVE_FFT
+extern const struct fft_provider fft_native;
+#endif
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void log_line(const struct partita_log *log, const char *format, ...)
+{
+    if (!log->line) return;
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    log->line(log->user, line);
+}
+
+void text_add(struct text *text, const char *format, ...)
+{
+    const size_t room = text->length < text->size ? text->size - text->length : 0;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(room ? text->at + text->length : NULL, room, format, arguments);
+    va_end(arguments);
+    if (length > 0) text->length += (size_t)length;
+}

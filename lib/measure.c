@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "measure.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "fft.h"
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+enum { RUNS = 3 };
+
+// Long signals are timed on a part: enough blocks for a steady rate.
+static void shorten(struct shape *shape, size_t transform)
+{
+    struct axis *axis = &shape->axis[0];
+    const size_t enough = size_add(size_mul(8, transform > axis->span ? transform : axis->span), 1 << 16);
+    shape->batch = 1;
+    if (axis->out <= enough / axis->stride) return;
+    axis->out = enough / axis->stride + 1;
+    if (axis->size > enough) axis->size = enough;
+}
+
+static double time_forward(const struct partita_plan *trial, const struct partita_filter *filter, char *memory)
+{
+    const struct shape *shape = &trial->shape;
+    const size_t x_bytes = mem_round(shape->in_channels * shape->axis[0].size * shape->sample_bytes);
+    const size_t y_bytes = mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes);
+    double best = 1e30;
+    for (int i = 0; i < RUNS; i++) {
+        const double start = now();
+        trial->engine->forward(trial, filter, memory + x_bytes, memory, memory + x_bytes + y_bytes);
+        const double time = now() - start;
+        if (time < best) best = time;
+    }
+    return best / (double)shape->axis[0].out;
+}
+
+static size_t forward_bytes(const struct partita_plan *trial)
+{
+    const struct shape *shape = &trial->shape;
+    return size_add(
+        mem_round(shape->in_channels * shape->axis[0].size * shape->sample_bytes),
+        size_add(mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes), trial->choice.workspace));
+}
+
+// All channels read one buffer of silence and write another: the work is the same.
+static double time_stream(struct partita_stream *stream, const void *x, void *y, const void **inputs, void **outputs)
+{
+    const struct shape *shape = &stream->plan->shape;
+    for (size_t c = 0; c < shape->in_channels; c++) inputs[c] = x;
+    for (size_t k = 0; k < shape->out_channels; k++) outputs[k] = y;
+    const size_t frames = shape->block, calls = 4 * stream->plan->choice.hop / frames + 4;
+    double best = 1e30;
+    for (int i = 0; i < RUNS; i++) {
+        const double start = now();
+        for (size_t call = 0; call < calls; call++) partita_stream_process(stream, outputs, inputs, frames);
+        const double time = now() - start;
+        if (time < best) best = time;
+    }
+    return best / (double)(calls * frames);
+}
+
+// Seconds a frame of a built plan, or a negative number without memory.
+static double time_plan(const struct partita_plan *trial)
+{
+    const struct shape *shape = &trial->shape;
+    const struct partita_allocator *allocator = &trial->allocator;
+    struct partita_filter *filter = NULL;
+    struct partita_stream *stream = NULL;
+    double seconds = -1;
+    struct arena arena = {0};
+    const size_t taps_bytes = shape->out_channels * shape->group_in * shape->axis[0].kernel * shape->tap_bytes;
+    void *taps = NULL, *x = NULL, *y = NULL, *inputs = NULL, *outputs = NULL, *rest = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        taps = arena_take(&arena, taps_bytes);
+        if (shape->stream) {
+            x = arena_take(&arena, shape->block * shape->sample_bytes);
+            y = arena_take(&arena, shape->block * shape->sample_bytes);
+            inputs = arena_take(&arena, shape->in_channels * sizeof(void *));
+            outputs = arena_take(&arena, shape->out_channels * sizeof(void *));
+        } else {
+            rest = arena_take(&arena, forward_bytes(trial));
+        }
+        if (pass == 1) break;
+        arena.base = mem_allocate(allocator, arena.used);
+        if (!arena.base) return -1;
+        arena.used = 0;
+    }
+    if (partita_filter_create(trial, taps, &filter) != PARTITA_OK) goto done;
+    if (!shape->stream) seconds = time_forward(trial, filter, rest);
+    else if (partita_stream_open(trial, filter, &stream) == PARTITA_OK)
+        seconds = time_stream(stream, x, y, inputs, outputs);
+done:
+    partita_stream_close(stream);
+    partita_filter_destroy(filter);
+    mem_release(allocator, arena.base);
+    return seconds;
+}
+
+struct contest {
+    const struct partita_plan *plan;
+    const struct host *host;
+    size_t workspace_limit;
+    double best;
+    size_t *index;
+    struct estimate *choice;
+};
+
+// Times engine i with one transform size; false without memory.
+static bool try_transform(struct contest *contest, size_t i, size_t transform)
+{
+    struct partita_plan trial = *contest->plan;
+    const struct request request = {.shape = &contest->plan->shape,
+                                    .host = contest->host,
+                                    .threads = trial.threads,
+                                    .transform = transform,
+                                    .workspace_limit = contest->workspace_limit};
+    struct estimate estimate = {0};
+    engines[i]->estimate(&request, &estimate);
+    if (!estimate.applicable) return true;
+    trial.engine = engines[i];
+    trial.state = NULL;
+    trial.choice = estimate;
+    if (!trial.shape.stream) shorten(&trial.shape, transform);
+    double seconds = -1;
+    if (trial.engine->plan_create(&trial) == PARTITA_OK) seconds = time_plan(&trial);
+    trial.engine->plan_destroy(&trial);
+    if (seconds >= 0 && seconds < contest->best) {
+        contest->best = seconds;
+        *contest->index = i;
+        *contest->choice = estimate;
+    }
+    return seconds >= 0;
+}
+
+enum partita_status measure_best(const struct partita_plan *plan, const struct partita_options *options,
+                                 const struct host *host, size_t *index, struct estimate *choice)
+{
+    const double most = 3 * choice->seconds;
+    struct contest contest = {plan, host,  options->workspace_limit ? options->workspace_limit : SIZE_MAX,
+                              1e30, index, choice};
+    for (size_t i = 0; engines[i]; i++) {
+        const struct estimate *estimate = &plan->considered[i];
+        if (!estimate->applicable || estimate->seconds > most) continue;
+        if (options->engine && strcmp(options->engine, engines[i]->name) != 0) continue;
+        const size_t n = estimate->transform;
+        const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0, 2 * n};
+        for (size_t k = 0; k < (n ? 4 : 1); k++)
+            if (!try_transform(&contest, i, tries[k])) return PARTITA_ERR_NOMEM;
+    }
+    return PARTITA_OK;
+}
