@@ -57,7 +57,7 @@ void random_samples(struct random *random, enum partita_type type, void *samples
 {
     for (size_t i = 0; i < n; i++) {
         double re = random_part(random), im = random_part(random);
-        sample_put(type, samples, i, CMPLX(re, im));
+        sample_put(type, samples, i, re + im * I);
     }
 }
 

@@ -82,7 +82,7 @@ struct partita_log log_into(struct log_lines *lines);
 #define assert_ok(call) assert_int_equal(call, PARTITA_OK)
 
 // Prints the seed and runs the tests in TAP; returns the number of failures for main.
-#define run_tests(tests) run_test_list(tests, sizeof(tests) / sizeof *(tests))
+#define run_all(tests) run_test_list(tests, sizeof(tests) / sizeof *(tests))
 int run_test_list(const struct CMUnitTest *tests, size_t n);
 
 // Makes one named test; the name is copied, `state` is handed to the function.
