@@ -5,6 +5,10 @@
 #ifndef PARTITA_KERNEL_VECTOR_H
 #define PARTITA_KERNEL_VECTOR_H
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 #include "names.h"
 
 // The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live in registers.
@@ -37,6 +41,27 @@ INLINE vec held(vec v)
     __asm__("" : "+w"(v));
 #endif
     return v;
+}
+
+// The first n lanes from memory, the others 0; no more than these n are read. n < 2 * LANES.
+INLINE vec load_part(const REAL *x, size_t n)
+{
+    if (n >= LANES) return load(x);
+#if VECTOR_BYTES == 64 && REAL_BYTES == 4
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), x);
+#elif VECTOR_BYTES == 64
+    return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), x);
+#elif VECTOR_BYTES == 32 && REAL_BYTES == 4
+    const __m256i first = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    return (vec)_mm256_maskload_ps(x, first);
+#elif VECTOR_BYTES == 32
+    const __m256i first = _mm256_cmpgt_epi64(_mm256_set1_epi64x((int)n), _mm256_setr_epi64x(0, 1, 2, 3));
+    return (vec)_mm256_maskload_pd(x, first);
+#else
+    vec v = {0};
+    for (size_t k = 0; k < n; k++) v[k] = x[k];
+    return v;
+#endif
 }
 
 INLINE void store(REAL *y, vec v)
