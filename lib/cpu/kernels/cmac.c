@@ -30,7 +30,8 @@ INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h,
     for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride) {
         UNROLL
         for (size_t v = 0; v < count; v++) {
-            const vec xr = *at(x, v, 0), xi = *at(x, v, 1), hr = *at(h, v, 0), hi = *at(h, v, 1);
+            const vec xr = held(*at(x, v, 0)), xi = held(*at(x, v, 1));
+            const vec hr = held(*at(h, v, 0)), hi = held(*at(h, v, 1));
             rr[v] += xr * hr;
             ii[v] += xi * hi;
             ri[v] += xr * hi;

@@ -46,6 +46,8 @@ typedef void split_fn(void *y, const void *x, size_t n);
 // Interleaved complex y[n] from the first n bins of a blocked spectrum x. x aligned.
 typedef void join_fn(void *y, const void *x, size_t n);
 
+struct fft_kernels; // passes of the native transform: fft_kernels.h
+
 struct kernels {
     const char *isa; // "c", "avx2", "avx512", "neon"
     bool f64;
@@ -56,6 +58,7 @@ struct kernels {
     scale_fn *scale;
     split_fn *split;
     join_fn *join;
+    const struct fft_kernels *fft;
 };
 
 // The table for a level and precision; levels that were not built fall back to the next lower one. Never NULL.

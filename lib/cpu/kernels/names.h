@@ -4,6 +4,7 @@
 #ifndef PARTITA_KERNEL_NAMES_H
 #define PARTITA_KERNEL_NAMES_H
 
+#include "fft_kernels.h"
 #include "kernels.h"
 
 #define KERNEL_PASTE(op, type, isa) k_##op##_##type##_##isa
@@ -18,6 +19,7 @@ scale_fn KERNEL(scale);
 split_fn KERNEL(split);
 join_fn KERNEL(join);
 
+extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);
 
 enum { SPECTRUM_LANES = SPECTRUM_BLOCK_BYTES / sizeof(REAL) };

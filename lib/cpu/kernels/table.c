@@ -15,4 +15,5 @@ const struct kernels KERNEL(table) = {
     .scale = KERNEL(scale),
     .split = KERNEL(split),
     .join = KERNEL(join),
+    .fft = &KERNEL(fft),
 };
