@@ -76,6 +76,11 @@ size_t fft_spectrum_bytes(const struct fft *fft)
     return fft->blocks * 2 * SPECTRUM_BLOCK_BYTES;
 }
 
+double fft_gain(const struct fft *fft)
+{
+    return fft->gain;
+}
+
 size_t fft_scratch_bytes(const struct fft *fft)
 {
     return fft->scratch_bytes;

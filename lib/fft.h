@@ -34,12 +34,13 @@ const char *fft_provider(const struct fft *fft);
 size_t fft_size(const struct fft *fft);           // n
 size_t fft_blocks(const struct fft *fft);         // blocks in one spectrum
 size_t fft_spectrum_bytes(const struct fft *fft); // fft_blocks * 2 * SPECTRUM_BLOCK_BYTES
+double fft_gain(const struct fft *fft);            // of a forward and an inverse transform together
 size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
 
 // spectrum = transform of x[n]. x aligned to its scalar, kept. Real-time safe; any number of threads, own scratch each.
 void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch);
 
-// x[n] = n times the samples of the spectrum, which is destroyed. x aligned to its scalar.
+// x[n] = fft_gain times the samples of the spectrum, which is destroyed. x aligned to its scalar.
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch);
 
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.

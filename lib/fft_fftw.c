@@ -90,6 +90,7 @@ static enum partita_status fftw_create(const struct fft_request *request, const 
         .fft = {.provider = &fft_fftw,
                 .allocator = *allocator,
                 .n = n,
+                .gain = (double)n,
                 .blocks = (bins + lanes - 1) / lanes,
                 .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
         .kernels = kernels_select(request->level, request->f64),

@@ -19,6 +19,7 @@ struct fft {
     const struct fft_provider *provider;
     struct partita_allocator allocator;
     size_t n, blocks, scratch_bytes;
+    double gain;
 };
 
 #ifdef HAVE_FFTW

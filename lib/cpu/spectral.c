@@ -135,7 +135,7 @@ void spectral_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, spectral);
 }
 
-// samples[n] = g / n, zero-padded; a real filter of a complex signal gets zero imaginary parts.
+// samples[n] = g over the transform's gain, zero-padded; a real filter of a complex signal gets zero imaginary parts.
 static void load_taps(const struct partita_plan *plan, char *samples, char *causal, const void *taps)
 {
     const struct shape *shape = &plan->shape;
@@ -145,7 +145,7 @@ static void load_taps(const struct partita_plan *plan, char *samples, char *caus
     memset(causal, 0, span * shape->tap_bytes);
     memset(samples, 0, spectral->n * shape->sample_bytes);
     causal_taps(shape, causal, taps);
-    plan->kernels->scale(causal, causal, 1 / (double)spectral->n, span * per_tap);
+    plan->kernels->scale(causal, causal, 1 / fft_gain(spectral->fft), span * per_tap);
     samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
 }
 

@@ -86,8 +86,11 @@ static const REAL lane_im2[16] = {0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -
 #undef S16
 // clang-format on
 
-#define CHOOSE(a, b, ...) \
-    (struct cvec) { __builtin_shufflevector((a).re, (b).re, __VA_ARGS__), __builtin_shufflevector((a).im, (b).im, __VA_ARGS__) }
+#define CHOOSE(a, b, ...)                                                                                              \
+    (struct cvec)                                                                                                      \
+    {                                                                                                                  \
+        __builtin_shufflevector((a).re, (b).re, __VA_ARGS__), __builtin_shufflevector((a).im, (b).im, __VA_ARGS__)     \
+    }
 
 #define LANE_STEP(half)                                                                                                \
     INLINE void lanes_step##half(struct cvec *a, struct cvec *b)                                                       \

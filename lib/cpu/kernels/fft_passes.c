@@ -172,22 +172,42 @@ INLINE void merge(REAL *y, const REAL *x, size_t length, int radix, const REAL *
 INLINE void read_from(REAL *data, const REAL *x, size_t length, int radix, const REAL *factors, enum source source)
 {
     switch (radix) {
-    case 2: split(data, x, length, 2, factors, source); break;
-    case 3: split(data, x, length, 3, factors, source); break;
-    case 4: split(data, x, length, 4, factors, source); break;
-    case 5: split(data, x, length, 5, factors, source); break;
-    default: split(data, x, length, 8, factors, source); break;
+    case 2:
+        split(data, x, length, 2, factors, source);
+        break;
+    case 3:
+        split(data, x, length, 3, factors, source);
+        break;
+    case 4:
+        split(data, x, length, 4, factors, source);
+        break;
+    case 5:
+        split(data, x, length, 5, factors, source);
+        break;
+    default:
+        split(data, x, length, 8, factors, source);
+        break;
     }
 }
 
 INLINE void write_to(REAL *x, const REAL *data, size_t length, int radix, const REAL *factors, enum source source)
 {
     switch (radix) {
-    case 2: merge(x, data, length, 2, factors, source); break;
-    case 3: merge(x, data, length, 3, factors, source); break;
-    case 4: merge(x, data, length, 4, factors, source); break;
-    case 5: merge(x, data, length, 5, factors, source); break;
-    default: merge(x, data, length, 8, factors, source); break;
+    case 2:
+        merge(x, data, length, 2, factors, source);
+        break;
+    case 3:
+        merge(x, data, length, 3, factors, source);
+        break;
+    case 4:
+        merge(x, data, length, 4, factors, source);
+        break;
+    case 5:
+        merge(x, data, length, 5, factors, source);
+        break;
+    default:
+        merge(x, data, length, 8, factors, source);
+        break;
     }
 }
 
