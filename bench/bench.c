@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// The runner: options, the check before timing, interleaved repetitions, medians, CSV.
+#include "bench.h"
+
+#include <fnmatch.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_ROWS = 24, MAX_REPETITIONS = 64, CALL_PASSES = 7 };
+
+struct arguments {
+    const char *pattern;
+    int threads;
+    bool list, quick;
+};
+
+// One line of the CSV in the making.
+struct row {
+    struct contender contender;
+    double error, p999_over_mean;
+    double seconds[MAX_REPETITIONS];
+    int passes; // of the workload in one repetition
+    bool ready;
+};
+
+double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void *bench_allocate(size_t bytes)
+{
+    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (memory == NULL) {
+        fprintf(stderr, "out of memory: %zu bytes\n", bytes);
+        exit(1);
+    }
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// Runs an opened contender once and checks the answer.
+static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
+{
+    struct contender *c = &row->contender;
+    memset(w->y, 0xff, w->out_channels * w->n_out * partita_type_size(w->signal)); // NaNs: old answers do not count
+    *ret_seconds = c->pass(c->state, w, NULL);
+    if (isnan(*ret_seconds) || (c->fetch != NULL && !c->fetch(c->state, w))) {
+        fprintf(stderr, "%s: %s failed\n", w->name, c->name);
+        return false;
+    }
+    if (c->gate == 0) return true;
+    row->error = oracle_error(w, c->delay);
+    if (row->error <= c->gate) return true;
+    fprintf(stderr, "%s: %s is WRONG: error %.3g, allowed %.3g; not timed\n", w->name, c->name, row->error, c->gate);
+    return false;
+}
+
+// Opens a contender and makes it ready for timing. Returns false if it fails or its answer is wrong.
+static bool row_open(struct row *row, struct workload *w, bool quick)
+{
+    struct contender *c = &row->contender;
+    size_t before = heap_bytes();
+    double seconds, least = quick ? 1e-3 : 5e-3;
+    c->reason[0] = '\0';
+    if (!c->open(c, w)) {
+        if (c->reason[0] != '\0') fprintf(stderr, "%s: %s left out: %s\n", w->name, c->name, c->reason);
+        return true;
+    }
+    if (c->gate > 0) c->bytes += heap_bytes() - before;
+    if (!row_check(row, w, &seconds)) {
+        c->close(c->state);
+        return false;
+    }
+    row->passes = seconds < least ? (int)ceil(least / fmax(seconds, 1e-6)) : 1;
+    row->ready = true;
+    return true;
+}
+
+static double row_time(struct row *row, const struct workload *w)
+{
+    double sum = 0;
+    for (int k = 0; k < row->passes; k++) sum += row->contender.pass(row->contender.state, w, NULL);
+    return sum / row->passes;
+}
+
+// The 99.9th percentile of the calls over their mean, on each call's minimum over identical passes.
+static double row_flatness(const struct row *row, const struct workload *w)
+{
+    size_t n = w->n_frames / w->block;
+    double *least = bench_allocate(n * sizeof(double)), *calls = bench_allocate(n * sizeof(double)), sum = 0;
+    for (int pass = 0; pass < CALL_PASSES; pass++) {
+        row->contender.pass(row->contender.state, w, calls);
+        for (size_t i = 0; i < n; i++) least[i] = pass == 0 ? calls[i] : fmin(least[i], calls[i]);
+    }
+    for (size_t i = 0; i < n; i++) sum += least[i];
+    qsort(least, n, sizeof(double), compare_doubles);
+    double p999 = least[(size_t)(0.999 * (double)(n - 1))];
+    free(least);
+    free(calls);
+    return p999 * (double)n / sum;
+}
+
+static void row_print(struct row *row, const struct workload *w, int repetitions)
+{
+    double *s = row->seconds, items = (double)(w->n_frames * w->in_channels);
+    qsort(s, (size_t)repetitions, sizeof(double), compare_doubles);
+    double median = repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
+    printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads, 1e9 * median / items,
+           (s[repetitions - 1] - s[0]) / median);
+    if (row->p999_over_mean > 0) printf("%.3f", row->p999_over_mean);
+    printf(",%zu,%.3g\n", row->contender.bytes, row->error);
+    fflush(stdout);
+}
+
+// The contenders of a suite, those without a fixed thread count once for each count asked for.
+static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, int threads)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < suite->n_contenders; i++) {
+        const struct contender *c = &suite->contenders[i];
+        int counts[2] = {threads, 0};
+        if (c->threads != 0) counts[0] = c->threads;
+        else if (threads == 0) memcpy(counts, suite->thread_counts, sizeof counts);
+        for (int k = 0; k < 2 && counts[k] != 0 && n < MAX_ROWS; k++) {
+            rows[n] = (struct row){.contender = *c};
+            rows[n++].contender.threads = counts[k];
+        }
+    }
+    return n;
+}
+
+static bool run_case(const struct suite *suite, const struct workload *description, const struct arguments *arguments)
+{
+    static struct row rows[MAX_ROWS];
+    struct workload w = *description;
+    workload_create(&w, arguments->quick);
+    size_t n_rows = rows_list(rows, suite, arguments->threads);
+    int repetitions = arguments->quick ? 3 : suite->repetitions;
+    bool right = true;
+    for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick);
+    for (int r = 0; r < repetitions; r++)
+        for (size_t i = 0; i < n_rows; i++)
+            if (rows[i].ready) rows[i].seconds[r] = row_time(&rows[i], &w);
+    for (size_t i = 0; i < n_rows; i++) {
+        if (!rows[i].ready) continue;
+        if (suite->per_call && rows[i].contender.gate > 0) rows[i].p999_over_mean = row_flatness(&rows[i], &w);
+        row_print(&rows[i], &w, repetitions);
+        rows[i].contender.close(rows[i].contender.state);
+    }
+    workload_destroy(&w);
+    return right;
+}
+
+static bool arguments_parse(struct arguments *ret, int argc, char **argv)
+{
+    *ret = (struct arguments){.pattern = "*"};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--list") == 0) ret->list = true;
+        else if (strcmp(argv[i], "--quick") == 0) ret->quick = true;
+        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) ret->pattern = argv[++i];
+        else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0)
+            ret->threads = atoi(argv[++i]);
+        else return false;
+    }
+    return true;
+}
+
+int bench_main(int argc, char **argv, const struct suite *suite)
+{
+    struct arguments arguments;
+    if (!arguments_parse(&arguments, argc, argv)) {
+        fprintf(stderr, "usage: %s [--list] [--case PATTERN] [--threads N] [--quick]\n", suite->program);
+        return 2;
+    }
+    bool right = true;
+    size_t n_run = 0;
+    if (!arguments.list) ours_calibrate();
+    if (!arguments.list) printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
+    for (size_t i = 0; i < suite->n_cases; i++) {
+        const struct workload *w = &suite->cases[i];
+        if (fnmatch(arguments.pattern, w->name, 0) != 0) continue;
+        n_run++;
+        if (arguments.list) puts(w->name);
+        else right &= run_case(suite, w, &arguments);
+    }
+    if (n_run == 0) fprintf(stderr, "%s: no case matches '%s'\n", suite->program, arguments.pattern);
+    if (n_run == 0) return 2;
+    return right ? 0 : 1;
+}

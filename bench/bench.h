@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// What the benchmark programs share: a workload (the data and the filter of one case), contenders (whoever can run
+// it), and the runner that checks every contender against a float64 oracle, then times them in turn, repetition by
+// repetition, so that drift of the machine hits all alike. Output is CSV on stdout, everything else goes to stderr.
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <partita/partita.h>
+
+#include <stdio.h>
+
+// One case: y = h * x, as a causal stream in blocks of `block`, or as the full result of a bounded signal (block 0).
+struct workload {
+    const char *name;
+    enum partita_type signal, taps;
+    size_t n_frames, n_taps;
+    size_t block, latency;             // streams: frames a call, added delay allowed
+    size_t stride;                     // decimation [1]
+    size_t in_channels, out_channels;  // [1]; every output hears every input of its group
+    size_t groups;                     // [1]
+    void (*shape)(struct workload *w); // changes the noise that workload_create makes [leaves it]
+    // Filled by workload_create:
+    size_t n_out;    // output frames a channel
+    char *x, *h, *y; // x [in][n_frames], h [out][in/groups][n_taps], y [out][n_out]
+    struct oracle *oracle;
+};
+
+struct contender;
+
+// Makes the contender ready for a workload: fills state, pass, close, gate. Returns false when it cannot run this
+// workload; `reason` says why when that is worth telling.
+typedef bool open_fn(struct contender *contender, const struct workload *w);
+
+// Runs the whole workload once from a fresh state into w->y and returns the seconds it took, set-up of the fresh
+// state excluded; NAN if it failed. `calls`, when not NULL, receives the seconds of each process call.
+typedef double pass_fn(void *state, const struct workload *w, double *calls);
+
+struct contender {
+    const char *name;   // in the CSV
+    const char *engine; // ours: engine to force, NULL for the planner's pick
+    int threads;
+    open_fn *open;
+    // Set by open:
+    void *state;
+    pass_fn *pass;
+    bool (*fetch)(void *state, const struct workload *w); // brings the last result into w->y; NULL: it is there
+    void (*close)(void *state);
+    double gate;  // largest relative L2 error that counts as a right answer; 0: produces no samples
+    size_t delay; // y[0] is sample -delay of the result
+    size_t bytes; // resident outside this program's heap, and workspace; the runner adds the heap
+    char reason[160];
+};
+
+// What one program is made of.
+struct suite {
+    const char *program;
+    const struct workload *cases;
+    size_t n_cases;
+    const struct contender *contenders; // tried on every case, in this order
+    size_t n_contenders;
+    bool per_call; // also take the time of every single call
+    int repetitions;
+    int thread_counts[2]; // rows of contenders with threads 0; {1, 0}: one thread alone
+};
+
+// Parses --list, --case, --threads, --quick; runs the suite. Returns the exit status: 0, 1 if a contender gave a
+// wrong answer or could not be run, 2 for usage.
+int bench_main(int argc, char **argv, const struct suite *suite);
+
+// Monotonic time in seconds.
+double bench_now(void);
+
+// Allocation that ends the program when it fails: a benchmark without memory has nothing to report.
+void *bench_allocate(size_t bytes);
+
+// Fills reals with reproducible noise in [-0.5, 0.5).
+void bench_noise(void *samples, size_t n_reals, bool f64, uint64_t seed);
+
+static inline bool type_is_f64(enum partita_type type)
+{
+    return type == PARTITA_F64 || type == PARTITA_CF64;
+}
+
+static inline bool type_is_complex(enum partita_type type)
+{
+    return type == PARTITA_CF32 || type == PARTITA_CF64;
+}
+
+// Fills in defaults and data. `quick` takes an eighth of the frames.
+void workload_create(struct workload *w, bool quick);
+void workload_destroy(struct workload *w);
+
+// Relative L2 error of w->y against direct sums in float64, over about a thousand positions: both ends and random
+// ones. The sums are computed once and kept in the workload.
+double oracle_error(struct workload *w, size_t delay);
+void oracle_destroy(struct oracle *oracle);
+
+// Gates, as the tests have them: direct sums 4 u sqrt(taps), transforms 3 u sqrt(log2 n). A peer is held to a looser
+// one, which finds a wrong answer, not a less exact one.
+double gate_direct(const struct workload *w);
+double gate_transform(const struct workload *w);
+double gate_peer(const struct workload *w);
+
+// Measures the host model that plans of ours use from then on.
+void ours_calibrate(void);
+
+// Contenders; bench/ours.c and bench/peers/*.c.
+open_fn ours_stream, ours_signal;
+open_fn peer_fma_peak;
+open_fn peer_liquid_fir, peer_liquid_fft;
+open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;
+open_fn ours_command, peer_ffmpeg, peer_sox; // bench_cli, with what command.h asks of the workload
+
+#endif

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+// Partita as a contender: an engine forced by name, or the planner's pick. A stream keeps plan, filter and stream
+// open; a signal is timed as the whole call a user of SciPy makes, planning and transforming the taps included.
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CHANNELS = 16 };
+
+struct ours {
+    struct partita_problem problem;
+    struct partita_options options;
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream;
+};
+
+// Shared by all plans of the process.
+static struct partita_wisdom *host_wisdom;
+
+static void remember_line(void *user, const char *text)
+{
+    struct contender *contender = user;
+    snprintf(contender->reason, sizeof contender->reason, "%s", text);
+}
+
+void ours_calibrate(void)
+{
+    enum partita_status status = partita_wisdom_create(&host_wisdom);
+    if (status == PARTITA_OK) status = partita_wisdom_calibrate(host_wisdom);
+    if (status != PARTITA_OK) fprintf(stderr, "no calibration: %s\n", partita_status_string(status));
+}
+
+static struct partita_problem problem_of(const struct workload *w)
+{
+    struct partita_problem problem = {
+        .signal = w->signal,
+        .taps = w->taps,
+        .in_channels = w->in_channels,
+        .out_channels = w->out_channels,
+        .groups = w->groups,
+        .kernel = {w->n_taps},
+        .stride = {w->stride},
+        .size = {PARTITA_UNBOUNDED},
+        .block = w->block,
+        .latency = w->latency,
+    };
+    if (w->block == 0) {
+        problem.size[0] = w->n_frames;
+        problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)w->n_taps - 1;
+    }
+    return problem;
+}
+
+static double gate_of(const struct workload *w, const struct partita_plan *plan)
+{
+    bool direct = strcmp(partita_plan_engine(plan), "cpu/direct") == 0;
+    return direct ? gate_direct(w) : gate_transform(w);
+}
+
+static void ours_close(void *state)
+{
+    struct ours *o = state;
+    partita_stream_close(o->stream);
+    partita_filter_destroy(o->filter);
+    partita_plan_destroy(o->plan);
+    free(o);
+}
+
+// Plans the workload; on failure the contender's reason says why.
+static struct ours *ours_create(struct contender *contender, const struct workload *w)
+{
+    struct ours *o = bench_allocate(sizeof *o);
+    o->problem = problem_of(w);
+    o->options = (struct partita_options){.engine = contender->engine,
+                                          .threads = contender->threads,
+                                          .wisdom = host_wisdom,
+                                          .log = {remember_line, contender}};
+    enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
+    if (status == PARTITA_OK) status = partita_filter_create(o->plan, w->h, &o->filter);
+    if (status == PARTITA_OK) return o;
+    if (contender->reason[0] == '\0') remember_line(contender, partita_status_string(status));
+    ours_close(o);
+    return NULL;
+}
+
+static double stream_pass(void *state, const struct workload *w, double *calls)
+{
+    struct ours *o = state;
+    size_t bytes = partita_type_size(w->signal), x_step = w->block * bytes, y_step = w->block / w->stride * bytes;
+    const void *x[MAX_CHANNELS];
+    void *y[MAX_CHANNELS];
+    partita_stream_reset(o->stream);
+    for (size_t c = 0; c < w->in_channels; c++) x[c] = w->x + c * w->n_frames * bytes;
+    for (size_t c = 0; c < w->out_channels; c++) y[c] = w->y + c * w->n_out * bytes;
+    double start = bench_now(), before = start;
+    for (size_t i = 0; i < w->n_frames / w->block; i++) {
+        partita_stream_process(o->stream, y, x, w->block);
+        for (size_t c = 0; c < w->in_channels; c++) x[c] = (const char *)x[c] + x_step;
+        for (size_t c = 0; c < w->out_channels; c++) y[c] = (char *)y[c] + y_step;
+        if (calls == NULL) continue;
+        double now = bench_now();
+        calls[i] = now - before;
+        before = now;
+    }
+    return bench_now() - start;
+}
+
+bool ours_stream(struct contender *contender, const struct workload *w)
+{
+    struct ours *o = ours_create(contender, w);
+    if (o == NULL) return false;
+    if (partita_stream_open(o->plan, o->filter, &o->stream) != PARTITA_OK) {
+        remember_line(contender, "stream does not open");
+        ours_close(o);
+        return false;
+    }
+    contender->state = o;
+    contender->pass = stream_pass;
+    contender->close = ours_close;
+    contender->gate = gate_of(w, o->plan);
+    contender->delay = partita_stream_latency(o->stream);
+    return true;
+}
+
+static double signal_pass(void *state, const struct workload *w, double *calls)
+{
+    struct ours *o = state;
+    struct partita_plan *plan = NULL;
+    struct partita_filter *filter = NULL;
+    (void)calls;
+    double start = bench_now();
+    enum partita_status status = partita_plan_create(&o->problem, &o->options, &plan);
+    if (status == PARTITA_OK) status = partita_filter_create(plan, w->h, &filter);
+    if (status == PARTITA_OK) status = partita_forward(plan, filter, w->y, w->x, NULL);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    return status == PARTITA_OK ? bench_now() - start : NAN;
+}
+
+bool ours_signal(struct contender *contender, const struct workload *w)
+{
+    bool hopeless = w->n_taps > 4096 && contender->engine != NULL && strcmp(contender->engine, "cpu/direct") == 0;
+    struct ours *o = hopeless ? NULL : ours_create(contender, w);
+    if (o == NULL) return false;
+    contender->state = o;
+    contender->pass = signal_pass;
+    contender->close = ours_close;
+    contender->gate = gate_of(w, o->plan);
+    contender->bytes = partita_plan_workspace_size(o->plan);
+    return true;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// liquid-dsp as a contender: firfilt_* and firdecim_* by execute_block, and fftfilt_* where the block holds the
+// filter, as that object demands. Single precision only; one channel.
+#include "../bench.h"
+
+#include <complex.h>
+#include <liquid/liquid.h>
+#include <stdlib.h>
+
+// The variant of an object: real, real taps on complex signals, complex.
+enum variant { RRRF, CRCF, CCCF };
+
+struct liquid {
+    enum variant variant;
+    firfilt_rrrf fir_r;
+    firfilt_crcf fir_m;
+    firfilt_cccf fir_c;
+    firdecim_rrrf decimator;
+    fftfilt_rrrf fft_r;
+    fftfilt_crcf fft_m;
+    fftfilt_cccf fft_c;
+};
+
+typedef void block_fn(struct liquid *q, void *y, void *x, unsigned n);
+
+static void fir_block(struct liquid *q, void *y, void *x, unsigned n)
+{
+    if (q->variant == RRRF) firfilt_rrrf_execute_block(q->fir_r, x, n, y);
+    else if (q->variant == CRCF) firfilt_crcf_execute_block(q->fir_m, x, n, y);
+    else firfilt_cccf_execute_block(q->fir_c, x, n, y);
+}
+
+static void fft_block(struct liquid *q, void *y, void *x, unsigned n)
+{
+    (void)n; // fixed when the object is made
+    if (q->variant == RRRF) fftfilt_rrrf_execute(q->fft_r, x, y);
+    else if (q->variant == CRCF) fftfilt_crcf_execute(q->fft_m, x, y);
+    else fftfilt_cccf_execute(q->fft_c, x, y);
+}
+
+static void liquid_reset(struct liquid *q)
+{
+    if (q->fir_r != NULL) firfilt_rrrf_reset(q->fir_r);
+    if (q->fir_m != NULL) firfilt_crcf_reset(q->fir_m);
+    if (q->fir_c != NULL) firfilt_cccf_reset(q->fir_c);
+    if (q->decimator != NULL) firdecim_rrrf_reset(q->decimator);
+    if (q->fft_r != NULL) fftfilt_rrrf_reset(q->fft_r);
+    if (q->fft_m != NULL) fftfilt_crcf_reset(q->fft_m);
+    if (q->fft_c != NULL) fftfilt_cccf_reset(q->fft_c);
+}
+
+static void liquid_close(void *state)
+{
+    struct liquid *q = state;
+    if (q->fir_r != NULL) firfilt_rrrf_destroy(q->fir_r);
+    if (q->fir_m != NULL) firfilt_crcf_destroy(q->fir_m);
+    if (q->fir_c != NULL) firfilt_cccf_destroy(q->fir_c);
+    if (q->decimator != NULL) firdecim_rrrf_destroy(q->decimator);
+    if (q->fft_r != NULL) fftfilt_rrrf_destroy(q->fft_r);
+    if (q->fft_m != NULL) fftfilt_crcf_destroy(q->fft_m);
+    if (q->fft_c != NULL) fftfilt_cccf_destroy(q->fft_c);
+    free(q);
+}
+
+static double blocks_pass(struct liquid *q, const struct workload *w, double *calls, block_fn *run)
+{
+    size_t bytes = partita_type_size(w->signal);
+    liquid_reset(q);
+    double start = bench_now(), before = start;
+    for (size_t i = 0; i < w->n_frames / w->block; i++) {
+        run(q, w->y + i * w->block * bytes, w->x + i * w->block * bytes, (unsigned)w->block);
+        if (calls == NULL) continue;
+        double now = bench_now();
+        calls[i] = now - before;
+        before = now;
+    }
+    return bench_now() - start;
+}
+
+static double fir_pass(void *state, const struct workload *w, double *calls)
+{
+    return blocks_pass(state, w, calls, fir_block);
+}
+
+static double fft_pass(void *state, const struct workload *w, double *calls)
+{
+    return blocks_pass(state, w, calls, fft_block);
+}
+
+static double decimator_pass(void *state, const struct workload *w, double *calls)
+{
+    struct liquid *q = state;
+    unsigned n = (unsigned)(w->block / w->stride);
+    (void)calls;
+    liquid_reset(q);
+    double start = bench_now();
+    for (size_t i = 0; i < w->n_frames / w->block; i++)
+        firdecim_rrrf_execute_block(q->decimator, (float *)w->x + i * w->block, n, (float *)w->y + i * n);
+    return bench_now() - start;
+}
+
+static bool usable(const struct workload *w)
+{
+    return w->block > 0 && w->in_channels == 1 && w->out_channels == 1 && !type_is_f64(w->signal);
+}
+
+static struct liquid *liquid_create(struct contender *contender, const struct workload *w)
+{
+    struct liquid *q = bench_allocate(sizeof *q);
+    q->variant = type_is_complex(w->taps) ? CCCF : type_is_complex(w->signal) ? CRCF : RRRF;
+    contender->state = q;
+    contender->close = liquid_close;
+    contender->gate = gate_peer(w);
+    return q;
+}
+
+bool peer_liquid_fir(struct contender *contender, const struct workload *w)
+{
+    bool decimates = w->stride > 1;
+    if (!usable(w) || (decimates && type_is_complex(w->signal))) return false;
+    struct liquid *q = liquid_create(contender, w);
+    unsigned n_taps = (unsigned)w->n_taps;
+    contender->pass = decimates ? decimator_pass : fir_pass;
+    if (decimates) q->decimator = firdecim_rrrf_create((unsigned)w->stride, (float *)w->h, n_taps);
+    else if (q->variant == RRRF) q->fir_r = firfilt_rrrf_create((float *)w->h, n_taps);
+    else if (q->variant == CRCF) q->fir_m = firfilt_crcf_create((float *)w->h, n_taps);
+    else q->fir_c = firfilt_cccf_create((float complex *)w->h, n_taps);
+    return true;
+}
+
+bool peer_liquid_fft(struct contender *contender, const struct workload *w)
+{
+    if (!usable(w) || w->stride > 1 || w->block < w->n_taps) return false;
+    struct liquid *q = liquid_create(contender, w);
+    unsigned n_taps = (unsigned)w->n_taps, n = (unsigned)w->block;
+    contender->pass = fft_pass;
+    if (q->variant == RRRF) q->fft_r = fftfilt_rrrf_create((float *)w->h, n_taps, n);
+    else if (q->variant == CRCF) q->fft_m = fftfilt_crcf_create((float *)w->h, n_taps, n);
+    else q->fft_c = fftfilt_cccf_create((float complex *)w->h, n_taps, n);
+    return true;
+}

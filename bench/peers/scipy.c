@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// SciPy as a contender: scipy.signal.oaconvolve and fftconvolve in one Python process that lives as long as the
+// contender. It reads the same samples, keeps their type, times its own calls (so that pipes cost it nothing) and
+// writes its result for the check.
+#include "../bench.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct scipy {
+    pid_t child;
+    FILE *to, *from;
+    char folder[64];
+};
+
+static const char *const file_names[] = {"x", "h", "y"};
+
+static void path_of(char ret[96], const struct scipy *s, const char *name)
+{
+    snprintf(ret, 96, "%s/%s", s->folder, name);
+}
+
+static bool file_move(const struct scipy *s, const char *name, const char *mode, void *data, size_t bytes)
+{
+    char path[96];
+    path_of(path, s, name);
+    FILE *file = fopen(path, mode);
+    if (file == NULL) return false;
+    size_t n = mode[0] == 'w' ? fwrite(data, 1, bytes, file) : fread(data, 1, bytes, file);
+    return (fclose(file) == 0) & (n == bytes);
+}
+
+// Sends one line and reads the number that answers it; NAN if the process is gone.
+static double ask(struct scipy *s, const char *line)
+{
+    double answer = NAN;
+    fprintf(s->to, "%s\n", line);
+    if (fflush(s->to) != 0 || fscanf(s->from, "%lf", &answer) != 1) return NAN;
+    return answer;
+}
+
+static void scipy_close(void *state)
+{
+    struct scipy *s = state;
+    if (s->to != NULL) fclose(s->to);
+    if (s->from != NULL) fclose(s->from);
+    if (s->child > 0) waitpid(s->child, NULL, 0);
+    for (size_t i = 0; i < sizeof file_names / sizeof *file_names; i++) {
+        char path[96];
+        path_of(path, s, file_names[i]);
+        unlink(path);
+    }
+    rmdir(s->folder);
+    free(s);
+}
+
+static double scipy_pass(void *state, const struct workload *w, double *calls)
+{
+    (void)w;
+    (void)calls;
+    return ask(state, "run");
+}
+
+static bool scipy_fetch(void *state, const struct workload *w)
+{
+    return !isnan(ask(state, "write")) && file_move(state, "y", "r", w->y, w->n_out * partita_type_size(w->signal));
+}
+
+static bool spawn(struct scipy *s, const char *function, const struct workload *w)
+{
+    int down[2], up[2];
+    // Closed on exec: a second child holding these ends would keep the first from seeing its end of file.
+    if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0) return false;
+    s->child = fork();
+    if (s->child == 0) {
+        dup2(down[0], 0);
+        dup2(up[1], 1);
+        execl("/usr/bin/python3", "python3", PEERS_FOLDER "/scipy_server.py", function, s->folder,
+              partita_type_name(w->signal), partita_type_name(w->taps), (char *)NULL);
+        _exit(127);
+    }
+    close(down[0]);
+    close(up[1]);
+    s->to = fdopen(down[1], "w");
+    s->from = fdopen(up[0], "r");
+    return s->child > 0 && s->to != NULL && s->from != NULL;
+}
+
+static bool scipy_open(struct contender *contender, const struct workload *w, const char *function)
+{
+    if (w->block > 0 || w->in_channels != 1 || w->out_channels != 1) return false;
+    struct scipy *s = bench_allocate(sizeof *s);
+    snprintf(s->folder, sizeof s->folder, "/tmp/partita-bench-XXXXXX");
+    contender->state = s;
+    contender->pass = scipy_pass;
+    contender->fetch = scipy_fetch;
+    contender->close = scipy_close;
+    contender->gate = gate_peer(w);
+    bool ready = mkdtemp(s->folder) != NULL &&
+                 file_move(s, "x", "w", w->x, w->n_frames * partita_type_size(w->signal)) &&
+                 file_move(s, "h", "w", w->h, w->n_taps * partita_type_size(w->taps)) && spawn(s, function, w) &&
+                 !isnan(ask(s, "load"));
+    if (ready) {
+        ask(s, "run");
+        contender->bytes = (size_t)ask(s, "bytes");
+        return true;
+    }
+    snprintf(contender->reason, sizeof contender->reason, "/usr/bin/python3 with SciPy does not answer");
+    scipy_close(s);
+    return false;
+}
+
+bool peer_scipy_oaconvolve(struct contender *contender, const struct workload *w)
+{
+    return scipy_open(contender, w, "oaconvolve");
+}
+
+bool peer_scipy_fftconvolve(struct contender *contender, const struct workload *w)
+{
+    return scipy_open(contender, w, "fftconvolve");
+}

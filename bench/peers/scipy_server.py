@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The other end of scipy.c: loads the samples, answers each line on stdin with one number on stdout.
+
+load: 0 once x and h are read; run: seconds of one call; write: 0 once the last result is in the folder; bytes: growth
+of the peak resident memory since loading.
+"""
+import resource
+import sys
+import time
+
+import numpy as np
+import scipy.signal
+
+TYPES = {"f32": np.float32, "f64": np.float64, "cf32": np.complex64, "cf64": np.complex128}
+
+
+def peak_bytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def main():
+    function, folder, signal, taps = sys.argv[1:]
+    convolve = getattr(scipy.signal, function)
+    x = h = y = None
+    loaded = 0
+    for line in sys.stdin:
+        command, answer = line.strip(), 0
+        if command == "load":
+            x = np.fromfile(folder + "/x", TYPES[signal])
+            h = np.fromfile(folder + "/h", TYPES[taps])
+            loaded = peak_bytes()
+        elif command == "run":
+            y = None
+            start = time.perf_counter()
+            y = convolve(x, h)
+            answer = time.perf_counter() - start
+        elif command == "write":
+            assert y.dtype == x.dtype, "the result has another type than the signal"
+            y.tofile(folder + "/y")
+        elif command == "bytes":
+            answer = peak_bytes() - loaded
+        print(answer, flush=True)
+
+
+main()

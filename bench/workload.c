@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+// Data of a case, and the oracle: direct sums in float64 at about a thousand positions of the result. It shares no
+// code with the library.
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { EDGE = 128, INSIDE = 768, POSITIONS = EDGE + INSIDE + EDGE };
+
+// The right result at some positions, [channel][position][real, imaginary].
+struct oracle {
+    size_t at[POSITIONS];
+    double *value;
+};
+
+static uint64_t noise_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+void bench_noise(void *samples, size_t n_reals, bool f64, uint64_t seed)
+{
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+    for (size_t i = 0; i < n_reals; i++) {
+        double value = (double)(noise_next(&state) >> 40) * 0x1p-24 - 0.5;
+        if (f64) ((double *)samples)[i] = value;
+        else ((float *)samples)[i] = (float)value;
+    }
+}
+
+static char *noise_create(enum partita_type type, size_t n, uint64_t seed)
+{
+    char *samples = bench_allocate(n * partita_type_size(type));
+    bench_noise(samples, type_is_complex(type) ? 2 * n : n, type_is_f64(type), seed);
+    return samples;
+}
+
+void workload_create(struct workload *w, bool quick)
+{
+    if (w->stride == 0) w->stride = 1;
+    if (w->in_channels == 0) w->in_channels = 1;
+    if (w->out_channels == 0) w->out_channels = 1;
+    if (w->groups == 0) w->groups = 1;
+    if (quick) w->n_frames /= 8;
+    if (w->block > 0) w->n_frames = (w->n_frames + w->block - 1) / w->block * w->block;
+    w->n_out = w->block > 0 ? w->n_frames / w->stride : w->n_frames + w->n_taps - 1;
+    w->x = noise_create(w->signal, w->in_channels * w->n_frames, 1);
+    w->h = noise_create(w->taps, w->out_channels * (w->in_channels / w->groups) * w->n_taps, 2);
+    w->y = bench_allocate(w->out_channels * w->n_out * partita_type_size(w->signal));
+    w->oracle = NULL;
+    if (w->shape != NULL) w->shape(w);
+}
+
+void workload_destroy(struct workload *w)
+{
+    free(w->x);
+    free(w->h);
+    free(w->y);
+    oracle_destroy(w->oracle);
+}
+
+// Real and imaginary part of a sample as float64.
+static void sample(double ret[2], const char *samples, enum partita_type type, size_t i)
+{
+    bool is_complex = type_is_complex(type);
+    size_t at = is_complex ? 2 * i : i;
+    for (size_t part = 0; part < 2; part++) {
+        if (part == 1 && !is_complex) ret[part] = 0;
+        else ret[part] = type_is_f64(type) ? ((const double *)samples)[at + part] : ((const float *)samples)[at + part];
+    }
+}
+
+// value += sum over k of h[k] x[p - k], x being zero outside its frames.
+static void direct_sum(double value[2], const struct workload *w, const char *x, const char *h, size_t p)
+{
+    size_t first = p >= w->n_frames ? p - w->n_frames + 1 : 0, last = p < w->n_taps ? p + 1 : w->n_taps;
+    for (size_t k = first; k < last; k++) {
+        double a[2], b[2];
+        sample(a, x, w->signal, p - k);
+        sample(b, h, w->taps, k);
+        value[0] += a[0] * b[0] - a[1] * b[1];
+        value[1] += a[0] * b[1] + a[1] * b[0];
+    }
+}
+
+// Positions whose samples arrive within the stream for any allowed delay.
+static struct oracle *oracle_create(const struct workload *w)
+{
+    struct oracle *oracle = bench_allocate(sizeof *oracle);
+    size_t n = w->block > 0 ? (w->n_frames - w->latency) / w->stride : w->n_out, edge = n < EDGE ? n : EDGE;
+    uint64_t state = 3;
+    for (size_t i = 0; i < POSITIONS; i++) {
+        size_t p = (size_t)(noise_next(&state) % n);
+        if (i < edge) p = i;
+        if (i >= POSITIONS - edge) p = n - (POSITIONS - i);
+        oracle->at[i] = p;
+    }
+    size_t x_bytes = w->n_frames * partita_type_size(w->signal), h_bytes = w->n_taps * partita_type_size(w->taps);
+    oracle->value = bench_allocate(w->out_channels * POSITIONS * 2 * sizeof(double));
+    size_t group_in = w->in_channels / w->groups, group_out = w->out_channels / w->groups;
+    for (size_t out = 0; out < w->out_channels; out++)
+        for (size_t i = 0; i < POSITIONS; i++)
+            for (size_t in = 0; in < group_in; in++)
+                direct_sum(oracle->value + 2 * (out * POSITIONS + i), w,
+                           w->x + (out / group_out * group_in + in) * x_bytes, w->h + (out * group_in + in) * h_bytes,
+                           oracle->at[i] * w->stride);
+    return oracle;
+}
+
+void oracle_destroy(struct oracle *oracle)
+{
+    if (oracle == NULL) return;
+    free(oracle->value);
+    free(oracle);
+}
+
+double oracle_error(struct workload *w, size_t delay)
+{
+    if (w->oracle == NULL) w->oracle = oracle_create(w);
+    double error = 0, norm = 0;
+    for (size_t out = 0; out < w->out_channels; out++)
+        for (size_t i = 0; i < POSITIONS; i++) {
+            const double *right = w->oracle->value + 2 * (out * POSITIONS + i);
+            double y[2];
+            sample(y, w->y, w->signal, out * w->n_out + w->oracle->at[i] + delay / w->stride);
+            for (int part = 0; part < 2; part++) {
+                error += (y[part] - right[part]) * (y[part] - right[part]);
+                norm += right[part] * right[part];
+            }
+        }
+    return sqrt(error / norm);
+}
+
+static double unit(const struct workload *w)
+{
+    return type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24;
+}
+
+double gate_direct(const struct workload *w)
+{
+    return 4 * unit(w) * sqrt((double)w->n_taps);
+}
+
+double gate_transform(const struct workload *w)
+{
+    return 3 * unit(w) * sqrt(log2((double)(w->n_frames + w->n_taps)));
+}
+
+double gate_peer(const struct workload *w)
+{
+    return 1000 * unit(w);
+}
