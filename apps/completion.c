@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// Completions of bash, zsh and fish: commands, their options, the words of choices, files elsewhere.
+#include <stdio.h>
+#include <string.h>
+
+#include "manual.h"
+
+static bool belongs(const struct option_row *row, int command)
+{
+    return row->commands & 1u << command;
+}
+
+// "full|same|valid" -> "full same valid"
+static void put_words(const char *choices)
+{
+    for (const char *c = choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
+}
+
+// Text inside single quotes, where zsh and fish also want brackets and colons quoted by `special`.
+static void put_quoted(const char *text, const char *special)
+{
+    for (const char *c = text; *c; c++) {
+        if (*c == '\'') printf("'\\''");
+        else if (strchr(special, *c)) printf("\\%c", *c);
+        else putchar(*c);
+    }
+}
+
+static void bash_options(int command)
+{
+    printf("    %s) options='", command_rows[command].name);
+    for (size_t i = 0; i < n_option_rows; i++)
+        if (belongs(&option_rows[i], command)) printf("--%s ", option_rows[i].name);
+    printf("' ;;\n");
+}
+
+static void print_bash(void)
+{
+    printf("# bash completion for partita\n_partita() {\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= words=\n"
+           "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        mapfile -t COMPREPLY < <(compgen -W '");
+    for (int c = 0; c < N_COMMANDS; c++) printf("%s ", command_rows[c].name);
+    printf("--version --help' -- \"$word\")\n        return\n    fi\n    case $before in\n");
+    for (size_t i = 0; i < n_option_rows; i++) {
+        if (option_rows[i].kind != OPTION_CHOICE) continue;
+        printf("    --%s) words='", option_rows[i].name);
+        put_words(option_rows[i].argument);
+        printf("' ;;\n");
+    }
+    printf("    esac\n    case ${COMP_WORDS[1]} in\n");
+    for (int c = 0; c < N_COMMANDS; c++) bash_options(c);
+    printf(
+        "    esac\n    if [[ $words ]]; then\n        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+        "    elif [[ $word == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
+        "    else\n        compopt -o filenames\n        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n    fi\n}\n"
+        "complete -F _partita partita\n");
+}
+
+static void zsh_option(const struct option_row *row)
+{
+    printf("            '--%s[", row->name);
+    put_quoted(row->help, "[]:\\");
+    printf("]");
+    if (row->argument && row->kind == OPTION_CHOICE) {
+        printf(":%s:(", row->name);
+        put_words(row->argument);
+        printf(")");
+    } else if (row->argument) {
+        printf(":%s:", row->argument);
+    }
+    printf("' \\\n");
+}
+
+static void print_zsh(void)
+{
+    printf("#compdef partita\n_partita() {\n    local -a commands\n    commands=(\n");
+    for (int c = 0; c < N_COMMANDS; c++) printf("        '%s:%s'\n", command_rows[c].name, command_rows[c].summary);
+    printf("    )\n    if ((CURRENT == 2)); then\n        _describe command commands\n        return\n    fi\n"
+           "    shift words\n    ((CURRENT--))\n    case $words[1] in\n");
+    for (int c = 0; c < N_COMMANDS; c++) {
+        printf("    %s)\n        _arguments \\\n", command_rows[c].name);
+        for (size_t i = 0; i < n_option_rows; i++)
+            if (belongs(&option_rows[i], c)) zsh_option(&option_rows[i]);
+        printf("            '*:file:_files' ;;\n");
+    }
+    printf("    esac\n}\n_partita \"$@\"\n");
+}
+
+static void fish_option(const struct option_row *row, int command)
+{
+    printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s", command_rows[command].name, row->name);
+    if (row->letter) printf(" -s %c", row->letter);
+    if (row->argument) printf(" -r");
+    if (row->kind == OPTION_CHOICE) {
+        printf(" -f -a '");
+        put_words(row->argument);
+        printf("'");
+    }
+    printf(" -d '");
+    put_quoted(row->help, "\\");
+    printf("'\n");
+}
+
+static void print_fish(void)
+{
+    printf("# fish completion for partita\n");
+    for (int c = 0; c < N_COMMANDS; c++)
+        printf("complete -c partita -n __fish_use_subcommand -f -a %s -d '%s'\n", command_rows[c].name,
+               command_rows[c].summary);
+    for (int c = 0; c < N_COMMANDS; c++)
+        for (size_t i = 0; i < n_option_rows; i++)
+            if (belongs(&option_rows[i], c)) fish_option(&option_rows[i], c);
+}
+
+void completion_print(enum shell shell)
+{
+    switch (shell) {
+    case SHELL_BASH:
+        print_bash();
+        break;
+    case SHELL_ZSH:
+        print_zsh();
+        break;
+    case SHELL_FISH:
+        print_fish();
+        break;
+    case SHELL_NONE:
+        break;
+    }
+}

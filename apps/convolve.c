@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT
+// `partita convolve` and `partita correlate`: opens the files, agrees on types, rates and channels, runs the pass,
+// reports.
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "interrupt.h"
+#include "io/temp.h"
+#include "output.h"
+#include "pass.h"
+#include "report.h"
+#include "wisdom_file.h"
+
+// Everything one run holds.
+struct job {
+    struct settings settings;
+    struct audio_reader *ir, *in;
+    struct audio_writer *out;
+    struct taps taps;
+    struct partita_wisdom *wisdom;
+    struct runner *runner;
+    struct pass pass;
+    struct stats stats;
+};
+
+static bool is_standard(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+// Raw samples are asked for by type; a file that says itself what it is must not be contradicted.
+static bool check_format(const char *option, const char *type, const char *path, struct encoding *ret_encoding,
+                         struct fault *fault)
+{
+    bool known;
+    if (!type) return true;
+    if (!encoding_parse(type, ret_encoding)) return fault_set(fault, "%s %s: no such sample type", option, type);
+    if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
+    return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option, type, path);
+}
+
+static bool check_usage(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir, struct fault *fault)
+{
+    if (is_standard(s->operands[0]) && is_standard(s->operands[1]))
+        return fault_set(fault, "both %s and IN are standard input",
+                         s->command == COMMAND_CONVOLVE ? "IR" : "TEMPLATE");
+    if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
+    if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
+    return range_check(s, fault) && check_format("--format", s->format, s->operands[1], ret_in, fault) &&
+           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault);
+}
+
+static bool open_inputs(struct job *job, const struct encoding *in, const struct encoding *ir, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    struct audio_request request = {.max_channels = (size_t)s->max_channels, .wake_fd = -1};
+    request.path = s->operands[0];
+    request.raw = s->ir_format ? ir : NULL;
+    if (!audio_open(&job->ir, &request, fault)) return false;
+    request.path = s->operands[1];
+    request.raw = s->format ? in : NULL;
+    request.channels = (size_t)s->channels;
+    request.rate = (uint32_t)s->rate;
+    request.wake_fd = is_standard(s->operands[1]) ? interrupt_as_end_of_input() : -1;
+    return audio_open(&job->in, &request, fault);
+}
+
+static bool stored_in_double(const struct audio_info *info)
+{
+    return info->encoding.kind == ENCODING_FLOAT && info->encoding.bytes == 8;
+}
+
+// The type to compute in: complex if either side is, double if either side is or the user says so.
+static void choose_types(const struct job *job, enum partita_type *ret_signal, enum partita_type *ret_taps)
+{
+    const struct audio_info *in = audio_reader_info(job->in), *ir = audio_reader_info(job->ir);
+    bool complex_taps = ir->encoding.is_complex, complex_signal = complex_taps || in->encoding.is_complex;
+    bool wide = job->settings.precision == PRECISION_F64 ||
+                (job->settings.precision == PRECISION_AUTO && (stored_in_double(in) || stored_in_double(ir)));
+    *ret_signal = complex_signal ? (wide ? PARTITA_CF64 : PARTITA_CF32) : (wide ? PARTITA_F64 : PARTITA_F32);
+    *ret_taps = complex_taps ? *ret_signal : (wide ? PARTITA_F64 : PARTITA_F32);
+    if (complex_taps && !in->encoding.is_complex)
+        report_detail(&job->settings, "%s: taps are complex, so the real %s becomes complex too",
+                      job->settings.operands[0], job->settings.operands[1]);
+}
+
+// Which samples of the result; for that --mode valid has to know whether the input is shorter than the taps.
+static bool choose_range(struct job *job, uint64_t *ret_frames, struct fault *fault)
+{
+    const struct audio_info *in = audio_reader_info(job->in);
+    int64_t m = (int64_t)(job->taps.length - 2 * job->taps.lead), n_seen = m;
+    bool known = in->frames != SIZE_UNKNOWN;
+    if (known) n_seen = (int64_t)in->frames;
+    if (!known && job->settings.mode == MODE_VALID) {
+        size_t n;
+        if (!pass_preload(&job->pass, (size_t)m, &n, fault)) return false;
+        n_seen = (int64_t)n;
+    }
+    job->pass.range = range_of(&job->settings, m, n_seen);
+    known = known || !job->pass.range.end_counts_from_n;
+    *ret_frames = known ? (uint64_t)range_count(&job->pass.range, n_seen, job->settings.stride) : SIZE_UNKNOWN;
+    return true;
+}
+
+static void explain(const struct job *job)
+{
+    const struct partita_plan *plan = runner_plan(job->runner);
+    if (!job->settings.verbose) return;
+    size_t n = partita_plan_explain(plan, NULL, 0);
+    char *text = malloc(n + 1);
+    if (text) {
+        partita_plan_explain(plan, text, n + 1);
+        fprintf(stderr, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
+    }
+    free(text);
+}
+
+static bool prepare(struct job *job, struct fault *fault)
+{
+    enum partita_type type, taps_type;
+    struct audio_info output;
+    uint64_t frames;
+    const struct audio_info *in = audio_reader_info(job->in);
+    choose_types(job, &type, &taps_type);
+    if (!taps_load(&job->taps, job->ir, taps_type, in, &job->settings, fault)) return false;
+    job->pass = (struct pass){
+        .settings = &job->settings, .reader = job->in, .taps = &job->taps, .type = type, .stats = &job->stats};
+    if (!choose_range(job, &frames, fault)) return false;
+    uint32_t ir_rate = audio_reader_info(job->ir)->rate;
+    if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
+    job->wisdom = wisdom_file_load();
+    if (!runner_open(&job->runner, &job->settings, type, &job->taps, job->wisdom, fault)) return false;
+    explain(job);
+    job->stats.rate = in->rate ? in->rate : output.rate;
+    return audio_create(&job->out, job->settings.operands[2], &output, fault);
+}
+
+static void fill_stats(struct job *job)
+{
+    struct stats *s = &job->stats;
+    s->in_channels = job->taps.in_channels;
+    s->out_channels = job->taps.out_channels;
+    s->taps = job->taps.length;
+    s->latency = runner_latency(job->runner);
+    s->engine = partita_plan_engine(runner_plan(job->runner));
+    s->type = partita_type_name(job->pass.type);
+    s->truncated = audio_shortfall(job->in) || audio_shortfall(job->ir);
+    s->interrupted = audio_interrupted(job->in);
+}
+
+static void warn(const struct job *job)
+{
+    const struct settings *s = &job->settings;
+    const struct stats *stats = &job->stats;
+    const char *shortfalls[] = {audio_shortfall(job->ir), audio_shortfall(job->in)};
+    for (int i = 0; i < 2; i++)
+        if (shortfalls[i]) report_warning(s, "%s", shortfalls[i]);
+    if (stats->interrupted) report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
+    if (stats->replaced)
+        report_warning(s, "%s: %llu NaN or infinite values read as 0", s->operands[1],
+                       (unsigned long long)stats->replaced);
+    if (stats->written.clipped)
+        report_warning(s, "%s: %llu samples clipped; lower --gain or use --output-format f32", s->operands[2],
+                       (unsigned long long)stats->written.clipped);
+    if (stats->written.not_finite)
+        report_warning(s, "%s: %llu NaN or infinite values in the result", s->operands[2],
+                       (unsigned long long)stats->written.not_finite);
+}
+
+static int conclude(struct job *job)
+{
+    const struct settings *s = &job->settings;
+    fill_stats(job);
+    warn(job);
+    int status = job->stats.truncated || job->stats.interrupted ? EXIT_DEGRADED : EXIT_DONE;
+    if (s->stats) stats_print(&job->stats, stderr);
+    if (!s->json) return status;
+    FILE *to = is_standard(s->operands[2]) ? stderr : stdout;
+    bool good = stats_print_json(&job->stats, s, to);
+    return to == stdout ? report_close(s->command, status) : good ? status : EXIT_FAILED;
+}
+
+static int run(struct job *job, const struct encoding *raw_in, const struct encoding *raw_ir)
+{
+    struct fault fault;
+    const char *const *names = job->settings.operands;
+    enum command command = job->settings.command;
+    bool good =
+        temp_differs(names[2], names, 2, &fault) && open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
+    if (good) {
+        job->pass.runner = job->runner;
+        job->pass.writer = job->out;
+        good = pass_run(&job->pass, &fault);
+    }
+    if (good) {
+        struct audio_writer *out = job->out;
+        job->out = NULL;
+        good = audio_finish(out, &job->stats.written, &fault);
+    }
+    return good ? conclude(job) : report_fault(command, &fault, EXIT_FAILED);
+}
+
+static void release(struct job *job)
+{
+    pass_release(&job->pass);
+    audio_discard(job->out);
+    runner_close(job->runner);
+    partita_wisdom_destroy(job->wisdom);
+    taps_release(&job->taps);
+    audio_reader_close(job->in);
+    audio_reader_close(job->ir);
+}
+
+int convolve_main(enum command command, int argc, char **argv)
+{
+    struct job job = {0};
+    struct encoding raw_in = {0}, raw_ir = {0};
+    struct fault fault;
+    if (!options_parse(&job.settings, command, argc, argv, &fault)) return report_usage(command, &fault);
+    if (job.settings.help) {
+        help_print(command);
+        return report_close(command, EXIT_DONE);
+    }
+    if (!check_usage(&job.settings, &raw_in, &raw_ir, &fault)) return report_usage(command, &fault);
+    interrupt_install();
+    int status = run(&job, &raw_in, &raw_ir);
+    release(&job);
+    return status;
+}

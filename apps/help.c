@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Text for people out of the option table: --help and `partita help`. The manual page and the completions are in
+// manual.c and completion.c.
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "manual.h"
+#include "report.h"
+
+enum { WIDTH = 79, COLUMN = 30 };
+
+// Prints words from column `at` on, continued at column `indent`.
+static void print_wrapped(const char *text, int at, int indent)
+{
+    while (*text) {
+        int n = (int)strcspn(text, " ");
+        if (at > indent && at + 1 + n > WIDTH) {
+            printf("\n");
+            at = 0;
+        }
+        if (at < indent) printf("%*s", indent - at, "");
+        else if (at > indent) printf(" ");
+        at = (at < indent ? indent : at + (at > indent)) + n;
+        printf("%.*s", n, text);
+        text += n;
+        while (*text == ' ') text++;
+    }
+    printf("\n");
+}
+
+static void print_option(const struct option_row *row)
+{
+    char left[80];
+    char letter[5] = "    ";
+    if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
+    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->argument ? " " : "",
+             row->argument ? row->argument : "");
+    printf("%s", left);
+    int at = (int)strlen(left);
+    if (at >= COLUMN) {
+        printf("\n");
+        at = 0;
+    }
+    print_wrapped(row->help, at, COLUMN);
+}
+
+void help_print(enum command command)
+{
+    const struct command_row *c = &command_rows[command];
+    const char *group = NULL;
+    bool headed = false;
+    printf("partita %s [options] %s\n", c->name, c->operands);
+    printf("%s.\n\n", c->summary);
+    print_wrapped(c->text, 0, 0);
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (row->group) {
+            group = row->group;
+            headed = false;
+        }
+        if (!(row->commands & 1u << command)) continue;
+        if (!headed) printf("\n%s:\n", group);
+        headed = true;
+        print_option(row);
+    }
+    if (c->n_operands == 3)
+        print_wrapped(
+            "\nA file named - is standard input or output. Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, "
+            "but the input was cut short.",
+            0, 0);
+}
+
+void help_print_overview(void)
+{
+    printf("partita: linear filters for files and pipes\n\n");
+    for (int c = 0; c < N_COMMANDS; c++)
+        printf("  partita %-10s %-18s %s\n", command_rows[c].name, command_rows[c].operands, command_rows[c].summary);
+    printf("\n`partita COMMAND --help` lists the options of a command; `partita --version` names the version.\n");
+}
+
+static int print_topic(const struct settings *s, struct fault *fault)
+{
+    enum command topic;
+    if (s->help) {
+        help_print(COMMAND_HELP);
+    } else if (s->man) {
+        manual_print();
+    } else if (s->completion != SHELL_NONE) {
+        completion_print((enum shell)s->completion);
+    } else if (s->n_operands == 0) {
+        help_print_overview();
+    } else {
+        if (!command_find(s->operands[0], &topic)) {
+            fault_set(fault, "%s: no such command", s->operands[0]);
+            return EXIT_USAGE;
+        }
+        help_print(topic);
+    }
+    return EXIT_DONE;
+}
+
+int help_main(enum command command, int argc, char **argv)
+{
+    struct settings settings;
+    struct fault fault;
+    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
+    int status = print_topic(&settings, &fault);
+    if (status) return report_usage(command, &fault);
+    return report_close(command, status);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// Sampled signals in files and pipes, whatever the format: open, learn the shape, read or write interleaved frames of
+// one of the library's four sample types, close.
+#ifndef PARTITA_APPS_AUDIO_H
+#define PARTITA_APPS_AUDIO_H
+
+#include <partita/common.h>
+
+#include "bytes.h"
+#include "samples.h"
+
+enum container {
+    CONTAINER_WAV = 0, // WAV and RF64: own code
+    CONTAINER_NPY,
+    CONTAINER_RAW,
+    CONTAINER_TEXT,    // one number a line
+    CONTAINER_SNDFILE, // whatever else libsndfile knows, in seekable files
+};
+
+// What a signal is and how it lies in its file.
+struct audio_info {
+    enum container container;
+    struct encoding encoding;
+    size_t channels;
+    uint32_t rate;   // frames a second; 0: the file does not say
+    uint64_t frames; // or SIZE_UNKNOWN
+    int rank;        // of an .npy array: 1, or 2 for [channels, frames]
+    // Where frames lie; formats of libsndfile and text do without.
+    uint64_t offset; // first byte of the samples
+    bool planar;     // channel after channel, not frame after frame
+};
+
+// What the user says about a file.
+struct audio_request {
+    const char *path;
+    const struct encoding *raw; // samples without a header, in this encoding; NULL: the file says itself
+    size_t channels;            // of raw samples
+    uint32_t rate;              // of raw samples, .npy and text
+    size_t max_channels;
+    int wake_fd; // see struct source; -1: none
+};
+
+struct audio_reader;
+
+bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault);
+const struct audio_info *audio_reader_info(const struct audio_reader *reader);
+
+// Whether frames may come slowly or never: a pipe, not a file.
+bool audio_reader_is_pipe(const struct audio_reader *reader);
+
+// Reads up to n frames as `type`; *ret_n is 0 at the end. From a pipe, as soon as there is one frame.
+// A complex signal read as a real type is an error of the caller's.
+bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n, size_t *ret_n,
+                struct fault *fault);
+
+// Leaves out the next n frames; going beyond the end is not an error and stops there.
+bool audio_skip(struct audio_reader *reader, uint64_t n, struct fault *fault);
+
+// Frames read or skipped so far.
+uint64_t audio_position(const struct audio_reader *reader);
+
+// After the end: what was missing, as a sentence; NULL if the file was whole.
+const char *audio_shortfall(const struct audio_reader *reader);
+
+// Whether reading stopped because the wake descriptor asked for it.
+bool audio_interrupted(const struct audio_reader *reader);
+void audio_reader_close(struct audio_reader *reader);
+
+struct audio_writer;
+
+// Creates `path`. info: container, encoding, channels, rate, rank, and frames where known.
+bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
+                  struct fault *fault);
+bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
+                 struct fault *fault);
+
+// Completes the headers, checks that every byte arrived, and gives the file its name. The writer is gone afterwards,
+// also on failure.
+bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault);
+
+// Removes what was written. NULL is allowed.
+void audio_discard(struct audio_writer *writer);
+
+// The container that a file name stands for; *ret_known is false where the name says nothing.
+enum container container_of_name(const char *path, bool *ret_known);
+
+// The encoding nearest to `wish` that the container can hold; false for complex samples in a container without.
+bool container_encoding(enum container container, const char *path, struct encoding wish,
+                        struct encoding *ret_encoding);
+
+#endif

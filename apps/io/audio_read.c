@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// Opening and reading a signal of any format: which format it is, and frames in the type that the caller works with.
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats.h"
+
+bool audio_check_shape(const char *name, uint64_t channels, size_t max_channels, struct fault *fault)
+{
+    if (channels == 0) return fault_set(fault, "%s: 0 channels", name);
+    if (channels <= max_channels) return true;
+    return fault_set(fault, "%s: %llu channels, more than the %zu of --max-channels", name,
+                     (unsigned long long)channels, max_channels);
+}
+
+static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
+{
+    r->ops = &flat_reader;
+    if (wav_parse(&r->source, max_channels, &r->info, fault)) return true;
+    if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable) return false;
+    return source_seek(&r->source, 0) && sndfile_open(r, fault);
+}
+
+static bool open_raw(struct audio_reader *r, const struct audio_request *request, struct fault *fault)
+{
+    r->ops = &flat_reader;
+    return raw_layout(&r->source, request, &r->info, fault);
+}
+
+static bool starts_with(const unsigned char *bytes, size_t n, const char *magic)
+{
+    return n >= strlen(magic) && memcmp(bytes, magic, strlen(magic)) == 0;
+}
+
+// A file with samples in it says by its first bytes what it is; raw samples and text cannot.
+static bool open_by_content(struct audio_reader *r, const struct audio_request *request, struct fault *fault)
+{
+    const unsigned char *x;
+    bool known;
+    size_t n = source_peek(&r->source, 12, &x);
+    enum container named = container_of_name(request->path, &known);
+    if (starts_with(x, n, "RIFF") || starts_with(x, n, "RF64") || starts_with(x, n, "BW64") ||
+        (known && named == CONTAINER_WAV))
+        return open_wav(r, request->max_channels, fault);
+    if (starts_with(x, n, "\x93NUMPY") || (known && named == CONTAINER_NPY)) {
+        r->ops = &flat_reader;
+        return npy_parse(&r->source, request->max_channels, &r->info, fault);
+    }
+    if (known && named == CONTAINER_TEXT) return text_open(r, fault);
+    return sndfile_open(r, fault) && audio_check_shape(r->source.name, r->info.channels, request->max_channels, fault);
+}
+
+static bool open_any(struct audio_reader *r, const struct audio_request *request, struct fault *fault)
+{
+    bool good = request->raw ? open_raw(r, request, fault) : open_by_content(r, request, fault);
+    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (good && r->info.rate == 0) r->info.rate = request->rate;
+    return good;
+}
+
+bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+{
+    struct audio_reader *r = calloc(1, sizeof *r);
+    if (!r) return fault_set(fault, "out of memory");
+    if (!source_open(&r->source, request->path, request->wake_fd, fault)) {
+        free(r);
+        return false;
+    }
+    if (!open_any(r, request, fault)) {
+        audio_reader_close(r);
+        return false;
+    }
+    *ret_reader = r;
+    return true;
+}
+
+const struct audio_info *audio_reader_info(const struct audio_reader *reader)
+{
+    return &reader->info;
+}
+
+bool audio_reader_is_pipe(const struct audio_reader *reader)
+{
+    return !reader->source.seekable;
+}
+
+// Gives n real scalars at the start of x an imaginary part of 0, in place and hence from the back.
+static void make_complex(void *x, size_t n, bool as_double)
+{
+    double *d = x;
+    float *f = x;
+    for (size_t i = n; i-- > 0;) {
+        if (as_double) {
+            d[2 * i] = d[i];
+            d[2 * i + 1] = 0;
+        } else {
+            f[2 * i] = f[i];
+            f[2 * i + 1] = 0;
+        }
+    }
+}
+
+bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n, size_t *ret_n,
+                struct fault *fault)
+{
+    bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
+    if (!reader->ops->read(reader, as_double, frames, n, ret_n, fault)) return false;
+    bool promote = (type == PARTITA_CF32 || type == PARTITA_CF64) && !reader->info.encoding.is_complex;
+    if (promote) make_complex(frames, *ret_n * reader->info.channels, as_double);
+    return true;
+}
+
+bool audio_skip(struct audio_reader *reader, uint64_t n, struct fault *fault)
+{
+    return reader->ops->skip(reader, n, fault);
+}
+
+uint64_t audio_position(const struct audio_reader *reader)
+{
+    return reader->position;
+}
+
+const char *audio_shortfall(const struct audio_reader *reader)
+{
+    return reader->shortfall[0] ? reader->shortfall : NULL;
+}
+
+bool audio_interrupted(const struct audio_reader *reader)
+{
+    return reader->source.interrupted;
+}
+
+void audio_reader_close(struct audio_reader *reader)
+{
+    if (!reader) return;
+    if (reader->ops) reader->ops->close(reader);
+    source_close(&reader->source);
+    free(reader);
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// Creating and finishing an output of any format, and which format and encoding that is.
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "formats.h"
+
+static const struct {
+    const char *suffix;
+    enum container container;
+} names[] = {
+    {".wav", CONTAINER_WAV},      {".wave", CONTAINER_WAV},       {".rf64", CONTAINER_WAV},
+    {".bw64", CONTAINER_WAV},     {".npy", CONTAINER_NPY},        {".txt", CONTAINER_TEXT},
+    {".taps", CONTAINER_TEXT},    {".raw", CONTAINER_RAW},        {".bin", CONTAINER_RAW},
+    {".iq", CONTAINER_RAW},       {".sigmf-data", CONTAINER_RAW}, {".pcm", CONTAINER_RAW},
+    {".flac", CONTAINER_SNDFILE}, {".ogg", CONTAINER_SNDFILE},    {".oga", CONTAINER_SNDFILE},
+    {".opus", CONTAINER_SNDFILE}, {".aiff", CONTAINER_SNDFILE},   {".aif", CONTAINER_SNDFILE},
+    {".caf", CONTAINER_SNDFILE},  {".au", CONTAINER_SNDFILE},     {".snd", CONTAINER_SNDFILE},
+    {".w64", CONTAINER_SNDFILE},
+};
+
+// A suffix that spells an encoding, as in capture.cf32, means raw samples.
+enum container container_of_name(const char *path, bool *ret_known)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    struct encoding e;
+    *ret_known = true;
+    for (size_t i = 0; dot && i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(dot, names[i].suffix) == 0) return names[i].container;
+    if (dot && encoding_parse(dot + 1, &e)) return CONTAINER_RAW;
+    *ret_known = false;
+    return CONTAINER_RAW;
+}
+
+static struct encoding wav_encoding(struct encoding wish)
+{
+    struct encoding e = {.kind = wish.kind, .bytes = wish.bytes};
+    if (e.kind == ENCODING_FLOAT) return e;
+    e.kind = e.bytes == 1 ? ENCODING_UNSIGNED : ENCODING_SIGNED;
+    return e;
+}
+
+bool container_encoding(enum container container, const char *path, struct encoding wish, struct encoding *ret_encoding)
+{
+    switch (container) {
+    case CONTAINER_WAV:
+        *ret_encoding = wav_encoding(wish);
+        return !wish.is_complex;
+    case CONTAINER_RAW:
+        *ret_encoding = wish;
+        return true;
+    case CONTAINER_SNDFILE:
+        return sndfile_encoding(path, wish, ret_encoding);
+    case CONTAINER_NPY:
+        *ret_encoding = (struct encoding){.bytes = wish.bytes == 8 ? 8 : 4, .is_complex = wish.is_complex};
+        return true;
+    case CONTAINER_TEXT:
+        break;
+    }
+    return false;
+}
+
+static bool begin(struct audio_writer *writer, const char *path, struct fault *fault)
+{
+    switch (writer->info.container) {
+    case CONTAINER_WAV:
+        writer->ops = &wav_writer;
+        return wav_begin(writer, fault);
+    case CONTAINER_NPY:
+        writer->ops = &npy_writer;
+        return npy_begin(writer, fault);
+    case CONTAINER_RAW:
+        writer->ops = &raw_writer;
+        return true;
+    case CONTAINER_SNDFILE:
+        return sndfile_create(writer, path, fault);
+    case CONTAINER_TEXT:
+        break;
+    }
+    return fault_set(fault, "%s: text is read as taps, never written", path);
+}
+
+bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
+                  struct fault *fault)
+{
+    struct audio_writer *w = calloc(1, sizeof *w);
+    if (!w) return fault_set(fault, "out of memory");
+    w->info = *info;
+    int fd = temp_open(&w->temp, path, fault);
+    if (fd < 0) {
+        free(w);
+        return false;
+    }
+    sink_from_fd(&w->sink, fd, strcmp(path, "-") == 0 ? "standard output" : path);
+    if (!begin(w, path, fault)) {
+        audio_discard(w);
+        return false;
+    }
+    *ret_writer = w;
+    return true;
+}
+
+bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n, struct fault *fault)
+{
+    bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
+    return writer->ops->write(writer, as_double, frames, n, fault);
+}
+
+bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+{
+    bool good = writer->ops->finish(writer, fault);
+    if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
+    good = good && temp_commit(&writer->temp, fault);
+    *ret_counts = writer->counts;
+    audio_discard(writer);
+    return good;
+}
+
+void audio_discard(struct audio_writer *writer)
+{
+    if (!writer) return;
+    if (writer->ops) writer->ops->close(writer);
+    sink_close(&writer->sink);
+    temp_discard(&writer->temp);
+    free(writer);
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// Reads samples that lie flat in a file or pipe behind whatever header: interleaved, or planar where the file can be
+// seeked. Frames still in pieces (a pipe cuts where it likes) wait in reader->raw for their rest.
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats.h"
+
+bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n)
+{
+    if (n <= *capacity) return true;
+    unsigned char *grown = realloc(*raw, n);
+    if (!grown) return false;
+    *raw = grown;
+    *capacity = n;
+    return true;
+}
+
+static void decode(void *y, size_t at, unsigned char *x, size_t n, struct encoding encoding, bool as_double)
+{
+    if (as_double) samples_decode_f64((double *)y + at, x, n, encoding);
+    else samples_decode_f32((float *)y + at, x, n, encoding);
+}
+
+static void note_end(struct audio_reader *r, size_t frame_bytes)
+{
+    if (r->shortfall[0]) return;
+    const char *name = r->source.name;
+    if (r->info.frames != SIZE_UNKNOWN && !r->source.interrupted)
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames", name,
+                 (unsigned long long)r->position, (unsigned long long)r->info.frames);
+    else if (r->n_carried)
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends with %zu bytes of a frame of %zu", name, r->n_carried,
+                 frame_bytes);
+    r->n_carried = 0;
+}
+
+// Collects at least one frame, at most n; from a file all n.
+static size_t collect(struct audio_reader *r, size_t frame_bytes, size_t n)
+{
+    size_t want = n * frame_bytes, have = r->n_carried;
+    size_t enough = r->source.seekable ? want : frame_bytes;
+    while (have < enough) {
+        size_t got = source_read_some(&r->source, r->raw + have, want - have);
+        if (!got) break;
+        have += got;
+    }
+    return have;
+}
+
+static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, size_t n, size_t *ret_n,
+                             struct fault *fault)
+{
+    size_t frame_bytes = encoding_size(r->info.encoding) * r->info.channels;
+    if (!raw_reserve(&r->raw, &r->raw_capacity, n * frame_bytes)) return fault_set(fault, "out of memory");
+    size_t have = collect(r, frame_bytes, n);
+    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    size_t got = have / frame_bytes;
+    decode(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
+    r->n_carried = have - got * frame_bytes;
+    memmove(r->raw, r->raw + got * frame_bytes, r->n_carried);
+    r->position += got;
+    if (!got) note_end(r, frame_bytes);
+    *ret_n = got;
+    return true;
+}
+
+// Scatters one channel's samples into interleaved frames, from the back so that y may hold them packed at its start.
+static void spread(unsigned char *y, const unsigned char *x, size_t n, size_t bytes, size_t step)
+{
+    for (size_t i = 0; i < n; i++) memcpy(y + i * step, x + i * bytes, bytes);
+}
+
+static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t n, size_t *ret_n, struct fault *fault)
+{
+    size_t bytes = encoding_size(r->info.encoding), channels = r->info.channels;
+    size_t frame_bytes = bytes * channels;
+    if (!raw_reserve(&r->raw, &r->raw_capacity, n * (frame_bytes + bytes))) return fault_set(fault, "out of memory");
+    unsigned char *plane = r->raw + n * frame_bytes;
+    size_t got = n;
+    for (size_t c = 0; c < channels && got; c++) {
+        uint64_t at = r->info.offset + (c * r->info.frames + r->position) * bytes;
+        size_t here = source_seek(&r->source, at) ? source_read(&r->source, plane, got * bytes) / bytes : 0;
+        if (here < got) got = here;
+        spread(r->raw + c * bytes, plane, got, bytes, frame_bytes);
+    }
+    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    decode(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
+    r->position += got;
+    if (!got) note_end(r, frame_bytes);
+    *ret_n = got;
+    return true;
+}
+
+static bool flat_read(struct audio_reader *reader, bool as_double, void *scalars, size_t n, size_t *ret_n,
+                      struct fault *fault)
+{
+    uint64_t left = reader->info.frames - reader->position; // SIZE_UNKNOWN stays practically endless
+    if (n > left) n = (size_t)left;
+    *ret_n = 0;
+    if (!n) return true;
+    if (reader->info.planar) return read_planar(reader, as_double, scalars, n, ret_n, fault);
+    return read_interleaved(reader, as_double, scalars, n, ret_n, fault);
+}
+
+static bool flat_skip(struct audio_reader *reader, uint64_t n, struct fault *fault)
+{
+    uint64_t left = reader->info.frames - reader->position;
+    if (n > left) n = left;
+    size_t frame_bytes = encoding_size(reader->info.encoding) * reader->info.channels;
+    uint64_t frame;
+    if (__builtin_add_overflow(reader->position, n, &frame) || frame > (UINT64_MAX >> 1) / frame_bytes)
+        return fault_set(fault, "%s: frame %llu is beyond what a file can hold", reader->source.name,
+                         (unsigned long long)frame);
+    if (reader->info.planar) {
+        reader->position = frame;
+        return true;
+    }
+    uint64_t at = reader->info.offset + frame * frame_bytes;
+    if (reader->source.seekable && at > reader->source.size) at = reader->source.size;
+    source_seek(&reader->source, at);
+    reader->position = (reader->source.position - reader->info.offset) / frame_bytes;
+    if (!reader->source.error) return true;
+    return fault_set(fault, "%s: cannot seek: %s", reader->source.name, strerror(reader->source.error));
+}
+
+static void flat_close(struct audio_reader *reader)
+{
+    free(reader->raw);
+}
+
+const struct reader_ops flat_reader = {.read = flat_read, .skip = flat_skip, .close = flat_close};
+
+bool raw_layout(const struct source *source, const struct audio_request *request, struct audio_info *info,
+                struct fault *fault)
+{
+    size_t channels = request->channels ? request->channels : 1;
+    if (!audio_check_shape(source->name, channels, request->max_channels, fault)) return false;
+    size_t frame_bytes = encoding_size(*request->raw) * channels;
+    *info = (struct audio_info){
+        .container = CONTAINER_RAW,
+        .encoding = *request->raw,
+        .channels = channels,
+        .rate = request->rate,
+        .frames = SIZE_UNKNOWN,
+        .rank = channels > 1 ? 2 : 1,
+    };
+    // A partial frame at the end of a file must be found, so reading goes to the end of the file, not of the frames.
+    if (source->seekable && source->size % frame_bytes == 0) info->frames = source->size / frame_bytes;
+    return true;
+}

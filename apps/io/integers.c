@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// The part of sample conversion that does not depend on float or double: byte order and integer widths.
+#include "samples.h"
+
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are converted from and to a little-endian machine");
+
+static void swap2(unsigned char *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v;
+        memcpy(&v, x + 2 * i, 2);
+        v = __builtin_bswap16(v);
+        memcpy(x + 2 * i, &v, 2);
+    }
+}
+
+static void swap4(unsigned char *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t v;
+        memcpy(&v, x + 4 * i, 4);
+        v = __builtin_bswap32(v);
+        memcpy(x + 4 * i, &v, 4);
+    }
+}
+
+static void swap8(unsigned char *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v;
+        memcpy(&v, x + 8 * i, 8);
+        v = __builtin_bswap64(v);
+        memcpy(x + 8 * i, &v, 8);
+    }
+}
+
+void samples_swap(unsigned char *x, size_t n, unsigned bytes)
+{
+    switch (bytes) {
+    case 2:
+        swap2(x, n);
+        break;
+    case 4:
+        swap4(x, n);
+        break;
+    case 8:
+        swap8(x, n);
+        break;
+    case 3:
+        for (size_t i = 0; i < n; i++) {
+            unsigned char low = x[3 * i];
+            x[3 * i] = x[3 * i + 2];
+            x[3 * i + 2] = low;
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+// An unsigned integer is a signed one with its top bit flipped.
+static int32_t bias(struct encoding e)
+{
+    return e.kind == ENCODING_UNSIGNED ? (int32_t)(1u << (8 * e.bytes - 1)) : 0;
+}
+
+void integers_unpack(int32_t *y, const unsigned char *x, size_t n, struct encoding encoding)
+{
+    switch (encoding.bytes) {
+    case 1:
+        for (size_t i = 0; i < n; i++) y[i] = (int8_t)x[i];
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            int16_t v;
+            memcpy(&v, x + 2 * i, 2);
+            y[i] = v;
+        }
+        break;
+    case 3:
+        for (size_t i = 0; i < n; i++)
+            y[i] =
+                (int32_t)((uint32_t)x[3 * i] << 8 | (uint32_t)x[3 * i + 1] << 16 | (uint32_t)x[3 * i + 2] << 24) >> 8;
+        break;
+    default:
+        memcpy(y, x, 4 * n);
+        break;
+    }
+    if (encoding.kind != ENCODING_UNSIGNED) return;
+    unsigned shift = 32 - 8 * encoding.bytes;
+    for (size_t i = 0; i < n; i++) y[i] = (int32_t)((uint32_t)(y[i] ^ bias(encoding)) << shift) >> shift;
+}
+
+void integers_pack(unsigned char *y, const int32_t *x, size_t n, struct encoding encoding)
+{
+    int32_t flip = bias(encoding);
+    switch (encoding.bytes) {
+    case 1:
+        for (size_t i = 0; i < n; i++) y[i] = (unsigned char)(x[i] ^ flip);
+        break;
+    case 2:
+        for (size_t i = 0; i < n; i++) {
+            uint16_t v = (uint16_t)(x[i] ^ flip);
+            memcpy(y + 2 * i, &v, 2);
+        }
+        break;
+    case 3:
+        for (size_t i = 0; i < n; i++) {
+            uint32_t v = (uint32_t)(x[i] ^ flip);
+            y[3 * i] = (unsigned char)v;
+            y[3 * i + 1] = (unsigned char)(v >> 8);
+            y[3 * i + 2] = (unsigned char)(v >> 16);
+        }
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            uint32_t v = (uint32_t)(x[i] ^ flip);
+            memcpy(y + 4 * i, &v, 4);
+        }
+        break;
+    }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// The header of an .npy file, versions 1 to 3 (NumPy enhancement proposal 1), read strictly: a dictionary of exactly
+// the three known keys, in any order. Object arrays (pickles) are refused, never looked into. One dimension is a
+// signal, two are [channels, frames]; in Fortran order those lie interleaved and can come through a pipe.
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats.h"
+
+enum { HEADER_LIMIT = 65536, MAX_DIMENSIONS = 2 };
+
+struct npy {
+    const char *name;
+    const char *at, *end; // the part of the header still to be read
+    char descr[16];
+    bool fortran;
+    uint64_t shape[MAX_DIMENSIONS];
+    int rank;
+    unsigned seen; // bits of the keys
+};
+
+static void skip_space(struct npy *p)
+{
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\n' || *p->at == '\t')) p->at++;
+}
+
+static bool take(struct npy *p, char c)
+{
+    skip_space(p);
+    if (p->at == p->end || *p->at != c) return false;
+    p->at++;
+    return true;
+}
+
+static bool take_word(struct npy *p, const char *word)
+{
+    size_t n = strlen(word);
+    skip_space(p);
+    if ((size_t)(p->end - p->at) < n || memcmp(p->at, word, n) != 0) return false;
+    p->at += n;
+    return true;
+}
+
+// A quoted string without escapes; longer ones than `size` fail.
+static bool take_string(struct npy *p, char *text, size_t size)
+{
+    skip_space(p);
+    if (p->at == p->end || (*p->at != '\'' && *p->at != '"')) return false;
+    char quote = *p->at++;
+    size_t n = 0;
+    while (p->at < p->end && *p->at != quote) {
+        if (n + 1 == size || *p->at == '\\') return false;
+        text[n++] = *p->at++;
+    }
+    text[n] = 0;
+    return p->at < p->end && *p->at++ == quote;
+}
+
+static bool take_number(struct npy *p, uint64_t *ret_value)
+{
+    skip_space(p);
+    const char *start = p->at;
+    uint64_t value = 0;
+    while (p->at < p->end && *p->at >= '0' && *p->at <= '9')
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p->at++ - '0'), &value))
+            return false;
+    *ret_value = value;
+    return p->at > start;
+}
+
+static bool parse_shape(struct npy *p, struct fault *fault)
+{
+    if (!take(p, '(')) return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
+    while (!take(p, ')')) {
+        uint64_t n;
+        if (!take_number(p, &n)) return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
+        if (p->rank == MAX_DIMENSIONS)
+            return fault_set(fault, "%s: array of more than 2 dimensions; a signal is [frames] or [channels, frames]",
+                             p->name);
+        p->shape[p->rank++] = n;
+        if (take(p, ',')) continue;
+        if (!take(p, ')')) return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
+        break;
+    }
+    if (p->rank == 0) return fault_set(fault, "%s: array without dimensions; a signal has 1 or 2", p->name);
+    return true;
+}
+
+static bool parse_fortran(struct npy *p, struct fault *fault)
+{
+    p->fortran = take_word(p, "True");
+    if (p->fortran || take_word(p, "False")) return true;
+    return fault_set(fault, "%s: .npy header: fortran_order is neither True nor False", p->name);
+}
+
+static bool parse_descr(struct npy *p, struct fault *fault)
+{
+    if (take_string(p, p->descr, sizeof p->descr)) return true;
+    return fault_set(fault, "%s: .npy header: descr is no plain type", p->name);
+}
+
+static bool parse_entry(struct npy *p, struct fault *fault)
+{
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    static bool (*const parse[])(struct npy *, struct fault *) = {parse_descr, parse_fortran, parse_shape};
+    char key[16];
+    if (!take_string(p, key, sizeof key) || !take(p, ':'))
+        return fault_set(fault, "%s: .npy header is not a dictionary of names", p->name);
+    for (unsigned k = 0; k < 3; k++) {
+        if (strcmp(key, keys[k]) != 0) continue;
+        if (p->seen & 1u << k) return fault_set(fault, "%s: .npy header: key '%s' twice", p->name, key);
+        p->seen |= 1u << k;
+        return parse[k](p, fault);
+    }
+    return fault_set(fault, "%s: .npy header: unknown key '%s'", p->name, key);
+}
+
+static bool parse_dictionary(struct npy *p, struct fault *fault)
+{
+    if (!take(p, '{')) return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
+    while (!take(p, '}')) {
+        if (!parse_entry(p, fault)) return false;
+        if (take(p, ',')) continue;
+        if (!take(p, '}')) return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
+        break;
+    }
+    skip_space(p);
+    if (p->at != p->end) return fault_set(fault, "%s: .npy header goes on after its dictionary", p->name);
+    if (p->seen != 7) return fault_set(fault, "%s: .npy header lacks descr, fortran_order or shape", p->name);
+    return true;
+}
+
+static bool parse_type(const struct npy *p, struct encoding *ret_encoding, struct fault *fault)
+{
+    static const char *const types[] = {"f4", "f8", "c8", "c16"};
+    for (unsigned i = 0; i < 4; i++) {
+        if ((p->descr[0] != '<' && p->descr[0] != '>') || strcmp(p->descr + 1, types[i]) != 0) continue;
+        *ret_encoding = (struct encoding){
+            .kind = ENCODING_FLOAT, .bytes = i & 1 ? 8 : 4, .big_endian = p->descr[0] == '>', .is_complex = i >= 2};
+        return true;
+    }
+    if (strchr(p->descr, 'O'))
+        return fault_set(fault, "%s: array of Python objects, which are never unpickled", p->name);
+    return fault_set(fault, "%s: array of type '%s'; use f4, f8, c8 or c16", p->name, p->descr);
+}
+
+static bool fill_info(const struct npy *p, size_t max_channels, struct audio_info *info, struct fault *fault)
+{
+    uint64_t channels = p->rank == 2 ? p->shape[0] : 1, bytes;
+    info->frames = p->shape[p->rank - 1];
+    info->rank = p->rank;
+    if (!parse_type(p, &info->encoding, fault)) return false;
+    if (!audio_check_shape(p->name, channels, max_channels, fault)) return false;
+    info->channels = (size_t)channels;
+    if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) || bytes >> 62)
+        return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", p->name,
+                         (unsigned long long)channels, (unsigned long long)info->frames);
+    info->planar = channels > 1 && !p->fortran;
+    return true;
+}
+
+static bool parse_text(struct source *source, size_t n, size_t max_channels, struct audio_info *info,
+                       struct fault *fault)
+{
+    char *text = malloc(n + 1);
+    if (!text) return fault_set(fault, "out of memory");
+    struct npy p = {.name = source->name, .at = text, .end = text + n};
+    bool good = source_read(source, text, n) == n ||
+                fault_set(fault, "%s: .npy header of %zu bytes ends early", source->name, n);
+    good = good && parse_dictionary(&p, fault) && fill_info(&p, max_channels, info, fault);
+    free(text);
+    return good;
+}
+
+bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info, struct fault *fault)
+{
+    *info = (struct audio_info){.container = CONTAINER_NPY};
+    unsigned char x[12];
+    if (source_read(source, x, 8) < 8 || memcmp(x, "\x93NUMPY", 6) != 0)
+        return fault_set(fault, "%s: not an .npy file", source->name);
+    if (x[6] < 1 || x[6] > 3) return fault_set(fault, "%s: .npy version %u; 1 to 3 are known", source->name, x[6]);
+    size_t n_size = x[6] == 1 ? 2 : 4, n = 0;
+    if (source_read(source, x, n_size) < n_size)
+        return fault_set(fault, "%s: .npy file of %llu bytes", source->name, (unsigned long long)source->position);
+    for (size_t i = n_size; i-- > 0;) n = n << 8 | x[i];
+    if (n > HEADER_LIMIT)
+        return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read", source->name, n,
+                         HEADER_LIMIT);
+    if (!parse_text(source, n, max_channels, info, fault)) return false;
+    info->offset = source->position;
+    if (!info->planar || source->seekable) return true;
+    return fault_set(fault,
+                     "%s: channels lie one after the other, which cannot be streamed; use a file, or save with "
+                     "numpy.asfortranarray",
+                     source->name);
+}

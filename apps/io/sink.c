@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Writing side of bytes.h.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes.h"
+
+// A descriptor opened for appending writes at its end whatever offset is asked for, so it cannot be patched.
+static bool can_patch(int fd, uint64_t *ret_base)
+{
+    struct stat st;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) return false;
+    if (fcntl(fd, F_GETFL) & O_APPEND) return false;
+    off_t start = lseek(fd, 0, SEEK_CUR);
+    if (start < 0) return false;
+    *ret_base = (uint64_t)start;
+    return true;
+}
+
+void sink_from_fd(struct sink *sink, int fd, const char *name)
+{
+    *sink = (struct sink){.name = name, .fd = fd};
+    sink->seekable = can_patch(fd, &sink->base);
+}
+
+// True if the write may be tried again. A reader that went away ends us as it ends every program in a pipeline, also
+// where SIGPIPE was ignored when we were started.
+static bool retry(struct sink *s)
+{
+    if (errno == EINTR) return true;
+    if (errno == EAGAIN) {
+        struct pollfd fd = {.fd = s->fd, .events = POLLOUT};
+        return poll(&fd, 1, -1) >= 0 || errno == EINTR;
+    }
+    if (errno == EPIPE) raise(SIGPIPE);
+    s->error = errno;
+    return false;
+}
+
+bool sink_write(struct sink *sink, const void *data, size_t n)
+{
+    const unsigned char *at = data;
+    while (n && !sink->error) {
+        ssize_t put = write(sink->fd, at, n);
+        if (put < 0) {
+            if (retry(sink)) continue;
+            break;
+        }
+        at += put;
+        n -= (size_t)put;
+        sink->position += (uint64_t)put;
+        if (sink->position > sink->end) sink->end = sink->position;
+    }
+    return !sink->error;
+}
+
+bool sink_patch(struct sink *sink, uint64_t at, const void *data, size_t n)
+{
+    const unsigned char *from = data;
+    while (n && !sink->error) {
+        ssize_t put = pwrite(sink->fd, from, n, (off_t)(sink->base + at));
+        if (put < 0) {
+            if (retry(sink)) continue;
+            break;
+        }
+        from += put;
+        at += (uint64_t)put;
+        n -= (size_t)put;
+    }
+    return !sink->error;
+}
+
+bool sink_seek(struct sink *sink, uint64_t position)
+{
+    if (sink->error) return false;
+    if (lseek(sink->fd, (off_t)(sink->base + position), SEEK_SET) < 0) sink->error = errno;
+    if (!sink->error) sink->position = position;
+    return !sink->error;
+}
+
+bool sink_close(struct sink *sink)
+{
+    if (sink->fd >= 0 && close(sink->fd) && errno != EINTR && !sink->error) sink->error = errno;
+    sink->fd = -1;
+    return !sink->error;
+}
+
+bool sink_fault(const struct sink *sink, struct fault *fault)
+{
+    return fault_set(fault, "%s: cannot write: %s", sink->name, strerror(sink->error));
+}

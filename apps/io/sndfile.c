@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// Every other format, through libsndfile, over this program's own bytes: so that a failed write is noticed (libsndfile
+// reports none) and integers are rounded and clipped here (libsndfile wraps or turns NaN into full scale).
+#include <sndfile.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "formats.h"
+
+static sf_count_t seek_target(sf_count_t offset, int whence, uint64_t position, uint64_t size)
+{
+    if (whence == SEEK_CUR) return offset + (sf_count_t)position;
+    if (whence == SEEK_END) return offset + (sf_count_t)size;
+    return offset;
+}
+
+static sf_count_t source_length(void *user)
+{
+    return (sf_count_t)((struct source *)user)->size;
+}
+
+static sf_count_t source_move(sf_count_t offset, int whence, void *user)
+{
+    struct source *s = user;
+    sf_count_t to = seek_target(offset, whence, s->position, s->size);
+    if (to < 0 || !source_seek(s, (uint64_t)to)) return -1;
+    return to;
+}
+
+static sf_count_t source_fetch(void *to, sf_count_t n, void *user)
+{
+    return (sf_count_t)source_read(user, to, (size_t)n);
+}
+
+static sf_count_t no_write(const void *from, sf_count_t n, void *user)
+{
+    (void)from, (void)n, (void)user;
+    return 0;
+}
+
+static sf_count_t source_tell(void *user)
+{
+    return (sf_count_t)((struct source *)user)->position;
+}
+
+// The sample encoding that a libsndfile subtype comes nearest to.
+static struct encoding encoding_of(int format)
+{
+    switch (format & SF_FORMAT_SUBMASK) {
+    case SF_FORMAT_PCM_S8:
+    case SF_FORMAT_PCM_U8:
+        return (struct encoding){.kind = ENCODING_SIGNED, .bytes = 1};
+    case SF_FORMAT_PCM_24:
+    case SF_FORMAT_ALAC_24:
+        return (struct encoding){.kind = ENCODING_SIGNED, .bytes = 3};
+    case SF_FORMAT_PCM_32:
+    case SF_FORMAT_ALAC_32:
+        return (struct encoding){.kind = ENCODING_SIGNED, .bytes = 4};
+    case SF_FORMAT_DOUBLE:
+        return (struct encoding){.kind = ENCODING_FLOAT, .bytes = 8};
+    case SF_FORMAT_FLOAT:
+    case SF_FORMAT_VORBIS:
+    case SF_FORMAT_OPUS:
+        return (struct encoding){.kind = ENCODING_FLOAT, .bytes = 4};
+    default:
+        return (struct encoding){.kind = ENCODING_SIGNED, .bytes = 2};
+    }
+}
+
+static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, size_t n, size_t *ret_n,
+                        struct fault *fault)
+{
+    SNDFILE *file = r->state;
+    sf_count_t got =
+        as_double ? sf_readf_double(file, scalars, (sf_count_t)n) : sf_readf_float(file, scalars, (sf_count_t)n);
+    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (sf_error(file))
+        return fault_set(fault, "%s: after %llu frames: %s", r->source.name, (unsigned long long)r->position,
+                         sf_strerror(file));
+    *ret_n = got > 0 ? (size_t)got : 0;
+    r->position += *ret_n;
+    if (!*ret_n && n && r->info.frames != SIZE_UNKNOWN && r->position < r->info.frames)
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames", r->source.name,
+                 (unsigned long long)r->position, (unsigned long long)r->info.frames);
+    return true;
+}
+
+static bool skip_frames(struct audio_reader *r, uint64_t n, struct fault *fault)
+{
+    uint64_t to = r->info.frames - r->position < n ? r->info.frames : r->position + n;
+    if (sf_seek(r->state, (sf_count_t)to, SEEK_SET) < 0)
+        return fault_set(fault, "%s: cannot seek to frame %llu", r->source.name, (unsigned long long)to);
+    r->position = to;
+    return true;
+}
+
+static void close_reader(struct audio_reader *r)
+{
+    if (r->state) sf_close(r->state);
+}
+
+static const struct reader_ops sndfile_reader = {.read = read_frames, .skip = skip_frames, .close = close_reader};
+
+bool sndfile_open(struct audio_reader *reader, struct fault *fault)
+{
+    SF_VIRTUAL_IO io = {source_length, source_move, source_fetch, no_write, source_tell};
+    SF_INFO sf = {0};
+    if (!reader->source.seekable)
+        return fault_set(fault,
+                         "%s: neither WAV nor .npy, the formats that pipes can carry; for raw samples say --format",
+                         reader->source.name);
+    reader->state = sf_open_virtual(&io, SFM_READ, &sf, &reader->source);
+    if (!reader->state) {
+        const char *why = sf_strerror(NULL);
+        return fault_set(fault, "%s: %llu bytes of no known format (%.*s); for raw samples say --format",
+                         reader->source.name, (unsigned long long)reader->source.size, (int)strcspn(why, "\n"), why);
+    }
+    reader->ops = &sndfile_reader;
+    reader->info = (struct audio_info){
+        .container = CONTAINER_SNDFILE,
+        .encoding = encoding_of(sf.format),
+        .channels = (size_t)sf.channels,
+        .rate = (uint32_t)sf.samplerate,
+        .frames = sf.frames >= 0 && sf.frames < SF_COUNT_MAX ? (uint64_t)sf.frames : SIZE_UNKNOWN,
+        .rank = sf.channels > 1 ? 2 : 1,
+    };
+    return true;
+}
+
+struct major {
+    const char *suffix;
+    int format;
+};
+
+static const struct major majors[] = {
+    {"flac", SF_FORMAT_FLAC}, {"ogg", SF_FORMAT_OGG},  {"oga", SF_FORMAT_OGG}, {"aiff", SF_FORMAT_AIFF},
+    {"aif", SF_FORMAT_AIFF},  {"caf", SF_FORMAT_CAF},  {"au", SF_FORMAT_AU},   {"snd", SF_FORMAT_AU},
+    {"w64", SF_FORMAT_W64},   {"opus", SF_FORMAT_OGG},
+};
+
+static int major_of(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof majors / sizeof *majors; i++)
+        if (strcasecmp(dot + 1, majors[i].suffix) == 0)
+            return majors[i].format | (strcasecmp(dot, ".opus") == 0 ? SF_FORMAT_OPUS : 0);
+    return 0;
+}
+
+static int format_of(const char *path, struct encoding encoding)
+{
+    static const int integers[] = {SF_FORMAT_PCM_S8, SF_FORMAT_PCM_16, SF_FORMAT_PCM_24, SF_FORMAT_PCM_32};
+    int major = major_of(path);
+    if (major & SF_FORMAT_SUBMASK) return major;
+    if (major == SF_FORMAT_OGG) return major | SF_FORMAT_VORBIS;
+    if (encoding.kind != ENCODING_FLOAT) return major | integers[encoding.bytes - 1];
+    return major | (encoding.bytes == 8 ? SF_FORMAT_DOUBLE : SF_FORMAT_FLOAT);
+}
+
+static bool holds(const char *path, struct encoding encoding)
+{
+    SF_INFO sf = {.samplerate = 48000, .channels = 1, .format = format_of(path, encoding)};
+    return sf_format_check(&sf);
+}
+
+bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding)
+{
+    struct encoding e = {.kind = wish.kind == ENCODING_FLOAT ? ENCODING_FLOAT : ENCODING_SIGNED, .bytes = wish.bytes};
+    if (wish.is_complex || !major_of(path)) return false;
+    if (e.kind == ENCODING_FLOAT && !holds(path, e)) e = (struct encoding){.kind = ENCODING_SIGNED, .bytes = 3};
+    if (e.kind == ENCODING_SIGNED && e.bytes == 4 && !holds(path, e)) e.bytes = 3;
+    *ret_encoding = e;
+    return holds(path, e);
+}
+
+static sf_count_t sink_length(void *user)
+{
+    return (sf_count_t)((struct sink *)user)->end;
+}
+
+static sf_count_t sink_move(sf_count_t offset, int whence, void *user)
+{
+    struct sink *s = user;
+    sf_count_t to = seek_target(offset, whence, s->position, s->end);
+    if (to == (sf_count_t)s->position) return to;
+    return to >= 0 && s->seekable && sink_seek(s, (uint64_t)to) ? to : -1;
+}
+
+static sf_count_t no_read(void *to, sf_count_t n, void *user)
+{
+    (void)to, (void)n, (void)user;
+    return 0;
+}
+
+static sf_count_t sink_put(const void *from, sf_count_t n, void *user)
+{
+    return sink_write(user, from, (size_t)n) ? n : 0;
+}
+
+static sf_count_t sink_tell(void *user)
+{
+    return (sf_count_t)((struct sink *)user)->position;
+}
+
+static bool write_integers(struct audio_writer *w, bool as_double, const void *scalars, size_t n)
+{
+    size_t n_scalars = n * w->info.channels;
+    if (!raw_reserve(&w->raw, &w->raw_capacity, n_scalars * sizeof(int32_t))) return false;
+    int32_t *y = (int32_t *)(void *)w->raw;
+    if (as_double) samples_quantise_f64(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
+    else samples_quantise_f32(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
+    return sf_writef_int(w->state, y, (sf_count_t)n) == (sf_count_t)n;
+}
+
+static bool write_frames(struct audio_writer *w, bool as_double, const void *scalars, size_t n, struct fault *fault)
+{
+    bool good;
+    if (w->info.encoding.kind != ENCODING_FLOAT) good = write_integers(w, as_double, scalars, n);
+    else if (as_double) good = sf_writef_double(w->state, scalars, (sf_count_t)n) == (sf_count_t)n;
+    else good = sf_writef_float(w->state, scalars, (sf_count_t)n) == (sf_count_t)n;
+    if (w->sink.error) return sink_fault(&w->sink, fault);
+    if (!good) return fault_set(fault, "%s: cannot write: %s", w->sink.name, sf_strerror(w->state));
+    w->frames += n;
+    return true;
+}
+
+static bool finish_frames(struct audio_writer *w, struct fault *fault)
+{
+    sf_close(w->state);
+    w->state = NULL;
+    return !w->sink.error || sink_fault(&w->sink, fault);
+}
+
+static void close_writer(struct audio_writer *w)
+{
+    if (w->state) sf_close(w->state);
+    free(w->raw);
+}
+
+static const struct writer_ops sndfile_writer = {.write = write_frames, .finish = finish_frames, .close = close_writer};
+
+bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault)
+{
+    SF_VIRTUAL_IO io = {sink_length, sink_move, no_read, sink_put, sink_tell};
+    SF_INFO sf = {.samplerate = (int)writer->info.rate,
+                  .channels = (int)writer->info.channels,
+                  .format = format_of(path, writer->info.encoding)};
+    if (writer->info.rate == 0 || writer->info.rate > INT32_MAX)
+        return fault_set(fault, "%s: needs a sample rate and the input has none; say --rate", writer->sink.name);
+    writer->state = sf_open_virtual(&io, SFM_WRITE, &sf, &writer->sink);
+    if (!writer->state)
+        return fault_set(fault, "%s: cannot write %zu channels at %u Hz: %s", writer->sink.name, writer->info.channels,
+                         writer->info.rate, sf_strerror(NULL));
+    writer->ops = &sndfile_writer;
+    return true;
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// Reading side of bytes.h.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bytes.h"
+
+static bool describe(struct source *s, struct fault *fault)
+{
+    struct stat st;
+    if (fstat(s->fd, &st)) return fault_set(fault, "%s: %s", s->name, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return fault_set(fault, "%s: is a directory", s->name);
+    if (isatty(s->fd)) return fault_set(fault, "%s: is a terminal; samples come from a file or a pipe", s->name);
+    off_t start = S_ISREG(st.st_mode) ? lseek(s->fd, 0, SEEK_CUR) : -1;
+    s->seekable = start >= 0;
+    s->size = SIZE_UNKNOWN;
+    if (!s->seekable) return true;
+    s->base = (uint64_t)start;
+    s->size = st.st_size > start ? (uint64_t)(st.st_size - start) : 0;
+    return true;
+}
+
+bool source_open(struct source *source, const char *path, int wake_fd, struct fault *fault)
+{
+    bool standard = strcmp(path, "-") == 0;
+    *source = (struct source){.name = standard ? "standard input" : path, .fd = -1, .wake_fd = wake_fd};
+    source->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    if (source->fd < 0) return fault_set(fault, "%s: cannot open: %s", source->name, strerror(errno));
+    if (describe(source, fault)) return true;
+    source_close(source);
+    return false;
+}
+
+void source_from_memory(struct source *source, const void *memory, size_t size)
+{
+    *source =
+        (struct source){.name = "memory", .fd = -1, .wake_fd = -1, .memory = memory, .size = size, .seekable = true};
+}
+
+void source_close(struct source *source)
+{
+    if (source->fd >= 0) close(source->fd);
+    source->fd = -1;
+}
+
+// Waits until the descriptor has bytes or its end; false if the wake descriptor says stop.
+static bool wait_readable(struct source *s)
+{
+    struct pollfd fds[2] = {{.fd = s->fd, .events = POLLIN}, {.fd = s->wake_fd, .events = POLLIN}};
+    while (poll(fds, s->wake_fd >= 0 ? 2 : 1, -1) < 0)
+        if (errno != EINTR) return true; // let read find out
+    s->interrupted = s->wake_fd >= 0 && fds[1].revents;
+    return !s->interrupted;
+}
+
+static size_t read_memory(struct source *s, void *to, size_t n)
+{
+    uint64_t left = s->size - s->position;
+    size_t m = n < left ? n : (size_t)left;
+    if (m) memcpy(to, s->memory + s->position, m);
+    return m;
+}
+
+static size_t read_once(struct source *s, void *to, size_t n)
+{
+    if (s->interrupted || s->error) return 0;
+    if (s->fd < 0) return read_memory(s, to, n);
+    for (;;) {
+        if (!s->seekable && s->wake_fd >= 0 && !wait_readable(s)) return 0;
+        ssize_t got = read(s->fd, to, n);
+        if (got >= 0) return (size_t)got;
+        if (errno == EAGAIN && wait_readable(s)) continue;
+        if (errno == EINTR) continue;
+        if (!s->interrupted) s->error = errno;
+        return 0;
+    }
+}
+
+static size_t take_ahead(struct source *s, void *to, size_t n)
+{
+    size_t m = n < s->n_ahead ? n : s->n_ahead;
+    memcpy(to, s->ahead, m);
+    memmove(s->ahead, s->ahead + m, s->n_ahead - m);
+    s->n_ahead -= m;
+    return m;
+}
+
+size_t source_read_some(struct source *source, void *to, size_t n)
+{
+    if (!n) return 0;
+    size_t got = source->n_ahead ? take_ahead(source, to, n) : read_once(source, to, n);
+    source->position += got;
+    return got;
+}
+
+size_t source_read(struct source *source, void *to, size_t n)
+{
+    size_t got = 0;
+    while (got < n) {
+        size_t m = source_read_some(source, (unsigned char *)to + got, n - got);
+        if (!m) break;
+        got += m;
+    }
+    return got;
+}
+
+// Peeked bytes are ahead of `position`; memory is read at position + n_ahead by moving it for the moment.
+size_t source_peek(struct source *source, size_t n, const unsigned char **ret_bytes)
+{
+    if (n > SOURCE_AHEAD) n = SOURCE_AHEAD;
+    while (source->n_ahead < n) {
+        source->position += source->n_ahead;
+        size_t got = read_once(source, source->ahead + source->n_ahead, n - source->n_ahead);
+        source->position -= source->n_ahead;
+        if (!got) break;
+        source->n_ahead += got;
+    }
+    *ret_bytes = source->ahead;
+    return source->n_ahead < n ? source->n_ahead : n;
+}
+
+static bool seek_file(struct source *s, uint64_t position)
+{
+    if (position > s->size) return false;
+    if (s->fd >= 0 && lseek(s->fd, (off_t)(s->base + position), SEEK_SET) < 0) {
+        s->error = errno;
+        return false;
+    }
+    s->n_ahead = 0;
+    s->position = position;
+    return true;
+}
+
+bool source_seek(struct source *source, uint64_t position)
+{
+    if (source->seekable) return seek_file(source, position);
+    unsigned char waste[16384];
+    while (source->position < position) {
+        uint64_t left = position - source->position;
+        size_t n = left < sizeof waste ? (size_t)left : sizeof waste;
+        if (!source_read_some(source, waste, n)) return false;
+    }
+    return source->position == position;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Taps as text: one decimal number a line, in the C locale whatever the user's. Empty lines, comments after '#', CR LF
+// and a byte order mark are passed over; anything else is an error with its line number.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats.h"
+
+enum { TEXT_BUFFER = 65536, LINE_LIMIT = 256 };
+
+struct text {
+    char line[LINE_LIMIT];
+    size_t n_line;
+    uint64_t line_number;
+    size_t at, n;
+    char buffer[TEXT_BUFFER];
+};
+
+static int next_byte(struct audio_reader *r, struct text *t)
+{
+    if (t->at == t->n) {
+        t->n = source_read_some(&r->source, t->buffer, sizeof t->buffer);
+        t->at = 0;
+    }
+    return t->n ? (unsigned char)t->buffer[t->at++] : -1;
+}
+
+// Fetches the next line without its end; *ret_end at the end of the file.
+static bool next_line(struct audio_reader *r, struct text *t, bool *ret_end, struct fault *fault)
+{
+    size_t n = 0;
+    bool comment = false;
+    int c;
+    while ((c = next_byte(r, t)) >= 0 && c != '\n') {
+        comment = comment || c == '#';
+        if (comment) continue;
+        if (n + 1 == sizeof t->line)
+            return fault_set(fault, "%s: line %llu: longer than %d characters", r->source.name,
+                             (unsigned long long)t->line_number + 1, LINE_LIMIT - 1);
+        t->line[n++] = (char)c;
+    }
+    t->line_number++;
+    t->line[n] = 0;
+    t->n_line = n;
+    *ret_end = c < 0 && n == 0;
+    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    return true;
+}
+
+static bool is_blank(const char *s)
+{
+    return s[strspn(s, " \t\r")] == 0;
+}
+
+static bool parse_value(struct audio_reader *r, struct text *t, const char *line, double *ret_value,
+                        struct fault *fault)
+{
+    const char *why = NULL;
+    char *end;
+    double value = strtod(line, &end);
+    if (strlen(line) != t->n_line - (size_t)(line - t->line)) why = "holds a zero byte";
+    else if (end == line || !is_blank(end))
+        why = strchr(line, ',') ? "is not one number; decimals are written with a point" : "is not one number";
+    else if (isnan(value)) why = "is not a number";
+    else if (isinf(value)) why = "is infinite or too large";
+    if (why)
+        return fault_set(fault, "%s: line %llu: '%.40s' %s", r->source.name, (unsigned long long)t->line_number, line,
+                         why);
+    *ret_value = value;
+    return true;
+}
+
+static bool read_text(struct audio_reader *reader, bool as_double, void *scalars, size_t n, size_t *ret_n,
+                      struct fault *fault)
+{
+    struct text *t = reader->state;
+    *ret_n = 0;
+    while (*ret_n < n) {
+        bool end = false;
+        double value = 0;
+        if (!next_line(reader, t, &end, fault)) return false;
+        if (end) break;
+        const char *line = t->line;
+        if (t->line_number == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0) line += 3;
+        if (is_blank(line) && strlen(line) == t->n_line - (size_t)(line - t->line)) continue;
+        if (!parse_value(reader, t, line, &value, fault)) return false;
+        if (as_double) ((double *)scalars)[*ret_n] = value;
+        else ((float *)scalars)[*ret_n] = (float)value;
+        ++*ret_n;
+    }
+    reader->position += *ret_n;
+    return true;
+}
+
+static bool skip_text(struct audio_reader *reader, uint64_t n, struct fault *fault)
+{
+    double value;
+    for (size_t got = 1; n && got; n -= got)
+        if (!read_text(reader, true, &value, 1, &got, fault)) return false;
+    return true;
+}
+
+static void close_text(struct audio_reader *reader)
+{
+    free(reader->state);
+}
+
+static const struct reader_ops text_reader = {.read = read_text, .skip = skip_text, .close = close_text};
+
+bool text_open(struct audio_reader *reader, struct fault *fault)
+{
+    reader->state = calloc(1, sizeof(struct text));
+    if (!reader->state) return fault_set(fault, "out of memory");
+    reader->ops = &text_reader;
+    reader->info = (struct audio_info){
+        .container = CONTAINER_TEXT,
+        .encoding = {.kind = ENCODING_FLOAT, .bytes = 4},
+        .channels = 1,
+        .frames = SIZE_UNKNOWN,
+        .rank = 1,
+    };
+    return true;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// WAV and RF64 headers, from files and pipes. Microsoft's RIFF chunks with WAVEFORMATEX and WAVEFORMATEXTENSIBLE;
+// EBU Tech 3306 for RF64 (and BW64, which starts alike). Codings other than PCM and float are libsndfile's.
+#include <string.h>
+
+#include "formats.h"
+
+static uint32_t get16(const unsigned char *x)
+{
+    return (uint32_t)(x[0] | x[1] << 8);
+}
+
+static uint32_t get32(const unsigned char *x)
+{
+    return get16(x) | get16(x + 2) << 16;
+}
+
+static uint64_t get64(const unsigned char *x)
+{
+    return get32(x) | (uint64_t)get32(x + 4) << 32;
+}
+
+struct wav {
+    struct source *source;
+    struct audio_info *info;
+    size_t max_channels;
+    uint32_t riff_size;
+    uint64_t long_size; // data size of the ds64 chunk
+    bool has_long, has_format;
+    unsigned block_align;
+};
+
+// Sizes that programs write when they cannot know: 0, SoX's 0x7FFFF000, ffmpeg's 0xFFFFFFFF and their neighbours.
+static bool is_streamed(uint64_t size)
+{
+    return size == 0 || (size >= 0x7FFFF000u && size <= 0x80000000u) || (size >= 0xFFFFF000u && size <= UINT32_MAX);
+}
+
+static bool parse_coding(struct wav *w, unsigned tag, unsigned bits, struct fault *fault)
+{
+    struct encoding *e = &w->info->encoding;
+    const char *name = w->source->name;
+    e->bytes = bits / 8;
+    if (tag == 1) {
+        e->kind = bits == 8 ? ENCODING_UNSIGNED : ENCODING_SIGNED;
+        if (bits == 8 || bits == 16 || bits == 24 || bits == 32) return true;
+        return fault_set(fault, "%s: %u bits a sample; PCM has 8, 16, 24 or 32", name, bits);
+    }
+    if (tag == 3) {
+        e->kind = ENCODING_FLOAT;
+        if (bits == 32 || bits == 64) return true;
+        return fault_set(fault, "%s: %u bits a sample; float has 32 or 64", name, bits);
+    }
+    w->info->container = CONTAINER_SNDFILE;
+    return fault_set(fault, "%s: coding 0x%04x is not PCM or float; libsndfile reads it from files, not pipes", name,
+                     tag);
+}
+
+static bool parse_format(struct wav *w, const unsigned char *x, size_t size, struct fault *fault)
+{
+    const char *name = w->source->name;
+    if (size < 16) return fault_set(fault, "%s: format chunk of %zu bytes, at least 16 needed", name, size);
+    unsigned tag = get16(x), bits = get16(x + 14);
+    if (tag == 0xFFFE) {
+        if (size < 40) return fault_set(fault, "%s: extensible format chunk of %zu bytes, 40 needed", name, size);
+        tag = get16(x + 24);
+    }
+    w->info->channels = get16(x + 2);
+    w->info->rate = get32(x + 4);
+    w->block_align = get16(x + 12);
+    if (!audio_check_shape(name, w->info->channels, w->max_channels, fault)) return false;
+    if (w->info->rate == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
+    if (!parse_coding(w, tag, bits, fault)) return false;
+    size_t expected = w->info->encoding.bytes * w->info->channels;
+    if (w->block_align != expected)
+        return fault_set(fault, "%s: block align %u bytes, but %zu channels of %u bits make %zu", name, w->block_align,
+                         w->info->channels, bits, expected);
+    w->has_format = true;
+    return true;
+}
+
+static bool truncated(struct wav *w, const char *where, struct fault *fault)
+{
+    return fault_set(fault, "%s: not a whole WAV: ends after %llu bytes, in %s", w->source->name,
+                     (unsigned long long)w->source->position, where);
+}
+
+// Chunks are padded to an even size, but some writers forget: a known name right behind the chunk gives them away.
+static bool skip_padding(struct wav *w)
+{
+    static const char *const names[] = {"data", "LIST", "fact", "fmt ", "bext", "JUNK"};
+    const unsigned char *next;
+    size_t n = source_peek(w->source, 4, &next);
+    for (size_t i = 0; n == 4 && i < sizeof names / sizeof *names; i++)
+        if (memcmp(next, names[i], 4) == 0) return true;
+    return source_seek(w->source, w->source->position + 1);
+}
+
+static bool skip_rest(struct wav *w, uint64_t end, bool odd, struct fault *fault)
+{
+    if (!source_seek(w->source, end)) return truncated(w, "a chunk", fault);
+    if (odd && !skip_padding(w)) return truncated(w, "a chunk", fault);
+    return true;
+}
+
+// Reads the start of a chunk that is understood, at most `capacity` bytes of it.
+static bool read_chunk(struct wav *w, const char *id, unsigned char *x, size_t size, struct fault *fault)
+{
+    if (source_read(w->source, x, size) == size) return true;
+    return truncated(w, id, fault);
+}
+
+static bool parse_chunk(struct wav *w, const char *id, uint32_t size, struct fault *fault)
+{
+    unsigned char x[40];
+    size_t n = size < sizeof x ? size : sizeof x;
+    uint64_t end = w->source->position + size;
+    if (memcmp(id, "fmt ", 4) == 0) {
+        if (w->has_format) return fault_set(fault, "%s: two format chunks", w->source->name);
+        if (!read_chunk(w, "the format chunk", x, n, fault) || !parse_format(w, x, n, fault)) return false;
+    } else if (memcmp(id, "ds64", 4) == 0) {
+        if (n < 28) return fault_set(fault, "%s: ds64 chunk of %zu bytes, at least 28 needed", w->source->name, n);
+        if (!read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
+        w->long_size = get64(x + 8);
+        w->has_long = true;
+    }
+    return skip_rest(w, end, size & 1, fault);
+}
+
+// A streamed size of 0 and an honest one look alike; an honest header goes on behind the empty chunk or counts itself.
+static bool size_is_unknown(const struct wav *w, uint64_t size)
+{
+    if (w->has_long || !is_streamed(size)) return false;
+    if (size == 0) return is_streamed(w->riff_size) || w->riff_size <= w->source->position - 8;
+    return size == UINT32_MAX || !w->source->seekable || size > w->source->size - w->source->position;
+}
+
+static bool parse_data(struct wav *w, uint32_t short_size, struct fault *fault)
+{
+    if (!w->has_format) return fault_set(fault, "%s: data chunk before the format chunk", w->source->name);
+    uint64_t size = w->has_long && short_size == UINT32_MAX ? w->long_size : short_size;
+    struct audio_info *info = w->info;
+    info->offset = w->source->position;
+    info->rank = info->channels > 1 ? 2 : 1;
+    info->frames = SIZE_UNKNOWN;
+    bool unknown = size_is_unknown(w, size);
+    if (!unknown) info->frames = size / w->block_align;
+    if (unknown && w->source->seekable && (w->source->size - info->offset) % w->block_align == 0)
+        info->frames = (w->source->size - info->offset) / w->block_align;
+    return true;
+}
+
+bool wav_parse(struct source *source, size_t max_channels, struct audio_info *info, struct fault *fault)
+{
+    *info = (struct audio_info){.container = CONTAINER_WAV};
+    struct wav w = {.source = source, .info = info, .max_channels = max_channels};
+    unsigned char x[12];
+    size_t n = source_read(source, x, sizeof x);
+    bool known = n >= 4 && (memcmp(x, "RIFF", 4) == 0 || memcmp(x, "RF64", 4) == 0 || memcmp(x, "BW64", 4) == 0);
+    if (n < sizeof x || !known || memcmp(x + 8, "WAVE", 4) != 0)
+        return fault_set(fault, "%s: not a WAV: %zu bytes without a RIFF WAVE header", source->name, n);
+    w.riff_size = get32(x + 4);
+    for (;;) {
+        n = source_read(source, x, 8);
+        if (n < 8) return truncated(&w, "the search for the data chunk", fault);
+        uint32_t size = get32(x + 4);
+        if (memcmp(x, "data", 4) == 0) return parse_data(&w, size, fault);
+        if (!parse_chunk(&w, (const char *)x, size, fault)) return false;
+    }
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The program `partita`: picks the subcommand.
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "report.h"
+
+typedef int main_fn(enum command command, int argc, char **argv);
+
+static main_fn *const mains[N_COMMANDS] = {
+    [COMMAND_CONVOLVE] = convolve_main,
+    [COMMAND_CORRELATE] = convolve_main,
+    [COMMAND_PLAN] = plan_main,
+    [COMMAND_HELP] = help_main,
+};
+
+int main(int argc, char **argv)
+{
+    enum command command;
+    const char *word = argc > 1 ? argv[1] : "";
+    if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+        printf("partita %s\n", partita_version());
+        return report_close(COMMAND_HELP, EXIT_DONE);
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        help_print_overview();
+        return report_close(COMMAND_HELP, EXIT_DONE);
+    }
+    if (command_find(word, &command)) return mains[command](command, argc - 1, argv + 1);
+    if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
+    else fprintf(stderr, "partita: which command?\n");
+    fprintf(stderr, "usage: partita convolve|correlate|plan|help ...   (partita help)\n");
+    return EXIT_USAGE;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// The manual page and the shell completions, generated from the option table.
+#ifndef PARTITA_APPS_MANUAL_H
+#define PARTITA_APPS_MANUAL_H
+
+#include "options.h"
+
+// partita(1) as roff, on standard output.
+void manual_print(void);
+
+// Completions for a shell, on standard output.
+void completion_print(enum shell shell);
+
+#endif

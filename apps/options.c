@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// The option table, and getopt_long over it.
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct command_row command_rows[N_COMMANDS] = {
+    {"convolve", "IR IN OUT", "filters IN with the impulse response IR",
+     "The result is scipy.signal.convolve(IN, IR, mode): the tail is kept and the latency removed. ", 3},
+    {"correlate", "TEMPLATE IN OUT", "finds TEMPLATE in IN",
+     "The result is scipy.signal.correlate(IN, TEMPLATE, mode), the conjugate of a complex template included. Sample k "
+     "of the full result is the lag k - (length of TEMPLATE - 1). ",
+     3},
+    {"plan", "", "shows how a filter would be run, and why so",
+     "Describes the chosen engine, every other engine's cost or the reason against it, latency, memory and the bound "
+     "of "
+     "the error. With --calibrate, measures this machine first and remembers it for all later runs. ",
+     0},
+    {"help", "[COMMAND]", "shows this text, the manual page or shell completions", "", 1},
+};
+
+#define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
+#define PLAN (1u << COMMAND_PLAN)
+#define HELP (1u << COMMAND_HELP)
+#define AT(field) offsetof(struct settings, field)
+#define MAX_SIZE (INT64_MAX / 4)
+
+// clang-format off
+const struct option_row option_rows[] = {
+    {"Result", "mode", 'm', OPTION_CHOICE, "full|same|valid", FILTERS, AT(mode), 0, 0,
+     "which part of the result to write, in SciPy's words: everything, as long as IN and centred, or where both overlap completely (default: full)"},
+    {NULL, "first", 0, OPTION_NUMBER, "N", FILTERS, AT(first), -MAX_SIZE, MAX_SIZE,
+     "start at this sample of the full result (at this lag for correlate); what lies before costs nothing in a file"},
+    {NULL, "last", 0, OPTION_NUMBER, "N", FILTERS, AT(last), -MAX_SIZE, MAX_SIZE,
+     "stop before this sample of the full result (before this lag for correlate); beyond its end the result is zero"},
+    {NULL, "max-lag", 0, OPTION_NUMBER, "N", 1u << COMMAND_CORRELATE, AT(max_lag), 0, MAX_SIZE,
+     "write the lags -N to N and no others"},
+    {NULL, "stride", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(stride), 1, 1 << 30,
+     "keep every Nth sample of the result: decimation"},
+    {NULL, "gain", 'g', OPTION_REAL, "DB", FILTERS, AT(gain), 0, 0,
+     "amplify by this many decibels"},
+    {NULL, "matrix", 0, OPTION_FLAG, NULL, FILTERS, AT(matrix), 0, 0,
+     "the channels of IR are the cells [out][in] of a matrix: every output sums over all inputs"},
+    {NULL, "resample-ir", 0, OPTION_FLAG, NULL, FILTERS, AT(resample_ir), 0, 0,
+     "convert IR to the sample rate of IN, keeping its frequency response; without this, differing rates are an error"},
+
+    {"Files", "format", 'f', OPTION_TEXT, "TYPE", FILTERS, AT(format), 0, 0,
+     "IN is raw samples of this type, and so is OUT if it is - or raw: SigMF names such as cf32_le, ri16_le, cu8, or f32le, s16le, u8"},
+    {NULL, "ir-format", 0, OPTION_TEXT, "TYPE", FILTERS, AT(ir_format), 0, 0,
+     "IR is raw samples of this type, one channel"},
+    {NULL, "output-format", 'o', OPTION_TEXT, "TYPE", FILTERS, AT(output_format), 0, 0,
+     "sample type of OUT, for example i16, i24, f32 (default: that of IN, as far as the file can hold it)"},
+    {NULL, "rate", 'r', OPTION_NUMBER, "HZ", FILTERS, AT(rate), 1, UINT32_MAX,
+     "sample rate of an IN that does not say it itself (raw, .npy)"},
+    {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | PLAN, AT(channels), 1, 1 << 20,
+     "channels of raw samples; for plan, input channels (default: 1)"},
+    {NULL, "max-channels", 0, OPTION_NUMBER, "N", FILTERS, AT(max_channels), 1, 1 << 20,
+     "refuse files of more channels (default: 1024)"},
+    {NULL, "nan", 0, OPTION_CHOICE, "zero|propagate|error", FILTERS, AT(nan), 0, 0,
+     "NaN and infinite samples of IN: replace by 0 and count, let them spread over the length of IR, or fail (default: zero)"},
+
+    {"Computation", "engine", 'e', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(engine), 0, 0,
+     "use this engine, for example cpu/direct or cpu/overlap-save (default: the cheapest)"},
+    {NULL, "device", 'd', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(device), 0, 0,
+     "where to compute (default: cpu)"},
+    {NULL, "threads", 't', OPTION_NUMBER, "N", FILTERS | PLAN, AT(threads), 1, 4096,
+     "above 1, work on large pieces with this many threads (default: 1, as a stream)"},
+    {NULL, "block", 'b', OPTION_NUMBER, "N", FILTERS | PLAN, AT(block), 1, 1 << 24,
+     "frames per call; convolve and correlate also add at most this delay to a live pipe (default: whatever is fastest)"},
+    {NULL, "precision", 'p', OPTION_CHOICE, "auto|f32|f64", FILTERS, AT(precision), 0, 0,
+     "compute in float or double; auto takes double when IN or IR is stored in it (default: auto)"},
+
+    {"Problem", "taps", 0, OPTION_NUMBER, "N", PLAN, AT(taps), 1, MAX_SIZE,
+     "length of the filter (default: 4096)"},
+    {NULL, "latency", 0, OPTION_NUMBER, "N", PLAN, AT(latency), 0, MAX_SIZE,
+     "largest delay allowed, in frames (default: any)"},
+    {NULL, "out-channels", 0, OPTION_NUMBER, "N", PLAN, AT(out_channels), 1, 1 << 20,
+     "output channels (default: as --channels)"},
+    {NULL, "groups", 0, OPTION_NUMBER, "N", PLAN, AT(groups), 1, 1 << 20,
+     "groups of channels that do not mix (default: one a channel if in and out are as many, else 1)"},
+    {NULL, "size", 0, OPTION_NUMBER, "N", PLAN, AT(size), 1, MAX_SIZE,
+     "a signal of N frames, full result, instead of a stream"},
+    {NULL, "type", 0, OPTION_CHOICE, "f32|f64|cf32|cf64", PLAN, AT(type), 0, 0,
+     "type of the signal (default: f32)"},
+    {NULL, "taps-type", 0, OPTION_CHOICE, "same|real", PLAN, AT(taps_type), 0, 0,
+     "type of the taps: the signal's own or its real counterpart (default: same)"},
+    {NULL, "correlate", 0, OPTION_FLAG, NULL, PLAN, AT(correlate), 0, 0,
+     "correlation instead of convolution"},
+    {NULL, "measure", 0, OPTION_FLAG, NULL, PLAN, AT(measure), 0, 0,
+     "time the likely choices instead of estimating them"},
+    {NULL, "calibrate", 0, OPTION_FLAG, NULL, PLAN, AT(calibrate), 0, 0,
+     "measure this machine first and store the result in the cache folder"},
+
+    {"Report", "stats", 's', OPTION_FLAG, NULL, FILTERS, AT(stats), 0, 0,
+     "print peak, RMS, clipped and invalid samples, latency, tail and speed on standard error"},
+    {NULL, "json", 0, OPTION_FLAG, NULL, FILTERS, AT(json), 0, 0,
+     "print the same as JSON, on standard output unless that carries the samples"},
+    {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS, AT(quiet), 0, 0,
+     "no warnings and no progress; errors only"},
+    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS, AT(verbose), 0, 0,
+     "print on standard error what was decided and why"},
+    {NULL, "man", 0, OPTION_FLAG, NULL, HELP, AT(man), 0, 0,
+     "print the manual page as roff"},
+    {NULL, "completion", 0, OPTION_CHOICE, "none|bash|zsh|fish", HELP, AT(completion), 0, 0,
+     "print completions for this shell"},
+    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | PLAN | HELP, AT(help), 0, 0,
+     "print this text"},
+};
+// clang-format on
+const size_t n_option_rows = sizeof option_rows / sizeof *option_rows;
+
+enum { MAX_ROWS = 64 };
+_Static_assert(sizeof option_rows / sizeof *option_rows <= MAX_ROWS, "the set of given options is one 64-bit word");
+
+bool command_find(const char *name, enum command *ret_command)
+{
+    for (int c = 0; c < N_COMMANDS; c++) {
+        if (strcmp(name, command_rows[c].name) != 0) continue;
+        *ret_command = (enum command)c;
+        return true;
+    }
+    return false;
+}
+
+static bool store_number(const struct option_row *row, int64_t *field, const char *value, struct fault *fault)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(value, &end, 10);
+    if (end == value || *end || errno == EINVAL)
+        return fault_set(fault, "--%s %s: is not a whole number", row->name, value);
+    if (errno == ERANGE || n < row->low || n > row->high)
+        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value, (long long)row->low,
+                         (long long)row->high);
+    *field = n;
+    return true;
+}
+
+static bool store_real(const struct option_row *row, double *field, const char *value, struct fault *fault)
+{
+    char *end;
+    double x = strtod(value, &end);
+    if (end == value || *end || !isfinite(x)) return fault_set(fault, "--%s %s: is not a number", row->name, value);
+    *field = x;
+    return true;
+}
+
+static bool store_choice(const struct option_row *row, int *field, const char *value, struct fault *fault)
+{
+    size_t n = strlen(value);
+    const char *word = row->argument;
+    for (int i = 0; word; i++) {
+        size_t length = strcspn(word, "|");
+        if (length == n && strncmp(word, value, n) == 0) {
+            *field = i;
+            return true;
+        }
+        word = word[length] ? word + length + 1 : NULL;
+    }
+    return fault_set(fault, "--%s %s: is none of %s", row->name, value, row->argument);
+}
+
+static bool store(const struct option_row *row, struct settings *settings, const char *value, struct fault *fault)
+{
+    void *field = (char *)settings + row->field;
+    switch (row->kind) {
+    case OPTION_FLAG:
+        *(int *)field = 1;
+        return true;
+    case OPTION_TEXT:
+        *(const char **)field = value;
+        return true;
+    case OPTION_NUMBER:
+        return store_number(row, field, value, fault);
+    case OPTION_REAL:
+        return store_real(row, field, value, fault);
+    case OPTION_CHOICE:
+        return store_choice(row, field, value, fault);
+    }
+    return false;
+}
+
+// getopt's two tables for one command; a long option's value is its row + 256.
+static void list_options(enum command command, struct option longs[MAX_ROWS + 1], char shorts[2 * MAX_ROWS + 2])
+{
+    size_t n = 0, m = 0;
+    shorts[m++] = ':';
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (!(row->commands & 1u << command)) continue;
+        int argument = row->kind == OPTION_FLAG ? no_argument : required_argument;
+        longs[n++] = (struct option){row->name, argument, NULL, (int)i + 256};
+        if (!row->letter) continue;
+        shorts[m++] = row->letter;
+        if (argument) shorts[m++] = ':';
+    }
+    longs[n] = (struct option){0};
+    shorts[m] = 0;
+}
+
+static const struct option_row *row_of(int found)
+{
+    if (found >= 256) return &option_rows[found - 256];
+    for (size_t i = 0; i < n_option_rows; i++)
+        if (option_rows[i].letter == found) return &option_rows[i];
+    return NULL;
+}
+
+static bool take_option(struct settings *s, int found, const char *written, uint64_t *given, struct fault *fault)
+{
+    if (found == ':') return fault_set(fault, "%s: needs a value", written);
+    const struct option_row *row = found == '?' ? NULL : row_of(found);
+    if (!row) return fault_set(fault, "%s: no such option", written);
+    uint64_t bit = UINT64_C(1) << (row - option_rows);
+    if (*given & bit && row->kind != OPTION_FLAG) return fault_set(fault, "--%s: given twice", row->name);
+    *given |= bit;
+    return store(row, s, optarg, fault);
+}
+
+static bool take_operands(struct settings *s, int argc, char **argv, struct fault *fault)
+{
+    const struct command_row *command = &command_rows[s->command];
+    int n = argc - optind;
+    for (int i = 0; i < n && i < MAX_OPERANDS; i++) s->operands[i] = argv[optind + i];
+    s->n_operands = n;
+    if (n == command->n_operands || s->help || (n == 0 && s->command == COMMAND_HELP)) return true;
+    if (command->n_operands == 0) return fault_set(fault, "takes no files, but %d are named", n);
+    return fault_set(fault, "needs %s, but %d names are given", command->operands, n);
+}
+
+bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault)
+{
+    struct settings s = {.command = command, .first = NOT_GIVEN, .last = NOT_GIVEN, .max_lag = NOT_GIVEN, .stride = 1};
+    struct option longs[MAX_ROWS + 1];
+    char shorts[2 * MAX_ROWS + 2];
+    uint64_t given = 0;
+    int found;
+    s.max_channels = 1024;
+    s.taps = 4096;
+    s.latency = NOT_GIVEN;
+    list_options(command, longs, shorts);
+    opterr = 0;
+    optind = 1;
+    for (;;) {
+        int before = optind;
+        found = getopt_long(argc, argv, shorts, longs, NULL);
+        if (found < 0) break;
+        if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], &given, fault)) return false;
+    }
+    if (!take_operands(&s, argc, argv, fault)) return false;
+    *ret_settings = s;
+    return true;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// What the user asked for. One table (options.c) describes every option; parsing, --help, the manual page and the
+// shell completions all come from it.
+#ifndef PARTITA_APPS_OPTIONS_H
+#define PARTITA_APPS_OPTIONS_H
+
+#include <partita/partita.h>
+
+#include "fault.h"
+
+enum command {
+    COMMAND_CONVOLVE = 0,
+    COMMAND_CORRELATE,
+    COMMAND_PLAN,
+    COMMAND_HELP,
+    N_COMMANDS,
+};
+
+// The order of the words in the table's choices.
+enum result_mode { MODE_FULL = 0, MODE_SAME, MODE_VALID };
+enum precision { PRECISION_AUTO = 0, PRECISION_F32, PRECISION_F64 };
+enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
+enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
+
+// A number that was not given.
+#define NOT_GIVEN INT64_MIN
+
+enum { MAX_OPERANDS = 3 };
+
+struct settings {
+    enum command command;
+    const char *operands[MAX_OPERANDS];
+    int n_operands;
+
+    int mode, precision, nan;
+    int64_t first, last, max_lag, stride;
+    int64_t block, threads;
+    const char *engine, *device;
+    double gain;
+    int matrix, resample_ir;
+    const char *format, *ir_format, *output_format;
+    int64_t rate, channels, max_channels;
+    int stats, json, quiet, verbose, help;
+
+    int64_t taps, latency, out_channels, groups, size;
+    int type, taps_type, correlate, measure, calibrate;
+
+    int man, completion;
+};
+
+enum option_kind {
+    OPTION_FLAG,   // int: 1 when given
+    OPTION_TEXT,   // const char *
+    OPTION_NUMBER, // int64_t within [low, high]
+    OPTION_REAL,   // double
+    OPTION_CHOICE, // int: which of the words separated by '|' in `argument`
+};
+
+struct option_row {
+    const char *group; // heading in the help; NULL: that of the row before
+    const char *name;
+    char letter; // 0: none
+    enum option_kind kind;
+    const char *argument; // what the help calls the value; for a choice, the words
+    unsigned commands;    // bits 1 << enum command
+    size_t field;         // offset in struct settings
+    int64_t low, high;    // of a number
+    const char *help;
+};
+
+struct command_row {
+    const char *name, *operands, *summary, *text;
+    int n_operands;
+};
+
+extern const struct option_row option_rows[];
+extern const size_t n_option_rows;
+extern const struct command_row command_rows[N_COMMANDS];
+
+// Fills settings from the arguments behind the command's name. False: a usage error, described in fault.
+bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault);
+
+// False if there is no such command.
+bool command_find(const char *name, enum command *ret_command);
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// `partita plan`: what the planner would do with a filter, and why; and the calibration that all later plans use.
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "report.h"
+#include "runner.h"
+#include "wisdom_file.h"
+
+static enum partita_type taps_type(const struct settings *s)
+{
+    enum partita_type signal = (enum partita_type)s->type;
+    if (!s->taps_type) return signal;
+    return signal == PARTITA_F64 || signal == PARTITA_CF64 ? PARTITA_F64 : PARTITA_F32;
+}
+
+static struct partita_problem describe(const struct settings *s)
+{
+    size_t in = s->channels ? (size_t)s->channels : 1, out = s->out_channels ? (size_t)s->out_channels : in;
+    struct partita_problem problem = {
+        .signal = (enum partita_type)s->type,
+        .taps = taps_type(s),
+        .op = s->correlate ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
+        .in_channels = in,
+        .out_channels = out,
+        .groups = s->groups   ? (size_t)s->groups
+                  : in == out ? in
+                              : 1,
+        .kernel = {(size_t)s->taps},
+        .stride = {(size_t)s->stride},
+        .size = {s->size ? (size_t)s->size : PARTITA_UNBOUNDED},
+    };
+    if (s->size) {
+        problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)(s->taps - 1);
+    } else {
+        problem.block = (size_t)s->block;
+        problem.latency = s->latency == NOT_GIVEN ? PARTITA_UNBOUNDED : (size_t)s->latency;
+    }
+    return problem;
+}
+
+static bool remember(const struct partita_wisdom *wisdom, struct fault *fault)
+{
+    char path[PATH_MAX];
+    if (!wisdom_file_save(wisdom, path, fault)) return false;
+    printf("remembered in %s\n", path);
+    return true;
+}
+
+static void keep_line(void *user, const char *text)
+{
+    fault_set(user, "%s", text);
+}
+
+static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
+{
+    struct partita_problem problem = describe(s);
+    char name[ENGINE_NAME_SIZE];
+    struct fault detail = {{0}};
+    struct partita_options options = {
+        .device = s->device,
+        .engine = engine_name(s->engine, name),
+        .effort = s->measure ? PARTITA_MEASURE : PARTITA_ESTIMATE,
+        .threads = (int)s->threads,
+        .wisdom = wisdom,
+        .log = {keep_line, &detail},
+    };
+    struct partita_plan *plan;
+    enum partita_status status = partita_plan_create(&problem, &options, &plan);
+    if (status) return fault_set(fault, "%s%s%s", partita_status_string(status), *detail.text ? ": " : "", detail.text);
+    size_t n = partita_plan_explain(plan, NULL, 0);
+    char *text = malloc(n + 1);
+    if (text) {
+        partita_plan_explain(plan, text, n + 1);
+        printf("%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
+    }
+    free(text);
+    partita_plan_destroy(plan);
+    return text || fault_set(fault, "out of memory");
+}
+
+static bool run(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
+{
+    if (!wisdom) return fault_set(fault, "out of memory");
+    if (s->calibrate) {
+        enum partita_status status = partita_wisdom_calibrate(wisdom);
+        if (status) return fault_set(fault, "calibration: %s", partita_status_string(status));
+    }
+    if (!print_plan(s, wisdom, fault)) return false;
+    return !(s->calibrate || s->measure) || remember(wisdom, fault);
+}
+
+int plan_main(enum command command, int argc, char **argv)
+{
+    struct settings settings;
+    struct fault fault;
+    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
+    if (settings.help) {
+        help_print(command);
+        return report_close(command, EXIT_DONE);
+    }
+    struct partita_wisdom *wisdom = wisdom_file_load();
+    bool good = run(&settings, wisdom, &fault);
+    partita_wisdom_destroy(wisdom);
+    return report_close(command, good ? EXIT_DONE : report_fault(command, &fault, EXIT_FAILED));
+}

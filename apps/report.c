@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// See report.h.
+#include "report.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int report_fault(enum command command, const struct fault *fault, enum exit_status status)
+{
+    fprintf(stderr, "partita %s: %s\n", command_rows[command].name, fault->text);
+    return (int)status;
+}
+
+int report_usage(enum command command, const struct fault *fault)
+{
+    report_fault(command, fault, EXIT_USAGE);
+    fprintf(stderr, "usage: partita %s [options] %s   (partita %s --help)\n", command_rows[command].name,
+            command_rows[command].operands, command_rows[command].name);
+    return EXIT_USAGE;
+}
+
+static void say(const struct settings *settings, const char *format, va_list arguments)
+{
+    fprintf(stderr, "partita %s: ", command_rows[settings->command].name);
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+}
+
+void report_warning(const struct settings *settings, const char *format, ...)
+{
+    va_list arguments;
+    if (settings->quiet) return;
+    va_start(arguments, format);
+    say(settings, format, arguments);
+    va_end(arguments);
+}
+
+void report_detail(const struct settings *settings, const char *format, ...)
+{
+    va_list arguments;
+    if (!settings->verbose) return;
+    va_start(arguments, format);
+    say(settings, format, arguments);
+    va_end(arguments);
+}
+
+int report_close(enum command command, int status)
+{
+    if (!ferror(stdout) && fclose(stdout) == 0) return status;
+    fprintf(stderr, "partita %s: standard output: cannot write: %s\n", command_rows[command].name, strerror(errno));
+    return status == EXIT_DONE ? EXIT_FAILED : status;
+}

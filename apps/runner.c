@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT
+// See runner.h. Pieces overlap by length - 1 frames (overlap-save by hand), so memory does not grow with the signal.
+#include "runner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct runner {
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream;
+    size_t in_channels, out_channels, bytes, stride, latency;
+    size_t to_drop; // outputs of the stream still to be thrown away
+    const void **x; // channel pointers
+    void **y;
+    // Large pieces: [in_channels][history + piece] and [out_channels][piece / stride].
+    size_t history, piece, filled;
+    char *gathered, *results;
+    void *workspace;
+    struct fault detail; // the library's last line
+};
+
+static void keep_line(void *user, const char *text)
+{
+    fault_set(user, "%s", text);
+}
+
+static bool failed(const struct runner *r, enum partita_status status, struct fault *fault)
+{
+    const char *detail = r->detail.text;
+    return fault_set(fault, "%s%s%s", partita_status_string(status), *detail ? ": " : "", detail);
+}
+
+// Large enough that overlap costs little, small enough to stay within a few MiB.
+static size_t choose_piece(const struct taps *taps, size_t stride)
+{
+    size_t channels = taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;
+    size_t piece = ((size_t)1 << 20) / channels;
+    if (piece < 4 * taps->length) piece = 4 * taps->length;
+    return (piece + stride - 1) / stride * stride;
+}
+
+static struct partita_problem describe(const struct runner *r, const struct settings *s, enum partita_type signal,
+                                       const struct taps *taps)
+{
+    struct partita_problem problem = {
+        .signal = signal,
+        .taps = taps->type,
+        .op = s->command == COMMAND_CORRELATE ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
+        .in_channels = taps->in_channels,
+        .out_channels = taps->out_channels,
+        .groups = taps->groups,
+        .kernel = {taps->length},
+        .size = {r->piece ? r->history + r->piece : PARTITA_UNBOUNDED},
+        .stride = {r->stride},
+    };
+    if (r->piece) return problem;
+    problem.block = (size_t)s->block;
+    problem.latency = s->block ? (size_t)s->block : PARTITA_UNBOUNDED;
+    return problem;
+}
+
+const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE])
+{
+    if (!wish) return NULL;
+    const char *slash = strchr(wish, '/'), *stem = slash ? slash + 1 : wish;
+    int n_device = slash ? (int)(stem - wish) : 4;
+    if (strcmp(stem, "overlap-discard") == 0) stem = "overlap-save";
+    snprintf(name, ENGINE_NAME_SIZE, "%.*s%s", n_device, slash ? wish : "cpu/", stem);
+    return name;
+}
+
+static enum partita_status make_plan(struct runner *r, const struct settings *s, enum partita_type signal,
+                                     const struct taps *taps, struct partita_wisdom *wisdom)
+{
+    struct partita_problem problem = describe(r, s, signal, taps);
+    char engine[ENGINE_NAME_SIZE];
+    struct partita_options options = {
+        .device = s->device,
+        .engine = engine_name(s->engine, engine),
+        .threads = (int)s->threads,
+        .wisdom = wisdom,
+        .log = {keep_line, &r->detail},
+    };
+    return partita_plan_create(&problem, &options, &r->plan);
+}
+
+static bool allocate(struct runner *r)
+{
+    r->x = calloc(r->in_channels, sizeof *r->x);
+    r->y = calloc(r->out_channels, sizeof *r->y);
+    if (!r->piece) return r->x && r->y;
+    r->gathered = calloc(r->in_channels * (r->history + r->piece), r->bytes);
+    r->results = calloc(r->out_channels * (r->piece / r->stride), r->bytes);
+    size_t n_workspace = partita_plan_workspace_size(r->plan);
+    r->workspace = aligned_alloc(64, (n_workspace + 127) / 64 * 64);
+    return r->x && r->y && r->gathered && r->results && r->workspace;
+}
+
+bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal,
+                 const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
+{
+    struct runner *r = calloc(1, sizeof *r);
+    if (!r) return fault_set(fault, "out of memory");
+    r->in_channels = taps->in_channels;
+    r->out_channels = taps->out_channels;
+    r->bytes = partita_type_size(signal);
+    r->stride = (size_t)settings->stride;
+    if (settings->threads > 1) {
+        r->history = taps->length - 1;
+        r->piece = choose_piece(taps, r->stride);
+    }
+    enum partita_status status = make_plan(r, settings, signal, taps, wisdom);
+    if (!status) status = partita_filter_create(r->plan, taps->data, &r->filter);
+    if (!status && !r->piece) status = partita_stream_open(r->plan, r->filter, &r->stream);
+    if (!status && !allocate(r)) status = PARTITA_ERR_NOMEM;
+    if (status) {
+        failed(r, status, fault);
+        runner_close(r);
+        return false;
+    }
+    r->latency = r->stream ? partita_stream_latency(r->stream) : 0;
+    r->to_drop = r->latency / r->stride;
+    *ret_runner = r;
+    return true;
+}
+
+void runner_close(struct runner *runner)
+{
+    if (!runner) return;
+    partita_stream_close(runner->stream);
+    partita_filter_destroy(runner->filter);
+    partita_plan_destroy(runner->plan);
+    free(runner->x);
+    free(runner->y);
+    free(runner->gathered);
+    free(runner->results);
+    free(runner->workspace);
+    free(runner);
+}
+
+static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
+{
+    size_t made = partita_stream_output_frames(r->stream, n);
+    for (size_t c = 0; c < r->out_channels; c++) r->y[c] = y + c * r->bytes;
+    for (size_t c = 0; x && c < r->in_channels; c++) r->x[c] = x + c * r->bytes;
+    if (x) partita_stream_process_strided(r->stream, r->y, r->out_channels, r->x, r->in_channels, n);
+    else partita_stream_drain(r->stream, r->y, r->out_channels, n);
+    size_t drop = r->to_drop < made ? r->to_drop : made;
+    r->to_drop -= drop;
+    if (drop) memmove(y, y + drop * r->out_channels * r->bytes, (made - drop) * r->out_channels * r->bytes);
+    return made - drop;
+}
+
+// Copies n samples from one spacing to another, both in samples.
+static void respace(char *y, size_t y_step, const char *x, size_t x_step, size_t n, size_t bytes)
+{
+    if (bytes == 4) {
+        for (size_t i = 0; i < n; i++) memcpy(y + 4 * i * y_step, x + 4 * i * x_step, 4);
+    } else if (bytes == 8) {
+        for (size_t i = 0; i < n; i++) memcpy(y + 8 * i * y_step, x + 8 * i * x_step, 8);
+    } else {
+        for (size_t i = 0; i < n; i++) memcpy(y + 16 * i * y_step, x + 16 * i * x_step, 16);
+    }
+}
+
+static void gather(struct runner *r, const char *x, size_t n)
+{
+    for (size_t c = 0; c < r->in_channels; c++) {
+        char *row = r->gathered + (c * (r->history + r->piece) + r->history + r->filled) * r->bytes;
+        if (x) respace(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
+        else memset(row, 0, n * r->bytes);
+    }
+    r->filled += n;
+}
+
+static bool run_piece(struct runner *r, char *y, struct fault *fault)
+{
+    size_t made = r->piece / r->stride;
+    enum partita_status status = partita_forward(r->plan, r->filter, r->results, r->gathered, r->workspace);
+    if (status) return failed(r, status, fault);
+    for (size_t c = 0; c < r->out_channels; c++)
+        respace(y + c * r->bytes, r->out_channels, r->results + c * made * r->bytes, 1, made, r->bytes);
+    for (size_t c = 0; c < r->in_channels; c++) {
+        char *row = r->gathered + c * (r->history + r->piece) * r->bytes;
+        memmove(row, row + r->piece * r->bytes, r->history * r->bytes);
+    }
+    r->filled = 0;
+    return true;
+}
+
+static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x, size_t n, struct fault *fault)
+{
+    *ret_n = 0;
+    while (n) {
+        size_t m = r->piece - r->filled < n ? r->piece - r->filled : n;
+        gather(r, x, m);
+        if (x) x += m * r->in_channels * r->bytes;
+        n -= m;
+        if (r->filled < r->piece) continue;
+        if (!run_piece(r, y + *ret_n * r->out_channels * r->bytes, fault)) return false;
+        *ret_n += r->piece / r->stride;
+    }
+    return true;
+}
+
+bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n, struct fault *fault)
+{
+    if (!runner->stream) return feed_pieces(runner, y, ret_n, x, n, fault);
+    *ret_n = feed_stream(runner, y, x, n);
+    return true;
+}
+
+size_t runner_capacity(const struct runner *runner, size_t n)
+{
+    if (runner->stream) return n / runner->stride + 1;
+    return (n / runner->piece + 1) * (runner->piece / runner->stride);
+}
+
+size_t runner_latency(const struct runner *runner)
+{
+    return runner->latency;
+}
+
+const struct partita_plan *runner_plan(const struct runner *runner)
+{
+    return runner->plan;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// Runs one filter over frames as they come: through a stream of the library, or, with several threads, over large
+// pieces at once. Either way the frames that come out are the result from its first sample on, without latency.
+#ifndef PARTITA_APPS_RUNNER_H
+#define PARTITA_APPS_RUNNER_H
+
+#include "options.h"
+#include "taps.h"
+
+struct runner;
+
+enum { ENGINE_NAME_SIZE = 64 };
+
+// An engine's full name: "direct" is cpu/direct, and overlap-discard is another word for overlap-save. NULL stays.
+const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE]);
+
+// signal: the type of the frames on both sides.
+bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal,
+                 const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault);
+void runner_close(struct runner *runner);
+
+// Filters n interleaved frames, or n frames of silence if x is NULL. *ret_n: how many frames it wrote to y.
+bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n, struct fault *fault);
+
+// The most that runner_feed can write for n frames.
+size_t runner_capacity(const struct runner *runner, size_t n);
+
+// What was removed from the start of the engine's output, in input frames.
+size_t runner_latency(const struct runner *runner);
+const struct partita_plan *runner_plan(const struct runner *runner);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// See stats.h.
+#include "stats.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 8, PIECE = 512 };
+
+// Squared magnitudes of up to PIECE samples.
+static void square(double *v, enum partita_type type, const void *x, size_t at, size_t n)
+{
+    const float *f = x;
+    const double *d = x;
+    switch (type) {
+    case PARTITA_F32:
+        for (size_t i = 0; i < n; i++) v[i] = (double)f[at + i] * (double)f[at + i];
+        break;
+    case PARTITA_F64:
+        for (size_t i = 0; i < n; i++) v[i] = d[at + i] * d[at + i];
+        break;
+    case PARTITA_CF32:
+        for (size_t i = at; i < at + n; i++)
+            v[i - at] = (double)f[2 * i] * (double)f[2 * i] + (double)f[2 * i + 1] * (double)f[2 * i + 1];
+        break;
+    case PARTITA_CF64:
+        for (size_t i = at; i < at + n; i++) v[i - at] = d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
+        break;
+    }
+}
+
+void stats_measure(struct stats *stats, enum partita_type type, const void *x, size_t n)
+{
+    double top[LANES] = {0}, sum[LANES] = {0}; // independent lanes: no chain of additions to wait for
+    for (size_t at = 0; at < n; at += PIECE) {
+        double v[PIECE] = {0};
+        square(v, type, x, at, n - at < PIECE ? n - at : PIECE);
+        for (size_t i = 0; i < PIECE; i += LANES)
+            for (size_t k = 0; k < LANES; k++) {
+                top[k] = v[i + k] > top[k] ? v[i + k] : top[k];
+                sum[k] += v[i + k];
+            }
+    }
+    double peak = stats->peak * stats->peak;
+    for (size_t k = 0; k < LANES; k++) {
+        peak = top[k] > peak ? top[k] : peak;
+        stats->energy += sum[k];
+    }
+    stats->peak = sqrt(peak);
+}
+
+static double rms(const struct stats *s)
+{
+    double n = (double)s->frames_out * (double)s->out_channels;
+    return n > 0 ? sqrt(s->energy / n) : 0;
+}
+
+static double times_real_time(const struct stats *s)
+{
+    return s->rate && s->seconds > 0 ? (double)s->frames_in / s->rate / s->seconds : 0;
+}
+
+void stats_print(const struct stats *s, FILE *to)
+{
+    double nothing = 1e-30;
+    fprintf(to, "engine    %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps, s->in_channels,
+            s->out_channels);
+    fprintf(to, "frames    %llu in, %llu out, tail %llu, latency removed %zu\n", (unsigned long long)s->frames_in,
+            (unsigned long long)s->frames_out, (unsigned long long)s->tail, s->latency);
+    fprintf(to, "peak      %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak + nothing));
+    fprintf(to, "rms       %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s) + nothing));
+    fprintf(to, "clipped   %llu samples\n", (unsigned long long)s->written.clipped);
+    fprintf(to, "invalid   %llu samples read as 0, %llu written\n", (unsigned long long)s->replaced,
+            (unsigned long long)s->written.not_finite);
+    fprintf(to, "time      %.3f s", s->seconds);
+    if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
+    fprintf(to, "\n");
+}
+
+// File names are bytes, JSON is UTF-8: what is not becomes question marks.
+static json_t *text(const char *bytes)
+{
+    json_t *value = json_string(bytes);
+    if (value) return value;
+    char *copy = strdup(bytes);
+    for (char *c = copy; c && *c; c++)
+        if (*c & 0x80) *c = '?';
+    value = json_string(copy ? copy : "");
+    free(copy);
+    return value;
+}
+
+// JSON knows no infinity.
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+bool stats_print_json(const struct stats *s, const struct settings *settings, FILE *to)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "command", text(command_rows[settings->command].name));
+    json_object_set_new(j, "ir", text(settings->operands[0]));
+    json_object_set_new(j, "in", text(settings->operands[1]));
+    json_object_set_new(j, "out", text(settings->operands[2]));
+    json_object_set_new(j, "engine", text(s->engine));
+    json_object_set_new(j, "type", text(s->type));
+    json_object_set_new(j, "taps", json_integer((json_int_t)s->taps));
+    json_object_set_new(j, "in_channels", json_integer((json_int_t)s->in_channels));
+    json_object_set_new(j, "out_channels", json_integer((json_int_t)s->out_channels));
+    json_object_set_new(j, "rate", json_integer(s->rate));
+    json_object_set_new(j, "frames_in", json_integer((json_int_t)s->frames_in));
+    json_object_set_new(j, "frames_out", json_integer((json_int_t)s->frames_out));
+    json_object_set_new(j, "tail", json_integer((json_int_t)s->tail));
+    json_object_set_new(j, "latency", json_integer((json_int_t)s->latency));
+    json_object_set_new(j, "peak", number(s->peak));
+    json_object_set_new(j, "rms", number(rms(s)));
+    json_object_set_new(j, "clipped", json_integer((json_int_t)s->written.clipped));
+    json_object_set_new(j, "replaced", json_integer((json_int_t)s->replaced));
+    json_object_set_new(j, "not_finite", json_integer((json_int_t)s->written.not_finite));
+    json_object_set_new(j, "truncated", json_boolean(s->truncated));
+    json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
+    json_object_set_new(j, "seconds", number(s->seconds));
+    json_object_set_new(j, "times_real_time", number(times_real_time(s)));
+    bool good = j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    json_decref(j);
+    return good;
+}

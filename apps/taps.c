@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// See taps.h.
+#include "taps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/resample.h"
+
+// An impulse response lies in memory several times over. This many samples are 46 minutes at 96 kHz; more is a mistake.
+static const size_t MAX_SAMPLES = (size_t)1 << 28;
+
+enum { PIECE = 65536 };
+
+struct frames {
+    void *data; // interleaved
+    size_t n, channels;
+    enum partita_type type;
+};
+
+static bool grow(struct frames *f, size_t *capacity, size_t n, const char *name, struct fault *fault)
+{
+    if (n <= *capacity) return true;
+    size_t wanted = 2 * *capacity > n ? 2 * *capacity : n;
+    if (wanted > MAX_SAMPLES / f->channels) wanted = MAX_SAMPLES / f->channels;
+    if (n > wanted)
+        return fault_set(fault, "%s: more than %zu samples of %zu channels, too long to be a filter", name, wanted,
+                         f->channels);
+    void *data = realloc(f->data, wanted * f->channels * partita_type_size(f->type));
+    if (!data) return fault_set(fault, "%s: out of memory for %zu frames", name, wanted);
+    f->data = data;
+    *capacity = wanted;
+    return true;
+}
+
+static bool read_all(struct frames *f, struct audio_reader *reader, const char *name, struct fault *fault)
+{
+    size_t capacity = 0, got, piece = PIECE / f->channels + 1;
+    size_t frame_bytes = f->channels * partita_type_size(f->type);
+    do {
+        if (!grow(f, &capacity, f->n + piece, name, fault)) return false;
+        if (!audio_read(reader, f->type, (char *)f->data + f->n * frame_bytes, piece, &got, fault)) return false;
+        f->n += got;
+    } while (got);
+    if (f->n) return true;
+    return fault_set(fault, "%s: holds no samples", name);
+}
+
+static size_t scalars(const struct frames *f)
+{
+    return f->n * f->channels * (f->type == PARTITA_CF32 || f->type == PARTITA_CF64 ? 2 : 1);
+}
+
+static bool is_double(enum partita_type type)
+{
+    return type == PARTITA_F64 || type == PARTITA_CF64;
+}
+
+static bool check_finite(const struct frames *f, const char *name, struct fault *fault)
+{
+    size_t n = scalars(f), per_frame = n / f->n;
+    for (size_t i = 0; i < n; i++) {
+        double v = is_double(f->type) ? ((double *)f->data)[i] : (double)((float *)f->data)[i];
+        if (!isfinite(v)) return fault_set(fault, "%s: frame %zu is %f; taps must be finite", name, i / per_frame, v);
+    }
+    return true;
+}
+
+static void amplify(struct frames *f, double decibels)
+{
+    double factor = pow(10, decibels / 20);
+    if (decibels == 0) return;
+    for (size_t i = 0; i < scalars(f); i++) {
+        if (is_double(f->type)) ((double *)f->data)[i] *= factor;
+        else ((float *)f->data)[i] = (float)((double)((float *)f->data)[i] * factor);
+    }
+}
+
+static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate, const struct audio_info *signal,
+                     const struct settings *settings, struct fault *fault)
+{
+    *ret_lead = 0;
+    if (!rate || !signal->rate || rate == signal->rate) return true;
+    if (!settings->resample_ir)
+        return fault_set(fault, "%s: sample rate %u Hz differs from %s %u Hz; use --resample-ir", settings->operands[0],
+                         rate, settings->operands[1], signal->rate);
+    struct resampled resampled;
+    if (!resample_taps(&resampled, f->type, f->data, f->n, f->channels, rate, signal->rate, fault)) return false;
+    free(f->data);
+    f->data = resampled.frames;
+    f->n = resampled.n;
+    *ret_lead = resampled.lead;
+    return true;
+}
+
+// Which channel of IN goes through which channel of IR to which channel of OUT.
+static bool map_channels(struct taps *t, size_t n_ir, size_t n_in, const struct settings *settings, struct fault *fault)
+{
+    const char *ir = settings->operands[0], *in = settings->operands[1];
+    t->in_channels = t->out_channels = t->groups = n_in;
+    if (settings->matrix) {
+        t->out_channels = n_ir / n_in;
+        t->groups = 1;
+        if (n_ir % n_in == 0) return true;
+        return fault_set(fault, "%s: %zu channels are no matrix for the %zu channels of %s; --matrix needs a multiple",
+                         ir, n_ir, n_in, in);
+    }
+    if (n_ir == n_in || n_ir == 1) return true;
+    t->out_channels = n_ir;
+    t->groups = 1;
+    if (n_in == 1) return true;
+    return fault_set(fault, "%s: %zu channels do not fit the %zu channels of %s; one, as many, or --matrix", ir, n_ir,
+                     n_in, in);
+}
+
+// Interleaved frames become one row of taps a cell; a mono response is repeated for every channel.
+static bool lay_out(struct taps *t, const struct frames *f, struct fault *fault)
+{
+    size_t cells = t->out_channels * (t->in_channels / t->groups), bytes = partita_type_size(f->type);
+    if (f->n > MAX_SAMPLES / cells)
+        return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", f->n, cells);
+    t->data = malloc(cells * f->n * bytes);
+    if (!t->data) return fault_set(fault, "out of memory for %zu taps", cells * f->n);
+    t->length = f->n;
+    t->type = f->type;
+    for (size_t c = 0; c < cells; c++) {
+        char *row = (char *)t->data + c * f->n * bytes;
+        const char *from = (const char *)f->data + c % f->channels * bytes;
+        for (size_t i = 0; i < f->n; i++) memcpy(row + i * bytes, from + i * f->channels * bytes, bytes);
+    }
+    return true;
+}
+
+bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type, const struct audio_info *signal,
+               const struct settings *settings, struct fault *fault)
+{
+    const struct audio_info *info = audio_reader_info(reader);
+    const char *name = settings->operands[0];
+    struct frames f = {.channels = info->channels, .type = type};
+    struct taps t = {0};
+    bool good = map_channels(&t, f.channels, signal->channels, settings, fault) && read_all(&f, reader, name, fault) &&
+                check_finite(&f, name, fault) && fit_rate(&f, &t.lead, info->rate, signal, settings, fault);
+    if (good) {
+        amplify(&f, settings->gain);
+        good = check_finite(&f, name, fault) && lay_out(&t, &f, fault);
+    }
+    free(f.data);
+    if (good) *ret = t;
+    return good;
+}
+
+void taps_release(struct taps *taps)
+{
+    free(taps->data);
+    taps->data = NULL;
+}
