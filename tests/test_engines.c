@@ -310,7 +310,7 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 int main(void)
 {
     static struct engine_case grid[N_ENGINES][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 1];
+    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
     size_t n = 0;
     for (size_t e = 0; e < N_ENGINES; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
@@ -330,6 +330,8 @@ int main(void)
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         tests[n++] = named_test(all_engines_agree, &grid[0][t], "all-engines-agree-%s", type_pairs[t].name);
     }
+    static struct engine_case automatic = {NULL, type_pairs, NULL};
+    tests[n++] = named_test(any_threads_same_bits, &automatic, "auto/any-threads-same-bits");
     tests[n++] = named_test(argument_errors, NULL, "argument-errors");
     return run_test_list(tests, n);
 }

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// Memory that runs out: the n-th allocation of every public call fails, for every n until the call succeeds. It must
+// answer NOMEM, leave its result untouched and nothing allocated. Objects go through the caller's allocator; what has
+// no allocator of its own goes through malloc and its kin, which the linker replaces in the library (--wrap).
+
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+// Counts allocations; the one numbered `failing` (from 0) fails.
+struct meter {
+    size_t n_allocated, n_live, failing;
+};
+
+static bool fails(struct meter *meter)
+{
+    return meter->n_allocated++ == meter->failing;
+}
+
+static void *hook_allocate(void *user, size_t bytes)
+{
+    struct meter *meter = user;
+    if (fails(meter)) return NULL;
+    meter->n_live++;
+    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    memset(memory, 0xa5, bytes); // the library must not count on zeros
+    return memory;
+}
+
+static void hook_release(void *user, void *memory)
+{
+    struct meter *meter = user;
+    assert_non_null(memory);
+    meter->n_live--;
+    free(memory);
+}
+
+// The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere may be freed here.
+static struct meter *wrapped;
+enum { MAX_LIVE = 4096 };
+static void *live[MAX_LIVE];
+
+static void *note(void *memory)
+{
+    if (!wrapped || !memory) return memory;
+    for (size_t i = 0; i < MAX_LIVE; i++) {
+        if (live[i]) continue;
+        live[i] = memory;
+        wrapped->n_live++;
+        return memory;
+    }
+    abort();
+}
+
+static void forget(const void *memory)
+{
+    for (size_t i = 0; wrapped && memory && i < MAX_LIVE; i++) {
+        if (live[i] != memory) continue;
+        live[i] = NULL;
+        wrapped->n_live--;
+        return;
+    }
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
+void __wrap_free(void *memory);
+
+void *__wrap_malloc(size_t bytes)
+{
+    return wrapped && fails(wrapped) ? NULL : note(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    return wrapped && fails(wrapped) ? NULL : note(__real_calloc(n, bytes));
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    if (wrapped && fails(wrapped)) return NULL;
+    forget(memory);
+    return note(__real_realloc(memory, bytes));
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return wrapped && fails(wrapped) ? NULL : note(__real_aligned_alloc(alignment, bytes));
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes)
+{
+    if (wrapped && fails(wrapped)) return ENOMEM;
+    int status = __real_posix_memalign(memory, alignment, bytes);
+    if (status == 0) note(*memory);
+    return status;
+}
+
+void __wrap_free(void *memory)
+{
+    forget(memory);
+    __real_free(memory);
+}
+
+// A call to try: returns its status and, through `ret`, the object it made.
+struct attempt {
+    const char *engine;
+    struct partita_problem problem;
+};
+
+static const struct partita_problem bounded = {
+    .batch = 2, .in_channels = 2, .out_channels = 2, .kernel = {40}, .size = {700}, .stride = {2}};
+static const struct partita_problem live_problem = {.in_channels = 2,
+                                                    .out_channels = 2,
+                                                    .kernel = {40},
+                                                    .stride = {2},
+                                                    .size = {PARTITA_UNBOUNDED},
+                                                    .latency = PARTITA_UNBOUNDED};
+
+// Repeats a call with a later and later failing allocation, until it gets by without. What takes long a call tries only
+// some of them, further and further apart.
+#define UNTIL_OK(meter, before, call, untouched) UNTIL_OK_BY(meter, before, call, untouched, 1)
+#define UNTIL_OK_BY(meter, before, call, untouched, growth)                                                            \
+    for (size_t failing_ = 0;; failing_ = (growth)*failing_ + 1) {                                                     \
+        (meter)->n_allocated = 0;                                                                                      \
+        (meter)->failing = failing_;                                                                                   \
+        enum partita_status status_ = (call);                                                                          \
+        if (status_ == PARTITA_OK) {                                                                                   \
+            assert_true((meter)->n_allocated <= failing_);                                                             \
+            break;                                                                                                     \
+        }                                                                                                              \
+        assert_int_equal(status_, PARTITA_ERR_NOMEM);                                                                  \
+        assert_true(untouched);                                                                                        \
+        assert_int_equal((meter)->n_live, before);                                                                     \
+        assert_true(failing_ < 5000);                                                                                  \
+    }                                                                                                                  \
+    (meter)->failing = SIZE_MAX
+
+static void objects(void **state)
+{
+    const struct attempt *attempt = *state;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_options options = {.engine = attempt->engine, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct partita_filter *filter = (struct partita_filter *)1;
+    struct partita_stream *stream = (struct partita_stream *)1;
+    static float w[4 * 40], x[2 * 2 * 700], y[2 * 2 * 700], kept[2 * 2 * 700];
+    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan), plan == (struct partita_plan *)1);
+    size_t with_plan = meter.n_live;
+    assert_true(with_plan > 0);
+    UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter), filter == (struct partita_filter *)1);
+    size_t with_filter = meter.n_live;
+    assert_true(with_filter > with_plan);
+    if (attempt->problem.size[0] == PARTITA_UNBOUNDED) {
+        UNTIL_OK(&meter, with_filter, partita_stream_open(plan, filter, &stream), stream == (struct partita_stream *)1);
+        meter.failing = meter.n_allocated; // process must not ask for memory: the next allocation fails, and counts
+        partita_stream_process(stream, (void *[]){y, y + 700}, (const void *[]){x, x + 700}, 700);
+        partita_stream_drain(stream, (void *[]){y, y + 700}, 1, 500);
+        partita_stream_reset(stream);
+        assert_int_equal(meter.n_allocated, meter.failing);
+        partita_stream_close(stream);
+    } else {
+        memset(y, 0x77, sizeof y);
+        memcpy(kept, y, sizeof y);
+        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), memcmp(y, kept, sizeof y) == 0);
+        void *workspace = aligned_alloc(64, (partita_plan_workspace_size(plan) + 64) / 64 * 64);
+        meter.failing = meter.n_allocated;
+        assert_ok(partita_forward(plan, filter, y, x, workspace));
+        assert_int_equal(meter.n_allocated, meter.failing);
+        free(workspace);
+    }
+    assert_int_equal(meter.n_live, with_filter);
+    partita_filter_destroy(filter);
+    assert_int_equal(meter.n_live, with_plan);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+}
+
+// Measuring allocates trial plans; with a store it remembers.
+static void measuring(void **state)
+{
+    const struct attempt *attempt = *state;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_options options = {.effort = PARTITA_MEASURE, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan), plan == (struct partita_plan *)1);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+}
+
+static void start_wrapping(struct meter *meter)
+{
+    memset(live, 0, sizeof live);
+    wrapped = meter;
+}
+
+static void helpers(void **state)
+{
+    (void)state;
+    struct meter meter = {.failing = SIZE_MAX};
+    static float x[3000], h[300], y[3299], kept[3299];
+    memset(y, 0x77, sizeof y);
+    memcpy(kept, y, sizeof y);
+    start_wrapping(&meter);
+    UNTIL_OK(&meter, 0, partita_convolve(PARTITA_F32, y, x, 3000, h, 300, NULL), memcmp(y, kept, sizeof y) == 0);
+    assert_int_equal(meter.n_live, 0);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, 0, partita_correlate(PARTITA_F32, y, x, 3000, h, 300, NULL), memcmp(y, kept, sizeof y) == 0);
+    assert_int_equal(meter.n_live, 0);
+    wrapped = NULL;
+}
+
+static void wisdom(void **state)
+{
+    bool slow = *state != NULL;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_wisdom *store = (struct partita_wisdom *)1;
+    char path[] = "/tmp/partita-alloc-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    start_wrapping(&meter);
+    UNTIL_OK(&meter, 0, partita_wisdom_create(&store), store == (struct partita_wisdom *)1);
+    size_t with_store = meter.n_live;
+    UNTIL_OK_BY(&meter, with_store, partita_wisdom_calibrate(store), true, slow ? 1 : 3);
+    UNTIL_OK(&meter, with_store, partita_wisdom_save(store, path), true);
+    UNTIL_OK(&meter, with_store, partita_wisdom_load(store, path), true);
+    partita_wisdom_destroy(store);
+    assert_int_equal(meter.n_live, 0);
+    wrapped = NULL;
+    remove(path);
+}
+
+int main(int n_arguments, char **arguments)
+{
+    static bool slow;
+    slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
+    static const char *const engine_names[] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
+    static struct attempt attempts[8];
+    struct CMUnitTest tests[16];
+    size_t n = 0, n_attempts = 0;
+    for (size_t e = 0; e < 3; e++) {
+        for (int stream = 0; stream < 2; stream++) {
+            struct attempt *attempt = &attempts[n_attempts++];
+            *attempt = (struct attempt){engine_names[e], stream ? live_problem : bounded};
+            tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e], stream ? "stream" : "signal");
+        }
+    }
+    tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
+    tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
+    tests[n++] = named_test(helpers, NULL, "helpers");
+    tests[n++] = named_test(wisdom, slow ? &slow : NULL, "wisdom");
+    return run_test_list(tests, n);
+}
