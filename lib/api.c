@@ -147,7 +147,7 @@ const char *partita_plan_engine(const struct partita_plan *plan)
 
 size_t partita_plan_workspace_size(const struct partita_plan *plan)
 {
-    return plan && !plan->shape.stream ? plan->choice.workspace : 0;
+    return plan && !plan->shape.stream ? plan_workspace(plan) : 0;
 }
 
 size_t partita_plan_latency(const struct partita_plan *plan)
@@ -187,7 +187,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
         (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
-    void *own = workspace ? NULL : mem_allocate(&plan->allocator, plan->choice.workspace);
+    void *own = workspace ? NULL : mem_allocate(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);
     mem_release(&plan->allocator, own);

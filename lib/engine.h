@@ -15,24 +15,23 @@
 // What an engine would do and what it would cost.
 struct estimate {
     bool applicable;
-    char reason[96];  // why not, when it is not
-    size_t transform; // FFT size, 0 without
-    size_t hop;       // outputs per transform; for direct, outputs per tile
-    size_t latency;   // input frames added; streams
-    double seconds;   // whole bounded problem, or one input frame of a stream
-    double flops;     // likewise
-    size_t workspace; // bytes of partita_forward
-    size_t bytes;     // filter and stream or workspace: what running it holds
-    double error;     // predicted relative L2 error
+    char reason[96];       // why not, when it is not
+    size_t transform;      // FFT size, 0 without
+    size_t hop;            // outputs per transform; for direct, outputs per tile
+    size_t latency;        // input frames added; streams
+    double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
+    double flops;          // likewise
+    size_t shared, worker; // bytes of partita_forward's workspace: once, and for each thread
+    size_t bytes;          // filter, and stream or the workspace of one thread: what running it holds
+    double error;          // predicted relative L2 error
 };
 
-// What the planner asks an engine.
+// What the planner asks an engine. The number of threads is none of it: results must not depend on it.
 struct request {
     const struct shape *shape;
     const struct host *host;
-    int threads;
     size_t transform;       // this FFT size and no other; 0: the engine chooses
-    size_t workspace_limit; // bytes of partita_forward; SIZE_MAX: no limit
+    size_t workspace_limit; // bytes of partita_forward on one thread; SIZE_MAX: no limit
 };
 
 // Frames of one process call that are still to be done.
@@ -74,7 +73,7 @@ struct engine {
     enum partita_status (*stream_open)(struct partita_stream *stream);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     void (*stream_reset)(struct partita_stream *stream);
-    // Bounded problems. workspace is choice.workspace bytes, aligned.
+    // Bounded problems. workspace is as the choice says, aligned.
     void (*forward)(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                     void *workspace);
 };
@@ -85,7 +84,7 @@ struct partita_plan {
     struct shape shape;
     struct estimate choice;
     enum cpu_level level;
-    int threads;
+    int threads;     // of partita_forward: what was asked for, or as many as the workspace limit allows
     bool measure;    // let transforms be timed while planning
     bool remembered; // the choice was measured, now or earlier
     struct partita_allocator allocator;
@@ -93,6 +92,11 @@ struct partita_plan {
     struct estimate *considered; // one per engine of engines.c, for explain
     void *state;                 // the engine's
 };
+
+static inline size_t plan_workspace(const struct partita_plan *plan)
+{
+    return size_add(plan->choice.shared, size_mul((size_t)plan->threads, plan->choice.worker));
+}
 
 struct partita_filter {
     const struct partita_plan *plan;

@@ -52,7 +52,7 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     }
     if (estimate->transform) text_add(text, "fft %-8zu ", estimate->transform);
     else text_add(text, "%-12s ", "");
-    describe_time(estimate->seconds, plan->shape.stream, text);
+    describe_time(estimate->seconds / plan->threads, plan->shape.stream, text);
     text_add(text, "  ");
     describe_bytes(estimate->bytes, text);
     text_add(text, "  error %.0e", estimate->error);

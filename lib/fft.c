@@ -47,8 +47,8 @@ size_t fft_good_size(size_t n)
 enum partita_status fft_create(const struct fft_request *request, const struct partita_allocator *allocator,
                                struct fft **ret)
 {
-    const struct fft_provider *provider = provider_for(request->n);
-    return provider ? provider->create(request, allocator, ret) : PARTITA_ERR_UNSUPPORTED;
+    if (fft_good_size(request->n) != request->n) return PARTITA_ERR_UNSUPPORTED;
+    return provider_for(request->n)->create(request, allocator, ret);
 }
 
 void fft_destroy(struct fft *fft)

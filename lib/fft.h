@@ -34,7 +34,7 @@ const char *fft_provider(const struct fft *fft);
 size_t fft_size(const struct fft *fft);           // n
 size_t fft_blocks(const struct fft *fft);         // blocks in one spectrum
 size_t fft_spectrum_bytes(const struct fft *fft); // fft_blocks * 2 * SPECTRUM_BLOCK_BYTES
-double fft_gain(const struct fft *fft);            // of a forward and an inverse transform together
+double fft_gain(const struct fft *fft);           // of a forward and an inverse transform together
 size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
 
 // spectrum = transform of x[n]. x aligned to its scalar, kept. Real-time safe; any number of threads, own scratch each.

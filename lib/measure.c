@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "fft.h"
+#include "planner.h"
 
 static double now(void)
 {
@@ -46,7 +47,7 @@ static size_t forward_bytes(const struct partita_plan *trial)
     const struct shape *shape = &trial->shape;
     return size_add(
         mem_round(shape->in_channels * shape->axis[0].size * shape->sample_bytes),
-        size_add(mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes), trial->choice.workspace));
+        size_add(mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes), plan_workspace(trial)));
 }
 
 // All channels read one buffer of silence and write another: the work is the same.
@@ -105,27 +106,23 @@ done:
 
 struct contest {
     const struct partita_plan *plan;
+    const struct partita_options *options;
     const struct host *host;
-    size_t workspace_limit;
     double best;
     size_t *index;
     struct estimate *choice;
 };
 
-// Times engine i with one transform size; false without memory.
+// Times engine i with one transform size, on one thread as estimates are; false without memory.
 static bool try_transform(struct contest *contest, size_t i, size_t transform)
 {
     struct partita_plan trial = *contest->plan;
-    const struct request request = {.shape = &contest->plan->shape,
-                                    .host = contest->host,
-                                    .threads = trial.threads,
-                                    .transform = transform,
-                                    .workspace_limit = contest->workspace_limit};
-    struct estimate estimate = {0};
-    engines[i]->estimate(&request, &estimate);
+    struct estimate estimate;
+    planner_ask(contest->plan, contest->options, contest->host, i, transform, &estimate);
     if (!estimate.applicable) return true;
     trial.engine = engines[i];
     trial.state = NULL;
+    trial.threads = 1;
     trial.choice = estimate;
     if (!trial.shape.stream) shorten(&trial.shape, transform);
     double seconds = -1;
@@ -143,8 +140,7 @@ enum partita_status measure_best(const struct partita_plan *plan, const struct p
                                  const struct host *host, size_t *index, struct estimate *choice)
 {
     const double most = 3 * choice->seconds;
-    struct contest contest = {plan, host,  options->workspace_limit ? options->workspace_limit : SIZE_MAX,
-                              1e30, index, choice};
+    struct contest contest = {plan, options, host, 1e30, index, choice};
     for (size_t i = 0; engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];
         if (!estimate->applicable || estimate->seconds > most) continue;

@@ -3,6 +3,7 @@
 // on this machine first and remembers the winner.
 #include "planner.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,38 +22,39 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
 {
     const struct shape *shape = &plan->shape;
     struct text text = {key, size, 0};
-    text_add(&text, "%s*%s %s t%d n%zu c%zu,%zu g%zu", partita_type_name(shape->signal), partita_type_name(shape->taps),
-             cpu_level_name(plan->level), plan->threads, shape->batch, shape->in_channels, shape->out_channels,
-             shape->groups);
+    text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal), partita_type_name(shape->taps),
+             cpu_level_name(plan->level), shape->batch, shape->in_channels, shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
     if (shape->stream) text_add(&text, " b%zu l%zd", shape->block, (ptrdiff_t)shape->latency);
 }
 
-static void ask(struct partita_plan *plan, const struct partita_options *options, const struct host *host)
+__attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate, const char *format, ...)
 {
-    const struct request request = {.shape = &plan->shape,
-                                    .host = host,
-                                    .threads = plan->threads,
-                                    .workspace_limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX};
-    for (size_t i = 0; engines[i]; i++) {
-        struct estimate *estimate = &plan->considered[i];
-        if (plan->shape.rank > 1) {
-            snprintf(estimate->reason, sizeof estimate->reason, "works along one axis, the problem has %d",
-                     plan->shape.rank);
-            continue;
-        }
-        engines[i]->estimate(&request, estimate);
-        if (estimate->applicable && estimate->workspace > request.workspace_limit) {
-            estimate->applicable = false;
-            snprintf(estimate->reason, sizeof estimate->reason, "needs %zu bytes of workspace", estimate->workspace);
-        }
-        if (estimate->applicable && options->error_budget > 0 && estimate->error > options->error_budget) {
-            estimate->applicable = false;
-            snprintf(estimate->reason, sizeof estimate->reason, "error %.1e is beyond the budget", estimate->error);
-        }
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(estimate->reason, sizeof estimate->reason, format, arguments);
+    va_end(arguments);
+    estimate->applicable = false;
+}
+
+void planner_ask(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
+                 size_t i, size_t transform, struct estimate *ret)
+{
+    const size_t limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX;
+    const struct request request = {&plan->shape, host, transform, limit};
+    *ret = (struct estimate){0};
+    if (plan->shape.rank > 1) {
+        refuse(ret, "works along one axis, the problem has %d", plan->shape.rank);
+        return;
     }
+    engines[i]->estimate(&request, ret);
+    if (!ret->applicable) return;
+    if (size_add(ret->shared, ret->worker) > limit)
+        refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));
+    else if (options->error_budget > 0 && ret->error > options->error_budget)
+        refuse(ret, "error %.1e is beyond the budget", ret->error);
 }
 
 static bool known_engine(const char *name)
@@ -81,14 +83,7 @@ static size_t cheapest(const struct partita_plan *plan, const char *forced)
     return best;
 }
 
-static enum partita_status build(struct partita_plan *plan, size_t index, const struct estimate *choice)
-{
-    plan->engine = engines[index];
-    plan->choice = *choice;
-    return plan->engine->plan_create(plan);
-}
-
-// A choice that was measured before, if it still applies.
+// A choice that was measured before, if it still fits the options.
 static bool recall(struct partita_plan *plan, const struct partita_options *options, const struct host *host,
                    const char *key, size_t *ret_index, struct estimate *ret_choice)
 {
@@ -96,20 +91,23 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     if (!wisdom_recall(options->wisdom, key, &remembered)) return false;
     if (options->engine && strcmp(options->engine, remembered.engine) != 0) return false;
     for (size_t i = 0; engines[i]; i++) {
-        if (strcmp(engines[i]->name, remembered.engine) != 0 || !plan->considered[i].applicable) continue;
-        const struct request request = {.shape = &plan->shape,
-                                        .host = host,
-                                        .threads = plan->threads,
-                                        .transform = remembered.transform,
-                                        .workspace_limit =
-                                            options->workspace_limit ? options->workspace_limit : SIZE_MAX};
-        *ret_choice = (struct estimate){0};
-        engines[i]->estimate(&request, ret_choice);
+        if (strcmp(engines[i]->name, remembered.engine) != 0) continue;
+        struct estimate estimate;
+        planner_ask(plan, options, host, i, remembered.transform, &estimate);
+        if (!estimate.applicable) return false;
         *ret_index = i;
-        plan->remembered = ret_choice->applicable;
-        return ret_choice->applicable;
+        *ret_choice = estimate;
+        return true;
     }
     return false;
+}
+
+// As many threads as asked for, or as their workspace fits into the limit; planner_ask saw that one does.
+static int affordable_threads(const struct partita_plan *plan, const struct partita_options *options)
+{
+    if (!options->workspace_limit || !plan->choice.worker) return plan->threads;
+    const size_t most = (options->workspace_limit - plan->choice.shared) / plan->choice.worker;
+    return most < (size_t)plan->threads ? (int)most : plan->threads;
 }
 
 enum partita_status planner_choose(struct partita_plan *plan, const struct partita_options *options)
@@ -124,14 +122,15 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     if (!plan->considered) return PARTITA_ERR_NOMEM;
     wisdom_host(options->wisdom, plan->level, &host);
     describe(plan, key, sizeof key);
-    ask(plan, options, &host);
+    for (size_t i = 0; engines[i]; i++) planner_ask(plan, options, &host, i, 0, &plan->considered[i]);
     size_t index = cheapest(plan, options->engine);
     if (!engines[index]) {
         log_refusals(plan, options->engine);
         return PARTITA_ERR_UNSUPPORTED;
     }
     struct estimate choice = plan->considered[index];
-    if (!recall(plan, options, &host, key, &index, &choice) && plan->measure) {
+    plan->remembered = recall(plan, options, &host, key, &index, &choice);
+    if (plan->measure && !plan->remembered) {
         const enum partita_status status = measure_best(plan, options, &host, &index, &choice);
         if (status != PARTITA_OK) return status;
         struct remembered fresh = {.transform = choice.transform};
@@ -139,5 +138,8 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
         wisdom_remember(options->wisdom, key, &fresh);
         plan->remembered = true;
     }
-    return build(plan, index, &choice);
+    plan->engine = engines[index];
+    plan->choice = choice;
+    plan->threads = affordable_threads(plan, options);
+    return plan->engine->plan_create(plan);
 }

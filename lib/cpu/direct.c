@@ -59,11 +59,10 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     ret->applicable = true;
     ret->flops = 2 * outputs * real_products(shape);
     ret->seconds = outputs * real_products(shape) * costs->fma + moved * costs->copy + calls * costs->fir_call;
-    if (!shape->stream) ret->seconds /= request->threads;
     ret->hop = TILE;
-    ret->workspace = shape->stream ? 0 : size_mul((size_t)request->threads, tile_bytes(shape));
-    ret->bytes = size_add(ret->workspace,
-                          size_mul(shape->out_channels * shape->group_in, size_mul(axis->span, shape->tap_bytes)));
+    ret->worker = shape->stream ? 0 : tile_bytes(shape);
+    ret->bytes =
+        size_add(ret->worker, size_mul(shape->out_channels * shape->group_in, size_mul(axis->span, shape->tap_bytes)));
     // Blocked sums of 64: the rounding walk of one segment, then of the segments.
     const double segment = axis->span < 64 ? (double)axis->span : 64, segments = (double)axis->span / segment;
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * __builtin_sqrt(segment + segments);

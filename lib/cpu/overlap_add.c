@@ -3,7 +3,6 @@
 // follows. Bounded signals are cut into runs of blocks: a run carries its overlap along by itself, what sticks out of
 // it is gathered afterwards, so runs go in parallel without two of them ever writing one sample (docs/decisions/).
 // Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
-#include <stdio.h>
 #include <string.h>
 
 #include "../thread.h"
@@ -47,19 +46,8 @@ static void add_estimate(const struct request *request, struct estimate *ret)
     spectral_estimate(request, 3, ret);
     if (!ret->applicable || request->shape->stream) return;
     const size_t overlaps = size_mul(runs_of(request->shape, ret->hop), overlap_bytes(request->shape));
-    ret->workspace = size_add(ret->workspace, overlaps);
+    ret->shared = overlaps;
     ret->bytes = size_add(ret->bytes, overlaps);
-    if (ret->workspace <= request->workspace_limit) return;
-    ret->applicable = false;
-    snprintf(ret->reason, sizeof ret->reason, "needs %zu bytes of workspace", ret->workspace);
-}
-
-static enum partita_status add_plan_create(struct partita_plan *plan)
-{
-    const enum partita_status status = spectral_plan_create(plan);
-    if (status == PARTITA_OK && !plan->shape.stream)
-        plan->choice.workspace += runs_of(&plan->shape, plan->choice.hop) * overlap_bytes(&plan->shape);
-    return status;
 }
 
 // Adds what earlier blocks left over to the first samples of this block's result, and keeps what it leaves over itself.
@@ -234,7 +222,7 @@ static struct step add_step(struct partita_stream *stream, const struct frames *
 const struct engine engine_overlap_add = {
     .name = "cpu/overlap-add",
     .estimate = add_estimate,
-    .plan_create = add_plan_create,
+    .plan_create = spectral_plan_create,
     .plan_destroy = spectral_plan_destroy,
     .filter_create = spectral_filter_create,
     .stream_open = add_stream_open,

@@ -58,24 +58,19 @@ static double block_seconds(const struct request *request, size_t n, double move
 static void consider(const struct request *request, size_t n, double moves, struct estimate *best)
 {
     const struct shape *shape = request->shape;
-    const size_t hop = hop_for(shape, n);
+    const size_t hop = hop_for(shape, n), block = n * shape->sample_bytes;
     if (!hop) return;
-    const size_t work = spectrum_bytes(shape, n) * (shape->group_in + 1) + 4 * mem_round(n * shape->sample_bytes);
-    const size_t workspace = shape->stream ? 0 : size_mul(work, (size_t)request->threads);
-    if (workspace > request->workspace_limit) return;
-    const double channels = (double)(shape->in_channels + shape->out_channels), bins = (double)bins_of(shape, n);
-    const double flops = channels * 2.5 * (double)n * log2((double)n) * (shape->complex_signal ? 2 : 1) +
-                         8 * (double)cells_of(shape) * bins;
-    double blocks = 1 / (double)hop, rounds = blocks;
-    if (!shape->stream) {
-        const size_t tasks = shape->batch * shape->groups * blocks_of(shape, hop);
-        blocks = (double)shape->batch * (double)blocks_of(shape, hop);
-        rounds = (double)((tasks - 1) / (size_t)request->threads + 1) / (double)shape->groups;
-    }
-    const double seconds = rounds * block_seconds(request, n, moves);
+    // The transform's own scratch is at most three times its samples.
+    const size_t work = spectrum_bytes(shape, n) * (shape->group_in + 1) + 4 * mem_round(block);
+    if (!shape->stream && work > request->workspace_limit) return;
+    const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)blocks_of(shape, hop);
+    const double seconds = blocks * block_seconds(request, n, moves);
     if (best->applicable && best->seconds <= seconds) return;
+    const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
+    const double flops =
+        transforms * 2.5 * (double)n * log2((double)n) + 8 * (double)cells_of(shape) * (double)bins_of(shape, n);
     const size_t stream =
-        n * shape->in_channels * shape->sample_bytes + hop * shape->out_channels * shape->sample_bytes;
+        shape->stream ? block * shape->in_channels + hop * shape->out_channels * shape->sample_bytes : 0;
     *best = (struct estimate){
         .applicable = true,
         .transform = n,
@@ -83,8 +78,8 @@ static void consider(const struct request *request, size_t n, double moves, stru
         .latency = shape->stream ? hop - 1 : 0,
         .seconds = seconds,
         .flops = flops * blocks,
-        .workspace = workspace,
-        .bytes = size_mul(cells_of(shape), spectrum_bytes(shape, n)) + (shape->stream ? stream + work : workspace),
+        .worker = shape->stream ? 0 : work,
+        .bytes = size_add(size_mul(cells_of(shape), spectrum_bytes(shape, n)), stream + work),
         .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)n)),
     };
 }
@@ -97,9 +92,9 @@ void spectral_estimate(const struct request *request, double moves, struct estim
         if (fft_good_size(request->transform) == request->transform) consider(request, request->transform, moves, ret);
     } else {
         // Beyond these sizes the share of wrapped samples no longer falls, or one block holds everything.
+        const size_t whole = shape->stream ? SIZE_MAX : fft_good_size(size_add(shape->axis[0].size, 2 * span));
         size_t last = size_mul(span, 32) > 1 << 16 ? size_mul(span, 32) : 1 << 16;
-        if (!shape->stream && last > size_mul(2, size_add(shape->axis[0].size, span)))
-            last = size_mul(2, size_add(shape->axis[0].size, span));
+        if (whole && last > whole) last = whole;
         for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) consider(request, n, moves, ret);
     }
     if (ret->applicable) return;
@@ -123,8 +118,7 @@ enum partita_status spectral_plan_create(struct partita_plan *plan)
                                         .level = plan->level};
     const enum partita_status status = fft_create(&request, &plan->allocator, &spectral->fft);
     if (status != PARTITA_OK) return status;
-    if (!plan->shape.stream)
-        plan->choice.workspace = (size_t)plan->threads * spectral_work_bytes(&plan->shape, spectral->fft);
+    if (!plan->shape.stream) plan->choice.worker = spectral_work_bytes(&plan->shape, spectral->fft);
     return PARTITA_OK;
 }
 
