@@ -12,6 +12,8 @@
 
 enum {
     MAX_PASSES = 16,
+    MAX_LANES = 16,
+    TWIST_BYTES = 1 << 14, // of one group: stays in L1
     NEAR_BYTES = 1 << 17, // a node this small is done pass by pass; larger ones child by child, so that these stay near
 };
 
@@ -22,8 +24,17 @@ struct native {
     size_t length; // L
     int passes, radix[MAX_PASSES];
     void *factors[MAX_PASSES]; // of each pass's nodes, in order
-    void *leaf_factors, *twists;
+    void *leaf_factors;
+    int grouped_from; // the leaves below one node of this pass are a group; pass 0: all are one group
+    size_t group;     // leaves of a group
+    void *twists;     // of the leaves of any group
+    void *common;     // what each group's twists have in common, if there are several
 };
+
+static size_t complex_bytes(const struct native *native)
+{
+    return native->f64 ? 16 : 8;
+}
 
 static bool native_serves(size_t n)
 {
@@ -49,6 +60,16 @@ static void choose_radices(struct native *native)
     }
 }
 
+// Small transforms have a twist for every leaf; in large ones groups of leaves share a table that fits into L1.
+static void choose_group(struct native *native)
+{
+    const size_t leaf_bytes = 4 * native->kernels->lanes * complex_bytes(native);
+    native->group = native->length / (4 * native->kernels->lanes);
+    native->grouped_from = 0;
+    while (native->grouped_from < native->passes && native->group * leaf_bytes > TWIST_BYTES)
+        native->group /= (size_t)native->radix[native->grouped_from++];
+}
+
 // Complex number i of a table.
 static void put_complex(const struct native *native, void *table, size_t i, double re, double im)
 {
@@ -61,13 +82,26 @@ static void put_complex(const struct native *native, void *table, size_t i, doub
     }
 }
 
+// First powers of e^(-2 pi i turns): every one a product of two of half its size, so that errors hardly grow.
+static void fill_powers(double turns, size_t count, double *re, double *im)
+{
+    re[0] = 1, im[0] = 0;
+    re[1] = cos(2 * M_PI * turns), im[1] = -sin(2 * M_PI * turns);
+    for (size_t j = 2; j < count; j++) {
+        const size_t a = j / 2, b = j - a;
+        re[j] = re[a] * re[b] - im[a] * im[b];
+        im[j] = re[a] * im[b] + im[a] * re[b];
+    }
+}
+
 static void fill_factors(const struct native *native, void *table, const double *phase, size_t nodes, int radix)
 {
-    for (size_t i = 0; i < nodes; i++)
-        for (int p = 1; p < radix; p++) {
-            const double angle = -2 * M_PI * phase[i] / radix * p;
-            put_complex(native, table, i * (size_t)(radix - 1) + (size_t)p - 1, cos(angle), sin(angle));
-        }
+    double re[8], im[8];
+    const size_t each = (size_t)radix - 1;
+    for (size_t i = 0; i < nodes; i++) {
+        fill_powers(phase[i] / radix, (size_t)radix, re, im);
+        for (size_t p = 0; p < each; p++) put_complex(native, table, i * each + p, re[p + 1], im[p + 1]);
+    }
 }
 
 // Turns the phases of all nodes of a pass into those of their children, in place, last to first.
@@ -78,18 +112,12 @@ static size_t split_phases(double *phase, size_t nodes, int radix)
     return nodes * (size_t)radix;
 }
 
-// e^(-2 pi i phase j / lanes) for the lanes j of one vector: every power a product of two of half its size.
-static void fill_twist(const struct native *native, char *table, double phase)
+// The twist of one vector: e^(-2 pi i phase j / lanes) for its lanes j, real parts first.
+static void fill_twist(const struct native *native, void *table, double phase)
 {
-    double re[16] = {1}, im[16] = {0};
+    double re[MAX_LANES], im[MAX_LANES];
     const size_t lanes = native->kernels->lanes;
-    const double angle = -2 * M_PI * phase / (double)lanes;
-    re[1] = cos(angle), im[1] = sin(angle);
-    for (size_t j = 2; j < lanes; j++) {
-        const size_t a = j / 2, b = j - a;
-        re[j] = re[a] * re[b] - im[a] * im[b];
-        im[j] = re[a] * im[b] + im[a] * re[b];
-    }
+    fill_powers(phase / (double)lanes, lanes, re, im);
     for (size_t j = 0; j < lanes; j++) {
         if (native->f64) {
             ((double *)table)[j] = re[j];
@@ -101,32 +129,50 @@ static void fill_twist(const struct native *native, char *table, double phase)
     }
 }
 
-// Cuts all tables out of the arena; the phases of the leaves' vectors, the most there are, come last.
-static double *cut_tables(struct native *native, struct arena *arena)
+static size_t vector_bytes(const struct native *native)
 {
-    const size_t complex_bytes = native->f64 ? 16 : 8, leaves = native->length / (4 * native->kernels->lanes);
-    size_t nodes = 1;
-    for (int i = 0; i < native->passes; i++) {
-        native->factors[i] = arena_take(arena, nodes * (size_t)(native->radix[i] - 1) * complex_bytes);
-        nodes *= (size_t)native->radix[i];
-    }
-    native->leaf_factors = arena_take(arena, leaves * 3 * complex_bytes);
-    native->twists = arena_take(arena, native->length * complex_bytes);
-    return arena_take(arena, leaves * 4 * sizeof(double));
+    return native->kernels->lanes * complex_bytes(native);
 }
 
-static void fill_tables(struct native *native, double *phase)
+// Cuts all tables out of the arena; the phases of the leaves, the most there are of any pass, come last.
+static double *cut_tables(struct native *native, struct arena *arena)
 {
     size_t nodes = 1;
-    phase[0] = native->complex ? 0 : 0.25;
     for (int i = 0; i < native->passes; i++) {
-        fill_factors(native, native->factors[i], phase, nodes, native->radix[i]);
-        nodes = split_phases(phase, nodes, native->radix[i]);
+        native->factors[i] = arena_take(arena, nodes * (size_t)(native->radix[i] - 1) * complex_bytes(native));
+        nodes *= (size_t)native->radix[i];
     }
-    fill_factors(native, native->leaf_factors, phase, nodes, 4);
-    nodes = split_phases(phase, nodes, 4);
-    const size_t vector_bytes = native->kernels->lanes * (native->f64 ? 16 : 8);
-    for (size_t i = 0; i < nodes; i++) fill_twist(native, (char *)native->twists + i * vector_bytes, phase[i]);
+    native->leaf_factors = arena_take(arena, nodes * 3 * complex_bytes(native));
+    native->twists = arena_take(arena, native->group * 4 * vector_bytes(native));
+    native->common = arena_take(arena, nodes / native->group * vector_bytes(native));
+    return arena_take(arena, nodes * sizeof(double));
+}
+
+// Phases of the nodes that the passes first .. end-1 lead to, from one node of phase `start`.
+static size_t fill_phases(const struct native *native, double *phase, int first, int end, double start)
+{
+    size_t nodes = 1;
+    phase[0] = start;
+    for (int i = first; i < end; i++) nodes = split_phases(phase, nodes, native->radix[i]);
+    return nodes;
+}
+
+// The phase of leaf hi * group + lo is phase(hi) / group, common to a group, plus what lo would have below phase 0.
+static void fill_tables(struct native *native, double *phase)
+{
+    const double start = native->complex ? 0 : 0.25;
+    for (int i = 0; i < native->passes; i++) {
+        const size_t nodes = fill_phases(native, phase, 0, i, start);
+        fill_factors(native, native->factors[i], phase, nodes, native->radix[i]);
+    }
+    const size_t leaves = fill_phases(native, phase, 0, native->passes, start);
+    fill_factors(native, native->leaf_factors, phase, leaves, 4);
+    const size_t groups = fill_phases(native, phase, 0, native->grouped_from, start);
+    for (size_t i = 0; i < groups; i++)
+        fill_twist(native, (char *)native->common + i * vector_bytes(native), phase[i] / (4 * (double)native->group));
+    fill_phases(native, phase, native->grouped_from, native->passes, groups > 1 ? 0 : start);
+    for (size_t i = 0; i < native->group * 4; i++)
+        fill_twist(native, (char *)native->twists + i * vector_bytes(native), (phase[i / 4] + (double)(i % 4)) / 4);
 }
 
 static void native_destroy(struct fft *fft)
@@ -152,6 +198,7 @@ static enum partita_status native_create(const struct fft_request *request, cons
         .length = length,
     };
     choose_radices(&native);
+    choose_group(&native);
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
     cut_tables(&native, &arena);
@@ -165,20 +212,22 @@ static enum partita_status native_create(const struct fft_request *request, cons
     return PARTITA_OK;
 }
 
-static size_t complex_bytes(const struct native *native)
-{
-    return native->f64 ? 16 : 8;
-}
-
 static char *factors_at(const struct native *native, int pass, size_t node)
 {
     return (char *)native->factors[pass] + node * (size_t)(native->radix[pass] - 1) * complex_bytes(native);
 }
 
-static void leaves(const struct native *native, fft_leaves_fn *run, void *data, size_t first, size_t count)
+static void leaves(const struct native *native, fft_leaves_fn *run, char *data, size_t first, size_t count)
 {
-    run(data, count, (char *)native->leaf_factors + first * 3 * complex_bytes(native),
-        (char *)native->twists + first * 4 * native->kernels->lanes * complex_bytes(native));
+    const size_t leaf_bytes = 4 * native->kernels->lanes * complex_bytes(native), group = native->group;
+    const bool grouped = native->grouped_from > 0;
+    for (size_t n; count; first += n, count -= n, data += n * leaf_bytes) {
+        const size_t from = first % group;
+        n = count < group - from ? count : group - from;
+        run(data, n, (char *)native->leaf_factors + first * 3 * complex_bytes(native),
+            (char *)native->twists + from * leaf_bytes,
+            grouped ? (char *)native->common + first / group * vector_bytes(native) : NULL);
+    }
 }
 
 // What is left of the transform of one node, from `pass` on.

@@ -23,7 +23,8 @@ typedef void fft_read_fn(void *data, const void *x, size_t length, int radix, co
 typedef void fft_write_fn(void *x, const void *data, size_t length, int radix, const void *factors);
 
 // factors: 3 complex scalars a leaf. twists: 4 * lanes complex numbers a leaf, each vector's real parts then imaginary.
-typedef void fft_leaves_fn(void *data, size_t leaves, const void *factors, const void *twists);
+// common: lanes complex numbers by which all vectors are twisted besides; NULL if there is no such part.
+typedef void fft_leaves_fn(void *data, size_t leaves, const void *factors, const void *twists, const void *common);
 
 struct fft_kernels {
     size_t lanes; // complex numbers in a vector

@@ -247,10 +247,15 @@ static void fft_pass_back(void *data, size_t length, size_t nodes, int radix, co
         write_to(node, node, length, radix, w, BLOCKED);
 }
 
-static void fft_leaves(void *data_, size_t leaves, const void *factors_, const void *twists_)
+// Of every leaf: the twist of its vector q. `common` holds for all of them, or is NULL.
+INLINE struct cvec twist_of(const REAL *twists, size_t q, const struct cvec *common)
 {
-    REAL *data = data_;
-    const REAL *factors = factors_, *twists = twists_;
+    const struct cvec own = {load(twists + 2 * q * LANES), load(twists + (2 * q + 1) * LANES)};
+    return common ? times(own, common->re, common->im) : own;
+}
+
+INLINE void split_leaves(REAL *data, size_t leaves, const REAL *factors, const REAL *twists, const struct cvec *common)
+{
     for (size_t i = 0; i < leaves; i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         struct cvec v[4];
         UNROLL
@@ -258,8 +263,10 @@ static void fft_leaves(void *data_, size_t leaves, const void *factors_, const v
         apply_factors(v, 4, factors, false);
         dft4(v, false);
         UNROLL
-        for (size_t q = 0; q < 4; q++)
-            v[q] = times(v[q], load(twists + 2 * q * LANES), load(twists + (2 * q + 1) * LANES));
+        for (size_t q = 0; q < 4; q++) {
+            const struct cvec w = twist_of(twists, q, common);
+            v[q] = times(v[q], w.re, w.im);
+        }
         lanes_forward(&v[0], &v[1]);
         lanes_forward(&v[2], &v[3]);
         UNROLL
@@ -267,10 +274,8 @@ static void fft_leaves(void *data_, size_t leaves, const void *factors_, const v
     }
 }
 
-static void fft_leaves_back(void *data_, size_t leaves, const void *factors_, const void *twists_)
+INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const REAL *twists, const struct cvec *common)
 {
-    REAL *data = data_;
-    const REAL *factors = factors_, *twists = twists_;
     for (size_t i = 0; i < leaves; i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         struct cvec v[4];
         UNROLL
@@ -278,12 +283,34 @@ static void fft_leaves_back(void *data_, size_t leaves, const void *factors_, co
         lanes_back(&v[0], &v[1]);
         lanes_back(&v[2], &v[3]);
         UNROLL
-        for (size_t q = 0; q < 4; q++)
-            v[q] = times(v[q], load(twists + 2 * q * LANES), -load(twists + (2 * q + 1) * LANES));
+        for (size_t q = 0; q < 4; q++) {
+            const struct cvec w = twist_of(twists, q, common);
+            v[q] = times(v[q], w.re, -w.im);
+        }
         dft4(v, true);
         apply_factors(v, 4, factors, true);
         UNROLL
         for (size_t p = 0; p < 4; p++) put(data, p * LANES, v[p]);
+    }
+}
+
+static void fft_leaves(void *data, size_t leaves, const void *factors, const void *twists, const void *common)
+{
+    if (common) {
+        const struct cvec shared = {load(common), load((const REAL *)common + LANES)};
+        split_leaves(data, leaves, factors, twists, &shared);
+    } else {
+        split_leaves(data, leaves, factors, twists, NULL);
+    }
+}
+
+static void fft_leaves_back(void *data, size_t leaves, const void *factors, const void *twists, const void *common)
+{
+    if (common) {
+        const struct cvec shared = {load(common), load((const REAL *)common + LANES)};
+        merge_leaves(data, leaves, factors, twists, &shared);
+    } else {
+        merge_leaves(data, leaves, factors, twists, NULL);
     }
 }
 
