@@ -193,7 +193,7 @@ int bench_main(int argc, char **argv, const struct suite *suite)
     }
     bool right = true;
     size_t n_run = 0;
-    if (!arguments.list) ours_calibrate();
+    if (!arguments.list && !suite->cold) ours_calibrate();
     if (!arguments.list) printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
     for (size_t i = 0; i < suite->n_cases; i++) {
         const struct workload *w = &suite->cases[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the benchmark programs share: a workload (the data and the filter of one case), contenders (whoever can run
-// it), and the runner that checks every contender against a float64 oracle, then times them in turn, repetition by
+// it), and the runner that checks every contender against an oracle, then times them in turn, repetition by
 // repetition, so that drift of the machine hits all alike. Output is CSV on stdout, everything else goes to stderr.
 #ifndef BENCH_H
 #define BENCH_H
@@ -58,6 +58,7 @@ struct suite {
     size_t n_cases;
     const struct contender *contenders; // tried on every case, in this order
     size_t n_contenders;
+    bool cold;     // leave the library untouched before the first case: no host model is measured
     bool per_call; // also take the time of every single call
     int repetitions;
     int thread_counts[2]; // rows of contenders with threads 0; {1, 0}: one thread alone
@@ -90,7 +91,7 @@ static inline bool type_is_complex(enum partita_type type)
 void workload_create(struct workload *w, bool quick);
 void workload_destroy(struct workload *w);
 
-// Relative L2 error of w->y against direct sums in float64, over about a thousand positions: both ends and random
+// Relative L2 error of w->y against direct sums in long double, over about a thousand positions: both ends and random
 // ones. The sums are computed once and kept in the workload.
 double oracle_error(struct workload *w, size_t delay);
 void oracle_destroy(struct oracle *oracle);

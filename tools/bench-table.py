@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Writes docs/bench.md, and the short table in README.md, from the CSV that the benchmarks printed.
+
+    bench-table.py [--print] BUILD RESULTS      RESULTS holds one CSV a program; --print writes to stdout only
+"""
+import csv
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# What must be reached: (what, case, our row, the row it is held against, kind, floor, goal); rows are
+# (contender, threads), threads None meaning the fastest. Kinds: "ratio" is their time over ours, "peak" the same in
+# per cent, "limit" our own time in milliseconds at most.
+OURS, LIQUID, PEAK = ("cpu/direct", 1), ("liquid-dsp", 1), ("fma-peak", 1)
+FLOORS = []
+for taps in (16, 64, 256):
+    FLOORS.append(("real f32 stream, liquid-dsp", f"direct-f32-t{taps}", OURS, LIQUID, "ratio", 15, None))
+for taps in (64, 256):
+    FLOORS.append(("real f32 stream, peak", f"direct-f32-t{taps}", OURS, PEAK, "peak", 60, 85))
+for kind in ("real", "complex"):
+    for taps in (16, 64, 256):
+        case = f"direct-cf32-{kind}-t{taps}"
+        FLOORS.append((f"cf32 stream, {kind} taps, liquid-dsp", case, OURS, LIQUID, "ratio", 10, None))
+        FLOORS.append((f"cf32 stream, {kind} taps, peak", case, OURS, PEAK, "peak", None, 80))
+for taps in (64, 1024, 65536):
+    case = f"long-10M-x-{taps}"
+    FLOORS.append(("whole signal, oaconvolve", case, ("auto", 1), ("scipy-oaconvolve", 1), "ratio", 4, 8))
+for taps in (64, 1024, 65536):
+    FLOORS.append(("two threads against one", f"long-10M-x-{taps}", ("auto", 2), ("auto", 1), "ratio", 1.7, 1.9))
+for peer in ("ffmpeg", "sox"):
+    case = "convolve-10min-stereo-t4096"
+    FLOORS.append((f"whole command, {peer}'s fastest", case, ("partita", 1), (peer, None), "ratio", 1, 3))
+for case in ("stream-f32-t64", "stream-f32-t65536", "signal-f32-t65536", "signal-cf64-t65536"):
+    FLOORS.append(("plan creation", f"plan-{case}", ("auto", 1), None, "limit", 5, None))
+
+
+def read_results(folder):
+    """All rows, by program, and the times as {case: {(contender, threads): ns}}."""
+    tables, times = {}, {}
+    for path in sorted(folder.glob("*.csv")):
+        tables[path.stem] = list(csv.DictReader(path.open()))
+        for row in tables[path.stem]:
+            key = (row["contender"], int(row["threads"]))
+            times.setdefault(row["case"], {})[key] = float(row["ns_per_item"])
+    return tables, times
+
+
+def find(times, case, row):
+    """Time of a row; None if it was not measured."""
+    rows = times.get(case, {})
+    if row[1] is not None:
+        return rows.get(row)
+    found = [time for (contender, _), time in rows.items() if contender == row[0]]
+    return min(found, default=None)
+
+
+def measure(times, floor):
+    """The figure of one line of FLOORS; None if a row is missing."""
+    _, case, ours, theirs, kind, _, _ = floor
+    mine = find(times, case, ours)
+    if kind == "limit":
+        return None if mine is None else mine * 1e-6
+    other = find(times, case, theirs)
+    return None if mine is None or other is None else other / mine * (100 if kind == "peak" else 1)
+
+
+def word(value, kind):
+    units = {"ratio": "x", "peak": " %", "limit": " ms"}
+    return "" if value is None else f"{value:.3g}{units[kind]}"
+
+
+def verdict(value, bound, kind):
+    if bound is None:
+        return ""
+    if value is None:
+        return "not measured"
+    return "yes" if (value < bound if kind == "limit" else value >= bound) else "**no**"
+
+
+def floors_table(times):
+    lines = ["| what | case | floor | goal | measured | floor met | goal met |", "|---|---|---|---|---|---|---|"]
+    for floor in FLOORS:
+        what, case, _, _, kind, least, goal = floor
+        value = measure(times, floor)
+        lines.append(f"| {what} | `{case}` | {word(least, kind)} | {word(goal, kind)} | {word(value, kind)} "
+                     f"| {verdict(value, least, kind)} | {verdict(value, goal, kind)} |")
+    return "\n".join(lines)
+
+
+def rows_table(rows):
+    lines = ["| case | contender | threads | ns an item | spread | p99.9 / mean | bytes | error |",
+             "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        lines.append(f"| `{row['case']}` | {row['contender']} | {row['threads']} | {row['ns_per_item']} "
+                     f"| {row['spread']} | {row['p999_over_mean']} | {row['bytes']} | {row['check']} |")
+    return "\n".join(lines)
+
+
+def short_table(times):
+    """For the README: the cases a newcomer asks about, fastest peer against ours."""
+    wanted = [("FIR filter, 64 taps, f32 stream", "direct-f32-t64", "auto"),
+              ("FIR filter, 256 taps, cf32 stream, complex taps", "direct-cf32-complex-t256", "auto"),
+              ("10 M samples with 1024 taps", "long-10M-x-1024", "auto"),
+              ("10 M samples with 65536 taps", "long-10M-x-65536", "auto"),
+              ("`partita convolve`, 10 minutes of stereo, 4096 taps", "convolve-10min-stereo-t4096", "partita")]
+    lines = ["| one thread, ns a sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
+    for label, case, ours in wanted:
+        mine = find(times, case, (ours, 1))
+        peers = {name: time for (name, threads), time in times.get(case, {}).items()
+                 if threads == 1 and name not in ("auto", "partita", "fma-peak") and not name.startswith("cpu/")}
+        if mine is None or not peers:
+            continue
+        best = min(peers, key=peers.get)
+        lines.append(f"| {label} | {mine:.3g} | {peers[best]:.3g} ({best}) | {peers[best] / mine:.3g}x |")
+    return "\n".join(lines)
+
+
+def command(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def isa():
+    """The level the library selects: what the processor has, lowered by PARTITA_CPU."""
+    flags = set(re.search(r"^(?:flags|Features)\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[1].split())
+    if "asimd" in flags:
+        levels = ["neon", "c"]
+    else:
+        levels = [name for name, needed in (("avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+                                            ("avx2", {"avx2", "fma"}), ("c", set())) if needed <= flags]
+    limit = os.environ.get("PARTITA_CPU")
+    return limit if limit in levels else levels[0]
+
+
+def machine(build):
+    """Facts of the run as (name, value) pairs."""
+    info = dict(line.split(":", 1) for line in command("lscpu").splitlines() if ":" in line)
+    info = {key.strip(): value.strip() for key, value in info.items()}
+    compilers = json.loads(command("meson", "introspect", "--compilers", str(build)) or "{}")
+    compiler = compilers.get("host", {}).get("c", {})
+    options = {o["name"]: o["value"] for o in
+               json.loads(command("meson", "introspect", "--buildoptions", str(build)) or "[]")}
+    packages = {name: command("dpkg-query", "-W", "-f=${Version}", name) for name in
+                ("libliquid1", "python3-scipy", "ffmpeg", "sox", "libfftw3-single3")}
+    return [("date", datetime.date.today().isoformat()),
+            ("processor", f"{info.get('Model name', '?')}, family {info.get('CPU family', '?')} model "
+                          f"{info.get('Model', '?')}, {len(os.sched_getaffinity(0))} cores, "
+                          f"L1d {info.get('L1d cache', '?')}, L2 {info.get('L2 cache', '?')}, "
+                          f"L3 {info.get('L3 cache', '?')}"),
+            ("instruction set used", isa()),
+            ("compiler", f"{compiler.get('id', '?')} {compiler.get('version', '?')}, "
+                         f"buildtype {options.get('buildtype', '?')}, fft={options.get('fft', '?')}"),
+            ("commit", command("git", "-C", str(ROOT), "describe", "--always", "--dirty")),
+            ("load before", " ".join(f"{load:.2f}" for load in os.getloadavg())),
+            ("peers", ", ".join(f"{name} {version or 'absent'}" for name, version in packages.items()))]
+
+
+HEAD = """# Benchmarks
+
+Written by `tools/bench-table.py` from one run of `tools/bench.sh`; do not edit. Absolute times belong to the machine
+below; only ratios taken in one run mean anything. Contenders take turns repetition by repetition; every answer is
+checked against direct sums in long double before it is timed, and `error` is its relative L2 distance from them. An
+item is one sample of one channel (one plan for `plan-*`); spread is (max - min) / median over the repetitions;
+p99.9 / mean is taken over the calls of a stream, each call being the minimum of seven identical passes. `bytes` is what
+the contender holds beside its input and output; for commands, the peak resident memory; for SciPy, its growth.
+
+`fma-peak` is the time that the multiply-adds of the direct filter would take at the peak rate of this processor,
+measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's do: planning,
+transforming the taps, allocating the workspace; only the result's memory is the caller's, where SciPy allocates it.
+ffmpeg and SoX run with the settings that were fastest here (partition of 4096; buffer of 65536), with one thread and
+two; the tables of floors take the faster. All commands read and write 16-bit files in memory.
+"""
+
+SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "stream": "Streams, latency of one block",
+            "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
+
+
+def page(build, tables, times):
+    parts = [HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build)),
+             "\n## Floors and goals\n", floors_table(times)]
+    for name, title in SUBJECTS.items():
+        if tables.get(name):
+            parts.append(f"\n## {title}\n\n`build/bench/bench_{name}`\n\n{rows_table(tables[name])}")
+    return "\n".join(parts) + "\n"
+
+
+def insert(path, table):
+    text = path.read_text()
+    begin, end = "<!-- bench: begin, written by tools/bench.sh -->\n", "<!-- bench: end -->"
+    before, rest = text.split(begin)
+    after = rest.split(end)[1]
+    path.write_text(before + begin + table + "\n" + end + after)
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--print"]
+    build, results = pathlib.Path(words[0]), pathlib.Path(words[1])
+    tables, times = read_results(results)
+    text = page(build, tables, times)
+    if "--print" in sys.argv:
+        print(text)
+        return
+    (ROOT / "docs/bench.md").write_text(text)
+    insert(ROOT / "README.md", short_table(times))
+    missed = [floor for floor in FLOORS if verdict(measure(times, floor), floor[5], floor[4]) not in ("yes", "")]
+    print(f"docs/bench.md: {len(FLOORS) - len(missed)} lines met or without floor, {len(missed)} floors missed")
+
+
+main()

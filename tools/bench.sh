@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Builds, runs every benchmark with its peers, and writes docs/bench.md and the table in README.md from what they
+# print. Takes some six minutes; the machine must be idle, or ratios mean nothing.
+#   tools/bench.sh [--quick]     (--quick: a trial of the machinery; writes nothing into the tree)
+set -eu
+cd "$(dirname "$0")/.."
+tools/setup.sh bench
+[ -f build/build.ninja ] || meson setup build >/dev/null
+ninja -C build >/dev/null
+results=build/bench-results
+rm -rf $results
+mkdir -p $results
+
+status=0
+for subject in plan fir stream signal cli; do
+    echo "bench_$subject" >&2
+    build/bench/bench_$subject "$@" >$results/$subject.csv || status=1
+done
+case "$*" in
+*--quick*) python3 tools/bench-table.py --print build $results ;;
+*) python3 tools/bench-table.py build $results ;;
+esac
+exit $status

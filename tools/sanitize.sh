@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The suite under sanitizers, any finding being a failure.
+#   tools/sanitize.sh address,undefined|thread
+# Threads: clang with its own OpenMP run-time and Archer, which tells the sanitizer how OpenMP synchronises; gcc's
+# run-time says nothing and every parallel loop would look like a race.
+set -eu
+cd "$(dirname "$0")/.."
+case $1 in
+address,undefined)
+    export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
+    exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized \
+        -Db_lundef=false -Dbench=false -Dwerror=true
+    ;;
+thread)
+    archer=$(find /usr/lib/llvm-*/lib -name libarcher.so | head -n 1)
+    export CC=clang OMP_TOOL_LIBRARIES="$archer"
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
+    exec tools/suite.sh build-ci/thread fast -Db_sanitize=thread -Dbuildtype=debugoptimized -Db_lundef=false \
+        -Dbench=false -Dwerror=true
+    ;;
+*)
+    echo "usage: tools/sanitize.sh address,undefined|thread" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs the Debian packages that building, the demo and the tests need; says nothing when all are there. Further
+# groups by name: bench (the peers), ci (second compiler, sanitizers, checks), slow (fuzzers, aarch64 under qemu).
+#   tools/setup.sh [bench] [ci] [slow]
+set -eu
+
+packages="gcc libc6-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-dev libsoxr-dev libjansson-dev
+    libcmocka-dev libliquid-dev python3 python3-scipy alsa-utils guitarix-common"
+for group in "$@"; do
+    case $group in
+    bench) packages="$packages ffmpeg sox" ;;
+    ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck g++ git" ;;
+    slow) packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
+    *)
+        echo "tools/setup.sh: no group '$group'; there are bench, ci and slow" >&2
+        exit 2
+        ;;
+    esac
+done
+
+missing=
+for package in $packages; do
+    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+root=
+if [ "$(id -u)" -ne 0 ]; then
+    root=sudo
+    command -v sudo >/dev/null || {
+        echo "tools/setup.sh: as root, install:$missing" >&2
+        exit 1
+    }
+fi
+echo "installing:$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+    $root env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@" >>"$log" 2>&1 || {
+        cat "$log" >&2
+        exit 1
+    }
+}
+# shellcheck disable=SC2086 # a list of words
+{
+    apt update
+    apt install --no-install-recommends $missing
+}

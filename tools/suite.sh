@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Configures a build folder, builds it, runs one test suite in it and ends with the line that counts its tests.
+#   tools/suite.sh BUILD SUITE [meson setup options...]        TESTS="name ..." runs only these
+set -eu
+cd "$(dirname "$0")/.."
+build=$1 suite=$2
+shift 2
+
+log=$build.log
+mkdir -p "$(dirname "$build")"
+failed() {
+    echo "$1 failed:" >&2
+    tail -n 60 "$log" >&2
+    echo "0 passed, 1 failed"
+    exit 1
+}
+if [ -f "$build/build.ninja" ]; then
+    meson configure "$build" "$@" >"$log" 2>&1 || failed "meson configure $build"
+else
+    meson setup "$build" "$@" >"$log" 2>&1 || failed "meson setup $build"
+fi
+meson compile -C "$build" >>"$log" 2>&1 || failed "building $build"
+
+# Counted from what this run wrote, never from an older run's report.
+rm -f "$build"/meson-logs/testlog*
+status=0
+# shellcheck disable=SC2086 # a list of words
+meson test -C "$build" --no-rebuild --print-errorlogs --suite "$suite" ${TESTS-} || status=$?
+python3 tools/count-tests.py "$build/meson-logs" || status=1
+exit "$status"

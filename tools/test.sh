@@ -1,0 +1,26 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Installs what is missing, builds with the default compiler into build/, runs the whole test suite, and ends with a
+# line that counts its tests. With --slow: the long runs instead (other seeds, fuzzers for 60 s each, aarch64 under
+# qemu).
+set -eu
+cd "$(dirname "$0")/.."
+case ${1-} in
+'')
+    tools/setup.sh
+    exec tools/suite.sh build fast
+    ;;
+--slow) ;;
+*)
+    echo "usage: tools/test.sh [--slow]" >&2
+    exit 2
+    ;;
+esac
+
+tools/setup.sh slow
+# shellcheck source=tools/steps.sh
+. tools/steps.sh
+step "long runs" tools/suite.sh build slow
+step "fuzzers" env CC=clang tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Db_lundef=false
+step "aarch64 under qemu" tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross-aarch64.ini -Dbench=false
+steps_end
