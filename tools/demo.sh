@@ -17,5 +17,7 @@ ir='/usr/share/gx_head/sounds/amps/Engl Retro Tube.wav'
 python3 tools/join-wav.py build/demo/voices.wav /usr/share/sounds/alsa/*_*.wav
 echo "recording         build/demo/voices.wav, from /usr/share/sounds/alsa"
 echo "impulse response  $ir"
-build/apps/partita convolve --resample-ir --stats --verbose "$ir" build/demo/voices.wav build/demo/amplified.wav 2>&1
+# As live audio would run: at most 1024 frames of delay.
+build/apps/partita convolve --resample-ir --block 1024 --gain -6 --stats --verbose "$ir" build/demo/voices.wav \
+    build/demo/amplified.wav 2>&1
 echo "result            $PWD/build/demo/amplified.wav"
