@@ -8,9 +8,10 @@ cd "$(dirname "$0")/.."
 build=${1:-build}
 folder=$build/readme
 mkdir -p "$folder"
+lib=$(cd "$build/lib" && pwd)
 awk '/^```c$/ { inside = 1; next } /^```$/ { if (inside) exit } inside' README.md >"$folder/example.c"
 "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -o "$folder/example" "$folder/example.c" \
-    -L"$build/lib" -lpartita -Wl,-rpath,"$PWD/$build/lib"
+    -L"$lib" -lpartita -Wl,-rpath,"$lib"
 expected=$(sed -n 's,.*// prints: ,,p' "$folder/example.c")
 printed=$("$folder/example")
 if [ -z "$expected" ] || [ "$printed" != "$expected" ]; then
