@@ -12,6 +12,8 @@ const struct type_pair type_pairs[N_TYPE_PAIRS] = {
     {PARTITA_CF32, PARTITA_F32, "cf32-f32"}, {PARTITA_CF64, PARTITA_F64, "cf64-f64"},
 };
 
+const char *const engine_names[N_ENGINES] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
+
 static uint64_t seed(void)
 {
     const char *text = getenv("PARTITA_SEED");

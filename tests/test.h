@@ -24,6 +24,10 @@ struct type_pair {
 enum { N_TYPE_PAIRS = 6 };
 extern const struct type_pair type_pairs[N_TYPE_PAIRS];
 
+// All engines of this version, by name.
+enum { N_ENGINES = 3 };
+extern const char *const engine_names[N_ENGINES];
+
 static inline bool type_is_f64(enum partita_type type)
 {
     return type == PARTITA_F64 || type == PARTITA_CF64;

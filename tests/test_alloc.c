@@ -244,7 +244,6 @@ int main(int n_arguments, char **arguments)
 {
     static bool slow;
     slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
-    static const char *const engine_names[] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
     static struct attempt attempts[8];
     struct CMUnitTest tests[16];
     size_t n = 0, n_attempts = 0;

@@ -7,9 +7,6 @@
 
 #include <stdio.h>
 
-static const char *const engine_names[] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
-enum { N_ENGINES = sizeof engine_names / sizeof *engine_names };
-
 struct named_problem {
     const char *name;
     struct partita_problem problem;

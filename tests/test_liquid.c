@@ -60,8 +60,7 @@ static const struct peer peers[] = {
     {"firdecim_crcf", PARTITA_CF32, PARTITA_F32, firdecim_crcf_all, false, true},
     {"firdecim_cccf", PARTITA_CF32, PARTITA_CF32, firdecim_cccf_all, false, true},
 };
-enum { N_PEERS = sizeof peers / sizeof *peers, N_ENGINES = 3 };
-static const char *const engine_names[N_ENGINES] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
+enum { N_PEERS = sizeof peers / sizeof *peers };
 
 struct peer_case {
     const char *engine;

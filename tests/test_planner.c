@@ -11,9 +11,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *const engine_names[] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
-enum { N_ENGINES = 3 };
-
 static const struct partita_problem longish = {.kernel = {3000}, .size = {100000}, .pad_begin = {2999}};
 static const struct partita_problem live = {.in_channels = 2,
                                             .out_channels = 2,

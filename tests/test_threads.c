@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 enum { N_THREADS = 6, ROUNDS = 8, FRAMES = 6000, TAPS = 300 };
-static const char *const engine_names[] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
 
 static const struct partita_problem live = {
     .in_channels = 2, .out_channels = 2, .kernel = {TAPS}, .size = {PARTITA_UNBOUNDED}, .latency = PARTITA_UNBOUNDED};

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+// Fuzz target: any problem and options -> plan; if one comes out and is small, run it and hold it against the oracle.
+// The first bytes choose fields, most of them small, some of any size, so that both the refusals and the engines see
+// every field.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../reference.h"
+
+#include <partita/partita.h>
+
+enum { MOST_BYTES = 1 << 26, MOST_PRODUCTS = 300000, MOST_SAMPLES = 20000 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+    const uint8_t *data;
+    size_t left;
+};
+
+static uint64_t take(struct input *input, size_t bytes)
+{
+    uint64_t value = 0;
+    for (; bytes && input->left; bytes--, input->left--) value = value << 8 | *input->data++;
+    return value;
+}
+
+// Mostly 0 .. most-1; one in 128 any 64-bit number.
+static size_t take_size(struct input *input, size_t most)
+{
+    return take(input, 1) % 128 == 127 ? (size_t)take(input, 8) : (size_t)take(input, 2) % most;
+}
+
+// The same for the enumerations and signed numbers.
+static int take_int(struct input *input, int most)
+{
+    return take(input, 1) % 128 == 127 ? (int)take(input, 4) : (int)(take(input, 1) % (unsigned)most);
+}
+
+static struct partita_problem take_problem(struct input *input)
+{
+    static const int pairs[6][2] = {{PARTITA_F32, PARTITA_F32},   {PARTITA_F64, PARTITA_F64},
+                                    {PARTITA_CF32, PARTITA_CF32}, {PARTITA_CF64, PARTITA_CF64},
+                                    {PARTITA_CF32, PARTITA_F32},  {PARTITA_CF64, PARTITA_F64}};
+    const int *pair = pairs[take(input, 1) % 6];
+    struct partita_problem p = {.signal = (enum partita_type)pair[0], .taps = (enum partita_type)pair[1]};
+    if (take(input, 1) % 32 == 31) p.taps = (enum partita_type)take_int(input, 5);
+    p.op = (enum partita_op)take_int(input, 2);
+    p.rank = take(input, 1) % 32 == 31 ? take_int(input, 5) : 1;
+    p.batch = take_size(input, 4);
+    p.in_channels = take_size(input, 5);
+    p.out_channels = take_size(input, 5);
+    p.groups = take(input, 1) % 4 ? 1 : take_size(input, 3);
+    for (int a = 0; a < (p.rank > 1 ? PARTITA_MAX_RANK : 1); a++) {
+        p.kernel[a] = take_size(input, take(input, 1) % 2 ? 20 : 300);
+        p.size[a] = take_size(input, 2000);
+        p.stride[a] = take_size(input, 9);
+        p.dilation[a] = take_size(input, 5);
+        p.pad_begin[a] = (ptrdiff_t)take_size(input, 600) - 100;
+        p.pad_end[a] = (ptrdiff_t)take_size(input, 600) - 100;
+    }
+    if (take(input, 1) % 3 == 0) {
+        p.size[0] = PARTITA_UNBOUNDED;
+        p.pad_begin[0] = p.pad_end[0] = 0;
+        p.batch = 0;
+        p.block = take_size(input, 3000);
+        p.latency = take_size(input, 5000);
+    }
+    return p;
+}
+
+// Memory up to a limit, so that well-formed but huge problems end in NOMEM instead of swapping.
+static void *allocate(void *user, size_t bytes)
+{
+    (void)user;
+    return bytes > MOST_BYTES ? NULL : aligned_alloc(64, (bytes + 64) / 64 * 64);
+}
+
+static void release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+static size_t or_one(size_t value)
+{
+    return value ? value : 1;
+}
+
+static void fill(enum partita_type type, void *samples, size_t n, uint64_t seed)
+{
+    size_t parts = n * partita_type_size(type) / (type == PARTITA_F32 || type == PARTITA_CF32 ? 4 : 8);
+    for (size_t i = 0; i < parts; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        double value = (double)(seed >> 40) / (double)(1 << 23) - 1;
+        if (type == PARTITA_F32 || type == PARTITA_CF32) ((float *)samples)[i] = (float)value;
+        else ((double *)samples)[i] = value;
+    }
+}
+
+// Wide enough for every engine: 16 times the gate of the tests, with the oracle's own norm as the scale.
+static void compare(const struct partita_problem *p, const void *y, const double complex *expected, size_t n)
+{
+    double products = (double)(or_one(p->in_channels) * or_one(p->kernel[0]));
+    double u = p->signal == PARTITA_F32 || p->signal == PARTITA_CF32 ? 0x1p-24 : 0x1p-53;
+    for (size_t i = 0; i < n; i++) {
+        double error = cabs(reference_sample(p->signal, y, i) - expected[i]);
+        if (!(error <= 16 * 4 * u * sqrt(20 * products) * sqrt(products))) abort();
+    }
+}
+
+static void run_stream(const struct partita_problem *p, const struct partita_plan *plan,
+                       const struct partita_filter *filter, const void *w, struct input *input)
+{
+    struct partita_stream *stream;
+    size_t in = or_one(p->in_channels), out = or_one(p->out_channels), stride = or_one(p->stride[0]), n = 3000;
+    size_t bytes = partita_type_size(p->signal), late = partita_plan_latency(plan) / stride,
+           n_y = (n + stride - 1) / stride;
+    if (p->stride[0] > n || partita_plan_latency(plan) > p->latency ||
+        partita_stream_open(plan, filter, &stream) != PARTITA_OK) {
+        if (partita_plan_latency(plan) > p->latency) abort();
+        return;
+    }
+    char *x = malloc(in * n * bytes), *y = malloc(out * n_y * bytes);
+    double complex *expected = calloc(out * n_y, sizeof *expected);
+    fill(p->signal, x, in * n, 1);
+    const void *x_at[8];
+    void *y_at[8];
+    for (size_t at = 0, given = 0, chunk; at < n; at += chunk) {
+        chunk = take_size(input, 700) % (n - at + 1);
+        if (input->left == 0) chunk = n - at;
+        for (size_t c = 0; c < in; c++) x_at[c] = x + (c * n + at) * bytes;
+        for (size_t c = 0; c < out; c++) y_at[c] = y + (c * n_y + given) * bytes;
+        given += partita_stream_output_frames(stream, chunk);
+        if (given > n_y) abort();
+        partita_stream_process(stream, y_at, x_at, chunk);
+    }
+    reference_stream(p, n, expected, x, w);
+    for (size_t k = 0; k < out && late < n_y; k++) {
+        compare(p, y + (k * n_y + late) * bytes, expected + k * n_y, n_y - late);
+    }
+    partita_stream_close(stream);
+    free(expected);
+    free(y);
+    free(x);
+}
+
+static void run_bounded(const struct partita_problem *p, const struct partita_plan *plan,
+                        const struct partita_filter *filter, const void *w)
+{
+    size_t n_x = or_one(p->batch) * or_one(p->in_channels) * p->size[0], outputs[PARTITA_MAX_RANK];
+    if (partita_problem_output_size(p, outputs) != PARTITA_OK) abort();
+    size_t n_y = or_one(p->batch) * or_one(p->out_channels) * outputs[0], bytes = partita_type_size(p->signal);
+    char *x = malloc(n_x * bytes), *y = malloc(n_y * bytes);
+    double complex *expected = malloc(n_y * sizeof *expected);
+    fill(p->signal, x, n_x, 1);
+    if (partita_forward(plan, filter, y, x, NULL) == PARTITA_OK) {
+        reference_forward(p, expected, x, w);
+        compare(p, y, expected, n_y);
+    }
+    free(expected);
+    free(y);
+    free(x);
+}
+
+static bool small(const struct partita_problem *p)
+{
+    size_t outputs[PARTITA_MAX_RANK] = {3000}, size = p->size[0];
+    bool stream = size == PARTITA_UNBOUNDED;
+    if (!stream && partita_problem_output_size(p, outputs) != PARTITA_OK) abort();
+    double channels = (double)or_one(p->batch) * (double)or_one(p->in_channels) * (double)or_one(p->out_channels);
+    double samples = channels * ((stream ? 3000 : (double)size) + (double)outputs[0]);
+    double products = channels * (double)outputs[0] * (double)or_one(p->kernel[0]);
+    double spread = channels * (double)or_one(p->kernel[0]) * (double)or_one(p->dilation[0]);
+    return or_one(p->in_channels) <= 8 && or_one(p->out_channels) <= 8 && samples < MOST_SAMPLES &&
+           products < MOST_PRODUCTS && spread < MOST_SAMPLES && (!stream || p->latency < 100000);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const engines[] = {NULL, "cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
+    struct input input = {data, size};
+    struct partita_problem problem = take_problem(&input);
+    struct partita_options options = {.engine = take(&input, 1) % 64 == 63 ? "none" : engines[take(&input, 1) % 4],
+                                      .threads = take_int(&input, 5),
+                                      .workspace_limit = take(&input, 1) % 4 ? 0 : take_size(&input, 60000),
+                                      .allocator = {allocate, release, NULL}};
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) return 0;
+    char text[100];
+    partita_plan_explain(plan, text, sizeof text);
+    if (small(&problem)) {
+        size_t n_w = or_one(problem.out_channels) * (or_one(problem.in_channels) / or_one(problem.groups)) *
+                     or_one(problem.kernel[0]);
+        void *w = malloc(n_w * partita_type_size(problem.taps));
+        fill(problem.taps, w, n_w, 2);
+        if (partita_filter_create(plan, w, &filter) == PARTITA_OK) {
+            if (problem.size[0] == PARTITA_UNBOUNDED) run_stream(&problem, plan, filter, w, &input);
+            else run_bounded(&problem, plan, filter, w);
+            partita_filter_destroy(filter);
+        }
+        free(w);
+    }
+    partita_plan_destroy(plan);
+    return 0;
+}
