@@ -18,9 +18,9 @@ def count_junit(path):
     programs = {}
     for suite in xml.etree.ElementTree.parse(path).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
-            # A TAP program is a suite of its own; other programs are cases of the project's suite.
-            name = case.get("classname") if suite.get("name") == case.get("classname") else suite.get("name")
-            counts = programs.setdefault(name.split(".")[-1].split("/")[-1], [0, 0, 0])
+            # A TAP program is a suite "project.program"; other programs are cases of the suite "project".
+            _, _, program = suite.get("name").partition(".")
+            counts = programs.setdefault(program or case.get("name"), [0, 0, 0])
             failed = case.find("failure") is not None or case.find("error") is not None
             counts[1 if failed else 2 if case.find("skipped") is not None else 0] += 1
     return programs
