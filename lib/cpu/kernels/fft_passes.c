@@ -13,7 +13,7 @@ INLINE size_t position(size_t j)
 INLINE struct cvec get(const REAL *data, size_t j)
 {
     const REAL *at = data + position(j);
-    return (struct cvec){*(const vec *)at, *(const vec *)(at + SPECTRUM_LANES)};
+    return (struct cvec){held(*(const vec *)at), held(*(const vec *)(at + SPECTRUM_LANES))};
 }
 
 INLINE void put(REAL *data, size_t j, struct cvec a)
