@@ -19,10 +19,12 @@ for group in "$@"; do
     esac
 done
 
+native=$(dpkg --print-architecture)
 missing=
 for package in $packages; do
-    state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
-    [ "$state" = installed ] || missing="$missing $package"
+    # A package may also be there for another architecture only.
+    dpkg-query -W -f='${Architecture} ${db:Status-Status}\n' "$package" 2>/dev/null |
+        grep -q -x -e "$native installed" -e 'all installed' || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 
