@@ -12,7 +12,6 @@
 
 enum {
     MAX_PASSES = 16,
-    MAX_LANES = 16,
     TWIST_BYTES = 1 << 14, // of one group: stays in L1
     NEAR_BYTES = 1 << 17, // a node this small is done pass by pass; larger ones child by child, so that these stay near
 };
@@ -82,26 +81,14 @@ static void put_complex(const struct native *native, void *table, size_t i, doub
     }
 }
 
-// First powers of e^(-2 pi i turns): every one a product of two of half its size, so that errors hardly grow.
-static void fill_powers(double turns, size_t count, double *re, double *im)
-{
-    re[0] = 1, im[0] = 0;
-    re[1] = cos(2 * M_PI * turns), im[1] = -sin(2 * M_PI * turns);
-    for (size_t j = 2; j < count; j++) {
-        const size_t a = j / 2, b = j - a;
-        re[j] = re[a] * re[b] - im[a] * im[b];
-        im[j] = re[a] * im[b] + im[a] * re[b];
-    }
-}
-
 static void fill_factors(const struct native *native, void *table, const double *phase, size_t nodes, int radix)
 {
-    double re[8], im[8];
-    const size_t each = (size_t)radix - 1;
-    for (size_t i = 0; i < nodes; i++) {
-        fill_powers(phase[i] / radix, (size_t)radix, re, im);
-        for (size_t p = 0; p < each; p++) put_complex(native, table, i * each + p, re[p + 1], im[p + 1]);
-    }
+    size_t at = 0;
+    for (size_t i = 0; i < nodes; i++)
+        for (int p = 1; p < radix; p++) {
+            const double angle = -2 * M_PI * p * phase[i] / radix;
+            put_complex(native, table, at++, cos(angle), sin(angle));
+        }
 }
 
 // Turns the phases of all nodes of a pass into those of their children, in place, last to first.
@@ -115,16 +102,15 @@ static size_t split_phases(double *phase, size_t nodes, int radix)
 // The twist of one vector: e^(-2 pi i phase j / lanes) for its lanes j, real parts first.
 static void fill_twist(const struct native *native, void *table, double phase)
 {
-    double re[MAX_LANES], im[MAX_LANES];
     const size_t lanes = native->kernels->lanes;
-    fill_powers(phase / (double)lanes, lanes, re, im);
     for (size_t j = 0; j < lanes; j++) {
+        const double angle = -2 * M_PI * phase * (double)j / (double)lanes, re = cos(angle), im = sin(angle);
         if (native->f64) {
-            ((double *)table)[j] = re[j];
-            ((double *)table)[lanes + j] = im[j];
+            ((double *)table)[j] = re;
+            ((double *)table)[lanes + j] = im;
         } else {
-            ((float *)table)[j] = (float)re[j];
-            ((float *)table)[lanes + j] = (float)im[j];
+            ((float *)table)[j] = (float)re;
+            ((float *)table)[lanes + j] = (float)im;
         }
     }
 }
