@@ -11,7 +11,11 @@ for group in "$@"; do
     case $group in
     bench) packages="$packages ffmpeg sox" ;;
     ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck g++ git" ;;
-    slow) packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user" ;;
+    slow)
+        packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+            libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64 libjansson-dev:arm64
+            libcmocka-dev:arm64 libliquid-dev:arm64"
+        ;;
     *)
         echo "tools/setup.sh: no group '$group'; there are bench, ci and slow" >&2
         exit 2
@@ -22,9 +26,10 @@ done
 native=$(dpkg --print-architecture)
 missing=
 for package in $packages; do
-    # A package may also be there for another architecture only.
+    # The same name may be there for another architecture only.
+    case $package in *:*) architecture=${package#*:} ;; *) architecture=$native ;; esac
     dpkg-query -W -f='${Architecture} ${db:Status-Status}\n' "$package" 2>/dev/null |
-        grep -q -x -e "$native installed" -e 'all installed' || missing="$missing $package"
+        grep -q -x -e "$architecture installed" -e 'all installed' || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 
@@ -45,6 +50,9 @@ apt() {
         exit 1
     }
 }
+case $missing in
+*:arm64*) $root dpkg --add-architecture arm64 ;;
+esac
 # shellcheck disable=SC2086 # a list of words
 {
     apt update

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Configures a build folder, builds it, runs one test suite in it and ends with the line that counts its tests.
-#   tools/suite.sh BUILD SUITE [meson setup options...]        TESTS="name ..." runs only these
+#   tools/suite.sh BUILD SUITE [meson setup options...]        TEST_ARGS="..." goes to meson test
 set -eu
 cd "$(dirname "$0")/.."
 build=$1 suite=$2
@@ -26,6 +26,6 @@ meson compile -C "$build" >>"$log" 2>&1 || failed "building $build"
 rm -f "$build"/meson-logs/testlog*
 status=0
 # shellcheck disable=SC2086 # a list of words
-meson test -C "$build" --no-rebuild --print-errorlogs --suite "$suite" ${TESTS-} || status=$?
+meson test -C "$build" --no-rebuild --print-errorlogs --suite "$suite" ${TEST_ARGS-} || status=$?
 python3 tools/count-tests.py "$build/meson-logs" || status=1
 exit "$status"
