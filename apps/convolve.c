@@ -130,7 +130,8 @@ static bool prepare(struct job *job, struct fault *fault)
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
     if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
-    if (!runner_open(&job->runner, &job->settings, type, &job->taps, job->wisdom, fault)) return false;
+    if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), &job->taps, job->wisdom, fault))
+        return false;
     explain(job);
     job->stats.rate = in->rate ? in->rate : output.rate;
     return audio_create(&job->out, job->settings.operands[2], &output, fault);

@@ -40,8 +40,10 @@ static void put_options_of(enum command command)
     printf("\\fR\n.PP\nThis command ");
     put(c->summary);
     printf(".\n");
-    put(c->text);
-    printf("\n");
+    if (*c->text) {
+        put(c->text);
+        printf("\n");
+    }
     for (size_t i = 0; i < n_option_rows; i++)
         if (option_rows[i].commands & 1u << command) put_option(&option_rows[i]);
 }

@@ -16,6 +16,7 @@ struct runner {
     void **y;
     // Large pieces: [in_channels][history + piece] and [out_channels][piece / stride].
     size_t history, piece, filled;
+    bool is_live;
     char *gathered, *results;
     void *workspace;
     struct fault detail; // the library's last line
@@ -41,6 +42,15 @@ static size_t choose_piece(const struct taps *taps, size_t stride)
     return (piece + stride - 1) / stride * stride;
 }
 
+// Through a pipe, a filter adds no more delay than its own length, unless that is short. From a file, blocks of more
+// than a few filter lengths would cost memory and save next to nothing.
+static size_t allowed_latency(const struct runner *r, const struct settings *s, const struct taps *taps)
+{
+    if (s->block) return (size_t)s->block;
+    size_t least = r->is_live ? 8192 : 65536, wanted = r->is_live ? taps->length : 4 * taps->length;
+    return wanted > least ? wanted : least;
+}
+
 static struct partita_problem describe(const struct runner *r, const struct settings *s, enum partita_type signal,
                                        const struct taps *taps)
 {
@@ -57,7 +67,7 @@ static struct partita_problem describe(const struct runner *r, const struct sett
     };
     if (r->piece) return problem;
     problem.block = (size_t)s->block;
-    problem.latency = s->block ? (size_t)s->block : PARTITA_UNBOUNDED;
+    problem.latency = allowed_latency(r, s, taps);
     return problem;
 }
 
@@ -98,7 +108,7 @@ static bool allocate(struct runner *r)
     return r->x && r->y && r->gathered && r->results && r->workspace;
 }
 
-bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal,
+bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
                  const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
 {
     struct runner *r = calloc(1, sizeof *r);
@@ -107,6 +117,7 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
     r->out_channels = taps->out_channels;
     r->bytes = partita_type_size(signal);
     r->stride = (size_t)settings->stride;
+    r->is_live = is_live;
     if (settings->threads > 1) {
         r->history = taps->length - 1;
         r->piece = choose_piece(taps, r->stride);

@@ -14,8 +14,9 @@ enum { ENGINE_NAME_SIZE = 64 };
 // An engine's full name: "direct" is cpu/direct, and overlap-discard is another word for overlap-save. NULL stays.
 const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE]);
 
-// signal: the type of the frames on both sides.
-bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal,
+// signal: the type of the frames on both sides. is_live: the frames come through a pipe, where delay counts; a file's
+// are there, and only speed and memory do.
+bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
                  const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault);
 void runner_close(struct runner *runner);
 

@@ -8,8 +8,8 @@
 
 #include "io/resample.h"
 
-// An impulse response lies in memory several times over. This many samples are 46 minutes at 96 kHz; more is a mistake.
-static const size_t MAX_SAMPLES = (size_t)1 << 28;
+// An impulse response lies in memory several times over. This many samples are 46 minutes at 48 kHz; more is a mistake.
+static const size_t MAX_SAMPLES = (size_t)1 << 27;
 
 enum { PIECE = 65536 };
 
@@ -19,14 +19,18 @@ struct frames {
     enum partita_type type;
 };
 
+static bool too_long(const struct frames *f, const char *name, struct fault *fault)
+{
+    return fault_set(fault, "%s: more than %zu frames of %zu channels, too long to be a filter", name,
+                     MAX_SAMPLES / f->channels, f->channels);
+}
+
 static bool grow(struct frames *f, size_t *capacity, size_t n, const char *name, struct fault *fault)
 {
+    size_t most = MAX_SAMPLES / f->channels, wanted = 2 * *capacity > n ? 2 * *capacity : n;
     if (n <= *capacity) return true;
-    size_t wanted = 2 * *capacity > n ? 2 * *capacity : n;
-    if (wanted > MAX_SAMPLES / f->channels) wanted = MAX_SAMPLES / f->channels;
-    if (n > wanted)
-        return fault_set(fault, "%s: more than %zu samples of %zu channels, too long to be a filter", name, wanted,
-                         f->channels);
+    if (n > most) return too_long(f, name, fault);
+    if (wanted > most) wanted = most;
     void *data = realloc(f->data, wanted * f->channels * partita_type_size(f->type));
     if (!data) return fault_set(fault, "%s: out of memory for %zu frames", name, wanted);
     f->data = data;
@@ -38,6 +42,8 @@ static bool read_all(struct frames *f, struct audio_reader *reader, const char *
 {
     size_t capacity = 0, got, piece = PIECE / f->channels + 1;
     size_t frame_bytes = f->channels * partita_type_size(f->type);
+    uint64_t known = audio_reader_info(reader)->frames;
+    if (known != SIZE_UNKNOWN && known > MAX_SAMPLES / f->channels) return too_long(f, name, fault);
     do {
         if (!grow(f, &capacity, f->n + piece, name, fault)) return false;
         if (!audio_read(reader, f->type, (char *)f->data + f->n * frame_bytes, piece, &got, fault)) return false;

@@ -17,7 +17,8 @@ static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *
 {
     r->ops = &flat_reader;
     if (wav_parse(&r->source, max_channels, &r->info, fault)) return true;
-    if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable) return false;
+    // Bytes in memory are for tests of the readers here, not of libsndfile.
+    if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable || r->source.fd < 0) return false;
     return source_seek(&r->source, 0) && sndfile_open(r, fault);
 }
 
@@ -58,20 +59,35 @@ static bool open_any(struct audio_reader *r, const struct audio_request *request
     return good;
 }
 
-bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r, const struct audio_request *request,
+                        struct fault *fault)
 {
-    struct audio_reader *r = calloc(1, sizeof *r);
-    if (!r) return fault_set(fault, "out of memory");
-    if (!source_open(&r->source, request->path, request->wake_fd, fault)) {
-        free(r);
-        return false;
-    }
     if (!open_any(r, request, fault)) {
         audio_reader_close(r);
         return false;
     }
     *ret_reader = r;
     return true;
+}
+
+bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+{
+    struct audio_reader *r = calloc(1, sizeof *r);
+    if (!r) return fault_set(fault, "out of memory");
+    if (source_open(&r->source, request->path, request->wake_fd, fault))
+        return finish_open(ret_reader, r, request, fault);
+    free(r);
+    return false;
+}
+
+bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size, bool as_pipe,
+                       const struct audio_request *request, struct fault *fault)
+{
+    struct audio_reader *r = calloc(1, sizeof *r);
+    if (!r) return fault_set(fault, "out of memory");
+    source_from_memory(&r->source, bytes, size);
+    r->source.seekable = !as_pipe;
+    return finish_open(ret_reader, r, request, fault);
 }
 
 const struct audio_info *audio_reader_info(const struct audio_reader *reader)

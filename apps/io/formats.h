@@ -69,6 +69,10 @@ bool sndfile_create(struct audio_writer *writer, const char *path, struct fault 
 bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding);
 bool text_open(struct audio_reader *reader, struct fault *fault);
 
+// audio_open on bytes in memory, that can be seeked or come as through a pipe: for tests and fuzz targets.
+bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size, bool as_pipe,
+                       const struct audio_request *request, struct fault *fault);
+
 // Common to all: channels and rate within reason.
 bool audio_check_shape(const char *name, uint64_t channels, size_t max_channels, struct fault *fault);
 

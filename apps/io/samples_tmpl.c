@@ -11,6 +11,8 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(stem) JOIN(stem, SUFFIX)
 
+#define LARGEST (sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX)
+
 enum { PIECE = 1024 };
 
 static size_t smaller(size_t a, size_t b)
@@ -62,25 +64,37 @@ void NAME(samples_decode)(REAL *y, unsigned char *x, size_t n, struct encoding e
 // this into vector code for every instruction set.
 static const double ROUND = 0x1.8p52;
 
-static void quantise(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)
+// Whether some |x| is above the limit or NaN.
+static bool any_beyond(const REAL *x, size_t n, REAL limit)
 {
-    double scale = ldexp(1.0, (int)bits - 1), low = -scale, high = scale - 1;
-    uint32_t clipped = 0, not_finite = 0;
-    for (size_t i = 0; i < n; i++) {
-        double v = (double)x[i] * scale;
-        not_finite += !(fabs(v) <= DBL_MAX);
-        v = v == v ? v : 0;
-        double kept = v < low ? low : v > high ? high : v;
-        clipped += v < low - 0.5 || v >= high + 0.5;
-        y[i] = (int32_t)((kept + ROUND) - ROUND);
-    }
-    counts->clipped += clipped;
-    counts->not_finite += not_finite;
+    int beyond = 0;
+    for (size_t i = 0; i < n; i++) beyond |= !(x[i] >= -limit && x[i] <= limit);
+    return beyond;
+}
+
+static int32_t clip(double v, double scale, struct sample_counts *counts)
+{
+    if (!(fabs(v) <= DBL_MAX)) counts->not_finite++;
+    if (v != v) return 0;
+    double rounded = (v + ROUND) - ROUND;
+    if (rounded >= -scale && rounded <= scale - 1) return (int32_t)rounded;
+    counts->clipped++;
+    return (int32_t)(v < 0 ? -scale : scale - 1);
+}
+
+static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)
+{
+    double scale = ldexp(1.0, (int)bits - 1);
+    // 0.99 is below the largest integer of 8 and of more bits.
+    if (any_beyond(x, n, (REAL)0.99))
+        for (size_t i = 0; i < n; i++) y[i] = clip((double)x[i] * scale, scale, counts);
+    else
+        for (size_t i = 0; i < n; i++) y[i] = (int32_t)(((double)x[i] * scale + ROUND) - ROUND);
 }
 
 void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)
 {
-    quantise(y, x, n, bits, counts);
+    for (size_t at = 0; at < n; at += PIECE) quantise_piece(y + at, x + at, smaller(n - at, PIECE), bits, counts);
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)((uint32_t)y[i] << (32 - bits));
 }
 
@@ -90,7 +104,7 @@ static void encode_integers(unsigned char *y, const REAL *x, size_t n, struct en
     int32_t piece[PIECE];
     while (n) {
         size_t m = smaller(n, PIECE);
-        quantise(piece, x, m, 8 * encoding.bytes, counts);
+        quantise_piece(piece, x, m, 8 * encoding.bytes, counts);
         integers_pack(y, piece, m, encoding);
         y += m * encoding.bytes;
         x += m;
@@ -98,24 +112,20 @@ static void encode_integers(unsigned char *y, const REAL *x, size_t n, struct en
     }
 }
 
-static uint64_t count_not_finite(const REAL *x, size_t n, REAL limit)
+static uint64_t count_beyond(const REAL *x, size_t n, REAL limit)
 {
     uint64_t count = 0;
-    while (n) {
-        size_t m = smaller(n, PIECE);
-        uint32_t bad = 0;
-        for (size_t i = 0; i < m; i++) bad += !(x[i] >= -limit && x[i] <= limit);
-        count += bad;
-        x += m;
-        n -= m;
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t m = smaller(n - at, PIECE);
+        if (!any_beyond(x + at, m, limit)) continue;
+        for (size_t i = at; i < at + m; i++) count += !(x[i] >= -limit && x[i] <= limit);
     }
     return count;
 }
 
 static void encode_floats(unsigned char *y, const REAL *x, size_t n, unsigned bytes, struct sample_counts *counts)
 {
-    counts->not_finite +=
-        count_not_finite(x, n, bytes == 4 ? (REAL)FLT_MAX : (REAL)(sizeof(REAL) == 4 ? FLT_MAX : DBL_MAX));
+    counts->not_finite += count_beyond(x, n, bytes == 4 ? (REAL)FLT_MAX : LARGEST);
     if (bytes == sizeof(REAL)) {
         memcpy(y, x, n * sizeof *x);
     } else if (bytes == 4) {
@@ -141,16 +151,7 @@ void NAME(samples_encode)(unsigned char *y, const REAL *x, size_t n, struct enco
 
 uint64_t NAME(samples_purge)(REAL *x, size_t n)
 {
-    uint64_t count = 0;
-    REAL limit = sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX;
-    while (n) {
-        size_t m = smaller(n, PIECE);
-        uint64_t bad = count_not_finite(x, m, limit);
-        if (bad)
-            for (size_t i = 0; i < m; i++) x[i] = x[i] >= -limit && x[i] <= limit ? x[i] : 0;
-        count += bad;
-        x += m;
-        n -= m;
-    }
+    uint64_t count = count_beyond(x, n, LARGEST);
+    for (size_t i = 0; count && i < n; i++) x[i] = x[i] >= -LARGEST && x[i] <= LARGEST ? x[i] : 0;
     return count;
 }

@@ -1,0 +1,440 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the system may do to the program: short reads and writes, full disks, readers that leave, signals, stalls,
+slow consumers; and what users may write on the command line. The second argument is the fault-injecting library."""
+import fcntl
+import os
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import rig
+from rig import Case, parse_wav, wav_bytes
+
+SHIM = os.path.abspath(sys.argv.pop(2))
+
+
+def noise_wav(n, channels=2):
+    x = np.random.default_rng(7).integers(-9000, 9000, (n, channels))
+    return wav_bytes(x)
+
+
+class Faults(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("ir.txt", b"0.5\n0.25\n")
+
+    def with_shim(self, **settings):
+        asan = os.environ.get("ASAN_OPTIONS", "")
+        return dict(settings, LD_PRELOAD=SHIM, ASAN_OPTIONS=asan + ":verify_asan_link_order=0")
+
+    def start(self, *arguments, **more):
+        environment = dict(os.environ, XDG_CACHE_HOME=self.folder + "/cache")
+        return subprocess.Popen([rig.PROGRAM] + list(map(str, arguments)), env=environment, **more)
+
+
+class ShortTransfers(Faults):
+    def test_files_and_pipes_survive(self):
+        data = noise_wav(3000)
+        self.write("in.wav", data)
+        self.run_program("convolve", "ir.txt", "in.wav", "plain.wav")
+        piped = self.run_program("convolve", "ir.txt", "in.wav", "-").stdout
+        env = self.with_shim(SHORT_IO="1")
+        self.run_program("convolve", "ir.txt", "in.wav", "out.wav", env=env)
+        self.assertEqual(self.read("out.wav"), self.read("plain.wav"))
+        self.run_program("convolve", "ir.txt", "-", "out2.wav", env=env, stdin=data)
+        self.assertEqual(self.read("out2.wav"), self.read("plain.wav"))
+        self.assertEqual(self.run_program("convolve", "ir.txt", "-", "-", env=env, stdin=data).stdout, piped)
+
+    def test_other_formats_survive(self):
+        x = self.random.standard_normal((2, 500)).astype("f4")
+        np.save("x.npy", x)
+        env = self.with_shim(SHORT_IO="1")
+        self.run_program("convolve", "ir.txt", "x.npy", "y.npy")
+        self.run_program("convolve", "ir.txt", "x.npy", "z.npy", env=env)
+        self.assertEqual(self.read("y.npy"), self.read("z.npy"))
+        self.run_program("convolve", "--rate", 8000, "ir.txt", "x.npy", "y.flac")
+        self.run_program("convolve", "--rate", 8000, "ir.txt", "x.npy", "z.flac", env=env)
+        self.run_program("convolve", "ir.txt", "y.flac", "y.wav")
+        self.run_program("convolve", "ir.txt", "z.flac", "z.wav", env=env)
+        self.assertEqual(self.read("y.wav"), self.read("z.wav"))
+
+    def test_a_pipe_cut_anywhere(self):
+        """One byte at a time, so that headers and frames arrive in pieces."""
+        data = noise_wav(40)
+        expected = self.run_program("convolve", "ir.txt", "-", "-", stdin=data).stdout
+        child = self.start("convolve", "ir.txt", "-", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for i in range(len(data)):
+            child.stdin.write(data[i:i + 1])
+            child.stdin.flush()
+        child.stdin.close()
+        self.assertEqual(child.stdout.read(), expected)
+        self.assertEqual(child.wait(), 0)
+        child.stdout.close()
+
+    def test_non_blocking_pipes(self):
+        data = noise_wav(100000)
+        expected = self.run_program("convolve", "ir.txt", "-", "-", stdin=data).stdout
+        in_read, in_write = os.pipe()
+        out_read, out_write = os.pipe()
+        for fd in (in_read, out_write):
+            fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_NONBLOCK)
+        child = self.start("convolve", "ir.txt", "-", "-", stdin=in_read, stdout=out_write)
+        os.close(in_read)
+        os.close(out_write)
+        feeder = os.fork()
+        if feeder == 0:
+            os.close(out_read)
+            time.sleep(0.2)
+            at = 0
+            while at < len(data):
+                at += os.write(in_write, data[at:at + 30000])
+                time.sleep(0.002)
+            os._exit(0)
+        os.close(in_write)
+        time.sleep(0.4)
+        got = b""
+        while True:
+            piece = os.read(out_read, 5000)
+            if not piece:
+                break
+            got += piece
+        os.close(out_read)
+        os.waitpid(feeder, 0)
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(got, expected)
+
+
+class FullDisks(Faults):
+    def test_small_and_large_outputs(self):
+        for n in (10, 24000, 3000000):
+            self.write("in.wav", noise_wav(n))
+            with self.subTest(frames=n):
+                self.fails("convolve", "ir.txt", "in.wav", "/dev/full", says=["/dev/full", "No space"])
+                with open("/dev/full", "wb") as full:
+                    child = self.start("convolve", "ir.txt", "in.wav", "-", stdout=full, stderr=subprocess.PIPE)
+                    said = child.communicate()[1]
+                self.assertEqual(child.returncode, 1)
+                self.assertIn(b"standard output: cannot write: No space", said)
+
+    def test_text_output_too(self):
+        for arguments in (["help"], ["help", "--man"], ["--version"], ["plan"], ["convolve", "--help"]):
+            with open("/dev/full", "wb") as full:
+                child = self.start(*arguments, stdout=full, stderr=subprocess.PIPE)
+                self.assertIn(b"standard output", child.communicate()[1])
+            self.assertEqual(child.returncode, 1, arguments)
+        self.write("in.wav", noise_wav(10))
+        with open("/dev/full", "wb") as full:
+            child = self.start("convolve", "--json", "ir.txt", "in.wav", "out.wav", stdout=full, stderr=subprocess.PIPE)
+            child.communicate()
+        self.assertEqual(child.returncode, 1)
+
+    def test_every_write_may_fail(self):
+        """EIO at the nth write and at close: exit 1, no file, and the old one untouched."""
+        self.write("in.wav", noise_wav(60000))
+        self.write("old.wav", b"old")
+        for name in ("out.wav", "old.wav", "out.npy", "out.raw", "out.flac", "out.aiff"):
+            for n in (1, 2, 3, 4):
+                before = set(os.listdir("."))
+                done = subprocess.run([rig.PROGRAM, "convolve", "ir.txt", "in.wav", name], stderr=subprocess.PIPE,
+                                      env=dict(os.environ, **self.with_shim(FAIL_WRITE=str(n))))
+                with self.subTest(name=name, nth=n):
+                    self.assertEqual(done.returncode, 1, done.stderr)
+                    self.assertIn(b"Input/output error", done.stderr)
+                    self.assertEqual(set(os.listdir(".")), before)
+            with self.subTest(name=name, at="close"):
+                self.fails("convolve", "ir.txt", "in.wav", name, env=self.with_shim(FAIL_CLOSE="1"),
+                           says=[name, "Input/output error"])
+        self.assertEqual(self.read("old.wav"), b"old")
+
+    def test_every_read_may_fail(self):
+        self.write("in.wav", noise_wav(60000))
+        self.run_program("convolve", "ir.txt", "in.wav", "in.flac")
+        for source in ("in.wav", "in.flac"):
+            for n in (2, 3, 4, 5):
+                with self.subTest(source=source, nth=n):
+                    self.fails("convolve", "ir.txt", source, "out.wav", env=self.with_shim(FAIL_READ=str(n)),
+                               says=["Input/output error"])
+
+    def test_file_size_limit(self):
+        self.write("in.wav", noise_wav(60000))
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))
+
+        self.fails("convolve", "ir.txt", "in.wav", "out.wav", says=["out.wav", "File too large"], preexec_fn=limit)
+
+
+class Readers(Faults):
+    def test_a_reader_that_leaves_ends_the_program_quietly(self):
+        self.write("in.wav", noise_wav(2000000))
+        done = subprocess.run(["bash", "-c", '"$0" convolve ir.txt in.wav - | head -c 100 > /dev/null; '
+                               'echo ${PIPESTATUS[0]}', rig.PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((done.stdout, done.stderr), (b"141\n", b""))
+        done = subprocess.run(["bash", "-c", 'trap "" PIPE; "$0" convolve ir.txt in.wav - | head -c 100 > /dev/null; '
+                               'echo ${PIPESTATUS[0]}', rig.PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((done.stdout, done.stderr), (b"141\n", b""))
+
+    def test_closed_standard_streams(self):
+        self.write("in.wav", noise_wav(10))
+        for close in ("<&-", ">&-", "<&- >&- 2>&-"):
+            done = subprocess.run(["bash", "-c", '"$0" convolve ir.txt in.wav out.wav ' + close, rig.PROGRAM])
+            self.assertEqual(done.returncode, 0, close)
+            self.assertEqual(len(parse_wav(self.read("out.wav"))[1]), 11)
+        done = subprocess.run(["bash", "-c", '"$0" convolve ir.txt - out.wav <&- 2>/dev/null', rig.PROGRAM])
+        self.assertEqual(done.returncode, 1)
+        done = subprocess.run(["bash", "-c", '"$0" convolve ir.txt in.wav - >&- 2>/dev/null', rig.PROGRAM])
+        self.assertEqual(done.returncode, 1)
+
+    def test_terminals_are_no_samples(self):
+        self.write("in.wav", noise_wav(10))
+        controller, terminal = os.openpty()
+        for arguments, streams in ((["ir.txt", "-", "out.wav"], {"stdin": terminal}),
+                                   (["ir.txt", "in.wav", "-"], {"stdout": terminal})):
+            child = self.start("convolve", *arguments, stderr=subprocess.PIPE, **streams)
+            self.assertIn(b"is a terminal", child.communicate()[1])
+            self.assertEqual(child.returncode, 1)
+        os.close(controller)
+        os.close(terminal)
+
+    def test_output_comes_as_soon_as_it_is_ready(self):
+        """With --block 64 the result of what was sent so far is there before more is sent."""
+        child = self.start("convolve", "--block", 64, "-f", "f32", "ir.txt", "-", "-", stdin=subprocess.PIPE,
+                           stdout=subprocess.PIPE)
+        sent, got = np.arange(2048, dtype="<f4"), b""
+        for piece in sent.reshape(-1, 256):
+            child.stdin.write(piece.tobytes())
+            child.stdin.flush()
+            deadline = time.monotonic() + 20
+            goal = len(got) + 4 * 256 - (4 * 64 if not got else 0)
+            while len(got) < goal and time.monotonic() < deadline:
+                got += os.read(child.stdout.fileno(), goal - len(got))
+            self.assertGreaterEqual(len(got), goal)
+        child.stdin.close()
+        got += child.stdout.read()
+        child.stdout.close()
+        self.assertEqual(child.wait(), 0)
+        self.close(np.frombuffer(got, "<f4"), np.convolve(sent, [0.5, 0.25]))
+
+    def test_a_long_pipe_in_little_memory(self):
+        """120 MB of stereo through 65536 taps: the peak of resident memory stays below 64 MiB."""
+        self.write("ir.raw", (np.random.default_rng(1).standard_normal(65536) / 256).astype("<f4").tobytes())
+        n = 15000000
+        script = ('import sys\nb=bytes(range(256))*4096\n'
+                  'for i in range(%d): sys.stdout.buffer.write(b)' % (n * 8 // (256 * 4096)))
+        source = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+        child = self.start("convolve", "-q", "-f", "ri16_le", "-c", 2, "--ir-format", "f32", "ir.raw", "-", "-",
+                           stdin=source.stdout, stdout=subprocess.PIPE)
+        source.stdout.close()
+        total = peak = 0
+        while True:
+            piece = os.read(child.stdout.fileno(), 1 << 16)
+            if not piece:
+                break
+            if total >> 22 != total + len(piece) >> 22:
+                peak = self.peak_kib(child.pid) # of this program; rusage would count the parent that started it
+            total += len(piece)
+        child.stdout.close()
+        source.wait()
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(total, (n * 8 // (256 * 4096) * 256 * 4096) + 65535 * 4)
+        self.assertGreater(peak, 0)
+        if not os.environ.get("SANITIZED"):
+            self.assertLess(peak, 64 * 1024, "KiB resident")
+
+    def test_a_slow_reader_holds_the_program_back(self):
+        child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", "-", stdout=subprocess.PIPE)
+        time.sleep(0.5)
+        cpu = self.cpu_seconds(child.pid)
+        time.sleep(0.5)
+        self.assertLess(self.cpu_seconds(child.pid) - cpu, 0.1)
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+    @staticmethod
+    def peak_kib(pid):
+        with open("/proc/%d/status" % pid) as f:
+            return int(next(line for line in f if line.startswith("VmHWM")).split()[1])
+
+    @staticmethod
+    def cpu_seconds(pid):
+        with open("/proc/%d/stat" % pid) as f:
+            fields = f.read().rsplit(") ", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Signals(Faults):
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def temporaries(self):
+        return [n for n in os.listdir(".") if n.startswith(".")]
+
+    def start_endless(self, out="out.raw"):
+        """A run that has begun to write and never ends by itself."""
+        child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", out, stderr=subprocess.PIPE)
+        self.wait_for(lambda: self.temporaries() and os.stat(self.temporaries()[0]).st_size > 0)
+        return child
+
+    def test_signals_remove_the_unfinished_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self.write("out.raw", b"old")
+            child = self.start_endless()
+            child.send_signal(number)
+            child.communicate()
+            with self.subTest(number=number):
+                self.assertEqual(child.returncode, -number)
+                self.assertEqual(self.temporaries(), [])
+                self.assertEqual(self.read("out.raw"), b"old")
+
+    def test_kill_leaves_the_old_file(self):
+        for before in (None, b"old"):
+            if before:
+                self.write("out.raw", before)
+            child = self.start_endless()
+            child.kill()
+            child.communicate()
+            self.assertEqual(self.read("out.raw") if before else os.path.exists("out.raw"), before or False)
+            for name in self.temporaries():
+                os.remove(name)
+
+    def test_interrupting_a_stalled_pipe_keeps_what_came(self):
+        """SIGINT is the end of an input that would never end; there is no busy waiting until then."""
+        child = self.start("convolve", "ir.txt", "-", "out.wav", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        child.stdin.write(wav_bytes(np.ones((5000, 1), int) * 1000, data=0xFFFFFFFF))
+        child.stdin.flush()
+        self.wait_for(self.temporaries)
+        time.sleep(0.5)
+        self.assertLess(Readers.cpu_seconds(child.pid), 0.4)
+        child.send_signal(signal.SIGINT)
+        said = child.stderr.read()
+        child.stderr.close()
+        self.assertEqual(child.wait(), 3)
+        child.stdin.close()
+        self.assertIn(b"interrupted after 5000 frames", said)
+        data = self.read("out.wav")
+        self.assertEqual(struct.unpack_from("<I", data, 4)[0], len(data) - 8)
+        self.assertEqual(parse_wav(data)[3], 5001 * 2)
+
+    def test_a_second_interrupt_forces(self):
+        os.mkfifo("out.fifo")
+        keep = os.open("out.fifo", os.O_RDWR)
+        child = self.start("convolve", "-f", "f32", "ir.txt", "-", "out.fifo", stdin=subprocess.PIPE,
+                           stderr=subprocess.DEVNULL)
+        fcntl.fcntl(child.stdin, fcntl.F_SETFL, os.O_NONBLOCK)
+        try:
+            while True:
+                os.write(child.stdin.fileno(), b"\0" * 65536)
+                time.sleep(0.02)
+        except BlockingIOError:
+            pass
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        self.assertIsNone(child.poll())
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(), -signal.SIGINT)
+        child.stdin.close()
+        os.close(keep)
+
+    def test_ignored_signals_stay_ignored(self):
+        child = subprocess.Popen(["bash", "-c", 'trap "" HUP; exec "$0" convolve -f f32 ir.txt - out.raw', rig.PROGRAM],
+                                 stdin=subprocess.PIPE)
+        child.stdin.write(b"\0" * 400)
+        child.stdin.flush()
+        self.wait_for(self.temporaries)
+        child.send_signal(signal.SIGHUP)
+        child.stdin.close()
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(len(self.read("out.raw")), 404)
+
+
+class Arguments(Faults):
+    def usage(self, *arguments, says=()):
+        return self.fails(*arguments, rc=2, says=says)
+
+    def test_no_or_unknown_command(self):
+        self.usage(says="which command")
+        self.usage("", says="which command")
+        self.usage("convolute", says="convolute")
+        self.usage("help", "convolute", says="convolute")
+        self.usage("help", "convolve", "plan", says="2 names")
+
+    def test_operands(self):
+        self.usage("convolve", says="IR IN OUT")
+        self.usage("convolve", "a", "b", says="2 names")
+        self.usage("correlate", "a", "b", "c", "d", says="TEMPLATE IN OUT")
+        self.usage("plan", "a", says="1 are named")
+        self.usage("convolve", *["x"] * 5000, says="5000 names")
+
+    def test_options(self):
+        three = ["ir.txt", "in.wav", "out.wav"]
+        for arguments, says in (
+                (["--frobnicate"], "--frobnicate"), (["-Z"], "-Z"), (["--mode", "most"], "full|same|valid"),
+                (["--mode"], "value"), (["--gain", "loud"], "--gain loud"), (["--gain", "nan"], "--gain"),
+                (["--gain", "1e999"], "--gain"), (["--threads", "0"], "between 1"), (["--threads", "-3"], "between 1"),
+                (["--block", "1000000000"], "--block"), (["--block", "99999999999999999999"], "between"),
+                (["--block", "12x"], "whole number"), (["--block", ""], "whole number"), (["--block", "1.5"], "whole"),
+                (["--first", "1", "--first", "2"], "twice"), (["-m", "full", "--mode", "full"], "twice"),
+                (["--mode", "same", "--first", "3"], "--mode"), (["--first", "9", "--last", "9"], "between"),
+                (["--channels", "2"], "--format"), (["--quiet", "--verbose"], "contradict"),
+                (["--output-format", "f99"], "f99"), (["--stride", "0"], "--stride"), (["--max-lag", "5"], "--max-lag"),
+                (["--matrix=2"], "--matrix"), (["--rate", "5000000000"], "--rate")):
+            self.write("in.wav", noise_wav(5))
+            rc = 1 if says == "f99" else 2
+            with self.subTest(arguments=arguments):
+                self.fails("convolve", *arguments, *(three if says != "value" else []), rc=rc, says=says)
+        self.usage("correlate", "--max-lag", "5", "--last", "3", *three, says="--max-lag")
+        self.usage("correlate", "--max-lag", "-5", *three, says="between 0")
+        self.usage("convolve", "-", "-", "out.wav", says="standard input")
+
+    def test_engines_and_devices(self):
+        self.write("in.wav", noise_wav(5))
+        self.fails("convolve", "--engine", "cpu/magic", "ir.txt", "in.wav", "out.wav", says="cpu/magic")
+        self.fails("convolve", "--engine", "x" * 500, "ir.txt", "in.wav", "out.wav")
+        self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav")
+
+    def test_options_may_follow_names_and_end(self):
+        self.write("in.wav", noise_wav(5))
+        self.run_program("convolve", "ir.txt", "in.wav", "out.wav", "--gain", "-6")
+        os.rename("in.wav", "-in.wav")
+        self.run_program("convolve", "--", "ir.txt", "-in.wav", "out.wav")
+
+    def test_quiet_says_nothing(self):
+        self.write("in.wav", wav_bytes(np.array([[30000]] * 50)))
+        done = self.run_program("convolve", "-q", "--gain", 20, "ir.txt", "in.wav", "out.wav")
+        self.assertEqual(done.stderr, b"")
+
+    def test_verbose_explains(self):
+        self.write("in.wav", noise_wav(5))
+        done = self.run_program("convolve", "-v", "ir.txt", "in.wav", "out.wav")
+        for word in (b"cpu/direct", b"cpu/overlap-save", b"chosen"):
+            self.assertIn(word, done.stderr)
+
+    def test_progress_needs_a_terminal(self):
+        controller, terminal = os.openpty()
+        child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", "/dev/null", stderr=terminal)
+        os.close(terminal)
+        time.sleep(1.3)
+        child.kill()
+        child.wait()
+        said = os.read(controller, 4096)
+        os.close(controller)
+        self.assertIn(b"frames", said)
+        child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", "/dev/null", stderr=subprocess.PIPE)
+        time.sleep(1.3)
+        child.kill()
+        self.assertEqual(child.communicate()[1], b"")
+
+
+if __name__ == "__main__":
+    rig.main()

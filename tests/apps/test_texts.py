@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What the program says of itself: help, manual page, completions, version; `partita plan` and what it remembers."""
+import os
+import re
+import shutil
+import subprocess
+
+import rig
+from rig import Case
+
+COMMANDS = ("convolve", "correlate", "plan", "help")
+
+
+class Help(Case):
+    def out(self, *arguments):
+        done = self.run_program(*arguments)
+        self.assertEqual(done.stderr, b"")
+        return done.stdout.decode()
+
+    def options(self, command):
+        return set(re.findall(r"^ .*?--([a-z0-9-]+)", self.out(command, "--help"), re.M))
+
+    def test_help_is_on_standard_output(self):
+        overview = self.out("help")
+        self.assertEqual(overview, self.out("--help"))
+        for command in COMMANDS:
+            self.assertIn("partita " + command, overview)
+            self.assertEqual(self.out("help", command), self.out(command, "--help"))
+            self.assertEqual(self.out(command, "-h"), self.out(command, "--help"))
+
+    def test_help_wins_over_missing_names(self):
+        self.assertIn("--mode", self.out("convolve", "--help", "one"))
+
+    def test_lines_are_short(self):
+        for command in COMMANDS:
+            for line in self.out(command, "--help").splitlines():
+                self.assertLessEqual(len(line), 79, line)
+
+    def test_every_option_works_as_documented(self):
+        """Each option of the help is known: with a wrong value or none it is never "no such option"."""
+        for command in COMMANDS:
+            self.assertIn("help", self.options(command))
+            for option in self.options(command):
+                done = subprocess.run([rig.PROGRAM, command, "--" + option], stderr=subprocess.PIPE,
+                                      stdout=subprocess.DEVNULL, cwd=self.folder,
+                                      env=dict(os.environ, XDG_CACHE_HOME=self.folder))
+                self.assertNotIn(b"no such option", done.stderr, option)
+
+    def test_version(self):
+        self.assertRegex(self.out("--version"), r"^partita \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.out("-V"), self.out("--version"))
+
+    def test_manual_holds_every_option(self):
+        page = self.out("help", "--man")
+        plain = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").replace("\\fI", "")
+        for command in COMMANDS:
+            self.assertIn("partita " + command, plain)
+            for option in self.options(command):
+                self.assertIn("--" + option, plain)
+        for status in ("EXIT STATUS", ".B 0", ".B 1", ".B 2", ".B 3", ".B 141"):
+            self.assertIn(status, page)
+
+    def test_manual_is_correct_roff(self):
+        self.write("partita.1", self.out("help", "--man").encode())
+        checked = False
+        if shutil.which("groff"):
+            done = subprocess.run(["groff", "-man", "-ww", "-Tascii", "-P-cbou", "partita.1"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+            self.assertEqual(done.stderr, b"")
+            self.assertIn("--resample-ir", done.stdout.decode())
+            checked = True
+        if shutil.which("mandoc"):
+            done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", "partita.1"], stdout=subprocess.PIPE)
+            said = [l for l in done.stdout.decode().splitlines() if "missing date" not in l]
+            self.assertEqual(said, [])
+            checked = True
+        if not checked:
+            self.skipTest("neither groff nor mandoc is installed")
+
+    def test_bash_completes(self):
+        self.write("c.bash", self.out("help", "--completion", "bash").encode())
+        self.write("song.wav", b"")
+
+        def complete(*words):
+            script = ('source ./c.bash; compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+                      '_partita; printf "%s\\n" "${COMPREPLY[@]}"')
+            done = subprocess.run(["bash", "-c", script, "bash"] + list(words), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+            self.assertEqual(done.stderr, b"")
+            return done.stdout.decode().split()
+
+        self.assertEqual(complete("partita", "con"), ["convolve"])
+        self.assertEqual(complete("partita", "convolve", "--mo"), ["--mode"])
+        self.assertEqual(complete("partita", "convolve", "--mode", "v"), ["valid"])
+        self.assertEqual(complete("partita", "correlate", "--max-l"), ["--max-lag"])
+        self.assertEqual(complete("partita", "convolve", "son"), ["song.wav"])
+        self.assertEqual(set(complete("partita", "plan", "--")), {"--" + o for o in self.options("plan")})
+
+    def test_zsh_and_fish_parse(self):
+        self.write("_partita", self.out("help", "--completion", "zsh").encode())
+        self.write("partita.fish", self.out("help", "--completion", "fish").encode())
+        for text in (self.read("_partita"), self.read("partita.fish")):
+            for word in (b"resample-ir", b"full same valid", b"correlate"):
+                self.assertIn(word, text)
+        for shell, name in (("zsh", "_partita"), ("fish", "partita.fish")):
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", name], check=True)
+
+
+class Plan(Case):
+    def test_explains(self):
+        text = self.run_program("plan", "--taps", 4096, "--block", 256, "--latency", 4096, "--channels", 2).stdout.decode()
+        for word in ("cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "chosen", "4096", "latency"):
+            self.assertIn(word, text)
+
+    def test_every_kind_of_problem(self):
+        for arguments in (["--size", 100000], ["--type", "cf32", "--taps-type", "real"], ["--type", "cf64"],
+                          ["--type", "f64", "--stride", 4], ["--channels", 3, "--out-channels", 2],
+                          ["--channels", 4, "--groups", 2], ["--correlate"], ["--engine", "direct"],
+                          ["--latency", 0, "--taps", 64], ["--size", 5000, "--threads", 2]):
+            with self.subTest(arguments=arguments):
+                self.assertIn(b"chosen", self.run_program("plan", *arguments).stdout)
+
+    def test_impossible_problems_fail_with_a_reason(self):
+        for arguments, says in ((["--channels", 3, "--groups", 2], "groups"),
+                                (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save"),
+                                (["--engine", "cpu/magic"], "magic")):
+            self.fails("plan", *arguments, says=says)
+
+    def test_calibration_is_remembered(self):
+        done = self.run_program("plan", "--calibrate")
+        path = self.folder + "/cache/partita/wisdom"
+        self.assertIn(path.encode(), done.stdout)
+        self.assertGreater(os.stat(path).st_size, 0)
+        self.run_program("plan")
+        home = dict(XDG_CACHE_HOME="", HOME=self.folder)
+        done = self.run_program("plan", "--calibrate", env=home)
+        self.assertTrue(os.path.exists(self.folder + "/.cache/partita/wisdom"))
+        self.fails("plan", "--calibrate", env=dict(XDG_CACHE_HOME="", HOME=""), says="HOME")
+        self.write("file", b"")
+        self.fails("plan", "--calibrate", env=dict(XDG_CACHE_HOME=self.folder + "/file"), says="file/partita")
+
+    def test_bad_memories_are_ignored(self):
+        os.makedirs("cache/partita")
+        self.write("one.txt", b"1\n")
+        for data in (b"", b"nonsense" * 1000, b"\0" * 5000):
+            self.write("cache/partita/wisdom", data)
+            done = self.run_program("convolve", "-f", "f32", "one.txt", "-", "-", stdin=b"\0" * 400)
+            self.assertEqual((done.stdout, done.stderr), (b"\0" * 400, b""))
+        os.remove("cache/partita/wisdom")
+        os.mkdir("cache/partita/wisdom")
+        self.run_program("convolve", "-f", "f32", "one.txt", "-", "-", stdin=b"\0" * 400)
+
+
+if __name__ == "__main__":
+    rig.main()

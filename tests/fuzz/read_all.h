@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What the fuzz targets of the program's formats share: open bytes as a file and as a pipe, skip, read to the end.
+#ifndef PARTITA_FUZZ_READ_ALL_H
+#define PARTITA_FUZZ_READ_ALL_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/formats.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static inline void read_as(const uint8_t *data, size_t size, bool as_pipe, const struct audio_request *request)
+{
+    enum { FRAMES = 61 };
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_CF64};
+    struct audio_reader *reader;
+    struct fault fault;
+    for (size_t t = 0; t < 2; t++) {
+        if (!audio_open_memory(&reader, data, size, as_pipe, request, &fault)) return;
+        const struct audio_info *info = audio_reader_info(reader);
+        if (info->channels == 0 || info->channels > request->max_channels) abort();
+        // Complex samples are never read as real ones.
+        enum partita_type type = info->encoding.is_complex ? PARTITA_CF64 : types[t];
+        char *frames = malloc(FRAMES * info->channels * partita_type_size(type));
+        size_t got = 1, total = 0;
+        if (audio_skip(reader, size % 7, &fault))
+            while (got && audio_read(reader, type, frames, FRAMES, &got, &fault)) {
+                if (got > FRAMES) abort();
+                total += got;
+                // Nothing comes of nothing: a sample has a byte at least.
+                if (total * info->channels > size) abort();
+            }
+        free(frames);
+        audio_reader_close(reader);
+    }
+}
+
+// Prefixes `head` to the data, so that it reaches what lies behind the magic bytes.
+static inline void read_behind(const void *head, size_t n_head, const uint8_t *data, size_t size,
+                               const struct audio_request *request)
+{
+    uint8_t *whole = malloc(n_head + size + 1);
+    if (!whole) return;
+    memcpy(whole, head, n_head);
+    if (size) memcpy(whole + n_head, data, size);
+    read_as(whole, n_head + size, false, request);
+    read_as(whole, n_head + size, true, request);
+    free(whole);
+}
+
+#endif
