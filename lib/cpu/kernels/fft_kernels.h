@@ -6,9 +6,8 @@
 // the node, s^1 .. s^(r-1) with s = e^(-2 pi i phi / r): (r - 1) complex scalars, real part first.
 // Leaves are nodes of length 4 * lanes: one split by 4, a twist of the four vectors to phase 0, and transforms of
 // `lanes` points within the vectors, whose results stay in the order in which they fall. The back functions undo, times
-// length. Source: Fiduccia 1972 and Bernstein, Multidigit multiplication for mathematicians (2001), sections 3 and 8:
-// transforms as reductions modulo factors; u^L + i for real samples is the "right-angle" convolution, same paper
-// section 9.
+// length. Source: Fiduccia 1972 and Bernstein, Multidigit multiplication for mathematicians (2001): transforms as
+// reductions modulo factors; u^L + i for real samples is the "right-angle" convolution of Crandall & Fagin (1994).
 #ifndef PARTITA_FFT_KERNELS_H
 #define PARTITA_FFT_KERNELS_H
 
