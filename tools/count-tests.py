@@ -13,6 +13,11 @@ import sys
 import xml.etree.ElementTree
 
 
+def short(name):
+    """A test's own name: meson puts the suite in front of it, "project:suite / name"."""
+    return name.split(" / ")[-1]
+
+
 def count_junit(path):
     """Outcomes of single cases, by program: {name: [passed, failed, skipped]}."""
     programs = {}
@@ -20,7 +25,7 @@ def count_junit(path):
         for case in suite.iter("testcase"):
             # A TAP program is a suite "project.program"; other programs are cases of the suite "project".
             _, _, program = suite.get("name").partition(".")
-            counts = programs.setdefault(program or case.get("name"), [0, 0, 0])
+            counts = programs.setdefault(short(program or case.get("name")), [0, 0, 0])
             failed = case.find("failure") is not None or case.find("error") is not None
             counts[1 if failed else 2 if case.find("skipped") is not None else 0] += 1
     return programs
@@ -36,9 +41,8 @@ def count_run(logs):
     for path in logs.glob("testlog*.json"):
         for line in path.read_text().splitlines():
             test = json.loads(line)
-            name = test["name"].split(" / ")[-1]
             bad = test["result"] in ("FAIL", "ERROR", "TIMEOUT", "INTERRUPT", "UNEXPECTEDPASS")
-            if bad and programs.get(name, [0, 0, 0])[1] == 0:
+            if bad and programs.get(short(test["name"]), [0, 0, 0])[1] == 0:
                 total[1] += 1
     return total
 
