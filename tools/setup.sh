@@ -1,23 +1,25 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that building, the demo and the tests need; says nothing when all are there. Further
-# groups by name: bench (the peers), ci (second compiler, sanitizers, checks), slow (fuzzers, aarch64 under qemu).
-#   tools/setup.sh [bench] [ci] [slow]
+# Installs the Debian packages that building and the demo need; says nothing when all are there. Further groups by
+# name: test (what the suite compares with), bench (the peers), ci (second compiler, sanitizers, checks), slow (fuzzers,
+# aarch64 under qemu).
+#   tools/setup.sh [test] [bench] [ci] [slow]
 set -eu
 
 packages="gcc libc6-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-dev libsoxr-dev libjansson-dev
-    libcmocka-dev libliquid-dev python3 python3-scipy alsa-utils guitarix-common"
+    libcmocka-dev libliquid-dev python3 alsa-utils guitarix-common"
 for group in "$@"; do
     case $group in
-    bench) packages="$packages ffmpeg sox" ;;
-    ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck g++ git" ;;
+    test) packages="$packages python3-scipy sox ffmpeg groff-base bash zsh fish g++" ;;
+    bench) packages="$packages python3-scipy sox ffmpeg" ;;
+    ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git" ;;
     slow)
         packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
             libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64 libjansson-dev:arm64
             libcmocka-dev:arm64 libliquid-dev:arm64"
         ;;
     *)
-        echo "tools/setup.sh: no group '$group'; there are bench, ci and slow" >&2
+        echo "tools/setup.sh: no group '$group'; there are test, bench, ci and slow" >&2
         exit 2
         ;;
     esac

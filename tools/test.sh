@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in
 '')
-    tools/setup.sh
+    tools/setup.sh test
     exec tools/suite.sh build fast
     ;;
 --slow) ;;
@@ -17,7 +17,7 @@ case ${1-} in
     ;;
 esac
 
-tools/setup.sh slow
+tools/setup.sh test slow
 # shellcheck source=tools/steps.sh
 . tools/steps.sh
 step "long runs" tools/suite.sh build slow
