@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "estimate.h"
 #include "fft.h"
-#include "planner.h"
 
 static double now(void)
 {
@@ -118,7 +118,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
 {
     struct partita_plan trial = *contest->plan;
     struct estimate estimate;
-    planner_ask(contest->plan, contest->options, contest->host, i, transform, &estimate);
+    estimate_engine(contest->plan, contest->options, contest->host, i, transform, &estimate);
     if (!estimate.applicable) return true;
     trial.engine = engines[i];
     trial.state = NULL;

@@ -3,10 +3,10 @@
 // on this machine first and remembers the winner.
 #include "planner.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "estimate.h"
 #include "measure.h"
 #include "wisdom.h"
 
@@ -28,33 +28,6 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
     if (shape->stream) text_add(&text, " b%zu l%zd", shape->block, (ptrdiff_t)shape->latency);
-}
-
-__attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(estimate->reason, sizeof estimate->reason, format, arguments);
-    va_end(arguments);
-    estimate->applicable = false;
-}
-
-void planner_ask(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
-                 size_t i, size_t transform, struct estimate *ret)
-{
-    const size_t limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX;
-    const struct request request = {&plan->shape, host, transform, limit};
-    *ret = (struct estimate){0};
-    if (plan->shape.rank > 1) {
-        refuse(ret, "works along one axis, the problem has %d", plan->shape.rank);
-        return;
-    }
-    engines[i]->estimate(&request, ret);
-    if (!ret->applicable) return;
-    if (size_add(ret->shared, ret->worker) > limit)
-        refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));
-    else if (options->error_budget > 0 && ret->error > options->error_budget)
-        refuse(ret, "error %.1e is beyond the budget", ret->error);
 }
 
 static bool known_engine(const char *name)
@@ -93,7 +66,7 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     for (size_t i = 0; engines[i]; i++) {
         if (strcmp(engines[i]->name, remembered.engine) != 0) continue;
         struct estimate estimate;
-        planner_ask(plan, options, host, i, remembered.transform, &estimate);
+        estimate_engine(plan, options, host, i, remembered.transform, &estimate);
         if (!estimate.applicable) return false;
         *ret_index = i;
         *ret_choice = estimate;
@@ -102,7 +75,7 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     return false;
 }
 
-// As many threads as asked for, or as their workspace fits into the limit; planner_ask saw that one does.
+// As many threads as asked for, or as their workspace fits into the limit; estimate_engine saw that one does.
 static int affordable_threads(const struct partita_plan *plan, const struct partita_options *options)
 {
     if (!options->workspace_limit || !plan->choice.worker) return plan->threads;
@@ -122,7 +95,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     if (!plan->considered) return PARTITA_ERR_NOMEM;
     wisdom_host(options->wisdom, plan->level, &host);
     describe(plan, key, sizeof key);
-    for (size_t i = 0; engines[i]; i++) planner_ask(plan, options, &host, i, 0, &plan->considered[i]);
+    for (size_t i = 0; engines[i]; i++) estimate_engine(plan, options, &host, i, 0, &plan->considered[i]);
     size_t index = cheapest(plan, options->engine);
     if (!engines[index]) {
         log_refusals(plan, options->engine);

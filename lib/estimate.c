@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#include "estimate.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+__attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(estimate->reason, sizeof estimate->reason, format, arguments);
+    va_end(arguments);
+    estimate->applicable = false;
+}
+
+void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
+                     size_t i, size_t transform, struct estimate *ret)
+{
+    const size_t limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX;
+    const struct request request = {&plan->shape, host, transform, limit};
+    *ret = (struct estimate){0};
+    if (plan->shape.rank > 1) {
+        refuse(ret, "works along one axis, the problem has %d", plan->shape.rank);
+        return;
+    }
+    engines[i]->estimate(&request, ret);
+    if (!ret->applicable) return;
+    if (size_add(ret->shared, ret->worker) > limit)
+        refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));
+    else if (options->error_budget > 0 && ret->error > options->error_budget)
+        refuse(ret, "error %.1e is beyond the budget", ret->error);
+}
