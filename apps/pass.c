@@ -107,7 +107,8 @@ static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
 
 static bool purge(struct pass *p, size_t n, struct fault *fault)
 {
-    if (p->settings->nan == NAN_PROPAGATE) return true;
+    bool can_be_bad = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
+    if (!can_be_bad || p->settings->nan == NAN_PROPAGATE) return true;
     bool is_double = p->type == PARTITA_F64 || p->type == PARTITA_CF64;
     size_t scalars = n * p->taps->in_channels * (p->type >= PARTITA_CF32 ? 2 : 1);
     uint64_t bad = is_double ? samples_purge_f64(p->x, scalars) : samples_purge_f32(p->x, scalars);

@@ -60,9 +60,10 @@ void NAME(samples_decode)(REAL *y, unsigned char *x, size_t n, struct encoding e
     else decode_integers(y, x, n, encoding);
 }
 
-// Adding 1.5 * 2^52 leaves a double's integer part, rounded to even, in its low bits: unlike lrint, compilers turn
-// this into vector code for every instruction set.
+// Adding 1.5 * 2^52 leaves a double's integer part, rounded to even, in its low bits, and 1.5 * 2^23 a float's: unlike
+// lrint, compilers turn this into vector code for every instruction set.
 static const double ROUND = 0x1.8p52;
+static const REAL ROUND_SHORT = sizeof(REAL) == 4 ? (REAL)0x1.8p23 : (REAL)0x1.8p52;
 
 // Whether some |x| is above the limit or NaN.
 static bool any_beyond(const REAL *x, size_t n, REAL limit)
@@ -82,14 +83,25 @@ static int32_t clip(double v, double scale, struct sample_counts *counts)
     return (int32_t)(v < 0 ? -scale : scale - 1);
 }
 
+// Values within the range, of up to 16 bits: exact in REAL.
+static void round_short(int32_t *y, const REAL *x, size_t n, REAL scale)
+{
+    for (size_t i = 0; i < n; i++) y[i] = (int32_t)((x[i] * scale + ROUND_SHORT) - ROUND_SHORT);
+}
+
+static void round_long(int32_t *y, const REAL *x, size_t n, double scale)
+{
+    for (size_t i = 0; i < n; i++) y[i] = (int32_t)(((double)x[i] * scale + ROUND) - ROUND);
+}
+
 static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)
 {
     double scale = ldexp(1.0, (int)bits - 1);
     // 0.99 is below the largest integer of 8 and of more bits.
     if (any_beyond(x, n, (REAL)0.99))
         for (size_t i = 0; i < n; i++) y[i] = clip((double)x[i] * scale, scale, counts);
-    else
-        for (size_t i = 0; i < n; i++) y[i] = (int32_t)(((double)x[i] * scale + ROUND) - ROUND);
+    else if (bits <= 16) round_short(y, x, n, (REAL)scale);
+    else round_long(y, x, n, scale);
 }
 
 void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,8 +27,7 @@ void sink_from_fd(struct sink *sink, int fd, const char *name)
     sink->seekable = can_patch(fd, &sink->base);
 }
 
-// True if the write may be tried again. A reader that went away ends us as it ends every program in a pipeline, also
-// where SIGPIPE was ignored when we were started.
+// True if the write may be tried again.
 static bool retry(struct sink *s)
 {
     if (errno == EINTR) return true;
@@ -37,7 +35,6 @@ static bool retry(struct sink *s)
         struct pollfd fd = {.fd = s->fd, .events = POLLOUT};
         return poll(&fd, 1, -1) >= 0 || errno == EINTR;
     }
-    if (errno == EPIPE) raise(SIGPIPE);
     s->error = errno;
     return false;
 }

@@ -74,7 +74,7 @@ class ShortTransfers(Faults):
             child.stdin.flush()
         child.stdin.close()
         self.assertEqual(child.stdout.read(), expected)
-        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.wait(timeout=60), 0)
         child.stdout.close()
 
     def test_non_blocking_pipes(self):
@@ -106,7 +106,7 @@ class ShortTransfers(Faults):
             got += piece
         os.close(out_read)
         os.waitpid(feeder, 0)
-        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.wait(timeout=60), 0)
         self.assertEqual(got, expected)
 
 
@@ -118,7 +118,7 @@ class FullDisks(Faults):
                 self.fails("convolve", "ir.txt", "in.wav", "/dev/full", says=["/dev/full", "No space"])
                 with open("/dev/full", "wb") as full:
                     child = self.start("convolve", "ir.txt", "in.wav", "-", stdout=full, stderr=subprocess.PIPE)
-                    said = child.communicate()[1]
+                    said = child.communicate(timeout=60)[1]
                 self.assertEqual(child.returncode, 1)
                 self.assertIn(b"standard output: cannot write: No space", said)
 
@@ -126,12 +126,12 @@ class FullDisks(Faults):
         for arguments in (["help"], ["help", "--man"], ["--version"], ["plan"], ["convolve", "--help"]):
             with open("/dev/full", "wb") as full:
                 child = self.start(*arguments, stdout=full, stderr=subprocess.PIPE)
-                self.assertIn(b"standard output", child.communicate()[1])
+                self.assertIn(b"standard output", child.communicate(timeout=60)[1])
             self.assertEqual(child.returncode, 1, arguments)
         self.write("in.wav", noise_wav(10))
         with open("/dev/full", "wb") as full:
             child = self.start("convolve", "--json", "ir.txt", "in.wav", "out.wav", stdout=full, stderr=subprocess.PIPE)
-            child.communicate()
+            child.communicate(timeout=60)
         self.assertEqual(child.returncode, 1)
 
     def test_every_write_may_fail(self):
@@ -198,7 +198,7 @@ class Readers(Faults):
         for arguments, streams in ((["ir.txt", "-", "out.wav"], {"stdin": terminal}),
                                    (["ir.txt", "in.wav", "-"], {"stdout": terminal})):
             child = self.start("convolve", *arguments, stderr=subprocess.PIPE, **streams)
-            self.assertIn(b"is a terminal", child.communicate()[1])
+            self.assertIn(b"is a terminal", child.communicate(timeout=60)[1])
             self.assertEqual(child.returncode, 1)
         os.close(controller)
         os.close(terminal)
@@ -219,7 +219,7 @@ class Readers(Faults):
         child.stdin.close()
         got += child.stdout.read()
         child.stdout.close()
-        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.wait(timeout=60), 0)
         self.close(np.frombuffer(got, "<f4"), np.convolve(sent, [0.5, 0.25]))
 
     def test_a_long_pipe_in_little_memory(self):
@@ -242,7 +242,7 @@ class Readers(Faults):
             total += len(piece)
         child.stdout.close()
         source.wait()
-        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.wait(timeout=60), 0)
         self.assertEqual(total, (n * 8 // (256 * 4096) * 256 * 4096) + 65535 * 4)
         self.assertGreater(peak, 0)
         if not os.environ.get("SANITIZED"):
@@ -255,7 +255,7 @@ class Readers(Faults):
         time.sleep(0.5)
         self.assertLess(self.cpu_seconds(child.pid) - cpu, 0.1)
         child.kill()
-        child.wait()
+        child.wait(timeout=60)
         child.stdout.close()
 
     @staticmethod
@@ -291,7 +291,7 @@ class Signals(Faults):
             self.write("out.raw", b"old")
             child = self.start_endless()
             child.send_signal(number)
-            child.communicate()
+            child.communicate(timeout=60)
             with self.subTest(number=number):
                 self.assertEqual(child.returncode, -number)
                 self.assertEqual(self.temporaries(), [])
@@ -303,7 +303,7 @@ class Signals(Faults):
                 self.write("out.raw", before)
             child = self.start_endless()
             child.kill()
-            child.communicate()
+            child.communicate(timeout=60)
             self.assertEqual(self.read("out.raw") if before else os.path.exists("out.raw"), before or False)
             for name in self.temporaries():
                 os.remove(name)
@@ -319,7 +319,7 @@ class Signals(Faults):
         child.send_signal(signal.SIGINT)
         said = child.stderr.read()
         child.stderr.close()
-        self.assertEqual(child.wait(), 3)
+        self.assertEqual(child.wait(timeout=60), 3)
         child.stdin.close()
         self.assertIn(b"interrupted after 5000 frames", said)
         data = self.read("out.wav")
@@ -342,7 +342,7 @@ class Signals(Faults):
         time.sleep(0.2)
         self.assertIsNone(child.poll())
         child.send_signal(signal.SIGINT)
-        self.assertEqual(child.wait(), -signal.SIGINT)
+        self.assertEqual(child.wait(timeout=60), -signal.SIGINT)
         child.stdin.close()
         os.close(keep)
 
@@ -354,7 +354,7 @@ class Signals(Faults):
         self.wait_for(self.temporaries)
         child.send_signal(signal.SIGHUP)
         child.stdin.close()
-        self.assertEqual(child.wait(), 0)
+        self.assertEqual(child.wait(timeout=60), 0)
         self.assertEqual(len(self.read("out.raw")), 404)
 
 
@@ -426,14 +426,14 @@ class Arguments(Faults):
         os.close(terminal)
         time.sleep(1.3)
         child.kill()
-        child.wait()
+        child.wait(timeout=60)
         said = os.read(controller, 4096)
         os.close(controller)
         self.assertIn(b"frames", said)
         child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", "/dev/null", stderr=subprocess.PIPE)
         time.sleep(1.3)
         child.kill()
-        self.assertEqual(child.communicate()[1], b"")
+        self.assertEqual(child.communicate(timeout=60)[1], b"")
 
 
 if __name__ == "__main__":

@@ -208,13 +208,14 @@ class Npy(Case):
         np.save("one.npy", np.ones(1, "f4"))
         cases = [
             (self.header(plain, length=60000), "ends early"),
-            (self.header(plain, version=2, length=0xFFFFFFFF), "4294967295 bytes"),
+            (self.header(plain, version=2, length=0xFFFFFFFF), "4294967295 bytes; more"),
             (self.header(plain, version=9), "version 9"),
             (self.header(plain, version=0), "version 0"),
             (self.header(plain.replace("100,", "-1,")), "no valid size"),
             (self.header(plain.replace("100,", "99999999999999999999,")), "no valid size"),
             (self.header(plain.replace("100,", "4294967296, 4294967296,")), "channels"),
             (self.header(plain.replace("100,", "8, 4611686018427387904,")), "beyond"),
+            (self.header(plain.replace("100,", "2, 1152921504606846976,")), "beyond"),
             (self.header(plain.replace("100,", "")), "without dimensions"),
             (self.header(plain.replace("100,", "0, 5,")), "0 channels"),
             (self.header(plain.replace("100,", "2, 5, 10")), "more than 2 dimensions"),

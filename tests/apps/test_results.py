@@ -138,6 +138,14 @@ class Results(ArrayCase):
                     y = self.filter(x, h, "--threads", 2, command=command)
                     self.close(y, expect(x, h, correlate=command == "correlate"))
 
+    def test_threads_over_many_pieces(self):
+        """Eight channels make pieces of 131072 frames; four of them, the last one short."""
+        x, h = self.noise(8, 400000), self.noise(8, 700)
+        for command in ("convolve", "correlate"):
+            y = self.filter(x, h, "--threads", 2, command=command)
+            taps = h[:, ::-1] if command == "correlate" else h
+            self.close(y, scipy.signal.oaconvolve(x.astype("f8"), taps.astype("f8"), axes=1))
+
     def test_gain(self):
         x, h = self.noise(100), self.noise(5)
         self.close(self.filter(x, h, "--gain", -20), expect(x, h) / 10)
@@ -231,6 +239,11 @@ class Audio(Case):
                 _, y, got, _ = self.convolve(np.array([[16384], [-8192]]), [1.0], "--output-format", name)
                 self.assertEqual(got, bits)
                 self.assertTrue(np.allclose(y[:, 0], [0.5, -0.25]))
+
+    def test_decimation_lowers_the_rate(self):
+        rate, y, _, _ = self.convolve(np.arange(10).reshape(-1, 1) * 100, [1.0], "--stride", 3)
+        self.assertEqual(rate, 16000)
+        self.assertTrue(np.array_equal(y[:, 0] * 32768, [0, 300, 600, 900]))
 
     def test_rates_must_agree(self):
         self.write("in.wav", wav_bytes(np.zeros((10, 1), int), rate=48000))
