@@ -32,10 +32,10 @@ INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h,
         for (size_t v = 0; v < count; v++) {
             const vec xr = held(*at(x, v, 0)), xi = held(*at(x, v, 1));
             const vec hr = held(*at(h, v, 0)), hi = held(*at(h, v, 1));
-            rr[v] += xr * hr;
-            ii[v] += xi * hi;
-            ri[v] += xr * hi;
-            ir[v] += xi * hr;
+            rr[v] = multiply_add(xr, hr, rr[v]);
+            ii[v] = multiply_add(xi, hi, ii[v]);
+            ri[v] = multiply_add(xr, hi, ri[v]);
+            ir[v] = multiply_add(xi, hr, ir[v]);
         }
     }
     UNROLL

@@ -18,12 +18,15 @@ enum {
 struct kind {
     size_t step, parts, depth;
 };
+static const struct kind real_signal = {.step = 1, .parts = 1, .depth = MAX_DEPTH};
+static const struct kind complex_signal = {.step = 2, .parts = 1, .depth = MAX_DEPTH};
+static const struct kind complex_taps = {.step = 2, .parts = 2, .depth = MAX_DEPTH / 2};
 
 // Adds taps (a, s), a < depth, first <= s < last, to width output vectors; part c of vector p is sum[p*parts + c].
 INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t first, size_t last, size_t width,
-                     size_t depth, struct kind kind)
+                     size_t depth, const struct kind *kind)
 {
-    const size_t row = LANES / kind.step, parts = kind.parts;
+    const size_t row = LANES / kind->step, parts = kind->parts;
     NO_UNROLL
     for (size_t s = first; s < last; s++) {
         vec tap[MAX_DEPTH];
@@ -31,12 +34,14 @@ INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size
         for (size_t k = 0; k < depth * parts; k++) tap[k] = broadcast(h[(k / parts * row + s) * parts + k % parts]);
         UNROLL
         for (size_t q = 0; q < width + depth - 1; q++) {
-            const REAL *in = x - s * kind.step - (depth - 1 - q) * LANES;
-            const vec v = held(q == depth - 1 && width == 1 ? load_part(in, newest + s * kind.step) : load(in));
+            const REAL *in = x - (s * kind->step + (depth - 1) * LANES) + q * LANES;
+            const size_t readable = q == depth - 1 && width == 1 ? newest + s * kind->step : LANES;
+            const vec v = held(readable < LANES ? load_first(in, readable) : load(in));
             UNROLL
             for (size_t k = 0; k < depth * parts; k++) {
                 const size_t p = q + k / parts + 1 - depth; // wraps, and so exceeds width, before the first output
-                if (p < width) sum[p * parts + k % parts] += tap[k] * v;
+                const size_t part = p * parts + k % parts;
+                if (p < width) sum[part] = multiply_add(tap[k], v, sum[part]);
             }
         }
     }
@@ -44,21 +49,22 @@ INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size
 
 // The last taps of a segment if they fill full rows and some more.
 INLINE void add_last(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t full, size_t width,
-                     struct kind kind)
+                     const struct kind *kind)
 {
-    const size_t row = LANES / kind.step;
-    if (full >= kind.depth || taps / row != full) return;
+    const size_t row = LANES / kind->step;
+    if (full >= kind->depth || taps / row != full) return;
     add_rows(sum, x, newest, h, 0, taps % row, width, full + 1, kind);
     if (full) add_rows(sum, x, newest, h, taps % row, row, width, full, kind);
 }
 
 // All taps of a segment for width output vectors. The order of the sum is the same for every width.
-INLINE void add_taps(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width, struct kind kind)
+INLINE void add_taps(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width,
+                     const struct kind *kind)
 {
-    const size_t row = LANES / kind.step, chunk = kind.depth * row;
-    for (; taps >= chunk; taps -= chunk, h += chunk * kind.parts) {
-        add_rows(sum, x, newest, h, 0, row, width, kind.depth, kind);
-        x -= kind.depth * LANES;
+    const size_t row = LANES / kind->step, chunk = kind->depth * row;
+    for (; taps >= chunk; taps -= chunk, h += chunk * kind->parts) {
+        add_rows(sum, x, newest, h, 0, row, width, kind->depth, kind);
+        x -= kind->depth * LANES;
         newest = LANES;
     }
     add_last(sum, x, newest, h, taps, 0, width, kind);
@@ -74,17 +80,18 @@ INLINE vec combine(vec a, vec b)
     return a + load(sign) * __builtin_shufflevector(b, b, SWAPPED);
 }
 
-INLINE void filter(vec *ret, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width, struct kind kind)
+INLINE void filter(vec *ret, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width,
+                   const struct kind *kind)
 {
     vec sum[WIDTH];
     UNROLL
-    for (size_t p = 0; p < width * kind.parts; p++) sum[p] = (vec){0};
+    for (size_t p = 0; p < width * kind->parts; p++) sum[p] = (vec){0};
     add_taps(sum, x, newest, h, taps, width, kind);
     UNROLL
-    for (size_t p = 0; p < width; p++) ret[p] = kind.parts == 2 ? combine(sum[2 * p], sum[2 * p + 1]) : sum[p];
+    for (size_t p = 0; p < width; p++) ret[p] = kind->parts == 2 ? combine(sum[2 * p], sum[2 * p + 1]) : sum[p];
 }
 
-INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, size_t width, struct kind kind)
+INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, size_t width, const struct kind *kind)
 {
     vec sum[WIDTH];
     filter(sum, x, LANES, h, taps, width, kind);
@@ -93,7 +100,7 @@ INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, si
 }
 
 // The last n < LANES reals.
-INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, struct kind kind)
+INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
 {
     REAL out[LANES];
     vec sum;
@@ -104,15 +111,15 @@ INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size
 
 // As many groups of width vectors as fit from output i on; returns the first output left.
 INLINE size_t groups(REAL *y, const REAL *x, const REAL *h, size_t i, size_t n, size_t taps, size_t width,
-                     struct kind kind)
+                     const struct kind *kind)
 {
     for (; width && n - i >= width * LANES; i += width * LANES) whole_vectors(y + i, x + i, h, taps, width, kind);
     return i;
 }
 
-INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, struct kind kind)
+INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
 {
-    const size_t width = WIDTH / kind.parts;
+    const size_t width = WIDTH / kind->parts;
     size_t i = groups(y, x, h, 0, n, taps, width, kind);
     i = groups(y, x, h, i, n, taps, width / 2, kind);
     i = groups(y, x, h, i, n, taps, width / 4, kind);
@@ -121,12 +128,12 @@ INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps
     if (i < n) part_of_vector(y + i, x + i, h, n - i, taps, kind);
 }
 
-// n counts reals. Inlined once for each kind.
-INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, struct kind kind)
+// n counts reals. Inlined once for each kind->
+INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
 {
     for (size_t i = 0; i < n; i += TILE)
         for (size_t j = 0; j < taps; j += SEGMENT)
-            segment(y + i, x + i - j * kind.step, h + j * kind.parts, n - i < TILE ? n - i : TILE,
+            segment(y + i, x + i - j * kind->step, h + j * kind->parts, n - i < TILE ? n - i : TILE,
                     taps - j < SEGMENT ? taps - j : SEGMENT, kind);
 }
 
@@ -144,11 +151,11 @@ void KERNEL(fir)(void *y, const void *x, const void *h, size_t n, size_t taps, s
         return;
     }
 #endif
-    if (step == 1) fir(y, x, h, n, taps, (struct kind){.step = 1, .parts = 1, .depth = MAX_DEPTH});
-    else fir(y, x, h, n, taps, (struct kind){.step = 2, .parts = 1, .depth = MAX_DEPTH});
+    if (step == 1) fir(y, x, h, n, taps, &real_signal);
+    else fir(y, x, h, n, taps, &complex_signal);
 }
 
 void KERNEL(fir_complex)(void *y, const void *x, const void *h, size_t n, size_t taps)
 {
-    fir(y, x, h, 2 * n, taps, (struct kind){.step = 2, .parts = 2, .depth = MAX_DEPTH / 2});
+    fir(y, x, h, 2 * n, taps, &complex_taps);
 }

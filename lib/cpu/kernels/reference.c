@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and stepped through.
 // It is also what runs on machines without a vector level.
+#include <string.h>
+
 #include "names.h"
 
 enum { SEGMENT = 64 }; // taps summed before a result is rounded into y
@@ -49,17 +51,19 @@ void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, siz
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
     const size_t block = 2 * SPECTRUM_LANES;
-    for (size_t b = 0; b < n_blocks; b++)
-        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
-            REAL re = 0, im = 0;
-            for (size_t t = 0; t < terms; t++) {
-                const REAL *xb = x + (t * x_stride + b) * block + k, *hb = h + (t * h_stride + b) * block + k;
-                re += xb[0] * hb[0] - xb[SPECTRUM_LANES] * hb[SPECTRUM_LANES];
-                im += xb[0] * hb[SPECTRUM_LANES] + xb[SPECTRUM_LANES] * hb[0];
+    for (size_t b = 0; b < n_blocks; b++) {
+        REAL re[SPECTRUM_LANES] = {0}, im[SPECTRUM_LANES] = {0};
+        for (size_t t = 0; t < terms; t++) {
+            const REAL *xr = x + (t * x_stride + b) * block, *xi = xr + SPECTRUM_LANES;
+            const REAL *hr = h + (t * h_stride + b) * block, *hi = hr + SPECTRUM_LANES;
+            for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+                re[k] += xr[k] * hr[k] - xi[k] * hi[k];
+                im[k] += xr[k] * hi[k] + xi[k] * hr[k];
             }
-            y[b * block + k] = re;
-            y[b * block + SPECTRUM_LANES + k] = im;
         }
+        memcpy(y + b * block, re, sizeof re);
+        memcpy(y + b * block + SPECTRUM_LANES, im, sizeof im);
+    }
 }
 
 void KERNEL(add)(void *y_, const void *x_, size_t n)

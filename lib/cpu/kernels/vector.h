@@ -5,8 +5,10 @@
 #ifndef PARTITA_KERNEL_VECTOR_H
 #define PARTITA_KERNEL_VECTOR_H
 
-#ifdef __x86_64__
+#if defined __x86_64__
 #include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
 #endif
 
 #include "names.h"
@@ -14,7 +16,7 @@
 // The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live in registers.
 // NO_UNROLL keeps it from doing so where that would need more registers than there are.
 #ifdef __clang__
-#define UNROLL _Pragma("unroll")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #define NO_UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("GCC unroll 64")
@@ -43,27 +45,6 @@ INLINE vec held(vec v)
     return v;
 }
 
-// The first n lanes from memory, the others 0; no more than these n are read. n < 2 * LANES.
-INLINE vec load_part(const REAL *x, size_t n)
-{
-    if (n >= LANES) return load(x);
-#if VECTOR_BYTES == 64 && REAL_BYTES == 4
-    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), x);
-#elif VECTOR_BYTES == 64
-    return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), x);
-#elif VECTOR_BYTES == 32 && REAL_BYTES == 4
-    const __m256i first = _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    return (vec)_mm256_maskload_ps(x, first);
-#elif VECTOR_BYTES == 32
-    const __m256i first = _mm256_cmpgt_epi64(_mm256_set1_epi64x((int)n), _mm256_setr_epi64x(0, 1, 2, 3));
-    return (vec)_mm256_maskload_pd(x, first);
-#else
-    vec v = {0};
-    for (size_t k = 0; k < n; k++) v[k] = x[k];
-    return v;
-#endif
-}
-
 INLINE void store(REAL *y, vec v)
 {
     *(unaligned_vec *)y = v;
@@ -73,6 +54,8 @@ INLINE vec broadcast(REAL s)
 {
     return s - (vec){0}; // unlike s + 0 this is s for every s, so it costs nothing
 }
+
+#include "intrinsics.h"
 
 // Index lists of the shuffles, by lanes: within a vector neighbours swap; of two vectors of interleaved complex numbers
 // the real or the imaginary parts; of real and imaginary parts the lower or the upper half of the complex numbers.

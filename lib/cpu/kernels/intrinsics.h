@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// What the vector extensions cannot say, by intrinsics: a product and a sum in one rounding whatever the compiler makes
+// of its surroundings, on which "the same bits at every position" rests, and the first lanes of a vector from memory.
+// Included by vector.h.
+#ifndef PARTITA_KERNEL_INTRINSICS_H
+#define PARTITA_KERNEL_INTRINSICS_H
+
+// multiply_add: a * b + c. load_first: n < LANES reals, which are all that is read, then zeros.
+#if VECTOR_BYTES == 64 && REAL_BYTES == 4
+INLINE vec multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+
+INLINE vec load_first(const REAL *x, size_t n)
+{
+    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), x);
+}
+#elif VECTOR_BYTES == 64
+INLINE vec multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+
+INLINE vec load_first(const REAL *x, size_t n)
+{
+    return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), x);
+}
+#elif VECTOR_BYTES == 32 && REAL_BYTES == 4
+INLINE vec multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+
+INLINE vec load_first(const REAL *x, size_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return (vec)_mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
+}
+#elif VECTOR_BYTES == 32
+INLINE vec multiply_add(vec a, vec b, vec c)
+{
+    return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+
+INLINE vec load_first(const REAL *x, size_t n)
+{
+    const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+    return (vec)_mm256_maskload_pd(x, _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), lane));
+}
+#elif defined __aarch64__
+INLINE vec multiply_add(vec a, vec b, vec c)
+{
+#if REAL_BYTES == 4
+    return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#else
+    return (vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+#endif
+}
+
+INLINE vec load_first(const REAL *x, size_t n)
+{
+    vec v = {0};
+    UNROLL
+    for (size_t k = 0; k < LANES - 1; k++)
+        if (k < n) v[k] = x[k];
+    return v;
+}
+#endif
+
+#endif
