@@ -98,9 +98,9 @@ static bool fftw_measure(struct contender *contender, const struct workload *w)
     }
 
 static const struct workload cases[] = {
-    FFT("fft-f32-n1024", F32, 1 << 10),     FFT("fft-f32-n4096", F32, 1 << 12),  FFT("fft-f32-n16384", F32, 1 << 14),
-    FFT("fft-f32-n65536", F32, 1 << 16),    FFT("fft-f32-n262144", F32, 1 << 18), FFT("fft-f32-n1048576", F32, 1 << 20),
-    FFT("fft-cf32-n4096", CF32, 1 << 12),   FFT("fft-cf32-n65536", CF32, 1 << 16), FFT("fft-f64-n4096", F64, 1 << 12),
+    FFT("fft-f32-n1024", F32, 1 << 10),   FFT("fft-f32-n4096", F32, 1 << 12),    FFT("fft-f32-n16384", F32, 1 << 14),
+    FFT("fft-f32-n65536", F32, 1 << 16),  FFT("fft-f32-n262144", F32, 1 << 18),  FFT("fft-f32-n1048576", F32, 1 << 20),
+    FFT("fft-cf32-n4096", CF32, 1 << 12), FFT("fft-cf32-n65536", CF32, 1 << 16), FFT("fft-f64-n4096", F64, 1 << 12),
     FFT("fft-f64-n65536", F64, 1 << 16),
 };
 
