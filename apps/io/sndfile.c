@@ -68,6 +68,12 @@ static struct encoding encoding_of(int format)
     }
 }
 
+// The decoder looks for the next frame behind the end of the file.
+static bool is_cut_flac(const struct audio_reader *r, const char *error)
+{
+    return strstr(error, "lost sync") && r->source.position == r->source.size;
+}
+
 static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, size_t n, size_t *ret_n,
                         struct fault *fault)
 {
@@ -75,7 +81,7 @@ static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, s
     sf_count_t got =
         as_double ? sf_readf_double(file, scalars, (sf_count_t)n) : sf_readf_float(file, scalars, (sf_count_t)n);
     if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    if (sf_error(file))
+    if (sf_error(file) && !is_cut_flac(r, sf_strerror(file)))
         return fault_set(fault, "%s: after %llu frames: %s", r->source.name, (unsigned long long)r->position,
                          sf_strerror(file));
     *ret_n = got > 0 ? (size_t)got : 0;
@@ -102,6 +108,25 @@ static void close_reader(struct audio_reader *r)
 
 static const struct reader_ops sndfile_reader = {.read = read_frames, .skip = skip_frames, .close = close_reader};
 
+// libsndfile takes a file cut short for a shorter file, and says so in its log alone: "Size : 400046 (should be
+// 200019)", the first number the header's, the second what is there. An Ogg without its last page has no length at all.
+static void note_cut(struct audio_reader *r, const SF_INFO *sf)
+{
+    char log[4096] = "";
+    unsigned long long claimed, present;
+    sf_command(r->state, SFC_GET_LOG_INFO, log, sizeof log);
+    const char *mark = strstr(log, " (should be ");
+    const char *number = mark;
+    while (number && number > log && number[-1] >= '0' && number[-1] <= '9') number--;
+    bool is_ogg = (sf->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG;
+    if (is_ogg && sf->frames == SF_COUNT_MAX)
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends before its last page", r->source.name);
+    if (!number || sscanf(number, "%llu (should be %llu", &claimed, &present) != 2) return;
+    if (claimed <= present || claimed >= 0x7FFFF000u) return; // longer than it says, or of unknown length
+    snprintf(r->shortfall, sizeof r->shortfall, "%.80s: its header counts %llu bytes, %llu are there", r->source.name,
+             claimed, present);
+}
+
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
 {
     SF_VIRTUAL_IO io = {source_length, source_move, source_fetch, no_write, source_tell};
@@ -116,6 +141,7 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
         return fault_set(fault, "%s: %llu bytes of no known format (%.*s); for raw samples say --format",
                          reader->source.name, (unsigned long long)reader->source.size, (int)strcspn(why, "\n"), why);
     }
+    note_cut(reader, &sf);
     reader->ops = &sndfile_reader;
     reader->info = (struct audio_info){
         .container = CONTAINER_SNDFILE,

@@ -164,6 +164,51 @@ class Wav(Case):
         self.assertEqual(self.read("appended"), b"before" + piped)
 
 
+class Libsndfile(Case):
+    def encode(self, channels, name):
+        self.write("a.wav", wav_bytes(self.random.integers(-9000, 9000, (20000, channels))))
+        self.run_program("convolve", "one.txt", "a.wav", name)
+        data, at, last = self.read(name), 4, False
+        while not last:
+            last = data[at] & 0x80
+            at += 4 + int.from_bytes(data[at + 1:at + 4], "big")
+        return data, at
+
+    def test_flac_channels_that_change_on_the_way_end_it(self):
+        """The frames of a stereo file behind those of a mono one, whose header counts no samples and has no checksum."""
+        self.write("one.txt", b"1\n")
+        mono, start = self.encode(1, "m.flac")
+        stereo, at = self.encode(2, "s.flac")
+        header = bytearray(mono[:start])
+        header[21] &= 0xF0
+        header[22:42] = bytes(20)
+        self.write("both.flac", bytes(header) + mono[start:] + stereo[at:])
+        self.fails("convolve", "one.txt", "both.flac", "out.wav", says=["both.flac", "after", "frames"])
+
+    def test_damage_is_an_error(self):
+        self.write("one.txt", b"1\n")
+        data, start = self.encode(1, "m.flac")
+        self.write("bad.flac", data[:start + 5000] + bytes(100) + data[start + 5100:])
+        self.fails("convolve", "one.txt", "bad.flac", "out.wav", says=["bad.flac", "frames"])
+
+    def test_files_cut_short_degrade(self):
+        """libsndfile takes most of them for whole ones."""
+        self.write("one.txt", b"1\n")
+        for name in ("m.flac", "m.aiff", "m.au", "m.w64", "m.ogg"):
+            data = self.encoded(name)
+            self.write("cut." + name[2:], data[:len(data) // 2])
+            with self.subTest(name=name):
+                self.run_program("convolve", "one.txt", name, "out.wav")
+                done = self.run_program("convolve", "one.txt", "cut." + name[2:], "out.wav", rc=3)
+                self.assertIn(b"cut." + name[2:].encode(), done.stderr)
+                self.assertGreater(len(parse_wav(self.read("out.wav"))[1]), 5000)
+
+    def encoded(self, name):
+        self.write("a.wav", wav_bytes(self.random.integers(-9000, 9000, (100000, 1))))
+        self.run_program("convolve", "one.txt", "a.wav", name)
+        return self.read(name)
+
+
 class Npy(Case):
     def header(self, text, version=1, length=None):
         size = struct.pack("<H" if version == 1 else "<I", len(text) if length is None else length)
