@@ -141,15 +141,21 @@ def isa():
     return limit if limit in levels else levels[0]
 
 
-def machine(build):
+def compiler(build):
+    """First line of what the compiler of the build says about itself."""
+    targets = json.loads(command("meson", "introspect", "--targets", str(build)) or "[]")
+    words = {tuple(source["compiler"]) for target in targets for source in target["target_sources"]
+             if source["language"] == "c"}
+    return ", ".join(command(*names, "--version").splitlines()[0] for names in sorted(words)) or "?"
+
+
+def machine(build, results):
     """Facts of the run as (name, value) pairs."""
     info = dict(line.split(":", 1) for line in command("lscpu").splitlines() if ":" in line)
     info = {key.strip(): value.strip() for key, value in info.items()}
-    compilers = json.loads(command("meson", "introspect", "--compilers", str(build)) or "{}")
-    compiler = compilers.get("host", {}).get("c", {})
     options = {o["name"]: o["value"] for o in
                json.loads(command("meson", "introspect", "--buildoptions", str(build)) or "[]")}
-    packages = {name: command("dpkg-query", "-W", "-f=${Version}", name) for name in
+    packages = {name: (command("dpkg-query", "-W", "-f=${Version}\n", name).splitlines() or ["absent"])[0] for name in
                 ("libliquid1", "python3-scipy", "ffmpeg", "sox", "libfftw3-single3")}
     return [("date", datetime.date.today().isoformat()),
             ("processor", f"{info.get('Model name', '?')}, family {info.get('CPU family', '?')} model "
@@ -157,11 +163,10 @@ def machine(build):
                           f"L1d {info.get('L1d cache', '?')}, L2 {info.get('L2 cache', '?')}, "
                           f"L3 {info.get('L3 cache', '?')}"),
             ("instruction set used", isa()),
-            ("compiler", f"{compiler.get('id', '?')} {compiler.get('version', '?')}, "
-                         f"buildtype {options.get('buildtype', '?')}, fft={options.get('fft', '?')}"),
+            ("compiler", f"{compiler(build)}, buildtype {options.get('buildtype', '?')}, fft={options.get('fft', '?')}"),
             ("commit", command("git", "-C", str(ROOT), "describe", "--always", "--dirty")),
-            ("load before", " ".join(f"{load:.2f}" for load in os.getloadavg())),
-            ("peers", ", ".join(f"{name} {version or 'absent'}" for name, version in packages.items()))]
+            ("load average before the run", (results / "load").read_text().split()[0]),
+            ("peers", ", ".join(f"{name} {version}" for name, version in packages.items()))]
 
 
 HEAD = """# Benchmarks
@@ -184,8 +189,8 @@ SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "stream": "Strea
             "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
 
 
-def page(build, tables, times):
-    parts = [HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build)),
+def page(build, results, tables, times):
+    parts = [HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build, results)),
              "\n## Floors and goals\n", floors_table(times)]
     for name, title in SUBJECTS.items():
         if tables.get(name):
@@ -205,7 +210,7 @@ def main():
     words = [word for word in sys.argv[1:] if word != "--print"]
     build, results = pathlib.Path(words[0]), pathlib.Path(words[1])
     tables, times = read_results(results)
-    text = page(build, tables, times)
+    text = page(build, results, tables, times)
     if "--print" in sys.argv:
         print(text)
         return

@@ -11,6 +11,8 @@ ninja -C build >/dev/null
 results=build/bench-results
 rm -rf $results
 mkdir -p $results
+cat /proc/loadavg >$results/load
+awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' $results/load >&2
 
 status=0
 for subject in plan fir stream signal cli; do
