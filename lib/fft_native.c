@@ -35,12 +35,13 @@ static size_t complex_bytes(const struct native *native)
     return native->f64 ? 16 : 8;
 }
 
+// Every vector width, up to 16 lanes, and either sample type leaves whole leaves and at least one pass above them.
 static bool native_serves(size_t n)
 {
-    enum { SMALLEST = 512 }; // every vector width has at least one pass above its leaves, whatever the sample type
-    if (n < SMALLEST) return false;
-    while (n % 2 == 0) n /= 2;
-    return n == 1 || n == 3 || n == 5;
+    enum { UNIT = 2 * 4 * 16 };
+    if (n % UNIT || n == UNIT) return false;
+    const size_t odd = n >> __builtin_ctzll(n);
+    return odd == 1 || odd == 3 || odd == 5;
 }
 
 // Radices from the whole down to the leaves: the odd one first, then as few as possible of 4 and 8.

@@ -11,9 +11,9 @@
 
 // Figures of `partita plan --calibrate` on a 2022 server core with AVX-512, f32, in ns; only their ratios matter for a
 // choice. Twice as long scalars cost twice as much, narrower vectors more in proportion.
-static const double fft_real[HOST_FFT_SIZES] = {4.4,  3.6,  2.3,  2.1,  0.63, 0.64, 0.68, 0.71,
+static const double fft_real[HOST_FFT_SIZES] = {4.4,  3.6,  2.3,  0.66, 0.63, 0.64, 0.68, 0.71,
                                                 0.79, 0.93, 0.96, 1.01, 1.08, 1.11, 1.15, 1.21};
-static const double fft_complex[HOST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.5,  1.35, 1.37, 1.46, 1.65,
+static const double fft_complex[HOST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35, 1.37, 1.46, 1.65,
                                                    1.74, 1.81, 1.95, 2.05, 2.15, 2.25, 2.35, 2.5};
 
 void host_default(struct host *ret, enum cpu_level level)
