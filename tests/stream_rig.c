@@ -16,7 +16,7 @@ void run_open(struct run *run, const struct stream_case *c, const struct partita
     *run = (struct run){.problem = *problem, .n_frames = n_frames};
     run->problem.signal = c->types->signal;
     run->problem.taps = c->types->taps;
-    run->problem.latency = PARTITA_UNBOUNDED;
+    if (!problem->latency) run->problem.latency = PARTITA_UNBOUNDED;
     run->in = or_one(problem->in_channels);
     run->out = or_one(problem->out_channels);
     run->stride = or_one(problem->stride[0]);

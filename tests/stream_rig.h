@@ -29,6 +29,7 @@ struct run {
     void *x, *w; // [in][n_frames], [out][in/groups][kernel]
 };
 
+// A latency of zero in the problem stands for any latency here, so that every engine can serve it.
 void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem, size_t n_frames,
               struct random *random);
 void run_close(struct run *run);

@@ -142,6 +142,34 @@ static void workspace_exact(void **state)
     rig_close(&rig);
 }
 
+// Slices of a few outputs from everywhere in the full result: every place that a slice may have among the blocks, its
+// ends inside and outside the signal.
+static void slice_anywhere(void **state)
+{
+    const struct engine_case *c = *state;
+    enum { N = 1500, M = 30, FULL = N + M - 1 };
+    struct partita_problem problem = typed(
+        &(struct partita_problem){.kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}}, c->types);
+    struct random random = random_start("slice");
+    struct rig whole, rig;
+    rig_open(&whole, &problem, NULL, &random);
+    rig_forward(&whole);
+    rig_check(&whole);
+    for (size_t at = 0; at < FULL; at++) {
+        size_t length = 1 + random_below(&random, FULL - at < 9 ? FULL - at : 9);
+        struct partita_problem slice = problem;
+        slice.pad_begin[0] -= (ptrdiff_t)at;
+        slice.pad_end[0] -= (ptrdiff_t)(FULL - at - length);
+        rig_open_with(&rig, &slice, &(struct partita_options){.engine = c->engine}, whole.x, whole.w);
+        rig_forward(&rig);
+        double gate = plan_gate(rig.plan, &slice, length);
+        double error = error_against(problem.signal, rig.y, whole.reference + at, length, typical_output(&slice));
+        if (!(error <= gate)) fail_msg("%zu outputs from %zu: error %.3g above %.3g", length, at, error, gate);
+        rig_close(&rig);
+    }
+    rig_close(&whole);
+}
+
 // Taps that are one impulse, for every tap: the result is the signal, moved. Finds lost first, last and middle taps.
 static void impulse_at_every_tap(void **state)
 {
@@ -298,8 +326,11 @@ struct promise {
 };
 
 static const struct promise promises[] = {
-    {"any-threads-same-bits", any_threads_same_bits}, {"workspace-exact", workspace_exact},
-    {"impulse-at-every-tap", impulse_at_every_tap},   {"linear-and-shift-invariant", linear_and_shift_invariant},
+    {"any-threads-same-bits", any_threads_same_bits},
+    {"workspace-exact", workspace_exact},
+    {"slice-anywhere", slice_anywhere},
+    {"impulse-at-every-tap", impulse_at_every_tap},
+    {"linear-and-shift-invariant", linear_and_shift_invariant},
     {"quiet-after-loud", quiet_after_loud},
 };
 enum { N_PROMISES = sizeof promises / sizeof *promises };

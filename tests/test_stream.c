@@ -17,6 +17,9 @@ static const struct named_problem problems[] = {
     {"decimate-2", {STREAM, .kernel = {64}, .stride = {2}}},
     {"decimate-5", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {33}, .stride = {5}}},
     {"decimate-above-taps", {STREAM, .kernel = {3}, .stride = {11}}},
+    {"blocks-below-taps", {STREAM, .kernel = {100}, .latency = 20}},
+    {"blocks-of-two", {STREAM, .in_channels = 2, .kernel = {9}, .latency = 1}},
+    {"blocks-below-taps-decimate", {STREAM, .kernel = {64}, .stride = {3}, .latency = 11}},
     {"decimate-dilation", {STREAM, .kernel = {20}, .stride = {3}, .dilation = {2}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };

@@ -87,7 +87,7 @@ static void drain_brings_the_tail(void **state)
 
 // First and last output that input frame `at` may reach, special values included. cpu/direct: its own taps. Transforms:
 // every output computed from a block that holds it. Overlap-save: all blocks whose window (block and span-1 frames
-// before it) holds it. Overlap-add: the whole transform of its block. Afterwards the state is clean.
+// before it) holds it. Overlap-add: the result of its block, hop + span-1 outputs. Afterwards the state is clean.
 static void reach(const struct run *run, size_t at, size_t *ret_first, size_t *ret_last)
 {
     size_t span = run->problem.kernel[0], hop = run->plan->choice.hop, late = partita_plan_latency(run->plan);
@@ -96,19 +96,18 @@ static void reach(const struct run *run, size_t at, size_t *ret_first, size_t *r
     if (!run->plan->choice.transform) return;
     *ret_first = at / hop * hop + late;
     *ret_last = strcmp(partita_plan_engine(run->plan), "cpu/overlap-add") == 0
-                    ? at / hop * hop + run->plan->choice.transform - 1 + late
+                    ? at / hop * hop + hop + span - 2 + late
                     : ((at + span - 1) / hop + 1) * hop - 1 + late;
 }
 
 // One NaN or infinity: outputs out of its reach have the very bits they have without it, those that see it are NaN or
 // infinite.
-static void special_value_reach(void **state)
+static void check_reach(const struct stream_case *c, size_t latency)
 {
-    const struct stream_case *c = *state;
     enum { M = 45 };
-    struct partita_problem problem = {STREAM, .kernel = {M}};
     struct random random = random_start("special");
     struct run run;
+    struct partita_problem problem = {STREAM, .kernel = {M}, .latency = latency};
     run_open(&run, c, &problem, run_frames(c, &problem), &random);
     void *clean = run_output(&run);
     run_feed(&run, run.stream, clean, &cut_whole, &random);
@@ -134,6 +133,12 @@ static void special_value_reach(void **state)
     }
     guarded_free(clean);
     run_close(&run);
+}
+
+static void special_value_reach(void **state)
+{
+    check_reach(*state, 0);
+    check_reach(*state, 16); // blocks shorter than the taps
 }
 
 // Denormal signals pass a direct filter of one unit tap unchanged; the largest finite values halved stay finite.

@@ -120,7 +120,7 @@ static void calibrates_within_a_second(void **state)
 }
 
 // Loading `text` fails with STATE and leaves the store as it was.
-static void refuse(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
+static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
 {
     char wrong[140], before[140], after[140];
     snprintf(wrong, sizeof wrong, "%s.wrong", path);
@@ -135,6 +135,16 @@ static void refuse(struct partita_wisdom *wisdom, const char *text, size_t lengt
     if (a.length != b.length || memcmp(a.text, b.text, a.length)) fail_msg("%s: the store changed", why);
     free(a.text);
     free(b.text);
+}
+
+// Into a store that holds the same facts, and into an empty one: not even a part of the file may arrive.
+static void refuse(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
+{
+    struct partita_wisdom *empty;
+    assert_ok(partita_wisdom_create(&empty));
+    refuse_into(wisdom, text, length, why);
+    refuse_into(empty, text, length, why);
+    partita_wisdom_destroy(empty);
 }
 
 static void damaged_is_refused(void **state)
@@ -228,6 +238,16 @@ static void other_contents_are_refused(void **state)
         refuse_edited(wisdom, &good, "\nfftw ", "\nfftw -");
         refuse_edited(wisdom, &good, "\nfftw ", "\nfftw 18446744073709551615 ");
     }
+    // The last line is wrong: all before it was fine.
+    size_t body = body_length(&good);
+    static const char extra[] = "unknown line\n";
+    char *longer = malloc(body + sizeof extra);
+    memcpy(longer, good.text, body);
+    memcpy(longer + body, extra, sizeof extra);
+    struct content wrong = sealed(longer, body + sizeof extra - 1);
+    refuse(wisdom, wrong.text, wrong.length, "an unknown line at the end");
+    free(wrong.text);
+    free(longer);
     free(same.text);
     free(good.text);
     partita_wisdom_destroy(wisdom);
