@@ -3,6 +3,8 @@
 // reports.
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "interrupt.h"
@@ -51,6 +53,13 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault);
 }
 
+// Standard input that may never end: not a redirected file.
+static bool is_live(const char *path)
+{
+    struct stat st;
+    return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
+}
+
 static bool open_inputs(struct job *job, const struct encoding *in, const struct encoding *ir, struct fault *fault)
 {
     const struct settings *s = &job->settings;
@@ -62,7 +71,7 @@ static bool open_inputs(struct job *job, const struct encoding *in, const struct
     request.raw = s->format ? in : NULL;
     request.channels = (size_t)s->channels;
     request.rate = (uint32_t)s->rate;
-    request.wake_fd = is_standard(s->operands[1]) ? interrupt_as_end_of_input() : -1;
+    request.wake_fd = is_live(s->operands[1]) ? interrupt_as_end_of_input() : -1;
     return audio_open(&job->in, &request, fault);
 }
 

@@ -326,6 +326,16 @@ class Signals(Faults):
         self.assertEqual(struct.unpack_from("<I", data, 4)[0], len(data) - 8)
         self.assertEqual(parse_wav(data)[3], 5001 * 2)
 
+    def test_interrupting_a_redirected_file_ends_it(self):
+        with open("huge.raw", "wb") as f:
+            f.truncate(1 << 40)
+        with open("huge.raw", "rb") as f:
+            child = self.start("convolve", "-f", "f32", "ir.txt", "-", "out.raw", stdin=f)
+        self.wait_for(lambda: self.temporaries() and os.stat(self.temporaries()[0]).st_size > 0)
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(timeout=60), -signal.SIGINT)
+        self.assertEqual(self.temporaries(), [])
+
     def test_a_second_interrupt_forces(self):
         os.mkfifo("out.fifo")
         keep = os.open("out.fifo", os.O_RDWR)
