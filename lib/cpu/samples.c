@@ -5,9 +5,9 @@
 
 // Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go through memcpy.
 typedef uint32_t word4 __attribute__((may_alias));
-typedef struct {
+typedef struct __attribute__((may_alias)) {
     uint64_t half[2];
-} word16 __attribute__((may_alias));
+} word16;
 
 // Every second sample, as in interleaved stereo: a stride the compiler knows becomes shuffles.
 static void copy_pairs4(word4 *restrict y, const word4 *restrict x, size_t n)
