@@ -97,10 +97,10 @@ void run_check(const struct run *run, const void *y)
     free(now);
 }
 
-// Long enough for several blocks of any size the planner may like for these taps.
+// Long enough for several blocks of any size the planner may like, and for a history kept in a long line to come round.
 static size_t enough_frames(const struct partita_plan *plan)
 {
-    return 3 * (plan->choice.transform + plan->choice.hop) + 1000;
+    return 3 * (plan->choice.transform + plan->choice.hop) + 8000;
 }
 
 size_t run_frames(const struct stream_case *c, const struct partita_problem *problem)
