@@ -15,11 +15,9 @@ failed() {
     echo "0 passed, 1 failed"
     exit 1
 }
-if [ -f "$build/build.ninja" ]; then
-    meson configure "$build" "$@" >"$log" 2>&1 || failed "meson configure $build"
-else
-    meson setup "$build" "$@" >"$log" 2>&1 || failed "meson setup $build"
-fi
+again=
+[ ! -f "$build/build.ninja" ] || again=--reconfigure
+meson setup $again "$build" "$@" >"$log" 2>&1 || failed "meson setup $build"
 meson compile -C "$build" >>"$log" 2>&1 || failed "building $build"
 
 # Counted from what this run wrote, never from an older run's report.
