@@ -66,9 +66,11 @@ static void run_fft(const struct bench *bench)
 
 static const struct partita_allocator plain;
 
-// Forward plus inverse, seconds a sample, or 0 without memory. The samples stay zero: speed does not depend on them.
-static double fft_cost(size_t n, bool f64, bool complex, enum cpu_level level)
+// Forward plus inverse of at least `least` samples, seconds for each of these, or 0 without memory. The samples stay
+// zero: speed does not depend on them.
+static double fft_cost(size_t least, bool f64, bool complex, enum cpu_level level)
 {
+    const size_t n = fft_good_size(least);
     const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
     struct fft *fft;
     if (fft_create(&request, &plain, &fft) != PARTITA_OK) return 0;
@@ -84,7 +86,7 @@ static double fft_cost(size_t n, bool f64, bool complex, enum cpu_level level)
             if (!arena.base) break;
             arena.used = 0;
         } else {
-            cost = best_time(run_fft, &bench) / (double)n;
+            cost = best_time(run_fft, &bench) / (double)least;
         }
     }
     mem_release(&plain, arena.base);
@@ -94,7 +96,7 @@ static double fft_cost(size_t n, bool f64, bool complex, enum cpu_level level)
 
 static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level level)
 {
-    enum { BYTES = 1 << 23 };
+    enum { BYTES = 1 << 25, FAR = 1 << 23 }; // beyond the caches; beyond those of a core
     char *memory = mem_allocate(&plain, 3 * BYTES);
     if (!memory) return false;
     const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
@@ -106,10 +108,12 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     costs->fma = best_time(run_fir, &bench) / (16.0 * TILE * TAPS);
     bench.n = 1024;
     costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
-    bench.n = BYTES / (2 * SPECTRUM_BLOCK_BYTES);
+    bench.n = FAR / (2 * SPECTRUM_BLOCK_BYTES);
     costs->cmac_far = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
     bench.n = 1 << 15;
     costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
+    bench.n = BYTES / 4 - 2;
+    costs->copy_far = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
     mem_release(&plain, memory);
     return true;
 }

@@ -93,6 +93,16 @@ struct partita_plan {
     void *state;                 // the engine's
 };
 
+// Seconds of moving a bounded signal and its result through memory, where they do not fit into the cache.
+static inline double memory_seconds(const struct host *host, const struct shape *shape)
+{
+    const size_t scalars = shape->batch *
+                           (shape->in_channels * shape->axis[0].size + shape->out_channels * shape->axis[0].out) *
+                           (shape->complex_signal ? 2 : 1);
+    return scalars * shape->scalar_bytes <= host->cache_bytes ? 0
+                                                              : (double)scalars / 2 * host->costs[shape->f64].copy_far;
+}
+
 static inline size_t plan_workspace(const struct partita_plan *plan)
 {
     return size_add(plan->choice.shared, size_mul((size_t)plan->threads, plan->choice.worker));

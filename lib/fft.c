@@ -38,7 +38,7 @@ size_t fft_good_size(size_t n)
     static const size_t odd[] = {1, 3, 5};
     for (int i = 0; i < 3; i++) {
         size_t size = odd[i] * 16;
-        while (size < n && size < LARGEST) size *= 2;
+        while (size < LARGEST && (size < n || !provider_for(size))) size *= 2;
         if (size >= n && provider_for(size) && (!best || size < best)) best = size;
     }
     return best;

@@ -28,6 +28,7 @@ void host_default(struct host *ret, enum cpu_level level)
         costs->cmac_cached = 0.2 * slow;
         costs->cmac_far = 0.5 * wide;
         costs->copy = 0.073 * wide;
+        costs->copy_far = 0.4 * wide;
         for (int i = 0; i < HOST_FFT_SIZES; i++) {
             costs->fft[0][i] = fft_real[i] * slow;
             costs->fft[1][i] = fft_complex[i] * slow;

@@ -2,6 +2,7 @@
 // cpu/direct: the defining sum, tap by tap, without added latency. With a stride it runs polyphase: the input is dealt
 // out to `stride` lines and each line is filtered at the output's rate, so discarded outputs are never computed.
 // Source: Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +11,8 @@
 #include "samples.h"
 
 enum {
-    TILE = 1024,        // outputs computed at once: x, y and taps of a tile stay in L1
-    STREAM_CHUNK = 1024 // outputs of a stream computed at once
+    TILE = 1024,        // outputs of a bounded signal computed at once: x, y and taps of a tile stay in L1
+    STREAM_CHUNK = 1024 // input frames of a stream taken at once, if the stride is not larger
 };
 
 // Output p reads line k < min(stride, span) at p - m with tap g[stride*m + k], m < line_taps(k).
@@ -43,6 +44,8 @@ static size_t tile_bytes(const struct shape *shape)
     return mem_round(size_mul(TILE + line_taps(&shape->axis[0], 0), shape->sample_bytes));
 }
 
+static struct direct_stream *cut_stream(const struct shape *shape, struct arena *arena);
+
 static void direct_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
@@ -55,17 +58,26 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     const double outputs = shape->stream ? 1.0 / (double)axis->stride : (double)axis->out * (double)shape->batch;
     const double moved = outputs * (double)(shape->complex_signal ? 2 : 1) *
                          (double)(shape->out_channels + shape->in_channels * line_count(axis));
-    const double calls = outputs * (double)(shape->out_channels * shape->group_in * line_count(axis)) / TILE;
+    const double cells = (double)(shape->out_channels * shape->group_in * line_count(axis));
+    const size_t call = shape->block < STREAM_CHUNK ? shape->block : STREAM_CHUNK; // input frames
+    const double calls = shape->stream ? cells / (double)call : cells * outputs / TILE;
     ret->applicable = true;
     ret->flops = 2 * outputs * real_products(shape);
     ret->seconds = outputs * real_products(shape) * costs->fma + moved * costs->copy + calls * costs->fir_call;
+    // Memory is read ahead while the sums run: whichever takes longer counts.
+    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
     ret->hop = TILE;
     ret->worker = shape->stream ? 0 : tile_bytes(shape);
     ret->bytes =
         size_add(ret->worker, size_mul(shape->out_channels * shape->group_in, size_mul(axis->span, shape->tap_bytes)));
+    if (shape->stream) {
+        struct arena lines = {0};
+        cut_stream(shape, &lines);
+        ret->bytes = size_add(ret->bytes, lines.used);
+    }
     // Blocked sums of 64: the rounding walk of one segment, then of the segments.
     const double segment = axis->span < 64 ? (double)axis->span : 64, segments = (double)axis->span / segment;
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * __builtin_sqrt(segment + segments);
+    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + segments);
 }
 
 static enum partita_status direct_plan_create(struct partita_plan *plan)

@@ -64,7 +64,9 @@ static void consider(const struct request *request, size_t n, double moves, stru
     const size_t work = spectrum_bytes(shape, n) * (shape->group_in + 1) + 4 * mem_round(block);
     if (!shape->stream && work > request->workspace_limit) return;
     const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)blocks_of(shape, hop);
-    const double seconds = blocks * block_seconds(request, n, moves);
+    // The transforms of a block wait for its samples: what memory takes comes on top.
+    const double memory = shape->stream ? 0 : memory_seconds(request->host, shape);
+    const double seconds = blocks * block_seconds(request, n, moves) + memory;
     if (best->applicable && best->seconds <= seconds) return;
     const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
     const double flops =
