@@ -17,7 +17,7 @@ struct estimate {
     bool applicable;
     char reason[96];       // why not, when it is not
     size_t transform;      // FFT size, 0 without
-    size_t hop;            // outputs per transform; for direct, outputs per tile
+    size_t hop;            // input frames of a block; for direct, outputs of a tile
     size_t latency;        // input frames added; streams
     double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
     double flops;          // likewise

@@ -64,7 +64,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
     if (choice->transform)
-        text_add(text, "  blocks of %zu outputs by transforms of %zu samples", choice->hop, choice->transform);
+        text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s; chosen by %s\n", choice->flops, plan->shape.stream ? "a frame" : "in all",
              plan->remembered ? "measurement" : "the host model");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Partita: linear filters for streams without end, long signals and batches of images, through one API.
+// Partita: linear filters for streams without end and signals of any length, through one API. (Problems of rank 2 and 3
+// are described but not served yet: PARTITA_ERR_UNSUPPORTED.)
 //
 //   struct partita_problem room = {.in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {4096},
 //                                  .size = {PARTITA_UNBOUNDED}, .block = 256, .latency = 4096};
@@ -14,7 +15,7 @@
 // Conventions: every call that can fail returns enum partita_status, results come last (ret_...) and stay untouched on
 // failure; outputs come before inputs, as in memcpy; sizes and latencies count frames (one sample of every channel);
 // zero in a struct means its documented default; destroy and close accept NULL.
-// Threads: plans, filters and wisdom are immutable while in use and may be shared; a stream belongs to one thread at a
+// Threads: plans, filters and wisdom are immutable while in use (wisdom: locked by itself) and may be shared; a stream belongs to one thread at a
 // time. The library keeps no global state but the lock around FFTW's planner. It starts threads only inside
 // partita_forward and the helpers below (OpenMP); after fork() use them in the child only if the parent did not.
 #ifndef PARTITA_PARTITA_H

@@ -7,7 +7,7 @@
 #include "../engine.h"
 #include "../fft.h"
 
-// The plan's state: one transform of n samples; a block of `hop` = n - span + 1 outputs costs one of them a channel.
+// The plan's state: one transform of n samples a channel for every block of `hop` input frames, at most n - span + 1.
 struct spectral {
     struct fft *fft;
     size_t n, hop;

@@ -128,7 +128,7 @@ INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps
     if (i < n) part_of_vector(y + i, x + i, h, n - i, taps, kind);
 }
 
-// n counts reals. Inlined once for each kind->
+// n counts reals. Inlined once for each kind.
 INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
 {
     for (size_t i = 0; i < n; i += TILE)
