@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Public functions of plans, filters and streams: arguments are checked, then one internal call follows. Below, they are
-// trusted. (The one-call helpers are in convolve.c, running streams in stream.c, the store of facts in wisdom.c.)
+// Public functions of plans, filters and streams: arguments are checked, then one internal call follows. Below, they
+// are trusted. (The one-call helpers are in convolve.c, running streams in stream.c, the store of facts in wisdom.c.)
 #include <string.h>
 
 #include "engine.h"

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Measures the host model: every figure the best of several short runs on this thread, all of it in under a second.
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "cpu/samples.h"
 #include "fft.h"
 #include "host.h"
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 // Everything a measured loop may touch.
 struct bench {
@@ -30,9 +23,9 @@ static double best_time(run_fn *run, const struct bench *bench)
     double best = 1, spent = 0;
     run(bench);
     for (int i = 0; i < 3 || (spent < 1e-3 && i < 1000); i++) {
-        const double start = now();
+        const double start = clock_seconds();
         run(bench);
-        const double time = now() - start;
+        const double time = clock_seconds() - start;
         spent += time;
         if (time < best) best = time;
     }

@@ -2,17 +2,10 @@
 #include "measure.h"
 
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "estimate.h"
 #include "fft.h"
-
-static double now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 enum { RUNS = 3 };
 
@@ -34,9 +27,9 @@ static double time_forward(const struct partita_plan *trial, const struct partit
     const size_t y_bytes = mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes);
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
-        const double start = now();
+        const double start = clock_seconds();
         trial->engine->forward(trial, filter, memory + x_bytes, memory, memory + x_bytes + y_bytes);
-        const double time = now() - start;
+        const double time = clock_seconds() - start;
         if (time < best) best = time;
     }
     return best / (double)shape->axis[0].out;
@@ -59,9 +52,9 @@ static double time_stream(struct partita_stream *stream, const void *x, void *y,
     const size_t frames = shape->block, calls = 4 * stream->plan->choice.hop / frames + 4;
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
-        const double start = now();
+        const double start = clock_seconds();
         for (size_t call = 0; call < calls; call++) partita_stream_process(stream, outputs, inputs, frames);
-        const double time = now() - start;
+        const double time = clock_seconds() - start;
         if (time < best) best = time;
     }
     return best / (double)(calls * frames);

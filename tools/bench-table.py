@@ -185,8 +185,8 @@ ffmpeg and SoX run with the settings that were fastest here (partition of 4096; 
 two; the tables of floors take the faster. All commands read and write 16-bit files in memory.
 """
 
-SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "stream": "Streams, latency of one block",
-            "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
+SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
+            "stream": "Streams, latency of one block", "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
 
 
 def page(build, results, tables, times):

@@ -15,7 +15,7 @@ cat /proc/loadavg >$results/load
 awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' $results/load >&2
 
 status=0
-for subject in plan fir stream signal cli; do
+for subject in plan fft fir stream signal cli; do
     echo "bench_$subject" >&2
     build/bench/bench_$subject "$@" >$results/$subject.csv || status=1
 done

@@ -76,7 +76,8 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         ret->bytes = size_add(ret->bytes, lines.used);
     }
     // Blocked sums of 64: the rounding walk of one segment, then of the segments.
-    const double segment = axis->span < 64 ? (double)axis->span : 64, segments = (double)axis->span / segment;
+    const double segment = axis->span < FIR_SEGMENT ? (double)axis->span : FIR_SEGMENT,
+                 segments = (double)axis->span / segment;
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + segments);
 }
 
@@ -141,9 +142,9 @@ struct forward {
 };
 
 // The samples that outputs p .. p+n-1 read through line k; in place where they all lie inside the signal.
-static const char *line_window(const struct forward *run, const char *x, size_t p, size_t n, size_t k, char *scratch)
+static const char *line_window(const struct forward *call, const char *x, size_t p, size_t n, size_t k, char *scratch)
 {
-    const struct shape *shape = &run->plan->shape;
+    const struct shape *shape = &call->plan->shape;
     const struct axis *axis = &shape->axis[0];
     const size_t history = line_taps(axis, k) - 1, bytes = shape->sample_bytes;
     const ptrdiff_t first =
@@ -158,21 +159,21 @@ static const char *line_window(const struct forward *run, const char *x, size_t 
 // One task: one tile of one output channel of one item of the batch.
 static void forward_tile(void *context, size_t task, int worker)
 {
-    const struct forward *run = context;
-    const struct shape *shape = &run->plan->shape;
+    const struct forward *call = context;
+    const struct shape *shape = &call->plan->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t tile = task % run->tiles, channel = task / run->tiles % shape->out_channels;
-    const size_t item = task / run->tiles / shape->out_channels, bytes = shape->sample_bytes;
+    const size_t tile = task % call->tiles, channel = task / call->tiles % shape->out_channels;
+    const size_t item = task / call->tiles / shape->out_channels, bytes = shape->sample_bytes;
     const size_t p = tile * TILE, n = axis->out - p < TILE ? axis->out - p : TILE;
     const size_t group = channel / shape->group_out;
-    char *scratch = run->workspace + (size_t)worker * tile_bytes(shape);
-    char *y = run->y + ((item * shape->out_channels + channel) * axis->out + p) * bytes;
+    char *scratch = call->workspace + (size_t)worker * tile_bytes(shape);
+    char *y = call->y + ((item * shape->out_channels + channel) * axis->out + p) * bytes;
     memset(y, 0, n * bytes);
     for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = run->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
+        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
         for (size_t k = 0; k < line_count(axis); k++)
-            filter_line(run->plan, run->filter, channel * shape->group_in + c, k, y,
-                        line_window(run, x, p, n, k, scratch), n);
+            filter_line(call->plan, call->filter, channel * shape->group_in + c, k, y,
+                        line_window(call, x, p, n, k, scratch), n);
     }
 }
 
@@ -180,8 +181,8 @@ static void direct_forward(const struct partita_plan *plan, const struct partita
                            void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    struct forward run = {plan, filter, y, x, workspace, (shape->axis[0].out + TILE - 1) / TILE};
-    thread_loop(plan->threads, shape->batch * shape->out_channels * run.tiles, forward_tile, &run);
+    struct forward call = {plan, filter, y, x, workspace, (shape->axis[0].out + TILE - 1) / TILE};
+    thread_loop(plan->threads, shape->batch * shape->out_channels * call.tiles, forward_tile, &call);
 }
 
 // Streams. Line k holds the inputs that tap g[stride*m + k] meets: those at positions congruent to -k modulo the

@@ -104,21 +104,22 @@ struct place_of_run {
     size_t item, group, run;
 };
 
-static struct place_of_run run_at(const struct forward *run, size_t task)
+static struct place_of_run run_at(const struct forward *call, size_t task)
 {
-    const size_t groups = run->filter->plan->shape.groups;
-    return (struct place_of_run){task / run->cut.runs / groups, task / run->cut.runs % groups, task % run->cut.runs};
+    const size_t groups = call->filter->plan->shape.groups;
+    return (struct place_of_run){task / call->cut.runs / groups, task / call->cut.runs % groups, task % call->cut.runs};
 }
 
-static char *channel_at(const struct forward *run, size_t item, size_t channel)
+static char *channel_at(const struct forward *call, size_t item, size_t channel)
 {
-    const struct shape *shape = &run->filter->plan->shape;
-    return run->y + (item * shape->out_channels + channel) * shape->axis[0].out * shape->sample_bytes;
+    const struct shape *shape = &call->filter->plan->shape;
+    return call->y + (item * shape->out_channels + channel) * shape->axis[0].out * shape->sample_bytes;
 }
 
-static void transform_block(const struct forward *run, struct place_of_run at, size_t block, struct spectral_work *work)
+static void transform_block(const struct forward *call, struct place_of_run at, size_t block,
+                            struct spectral_work *work)
 {
-    const struct partita_plan *plan = run->filter->plan;
+    const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
     const size_t size = shape->axis[0].size, bytes = shape->sample_bytes;
@@ -126,7 +127,7 @@ static void transform_block(const struct forward *run, struct place_of_run at, s
     memset(work->samples + n * bytes, 0, (spectral->n - n) * bytes);
     for (size_t c = 0; c < shape->group_in; c++) {
         const size_t channel = at.item * shape->in_channels + at.group * shape->group_in + c;
-        memcpy(work->samples, run->x + (channel * size + block * spectral->hop) * bytes, n * bytes);
+        memcpy(work->samples, call->x + (channel * size + block * spectral->hop) * bytes, n * bytes);
         fft_forward(spectral->fft, work->inputs + c * fft_spectrum_bytes(spectral->fft), work->samples, work->scratch);
     }
 }
@@ -134,25 +135,25 @@ static void transform_block(const struct forward *run, struct place_of_run at, s
 // One task: the blocks of one run, overlap carried from each to the next.
 static void forward_run(void *context, size_t task, int worker)
 {
-    const struct forward *run = context;
-    const struct partita_plan *plan = run->filter->plan;
+    const struct forward *call = context;
+    const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
-    const struct place_of_run at = run_at(run, task);
+    const struct place_of_run at = run_at(call, task);
     const size_t length = shape->axis[0].span - 1;
-    struct arena arena = {.base = run->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
+    struct arena arena = {.base = call->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
     struct spectral_work work = spectral_work_cut(shape, spectral->fft, &arena);
-    char *overlaps = run->overlaps + task * overlap_bytes(shape);
+    char *overlaps = call->overlaps + task * overlap_bytes(shape);
     memset(overlaps, 0, overlap_bytes(shape));
-    const size_t begin = at.run * run->cut.per_run;
-    const size_t end = begin + run->cut.per_run < run->cut.blocks ? begin + run->cut.per_run : run->cut.blocks;
-    for (size_t block = run->cut.first + begin; block < run->cut.first + end; block++) {
-        transform_block(run, at, block, &work);
+    const size_t begin = at.run * call->cut.per_run;
+    const size_t end = begin + call->cut.per_run < call->cut.blocks ? begin + call->cut.per_run : call->cut.blocks;
+    for (size_t block = call->cut.first + begin; block < call->cut.first + end; block++) {
+        transform_block(call, at, block, &work);
         for (size_t k = 0; k < shape->group_out; k++) {
             const size_t channel = at.group * shape->group_out + k;
-            spectral_output(run->filter, channel, &work);
+            spectral_output(call->filter, channel, &work);
             carry(plan, work.samples, overlaps + k * length * shape->sample_bytes);
-            place(plan, channel_at(run, at.item, channel), block * spectral->hop, work.samples, spectral->hop, false);
+            place(plan, channel_at(call, at.item, channel), block * spectral->hop, work.samples, spectral->hop, false);
         }
     }
 }
@@ -161,17 +162,17 @@ static void forward_run(void *context, size_t task, int worker)
 static void gather_overlap(void *context, size_t task, int worker)
 {
     (void)worker;
-    const struct forward *run = context;
-    const struct partita_plan *plan = run->filter->plan;
+    const struct forward *call = context;
+    const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
-    const struct place_of_run at = run_at(run, task);
-    const bool last = at.run + 1 == run->cut.runs;
+    const struct place_of_run at = run_at(call, task);
+    const bool last = at.run + 1 == call->cut.runs;
     const size_t length = shape->axis[0].span - 1;
-    const size_t block = run->cut.first + (last ? run->cut.blocks : (at.run + 1) * run->cut.per_run);
+    const size_t block = call->cut.first + (last ? call->cut.blocks : (at.run + 1) * call->cut.per_run);
     for (size_t k = 0; k < shape->group_out; k++)
-        place(plan, channel_at(run, at.item, at.group * shape->group_out + k), block * spectral->hop,
-              run->overlaps + task * overlap_bytes(shape) + k * length * shape->sample_bytes, length, true);
+        place(plan, channel_at(call, at.item, at.group * shape->group_out + k), block * spectral->hop,
+              call->overlaps + task * overlap_bytes(shape) + k * length * shape->sample_bytes, length, true);
 }
 
 static void add_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
@@ -180,15 +181,15 @@ static void add_forward(const struct partita_plan *plan, const struct partita_fi
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
     const struct spectral *spectral = plan->state;
-    struct forward run = {filter, y, x, workspace, workspace, cut_signal(shape, spectral->hop)};
-    run.overlaps += (size_t)plan->threads * spectral_work_bytes(shape, spectral->fft);
+    struct forward call = {filter, y, x, workspace, workspace, cut_signal(shape, spectral->hop)};
+    call.overlaps += (size_t)plan->threads * spectral_work_bytes(shape, spectral->fft);
     // Outputs that no block starts on: those before the signal, and those behind its last block.
     const ptrdiff_t begin = causal_first(axis), end = begin + (ptrdiff_t)((axis->out - 1) * axis->stride);
-    if (begin < 0 || end >= (ptrdiff_t)((run.cut.first + run.cut.blocks) * spectral->hop))
+    if (begin < 0 || end >= (ptrdiff_t)((call.cut.first + call.cut.blocks) * spectral->hop))
         memset(y, 0, shape->batch * shape->out_channels * axis->out * shape->sample_bytes);
-    const size_t tasks = shape->batch * shape->groups * run.cut.runs;
-    thread_loop(plan->threads, tasks, forward_run, &run);
-    thread_loop(plan->threads, tasks, gather_overlap, &run);
+    const size_t tasks = shape->batch * shape->groups * call.cut.runs;
+    thread_loop(plan->threads, tasks, forward_run, &call);
+    thread_loop(plan->threads, tasks, gather_overlap, &call);
 }
 
 static enum partita_status add_stream_open(struct partita_stream *stream)

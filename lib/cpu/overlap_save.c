@@ -36,18 +36,18 @@ static const void *window(const struct partita_plan *plan, const char *x, ptrdif
 // One task: one block of one group of one item of the batch.
 static void forward_block(void *context, size_t task, int worker)
 {
-    const struct forward *run = context;
-    const struct partita_plan *plan = run->filter->plan;
+    const struct forward *call = context;
+    const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
     const struct axis *axis = &shape->axis[0];
-    const size_t block = task % run->blocks, group = task / run->blocks % shape->groups;
-    const size_t item = task / run->blocks / shape->groups, bytes = shape->sample_bytes;
-    struct arena arena = {.base = run->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
+    const size_t block = task % call->blocks, group = task / call->blocks % shape->groups;
+    const size_t item = task / call->blocks / shape->groups, bytes = shape->sample_bytes;
+    struct arena arena = {.base = call->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
     struct spectral_work work = spectral_work_cut(shape, spectral->fft, &arena);
     const ptrdiff_t q = causal_first(axis) + (ptrdiff_t)(block * spectral->hop);
     for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = run->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
+        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
         fft_forward(spectral->fft, work.inputs + c * fft_spectrum_bytes(spectral->fft),
                     window(plan, x, q, work.samples), work.scratch);
     }
@@ -56,8 +56,8 @@ static void forward_block(void *context, size_t task, int worker)
     const size_t end = ((block + 1) * spectral->hop + axis->stride - 1) / axis->stride;
     const size_t n = (end < axis->out ? end : axis->out) - p, skip = p * axis->stride - block * spectral->hop;
     for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
-        spectral_output(run->filter, k, &work);
-        samples_copy(run->y + ((item * shape->out_channels + k) * axis->out + p) * bytes, 1,
+        spectral_output(call->filter, k, &work);
+        samples_copy(call->y + ((item * shape->out_channels + k) * axis->out + p) * bytes, 1,
                      work.samples + (axis->span - 1 + skip) * bytes, axis->stride, n, bytes);
     }
 }
@@ -68,8 +68,8 @@ static void save_forward(const struct partita_plan *plan, const struct partita_f
     const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
     const size_t full_rate = (shape->axis[0].out - 1) * shape->axis[0].stride + 1;
-    struct forward run = {filter, y, x, workspace, (full_rate + spectral->hop - 1) / spectral->hop};
-    thread_loop(plan->threads, shape->batch * shape->groups * run.blocks, forward_block, &run);
+    struct forward call = {filter, y, x, workspace, (full_rate + spectral->hop - 1) / spectral->hop};
+    thread_loop(plan->threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
 }
 
 static enum partita_status save_stream_open(struct partita_stream *stream)

@@ -7,7 +7,6 @@
 #include "vector.h"
 
 enum {
-    SEGMENT = 64,      // taps summed before a result is rounded into y
     MAX_DEPTH = 4,     // multiplications fed by one load
     WIDTH = FIR_WIDTH, // sums in registers
     TILE = 4096,       // reals of y that stay in the L1 cache while the segments pass
@@ -23,6 +22,7 @@ static const struct kind complex_signal = {.step = 2, .parts = 1, .depth = MAX_D
 static const struct kind complex_taps = {.step = 2, .parts = 2, .depth = MAX_DEPTH / 2};
 
 // Adds taps (a, s), a < depth, first <= s < last, to width output vectors; part c of vector p is sum[p*parts + c].
+// From x[0] on, `newest` reals may be read: fewer than LANES only for the last, partial vector, with width 1.
 INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t first, size_t last, size_t width,
                      size_t depth, const struct kind *kind)
 {
@@ -132,9 +132,9 @@ INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps
 INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
 {
     for (size_t i = 0; i < n; i += TILE)
-        for (size_t j = 0; j < taps; j += SEGMENT)
+        for (size_t j = 0; j < taps; j += FIR_SEGMENT)
             segment(y + i, x + i - j * kind->step, h + j * kind->parts, n - i < TILE ? n - i : TILE,
-                    taps - j < SEGMENT ? taps - j : SEGMENT, kind);
+                    taps - j < FIR_SEGMENT ? taps - j : FIR_SEGMENT, kind);
 }
 
 // Filters too short to use most loads twice run up to half as fast again in vectors half as wide (FIR_SHORT names that

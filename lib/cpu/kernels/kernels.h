@@ -17,6 +17,8 @@
 
 #include "../../cpu.h"
 
+enum { FIR_SEGMENT = 64 }; // taps summed before a sum is rounded into y
+
 enum { SPECTRUM_BLOCK_BYTES = 64 }; // real lanes; as many bytes of imaginary lanes follow
 
 // y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an interleaved complex

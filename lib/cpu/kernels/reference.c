@@ -5,14 +5,12 @@
 
 #include "names.h"
 
-enum { SEGMENT = 64 }; // taps summed before a result is rounded into y
-
 void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
 {
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
-    for (size_t first = 0; first < taps; first += SEGMENT) {
-        const size_t last = taps - first < SEGMENT ? taps : first + SEGMENT;
+    for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
+        const size_t last = taps - first < FIR_SEGMENT ? taps : first + FIR_SEGMENT;
         for (size_t i = 0; i < n; i++) {
             REAL sum = 0;
             for (size_t j = first; j < last; j++) sum += h[j] * *(x + i - step * j);
@@ -39,8 +37,8 @@ void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, siz
 {
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
-    for (size_t first = 0; first < taps; first += SEGMENT) {
-        const size_t length = taps - first < SEGMENT ? taps - first : SEGMENT;
+    for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
+        const size_t length = taps - first < FIR_SEGMENT ? taps - first : FIR_SEGMENT;
         for (size_t i = 0; i < n; i++) complex_sum(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
     }
 }
