@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "engine_name.h"
 #include "interrupt.h"
 #include "io/temp.h"
 #include "output.h"
@@ -42,6 +43,12 @@ static bool check_format(const char *option, const char *type, const char *path,
     return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option, type, path);
 }
 
+static bool check_output_format(const char *type, struct fault *fault)
+{
+    struct encoding ignored;
+    return !type || encoding_parse(type, &ignored) || fault_set(fault, "--output-format %s: no such sample type", type);
+}
+
 static bool check_usage(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir, struct fault *fault)
 {
     if (is_standard(s->operands[0]) && is_standard(s->operands[1]))
@@ -50,7 +57,8 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
     return range_check(s, fault) && check_format("--format", s->format, s->operands[1], ret_in, fault) &&
-           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault);
+           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
+           check_output_format(s->output_format, fault) && engine_check(s->engine, fault);
 }
 
 // Standard input that may never end: not a redirected file.
@@ -139,7 +147,8 @@ static bool prepare(struct job *job, struct fault *fault)
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
     if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
-    if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), &job->taps, job->wisdom, fault))
+    if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames, &job->taps,
+                     job->wisdom, fault))
         return false;
     explain(job);
     job->stats.rate = in->rate ? in->rate : output.rate;

@@ -29,9 +29,9 @@ static void print_wrapped(const char *text, int at, int indent)
     printf("\n");
 }
 
-static void print_option(const struct option_row *row)
+static void print_option(const struct option_row *row, enum command command)
 {
-    char left[80];
+    char left[80], help[OPTION_HELP_SIZE];
     char letter[5] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
     snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->argument ? " " : "",
@@ -42,7 +42,8 @@ static void print_option(const struct option_row *row)
         printf("\n");
         at = 0;
     }
-    print_wrapped(row->help, at, COLUMN);
+    option_help(row, command, help);
+    print_wrapped(help, at, COLUMN);
 }
 
 void help_print(enum command command)
@@ -51,8 +52,9 @@ void help_print(enum command command)
     const char *group = NULL;
     bool headed = false;
     printf("partita %s [options] %s\n", c->name, c->operands);
-    printf("%s.\n\n", c->summary);
-    print_wrapped(c->text, 0, 0);
+    printf("%s.\n", c->summary);
+    if (*c->text) printf("\n");
+    if (*c->text) print_wrapped(c->text, 0, 0);
     for (size_t i = 0; i < n_option_rows; i++) {
         const struct option_row *row = &option_rows[i];
         if (row->group) {
@@ -62,13 +64,13 @@ void help_print(enum command command)
         if (!(row->commands & 1u << command)) continue;
         if (!headed) printf("\n%s:\n", group);
         headed = true;
-        print_option(row);
+        print_option(row, command);
     }
     if (c->n_operands == 3)
-        print_wrapped(
-            "\nA file named - is standard input or output. Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, "
-            "but the input was cut short.",
-            0, 0);
+        print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are [frames] or "
+                      "[channels, frames]. Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, "
+                      "but the input was cut short.",
+                      0, 0);
 }
 
 void help_print_overview(void)

@@ -15,8 +15,9 @@ static void put(const char *text)
     }
 }
 
-static void put_option(const struct option_row *row)
+static void put_option(const struct option_row *row, enum command command)
 {
+    char help[OPTION_HELP_SIZE];
     printf(".TP\n");
     if (row->letter) printf("\\fB\\-%c\\fR, ", row->letter);
     printf("\\fB\\-\\-");
@@ -28,7 +29,8 @@ static void put_option(const struct option_row *row)
         printf("\\fR");
     }
     printf("\n");
-    put(row->help);
+    option_help(row, command, help);
+    put(help);
     printf(".\n");
 }
 
@@ -45,7 +47,7 @@ static void put_options_of(enum command command)
         printf("\n");
     }
     for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].commands & 1u << command) put_option(&option_rows[i]);
+        if (option_rows[i].commands & 1u << command) put_option(&option_rows[i], command);
 }
 
 static void put_section(const char *title, const char *text)

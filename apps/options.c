@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,22 @@ const size_t n_option_rows = sizeof option_rows / sizeof *option_rows;
 
 enum { MAX_ROWS = 64 };
 _Static_assert(sizeof option_rows / sizeof *option_rows <= MAX_ROWS, "the set of given options is one 64-bit word");
+
+void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE])
+{
+    bool rename = command == COMMAND_CORRELATE;
+    size_t n = 0;
+    for (const char *c = row->help; *c && n + 1 < OPTION_HELP_SIZE;) {
+        size_t length = strcspn(c, " ,;:");
+        bool is_operand = rename && length == 2 && strncmp(c, "IR", 2) == 0;
+        length += strspn(c + length, " ,;:");
+        const char *word = is_operand ? "TEMPLATE" : "";
+        int made =
+            snprintf(text + n, OPTION_HELP_SIZE - n, "%s%.*s", word, (int)length - 2 * is_operand, c + 2 * is_operand);
+        n += (size_t)made;
+        c += length;
+    }
+}
 
 bool command_find(const char *name, enum command *ret_command)
 {
@@ -241,6 +258,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     uint64_t given = 0;
     int found;
     s.max_channels = 1024;
+    s.threads = 1;
     s.taps = 4096;
     s.latency = NOT_GIVEN;
     list_options(command, longs, shorts);

@@ -77,6 +77,10 @@ extern const struct option_row option_rows[];
 extern const size_t n_option_rows;
 extern const struct command_row command_rows[N_COMMANDS];
 
+// A row's help in the words of a command: what convolve calls IR is TEMPLATE to correlate.
+enum { OPTION_HELP_SIZE = 320 };
+void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE]);
+
 // Fills settings from the arguments behind the command's name. False: a usage error, described in fault.
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault);
 

@@ -31,21 +31,25 @@ static bool choose_container(struct audio_info *out, const char *path, const str
 }
 
 // What the samples would like to be stored as.
-static bool wished_encoding(struct encoding *ret, const struct settings *settings, const struct audio_info *in,
-                            enum container container, enum partita_type type, struct fault *fault)
+static void wished_encoding(struct encoding *ret, const struct settings *settings, const struct audio_info *in,
+                            enum container container, enum partita_type type)
 {
     const char *dot = strrchr(settings->operands[2], '.');
     bool is_double = type == PARTITA_F64 || type == PARTITA_CF64;
     struct encoding computed = {.kind = ENCODING_FLOAT, .bytes = is_double ? 8 : 4, .is_complex = is_complex(type)};
-    if (settings->output_format) {
-        if (encoding_parse(settings->output_format, ret)) return true;
-        return fault_set(fault, "--output-format %s: no such sample type", settings->output_format);
-    }
-    if (container == CONTAINER_RAW && dot && encoding_parse(dot + 1, ret)) return true;
+    if (settings->output_format && encoding_parse(settings->output_format, ret)) return;
+    if (container == CONTAINER_RAW && dot && encoding_parse(dot + 1, ret)) return;
     bool keep =
         in->container != CONTAINER_TEXT && container != CONTAINER_NPY && in->encoding.is_complex == computed.is_complex;
     *ret = keep ? in->encoding : computed;
-    return true;
+}
+
+// As users write it: without the r of real samples and the byte order.
+static const char *short_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])
+{
+    encoding_name(encoding, name);
+    name[strcspn(name, "_")] = 0;
+    return encoding.is_complex ? name : name + 1;
 }
 
 static bool choose_encoding(struct audio_info *out, const struct settings *settings, const struct audio_info *in,
@@ -53,17 +57,19 @@ static bool choose_encoding(struct audio_info *out, const struct settings *setti
 {
     const char *path = settings->operands[2];
     struct encoding wish;
-    char name[ENCODING_NAME_SIZE];
-    if (!wished_encoding(&wish, settings, in, out->container, type, fault)) return false;
-    encoding_name(wish, name);
+    char nearest[ENCODING_NAME_SIZE];
+    wished_encoding(&wish, settings, in, out->container, type);
     if (wish.is_complex != is_complex(type))
-        return fault_set(fault, "%s: the result is %s, which %s does not hold", path,
-                         is_complex(type) ? "complex" : "real", name);
+        return fault_set(fault, "%s: the result is %s, which %s does not hold; use %s", path,
+                         is_complex(type) ? "complex" : "real",
+                         settings->output_format ? settings->output_format : strrchr(path, '.') + 1,
+                         is_complex(type) ? "cf32 or cf64" : "f32 or f64");
     if (!container_encoding(out->container, path, wish, &out->encoding))
-        return fault_set(fault, "%s: cannot hold %s samples; use .npy or .raw", path, name);
+        return fault_set(fault, "%s: cannot hold complex samples, which the result has; use .npy or .raw", path);
     bool exact = out->encoding.kind == wish.kind && out->encoding.bytes == wish.bytes;
     if (exact || !settings->output_format) return true;
-    return fault_set(fault, "%s: cannot hold %s samples", path, name);
+    return fault_set(fault, "%s: cannot hold %s samples; use --output-format %s", path, settings->output_format,
+                     short_name(out->encoding, nearest));
 }
 
 bool output_choose(struct audio_info *ret, const struct settings *settings, const struct audio_info *in,

@@ -48,6 +48,7 @@ static size_t choose_chunk(const struct pass *p)
     size_t channels = p->taps->in_channels > p->taps->out_channels ? p->taps->in_channels : p->taps->out_channels;
     size_t chunk = CHUNK_SAMPLES / channels < CHUNK_FRAMES ? CHUNK_SAMPLES / channels : CHUNK_FRAMES;
     if (p->settings->block && (size_t)p->settings->block < chunk) chunk = (size_t)p->settings->block;
+    if (runner_appetite(p->runner) < chunk) chunk = runner_appetite(p->runner);
     return chunk;
 }
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "commands.h"
+#include "engine_name.h"
 #include "report.h"
-#include "runner.h"
 #include "wisdom_file.h"
 
 static enum partita_type taps_type(const struct settings *s)
@@ -101,6 +101,7 @@ int plan_main(enum command command, int argc, char **argv)
         help_print(command);
         return report_close(command, EXIT_DONE);
     }
+    if (!engine_check(settings.engine, &fault)) return report_usage(command, &fault);
     struct partita_wisdom *wisdom = wisdom_file_load();
     bool good = run(&settings, wisdom, &fault);
     partita_wisdom_destroy(wisdom);

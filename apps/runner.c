@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine_name.h"
+
 struct runner {
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -33,12 +35,15 @@ static bool failed(const struct runner *r, enum partita_status status, struct fa
     return fault_set(fault, "%s%s%s", partita_status_string(status), *detail ? ": " : "", detail);
 }
 
-// Large enough that overlap costs little, small enough to stay within a few MiB.
-static size_t choose_piece(const struct taps *taps, size_t stride)
+// Large enough that overlap costs little, small enough to stay within a few MiB; a short signal with its tail, and the
+// silence that brings its start to a multiple of the stride, is one piece.
+static size_t choose_piece(const struct taps *taps, uint64_t frames, size_t stride)
 {
     size_t channels = taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;
     size_t piece = ((size_t)1 << 20) / channels;
     if (piece < 4 * taps->length) piece = 4 * taps->length;
+    size_t margin = taps->length + stride - 1;
+    if (piece > margin && frames < piece - margin) piece = (size_t)frames + margin;
     return (piece + stride - 1) / stride * stride;
 }
 
@@ -71,16 +76,6 @@ static struct partita_problem describe(const struct runner *r, const struct sett
     return problem;
 }
 
-const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE])
-{
-    if (!wish) return NULL;
-    const char *slash = strchr(wish, '/'), *stem = slash ? slash + 1 : wish;
-    int n_device = slash ? (int)(stem - wish) : 4;
-    if (strcmp(stem, "overlap-discard") == 0) stem = "overlap-save";
-    snprintf(name, ENGINE_NAME_SIZE, "%.*s%s", n_device, slash ? wish : "cpu/", stem);
-    return name;
-}
-
 static enum partita_status make_plan(struct runner *r, const struct settings *s, enum partita_type signal,
                                      const struct taps *taps, struct partita_wisdom *wisdom)
 {
@@ -109,7 +104,7 @@ static bool allocate(struct runner *r)
 }
 
 bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
-                 const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
+                 uint64_t frames, const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
 {
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -120,7 +115,7 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
     r->is_live = is_live;
     if (settings->threads > 1) {
         r->history = taps->length - 1;
-        r->piece = choose_piece(taps, r->stride);
+        r->piece = choose_piece(taps, frames, r->stride);
     }
     enum partita_status status = make_plan(r, settings, signal, taps, wisdom);
     if (!status) status = partita_filter_create(r->plan, taps->data, &r->filter);
@@ -227,6 +222,11 @@ size_t runner_capacity(const struct runner *runner, size_t n)
 {
     if (runner->stream) return n / runner->stride + 1;
     return (n / runner->piece + 1) * (runner->piece / runner->stride);
+}
+
+size_t runner_appetite(const struct runner *runner)
+{
+    return runner->stream ? SIZE_MAX : runner->piece;
 }
 
 size_t runner_latency(const struct runner *runner)

@@ -9,15 +9,10 @@
 
 struct runner;
 
-enum { ENGINE_NAME_SIZE = 64 };
-
-// An engine's full name: "direct" is cpu/direct, and overlap-discard is another word for overlap-save. NULL stays.
-const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE]);
-
 // signal: the type of the frames on both sides. is_live: the frames come through a pipe, where delay counts; a file's
-// are there, and only speed and memory do.
+// are there, and only speed and memory do. frames: how many will come, or SIZE_UNKNOWN.
 bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
-                 const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault);
+                 uint64_t frames, const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault);
 void runner_close(struct runner *runner);
 
 // Filters n interleaved frames, or n frames of silence if x is NULL. *ret_n: how many frames it wrote to y.
@@ -25,6 +20,9 @@ bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, s
 
 // The most that runner_feed can write for n frames.
 size_t runner_capacity(const struct runner *runner, size_t n);
+
+// The most frames that are worth feeding at once, so that silence at the end is not filtered for nothing.
+size_t runner_appetite(const struct runner *runner);
 
 // What was removed from the start of the engine's output, in input frames.
 size_t runner_latency(const struct runner *runner);

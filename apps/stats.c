@@ -65,16 +65,16 @@ static double times_real_time(const struct stats *s)
 void stats_print(const struct stats *s, FILE *to)
 {
     double nothing = 1e-30;
-    fprintf(to, "engine    %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps, s->in_channels,
+    fprintf(to, "engine      %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps, s->in_channels,
             s->out_channels);
-    fprintf(to, "frames    %llu in, %llu out, tail %llu, latency removed %zu\n", (unsigned long long)s->frames_in,
+    fprintf(to, "frames      %llu in, %llu out, tail %llu, latency removed %zu\n", (unsigned long long)s->frames_in,
             (unsigned long long)s->frames_out, (unsigned long long)s->tail, s->latency);
-    fprintf(to, "peak      %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak + nothing));
-    fprintf(to, "rms       %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s) + nothing));
-    fprintf(to, "clipped   %llu samples\n", (unsigned long long)s->written.clipped);
-    fprintf(to, "invalid   %llu samples read as 0, %llu written\n", (unsigned long long)s->replaced,
+    fprintf(to, "peak        %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak + nothing));
+    fprintf(to, "rms         %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s) + nothing));
+    fprintf(to, "clipped     %llu samples\n", (unsigned long long)s->written.clipped);
+    fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n", (unsigned long long)s->replaced,
             (unsigned long long)s->written.not_finite);
-    fprintf(to, "time      %.3f s", s->seconds);
+    fprintf(to, "time        %.3g s", s->seconds);
     if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
     fprintf(to, "\n");
 }
@@ -118,8 +118,8 @@ bool stats_print_json(const struct stats *s, const struct settings *settings, FI
     json_object_set_new(j, "peak", number(s->peak));
     json_object_set_new(j, "rms", number(rms(s)));
     json_object_set_new(j, "clipped", json_integer((json_int_t)s->written.clipped));
-    json_object_set_new(j, "replaced", json_integer((json_int_t)s->replaced));
-    json_object_set_new(j, "not_finite", json_integer((json_int_t)s->written.not_finite));
+    json_object_set_new(j, "not_finite_read", json_integer((json_int_t)s->replaced));
+    json_object_set_new(j, "not_finite_written", json_integer((json_int_t)s->written.not_finite));
     json_object_set_new(j, "truncated", json_boolean(s->truncated));
     json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
     json_object_set_new(j, "seconds", number(s->seconds));

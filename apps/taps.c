@@ -3,10 +3,12 @@
 #include "taps.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/resample.h"
+#include "report.h"
 
 // An impulse response lies in memory several times over. This many samples are 46 minutes at 48 kHz; more is a mistake.
 static const size_t MAX_SAMPLES = (size_t)1 << 27;
@@ -93,6 +95,8 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate, const st
                          rate, settings->operands[1], signal->rate);
     struct resampled resampled;
     if (!resample_taps(&resampled, f->type, f->data, f->n, f->channels, rate, signal->rate, fault)) return false;
+    report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s, %zu frames to %zu", settings->operands[0],
+                  rate, signal->rate, settings->operands[1], f->n, resampled.n - 2 * resampled.lead);
     free(f->data);
     f->data = resampled.frames;
     f->n = resampled.n;
@@ -100,24 +104,39 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate, const st
     return true;
 }
 
+enum { SHAPE_SIZE = 96 };
+
+// Channels and frames; of an array also which axis is which, for that is what goes wrong.
+static void describe_shape(const struct audio_info *info, char shape[SHAPE_SIZE])
+{
+    int n = snprintf(shape, SHAPE_SIZE, "%zu channels", info->channels);
+    if (info->frames == SIZE_UNKNOWN) return;
+    snprintf(shape + n, (size_t)(SHAPE_SIZE - n), " of %llu frames%s", (unsigned long long)info->frames,
+             info->container == CONTAINER_NPY ? " ([channels, frames])" : "");
+}
+
 // Which channel of IN goes through which channel of IR to which channel of OUT.
-static bool map_channels(struct taps *t, size_t n_ir, size_t n_in, const struct settings *settings, struct fault *fault)
+static bool map_channels(struct taps *t, const struct audio_info *info, size_t n_in, const struct settings *settings,
+                         struct fault *fault)
 {
     const char *ir = settings->operands[0], *in = settings->operands[1];
+    char shape[SHAPE_SIZE];
+    size_t n_ir = info->channels;
+    describe_shape(info, shape);
     t->in_channels = t->out_channels = t->groups = n_in;
     if (settings->matrix) {
         t->out_channels = n_ir / n_in;
         t->groups = 1;
         if (n_ir % n_in == 0) return true;
-        return fault_set(fault, "%s: %zu channels are no matrix for the %zu channels of %s; --matrix needs a multiple",
-                         ir, n_ir, n_in, in);
+        return fault_set(fault, "%s: %s; %s has %zu channels: --matrix needs a multiple of %zu", ir, shape, in, n_in,
+                         n_in);
     }
     if (n_ir == n_in || n_ir == 1) return true;
     t->out_channels = n_ir;
     t->groups = 1;
     if (n_in == 1) return true;
-    return fault_set(fault, "%s: %zu channels do not fit the %zu channels of %s; one, as many, or --matrix", ir, n_ir,
-                     n_in, in);
+    return fault_set(fault, "%s: %s; %s has %zu channels: the filter needs 1 or %zu, or a multiple with --matrix", ir,
+                     shape, in, n_in, n_in);
 }
 
 // Interleaved frames become one row of taps a cell; a mono response is repeated for every channel.
@@ -145,7 +164,7 @@ bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type 
     const char *name = settings->operands[0];
     struct frames f = {.channels = info->channels, .type = type};
     struct taps t = {0};
-    bool good = map_channels(&t, f.channels, signal->channels, settings, fault) && read_all(&f, reader, name, fault) &&
+    bool good = map_channels(&t, info, signal->channels, settings, fault) && read_all(&f, reader, name, fault) &&
                 check_finite(&f, name, fault) && fit_rate(&f, &t.lead, info->rate, signal, settings, fault);
     if (good) {
         amplify(&f, settings->gain);

@@ -55,6 +55,9 @@ static bool open_any(struct audio_reader *r, const struct audio_request *request
 {
     bool good = request->raw ? open_raw(r, request, fault) : open_by_content(r, request, fault);
     if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (good && request->rate && r->info.rate && r->info.rate != request->rate)
+        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate, r->source.name,
+                         r->info.rate);
     if (good && r->info.rate == 0) r->info.rate = request->rate;
     return good;
 }

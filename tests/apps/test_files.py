@@ -306,8 +306,8 @@ class Npy(Case):
 
     def test_complex_samples_need_a_file_that_holds_them(self):
         np.save("x.npy", np.ones(10, "c8"))
-        self.fails("convolve", "--rate", 8000, "x.npy", "x.npy", "out.wav", says=["out.wav", "cf32", ".npy"])
-        self.fails("convolve", "--output-format", "f32", "x.npy", "x.npy", "out.raw", says=["out.raw", "complex"])
+        self.fails("convolve", "--rate", 8000, "x.npy", "x.npy", "out.wav", says=["out.wav", "complex", ".npy"])
+        self.fails("convolve", "--output-format", "f32", "x.npy", "x.npy", "out.raw", says=["out.raw", "complex", "cf32 or cf64"])
 
 
 class Raw(Case):

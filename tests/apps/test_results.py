@@ -138,6 +138,22 @@ class Results(ArrayCase):
                     y = self.filter(x, h, "--threads", 2, command=command)
                     self.close(y, expect(x, h, correlate=command == "correlate"))
 
+    def test_threads_on_short_files(self):
+        """One piece as long as the signal and its tail, whatever the stride and the start."""
+        np.save("h.npy", self.noise(600))
+        np.save("x.npy", self.noise(4000))
+        said = self.run_program("convolve", "-v", "-t", 2, "h.npy", "x.npy", "y.npy").stderr.decode()
+        self.assertNotRegex(said, r"\d{6}")
+        for n in (0, 1, 599, 4000):
+            x, h = self.noise(n), self.noise(600)
+            full = np.convolve(x, h) if n else np.zeros(0)
+            for stride, first in ((1, 0), (7, 0), (7, 3), (1000, 599)):
+                with self.subTest(n=n, stride=stride, first=first):
+                    np.save("h.npy", h)
+                    np.save("x.npy", x)
+                    self.run_program("convolve", "-t", 2, "--stride", stride, "--first", first, "h.npy", "x.npy", "y.npy")
+                    self.close(np.load("y.npy"), full[first::stride], typical=np.sqrt(np.mean(full**2)) if n else 0)
+
     def test_threads_over_many_pieces(self):
         """Eight channels make pieces of 131072 frames; four of them, the last one short."""
         x, h = self.noise(8, 400000), self.noise(8, 700)
@@ -185,7 +201,8 @@ class Channels(ArrayCase):
     def test_misfits_are_refused(self):
         np.save("x.npy", self.noise(2, 50))
         np.save("h.npy", self.noise(3, 5))
-        self.fails("convolve", "h.npy", "x.npy", "y.npy", says=["h.npy", "3 channels", "2 channels", "x.npy", "--matrix"])
+        self.fails("convolve", "h.npy", "x.npy", "y.npy", 
+                   says=["h.npy: 3 channels of 5 frames ([channels, frames]); x.npy has 2 channels", "1 or 2", "--matrix"])
         self.fails("convolve", "--matrix", "h.npy", "x.npy", "y.npy", says=["3 channels", "2 channels", "multiple"])
 
 
@@ -311,6 +328,19 @@ class Audio(Case):
         for word in ("peak", "rms", "clipped", "latency removed", "tail 2", "times real time"):
             self.assertIn(word, text)
 
+    def test_verbose_tells_of_resampling(self):
+        self.write("in.wav", wav_bytes(np.zeros((10, 1), int)))
+        self.write("ir.wav", wav_bytes(np.ones((441, 1), int), rate=44100))
+        done = self.run_program("convolve", "-v", "--resample-ir", "ir.wav", "in.wav", "out.wav")
+        self.assertIn(b"ir.wav: resampled from 44100 Hz to the 48000 Hz of in.wav, 441 frames to 480", done.stderr)
+
+    def test_rate_must_not_contradict_the_file(self):
+        self.write("in.wav", wav_bytes(np.zeros((10, 1), int)))
+        self.write("ir.txt", b"1\n")
+        self.fails("convolve", "--rate", 44100, "ir.txt", "in.wav", "out.wav",
+                   says="--rate 44100: in.wav says 48000 Hz itself; leave out --rate")
+        self.run_program("convolve", "--rate", 48000, "ir.txt", "in.wav", "out.wav")
+
     def test_json_leaves_standard_output_to_the_samples(self):
         self.write("in.wav", wav_bytes(np.ones((10, 1), int)))
         self.write("ir.txt", b"1\n")
@@ -333,7 +363,7 @@ class Values(Case):
         done = self.run_program("convolve", "--json", "h.npy", "x.npy", "y.npy")
         clean = np.where(np.isfinite(x), x, 0)
         self.close(np.load("y.npy"), scipy.signal.convolve(clean.astype("f8"), h.astype("f8")))
-        self.assertEqual(json.loads(done.stdout)["replaced"], 3)
+        self.assertEqual(json.loads(done.stdout)["not_finite_read"], 3)
         self.assertIn(b"3 NaN or infinite values read as 0", done.stderr)
 
     def test_nan_can_be_an_error(self):
@@ -349,7 +379,7 @@ class Values(Case):
         done = self.run_program("convolve", "--json", "--nan", "propagate", "--engine", "direct", "h.npy", "x.npy", "y.npy")
         y = np.load("y.npy")
         self.assertTrue(np.array_equal(np.flatnonzero(np.isnan(y)), np.arange(100, 109)))
-        self.assertEqual(json.loads(done.stdout)["not_finite"], 9)
+        self.assertEqual(json.loads(done.stdout)["not_finite_written"], 9)
 
     def test_nan_becomes_zero_in_pcm(self):
         x = np.zeros(50, "f4")

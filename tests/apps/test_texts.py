@@ -47,6 +47,15 @@ class Help(Case):
                                       env=dict(os.environ, XDG_CACHE_HOME=self.folder))
                 self.assertNotIn(b"no such option", done.stderr, option)
 
+    def test_operands_have_the_command_s_names(self):
+        self.assertNotRegex(self.out("correlate", "--help"), r"\bIR\b")
+        self.assertRegex(self.out("correlate", "--help"), r"cells \[out\]\[in\]|TEMPLATE is raw")
+        self.assertRegex(self.out("convolve", "--help"), r"\bIR\b")
+
+    def test_no_blank_lines_in_a_row(self):
+        for command in COMMANDS:
+            self.assertNotIn("\n\n\n", self.out(command, "--help"))
+
     def test_version(self):
         self.assertRegex(self.out("--version"), r"^partita \d+\.\d+\.\d+\n$")
         self.assertEqual(self.out("-V"), self.out("--version"))
@@ -124,9 +133,16 @@ class Plan(Case):
 
     def test_impossible_problems_fail_with_a_reason(self):
         for arguments, says in ((["--channels", 3, "--groups", 2], "groups"),
-                                (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save"),
-                                (["--engine", "cpu/magic"], "magic")):
+                                (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save")):
             self.fails("plan", *arguments, says=says)
+
+    def test_every_engine_has_its_name_in_the_list(self):
+        engines = set(re.findall(r"\bcpu/[a-z-]+", self.run_program("plan").stdout.decode()))
+        said = self.fails("plan", "--engine", "cpu/magic", rc=2)
+        self.assertEqual(engines, set(re.findall(r"cpu/[a-z-]+", said)) - {"cpu/magic"})
+
+    def test_one_thread_unless_more_are_asked_for(self):
+        self.assertIn("cpu x1", self.run_program("plan", "--size", 1000).stdout.decode())
 
     def test_calibration_is_remembered(self):
         done = self.run_program("plan", "--calibrate")

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The names of engines as users may write them.
+#ifndef PARTITA_APPS_ENGINE_NAME_H
+#define PARTITA_APPS_ENGINE_NAME_H
+
+#include "fault.h"
+
+enum { ENGINE_NAME_SIZE = 64 };
+
+// An engine's full name: "direct" is cpu/direct, and overlap-discard is another word for overlap-save. NULL stays.
+const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE]);
+
+// False for a name that no engine has; NULL is no wish.
+bool engine_check(const char *wish, struct fault *fault);
+
+#endif
