@@ -132,7 +132,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
         (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
-    void *own = workspace ? NULL : mem_allocate(&plan->allocator, plan_workspace(plan));
+    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);
     mem_release(&plan->allocator, own);

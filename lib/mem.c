@@ -21,14 +21,18 @@ size_t mem_round(size_t bytes)
     return bytes > SIZE_MAX - MEM_ALIGN ? SIZE_MAX : (bytes + MEM_ALIGN - 1) & ~(size_t)(MEM_ALIGN - 1);
 }
 
-void *mem_allocate(const struct partita_allocator *allocator, size_t bytes)
+void *mem_reserve(const struct partita_allocator *allocator, size_t bytes)
 {
     // One byte more than nothing, so that NULL always means failure.
     const size_t rounded = mem_round(bytes ? bytes : 1);
     if (rounded > PTRDIFF_MAX) return NULL;
-    void *memory =
-        allocator->allocate ? allocator->allocate(allocator->user, rounded) : aligned_alloc(MEM_ALIGN, rounded);
-    return memory ? memset(memory, 0, rounded) : NULL;
+    return allocator->allocate ? allocator->allocate(allocator->user, rounded) : aligned_alloc(MEM_ALIGN, rounded);
+}
+
+void *mem_allocate(const struct partita_allocator *allocator, size_t bytes)
+{
+    void *memory = mem_reserve(allocator, bytes);
+    return memory ? memset(memory, 0, mem_round(bytes)) : NULL;
 }
 
 void mem_release(const struct partita_allocator *allocator, void *memory)

@@ -14,8 +14,10 @@ size_t mem_round(size_t bytes);
 size_t size_add(size_t a, size_t b);
 size_t size_mul(size_t a, size_t b);
 
-// Zeroed, 64-byte aligned, through the hooks; NULL on failure or if bytes is SIZE_MAX.
+// 64-byte aligned, through the hooks; NULL on failure or if bytes is SIZE_MAX. Zeroed, or left as it comes for memory
+// that is written before it is read: large pages are then first touched by the thread that works on them.
 void *mem_allocate(const struct partita_allocator *allocator, size_t bytes);
+void *mem_reserve(const struct partita_allocator *allocator, size_t bytes);
 
 // NULL is allowed.
 void mem_release(const struct partita_allocator *allocator, void *memory);

@@ -42,6 +42,10 @@ static size_t spectrum_bytes(const struct shape *shape, size_t n)
     return mem_round(bins_of(shape, n) * shape->scalar_bytes) * 2;
 }
 
+// What a block costs beyond its loops: calls, and tables and spectra that memory traffic has pushed out of L1. The
+// difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
+static const double BLOCK_SECONDS = 3e-7;
+
 static double block_seconds(const struct request *request, size_t n, double moves)
 {
     const struct shape *shape = request->shape;
@@ -49,7 +53,7 @@ static double block_seconds(const struct request *request, size_t n, double move
     const size_t filter = cells_of(shape) * spectrum_bytes(shape, n);
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
-    return channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
+    return BLOCK_SECONDS + channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
            (double)cells_of(shape) * (double)bins_of(shape, n) *
                (filter > request->host->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached) +
            channels / 2 * moves * scalars * costs->copy;
@@ -157,8 +161,8 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
         char *causal = arena_take(&arena, shape->axis[0].span * shape->tap_bytes);
         char *scratch = arena_take(&arena, fft_scratch_bytes(spectral->fft));
         if (pass == 0) {
-            filter->state = mem_allocate(&plan->allocator, size_mul(cells, bytes));
-            arena.base = mem_allocate(&plan->allocator, arena.used);
+            filter->state = mem_reserve(&plan->allocator, size_mul(cells, bytes));
+            arena.base = mem_reserve(&plan->allocator, arena.used);
             if (!filter->state || !arena.base) break;
             arena.used = 0;
             continue;
