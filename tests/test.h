@@ -82,6 +82,19 @@ struct log_lines {
 };
 struct partita_log log_into(struct log_lines *lines);
 
+// Time limits are multiplied by this: sanitizers slow the library down (gcc and clang say so in different words).
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+#define TEST_SLOWER 4
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SLOWER 4
+#endif
+#ifndef TEST_SLOWER
+#define TEST_SLOWER 1
+#endif
+
 // Fails unless the call returned OK.
 #define assert_ok(call) assert_int_equal(call, PARTITA_OK)
 

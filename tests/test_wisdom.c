@@ -114,9 +114,7 @@ static void calibrates_within_a_second(void **state)
         double taken = seconds() - start;
         if (taken < best) best = taken;
     }
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_true(best < 1);
-#endif
+    assert_true(best < 1 || TEST_SLOWER > 1); // a sanitizer slows the measured kernels down by any factor
     partita_wisdom_destroy(wisdom);
 }
 
