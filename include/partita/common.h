@@ -52,8 +52,8 @@ PARTITA_API size_t partita_type_size(enum partita_type type);
 // "f32", "f64", "cf32", "cf64"; "?" for a value that is no type. Any thread.
 PARTITA_API const char *partita_type_name(enum partita_type type);
 
-// Receives one line (no newline) for each thing that partita_plan_create refuses, naming the field and its value. Called
-// on the thread of that call, never from partita_stream_process or partita_forward.
+// Receives one line (no newline) for each thing that partita_plan_create refuses, naming the field and its value.
+// Called on the thread of that call, never from partita_stream_process or partita_forward.
 struct partita_log {
     void (*line)(void *user, const char *text); // NULL: say nothing
     void *user;

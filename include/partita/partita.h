@@ -15,9 +15,10 @@
 // Conventions: every call that can fail returns enum partita_status, results come last (ret_...) and stay untouched on
 // failure; outputs come before inputs, as in memcpy; sizes and latencies count frames (one sample of every channel);
 // zero in a struct means its documented default; destroy and close accept NULL.
-// Threads: plans, filters and wisdom are immutable while in use (wisdom: locked by itself) and may be shared; a stream belongs to one thread at a
-// time. The library keeps no global state but the lock around FFTW's planner. It starts threads only inside
-// partita_forward and the helpers below (OpenMP); after fork() use them in the child only if the parent did not.
+// Threads: plans, filters and wisdom are immutable while in use (wisdom: locked by itself) and may be shared; a stream
+// belongs to one thread at a time. The library keeps no global state but the lock around FFTW's planner. It starts
+// threads only inside partita_forward and the helpers below (OpenMP); after fork() use them in the child only if the
+// parent did not.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 

@@ -64,7 +64,8 @@ PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
 // Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the problem's types.
 // Ranges:  x and y aligned to their scalar; they must not overlap. workspace: at least
 //          partita_plan_workspace_size bytes, 64-byte aligned; NULL lets the call allocate it.
-// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE if the plan is a
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE if the plan is
+// a
 //          stream's;
 //          PARTITA_ERR_NOMEM only where workspace is NULL.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
