@@ -59,14 +59,6 @@ static struct partita_wisdom *filled_store(void)
     return wisdom;
 }
 
-// Processor time of this process: other work on the machine is not the library's fault.
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void round_trip(void **state)
 {
     (void)state;
@@ -103,6 +95,14 @@ static void empty_store_round_trip(void **state)
 }
 
 #ifdef HAVE_NATIVE_FFT
+// Processor time of this process: other work on the machine is not the library's fault.
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static void calibrates_within_a_second(void **state)
 {
     (void)state;
