@@ -36,7 +36,8 @@ struct partita_options {
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine
 //          fits the options; PARTITA_ERR_DEVICE if the device is not here; PARTITA_ERR_NOMEM.
 // Memory:  the plan holds transform tables; release it after all filters and streams made from it.
-// Time:    below 5 ms at PARTITA_ESTIMATE for filters up to 64 k taps. Not real-time safe.
+// Time:    below 5 ms at PARTITA_ESTIMATE for filters up to 64 k taps; tens of ms in a build with FFTW's transforms
+//          alone, which plan themselves. Not real-time safe.
 // Threads: any; several plans may be made at once.
 PARTITA_API enum partita_status partita_plan_create(const struct partita_problem *problem,
                                                     const struct partita_options *options,
@@ -82,7 +83,8 @@ PARTITA_API enum partita_status partita_wisdom_create(struct partita_wisdom **re
 // Releases a store. NULL is allowed. Threads: no plan creation may still use it.
 PARTITA_API void partita_wisdom_destroy(struct partita_wisdom *wisdom);
 
-// Measures the host model (kernels, transforms, memory) in under a second and keeps it in the store.
+// Measures the host model (kernels, transforms, memory) in under a second, a little more in a build with FFTW's
+// transforms alone, and keeps it in the store.
 // Threads: one at a time per store; nothing else heavy should run.
 PARTITA_API enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom);
 
