@@ -59,25 +59,26 @@ static double block_seconds(const struct request *request, size_t n, double move
            channels / 2 * moves * scalars * costs->copy;
 }
 
-static void consider(const struct request *request, size_t n, double moves, struct estimate *best)
+// Fills *ret if a transform of n samples takes fewer seconds than `limit`.
+static bool consider(const struct request *request, size_t n, double moves, double limit, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const size_t hop = hop_for(shape, n), block = n * shape->sample_bytes;
-    if (!hop) return;
+    if (!hop) return false;
     // The transform's own scratch is at most three times its samples.
     const size_t work = spectrum_bytes(shape, n) * (shape->group_in + 1) + 4 * mem_round(block);
-    if (!shape->stream && work > request->workspace_limit) return;
+    if (!shape->stream && work > request->workspace_limit) return false;
     const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)blocks_of(shape, hop);
     // The transforms of a block wait for its samples: what memory takes comes on top.
     const double memory = shape->stream ? 0 : memory_seconds(request->host, shape);
     const double seconds = blocks * block_seconds(request, n, moves) + memory;
-    if (best->applicable && best->seconds <= seconds) return;
+    if (seconds >= limit) return false;
     const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
     const double flops =
         transforms * 2.5 * (double)n * log2((double)n) + 8 * (double)cells_of(shape) * (double)bins_of(shape, n);
     const size_t stream =
         shape->stream ? block * shape->in_channels + hop * shape->out_channels * shape->sample_bytes : 0;
-    *best = (struct estimate){
+    *ret = (struct estimate){
         .applicable = true,
         .transform = n,
         .hop = hop,
@@ -88,20 +89,35 @@ static void consider(const struct request *request, size_t n, double moves, stru
         .bytes = size_add(size_mul(cells_of(shape), spectrum_bytes(shape, n)), stream + work),
         .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)n)),
     };
+    return true;
+}
+
+// Of all sizes that cost about as little as the cheapest the smallest: it holds less memory and delays less, threads
+// share a cache, and the model is no finer than that.
+static void search(const struct request *request, double moves, struct estimate *ret)
+{
+    static const double about = 1.05;
+    const struct shape *shape = request->shape;
+    const size_t span = shape->axis[0].span;
+    // Beyond these sizes the share of wrapped samples no longer falls, or one block holds everything.
+    const size_t whole = shape->stream ? SIZE_MAX : fft_good_size(size_add(shape->axis[0].size, 2 * span));
+    size_t last = size_mul(span, 32) > 1 << 16 ? size_mul(span, 32) : 1 << 16;
+    if (whole && last > whole) last = whole;
+    double least = INFINITY;
+    for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1))
+        if (consider(request, n, moves, least, ret)) least = ret->seconds;
+    for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1))
+        if (consider(request, n, moves, about * least, ret)) break;
 }
 
 void spectral_estimate(const struct request *request, double moves, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const size_t span = shape->axis[0].span;
     if (request->transform) {
-        if (fft_good_size(request->transform) == request->transform) consider(request, request->transform, moves, ret);
+        if (fft_good_size(request->transform) == request->transform)
+            consider(request, request->transform, moves, INFINITY, ret);
     } else {
-        // Beyond these sizes the share of wrapped samples no longer falls, or one block holds everything.
-        const size_t whole = shape->stream ? SIZE_MAX : fft_good_size(size_add(shape->axis[0].size, 2 * span));
-        size_t last = size_mul(span, 32) > 1 << 16 ? size_mul(span, 32) : 1 << 16;
-        if (whole && last > whole) last = whole;
-        for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) consider(request, n, moves, ret);
+        search(request, moves, ret);
     }
     if (ret->applicable) return;
     if (shape->stream && shape->latency < shape->axis[0].stride)
