@@ -18,16 +18,27 @@ enum partita_effort {
     PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
 };
 
+// Threads of the host for streams, in place of the library's own: `run` calls task(context) n times, possibly at once
+// on several threads, and returns when all have returned. It is called from process, so it must be as real-time safe as
+// the host needs process to be. (The shape of CLAP's thread pool.)
+struct partita_executor {
+    void (*run)(void *user, void (*task)(void *context), void *context, size_t n); // NULL: none
+    void *user;
+};
+
 // Wishes. Plain data; zero-initialise it and set what differs. NULL instead of a struct means all defaults.
 struct partita_options {
-    const char *device;            // "cpu" [NULL: "cpu"]
-    const char *engine;            // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
-    enum partita_effort effort;    // [estimate]
-    int threads;                   // for bounded problems [0: all cores]; streams start no thread
-    size_t workspace_limit;        // bytes that one partita_forward may be asked for [0: no limit]
-    double error_budget;           // largest predicted relative L2 error [0: no limit]
-    struct partita_wisdom *wisdom; // host model and remembered choices to use, and to extend when measuring [NULL]
-    struct partita_log log;        // [silent]
+    const char *device;         // "cpu" [NULL: "cpu"]
+    const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
+    enum partita_effort effort; // [estimate]
+    int threads; // of partita_forward [0: all cores]; of one stream, the calling one included [0: it alone]
+    struct partita_executor executor; // streams: use these threads and start none [none]
+    double
+        sample_rate; // streams: frames a second; set, each call is timed for partita_stream_stats [0: no clock is read]
+    size_t workspace_limit;             // bytes that one partita_forward may be asked for [0: no limit]
+    double error_budget;                // largest predicted relative L2 error [0: no limit]
+    struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
+    struct partita_log log;             // [silent]
     struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
 };
 
@@ -61,14 +72,23 @@ PARTITA_API size_t partita_plan_workspace_size(const struct partita_plan *plan);
 // Added delay of a stream in input frames, a multiple of the stride; 0 for bounded problems. Threads: any.
 PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
 
+// What a stream's calls cost by the plan's model, in seconds on one thread. A call of `frames` runs every piece of work
+// that its frames bring due; with cpu/partitioned that is a fixed table, so the worst call is known beforehand.
+struct partita_load {
+    size_t frames;      // of the call: the problem's block
+    double mean, worst; // seconds of such a call
+    size_t swap_delay;  // input frames at most from the call after partita_stream_swap until the fade begins
+};
+
+// Errors: PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE for the plan of a bounded problem. Threads: any.
+PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *plan, struct partita_load *ret_load);
+
 // Runs a bounded problem.
 // Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the problem's types.
 // Ranges:  x and y aligned to their scalar; they must not overlap. workspace: at least
 //          partita_plan_workspace_size bytes, 64-byte aligned; NULL lets the call allocate it.
-// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE if the plan is
-// a
-//          stream's;
-//          PARTITA_ERR_NOMEM only where workspace is NULL.
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE
+//          if the plan is a stream's; PARTITA_ERR_NOMEM only where workspace is NULL.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal

@@ -29,7 +29,7 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          partita_stream_output_frames(stream, n_frames) samples each.
 // Ranges:  n_frames >= 0. y[c] == x[c] is allowed; any other overlap is not.
 // Errors:  none: arguments are trusted here. Never allocates, locks, logs or calls the system.
-// Time:    amortised cost and latency are the plan's; a call that completes a block does that block's work.
+// Time:    amortised cost and latency are the plan's; the worst call is what partita_plan_load says.
 // Threads: one at a time per stream; many streams may share plan and filter.
 // Output k of the stream is y[k - latency/stride] of the problem; outputs before that are zero.
 PARTITA_API void partita_stream_process(struct partita_stream *stream, void *const *y, const void *const *x,
@@ -54,6 +54,52 @@ PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream);
 // Feeds silence: as partita_stream_process with n_frames of zeros. Call it for partita_stream_tail frames in all, in
 // pieces of any size, to get the tail to its last sample. Real-time safe. Threads: the stream's.
 PARTITA_API void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t y_stride, size_t n_frames);
+
+// Hands another filter over to a running stream, from any thread, without a lock. Old and new filter run on the same
+// history; then the output fades over `fade` frames: frame i of the fade is old + (new - old) * (i + 1) / (fade + 1),
+// of the outputs that either filter alone would have given all along. The fade begins when all that the new filter
+// contributes has been computed, at most swap_delay frames (struct partita_load) after the call that takes it up. A
+// filter handed over while another one waits replaces it; one handed over during a fade follows after that fade.
+// Ranges:  filter of the stream's plan; fade >= 0; 0 switches within one sample.
+// Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_UNSUPPORTED with cpu/overlap-add, which
+//          keeps sums, not the history.
+// Memory:  filters handed over before must live until partita_stream_swapping returns false.
+// Threads: one caller at a time; process may run meanwhile. Real-time safe.
+PARTITA_API enum partita_status partita_stream_swap(struct partita_stream *stream, const struct partita_filter *filter,
+                                                    size_t fade);
+
+// True while the stream still uses, or waits to use, any filter but the one handed over last. To be polled from the
+// thread that swaps: when it turns false, all other filters may be destroyed. Real-time safe. Threads: any.
+PARTITA_API bool partita_stream_swapping(const struct partita_stream *stream);
+
+// What the stream's process calls took, gathered without locks.
+struct partita_stream_stats {
+    uint64_t calls;
+    uint64_t missed;                  // took longer than their frames last at options.sample_rate
+    double mean, p50, p99, p999, max; // seconds; percentiles are upper bounds within 9 %
+};
+
+// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE if options.sample_rate was not set: calls are not timed then.
+// Threads: any, also while process runs. Real-time safe.
+PARTITA_API enum partita_status partita_stream_stats(const struct partita_stream *stream,
+                                                     struct partita_stream_stats *ret_stats);
+
+// Bytes that partita_stream_save writes. Real-time safe. Threads: any.
+PARTITA_API size_t partita_stream_state_size(const struct partita_stream *stream);
+
+// Writes all that the stream's future outputs depend on, filter excepted, to state[partita_stream_state_size].
+// Restoring it, on this stream or another one of an equal plan on a machine of the same kind, continues bit for bit.
+// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping.
+// Threads: the stream's.
+PARTITA_API enum partita_status partita_stream_save(struct partita_stream *stream, void *state);
+
+// Takes a saved state over. Errors: PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping, or if
+// state is not one of a stream of an equal plan; the stream is unchanged then. Threads: the stream's.
+PARTITA_API enum partita_status partita_stream_restore(struct partita_stream *stream, const void *state, size_t size);
+
+// Opens a second stream of the same plan and filter in the same state. Errors: PARTITA_ERR_ARG, PARTITA_ERR_NOMEM;
+// PARTITA_ERR_STATE while partita_stream_swapping. Threads: the stream's. Not real-time safe.
+PARTITA_API enum partita_status partita_stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream);
 
 // Forgets all input: the stream is as if just opened. Real-time safe (it clears the history). Threads: the stream's.
 PARTITA_API void partita_stream_reset(struct partita_stream *stream);
