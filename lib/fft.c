@@ -88,12 +88,27 @@ size_t fft_scratch_bytes(const struct fft *fft)
 
 void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch)
 {
-    fft->provider->forward(fft, spectrum, x, scratch);
+    fft_forward_steps(fft, spectrum, x, scratch, (struct fft_steps){0, fft->steps});
 }
 
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
 {
-    fft->provider->inverse(fft, x, spectrum, scratch);
+    fft_inverse_steps(fft, x, spectrum, scratch, (struct fft_steps){0, fft->steps});
+}
+
+size_t fft_steps(const struct fft *fft)
+{
+    return fft->steps;
+}
+
+void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
+{
+    fft->provider->forward(fft, spectrum, x, scratch, steps);
+}
+
+void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
+{
+    fft->provider->inverse(fft, x, spectrum, scratch, steps);
 }
 
 #ifndef HAVE_FFTW

@@ -43,6 +43,16 @@ void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scr
 // x[n] = fft_gain times the samples of the spectrum, which is destroyed. x aligned to its scalar.
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch);
 
+// A transform in steps, for callers who must not take long: run steps 0 .. fft_steps-1 in order, with the same
+// arguments each time, to the same bits as the whole. x and spectrum must stay as they are in between.
+struct fft_steps {
+    size_t first, end;
+};
+
+size_t fft_steps(const struct fft *fft); // of about the same work each; 1 if the provider cannot stop midway
+void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
+void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps);
+
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.
 // Export returns a string for free(), or NULL.
 char *fft_wisdom_export(bool f64);

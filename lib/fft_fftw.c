@@ -91,6 +91,7 @@ static enum partita_status fftw_create(const struct fft_request *request, const 
                 .allocator = *allocator,
                 .n = n,
                 .gain = (double)n,
+                .steps = 1,
                 .blocks = (bins + lanes - 1) / lanes,
                 .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
         .kernels = kernels_select(request->level, request->f64),
@@ -117,8 +118,9 @@ static bool aligned(const void *pointer)
     return (uintptr_t)pointer % MEM_ALIGN == 0;
 }
 
-static void fftw_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch)
+static void fftw_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
 {
+    (void)steps; // the one there is
     const struct fftw *fftw = (const struct fftw *)fft;
     void *samples = scratch, *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     // FFTW's types are not const, but these plans keep their input.
@@ -131,8 +133,9 @@ static void fftw_forward(const struct fft *fft, void *spectrum, const void *x, v
     fftw->kernels->split(spectrum, bins, fftw->bins);
 }
 
-static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
+static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
 {
+    (void)steps;
     const struct fftw *fftw = (const struct fftw *)fft;
     void *samples = aligned(x) ? x : scratch, *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     fftw->kernels->join(bins, spectrum, fftw->bins);

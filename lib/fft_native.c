@@ -14,6 +14,8 @@ enum {
     MAX_PASSES = 16,
     TWIST_BYTES = 1 << 14, // of one group: stays in L1
     NEAR_BYTES = 1 << 17, // a node this small is done pass by pass; larger ones child by child, so that these stay near
+    STEP_BYTES = 1 << 12, // a node this small is one step,
+    PIECE_BYTES = 1 << 14, // and this much of a larger node's pass
 };
 
 struct native {
@@ -68,6 +70,43 @@ static void choose_group(struct native *native)
     native->grouped_from = 0;
     while (native->grouped_from < native->passes && native->group * leaf_bytes > TWIST_BYTES)
         native->group /= (size_t)native->radix[native->grouped_from++];
+}
+
+// All columns of a node that `pass` splits.
+static struct fft_node whole(const struct native *native, int pass, size_t length)
+{
+    return (struct fft_node){length, 0, length / (size_t)native->radix[pass]};
+}
+
+// How steps go: a small node is one; a larger one takes a step for each piece of its pass and those of its children.
+static size_t pieces_of(const struct native *native, int pass, size_t length)
+{
+    const size_t pieces = length * complex_bytes(native) / PIECE_BYTES;
+    const size_t most = length / (size_t)native->radix[pass] / native->kernels->lanes;
+    return pieces < 1 ? 1 : pieces < most ? pieces : most;
+}
+
+static size_t steps_of(const struct native *native, int pass, size_t length)
+{
+    if (pass == native->passes || length * complex_bytes(native) <= STEP_BYTES) return 1;
+    const size_t radix = (size_t)native->radix[pass];
+    return pieces_of(native, pass, length) + radix * steps_of(native, pass + 1, length / radix);
+}
+
+// Those of `steps` that lie in `count` steps from `from` on, counted from there.
+static struct fft_steps clip(struct fft_steps steps, size_t from, size_t count)
+{
+    const size_t first = steps.first > from ? steps.first - from : 0;
+    const size_t end = steps.end > from ? steps.end - from : 0;
+    return (struct fft_steps){first < count ? first : count, end < count ? end : count};
+}
+
+// The columns that some pieces of a node's pass cover.
+static struct fft_node columns(const struct native *native, int pass, size_t length, struct fft_steps pieces)
+{
+    const size_t lanes = native->kernels->lanes, vectors = length / (size_t)native->radix[pass] / lanes;
+    const size_t count = pieces_of(native, pass, length);
+    return (struct fft_node){length, vectors * pieces.first / count * lanes, vectors * pieces.end / count * lanes};
 }
 
 // Complex number i of a table.
@@ -186,6 +225,7 @@ static enum partita_status native_create(const struct fft_request *request, cons
     };
     choose_radices(&native);
     choose_group(&native);
+    native.fft.steps = steps_of(&native, 0, length);
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
     cut_tables(&native, &arena);
@@ -224,7 +264,8 @@ static void forward_node(const struct native *native, int pass, size_t node, siz
     if (pass == native->passes || length * complex_bytes(native) <= NEAR_BYTES) {
         size_t nodes = 1;
         for (; pass < native->passes; pass++) {
-            kernels->pass(data, length, nodes, native->radix[pass], factors_at(native, pass, node));
+            kernels->pass(data, whole(native, pass, length), nodes, native->radix[pass],
+                          factors_at(native, pass, node));
             nodes *= (size_t)native->radix[pass], node *= (size_t)native->radix[pass];
             length /= (size_t)native->radix[pass];
         }
@@ -232,20 +273,41 @@ static void forward_node(const struct native *native, int pass, size_t node, siz
         return;
     }
     const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    kernels->pass(data, length, 1, (int)radix, factors_at(native, pass, node));
+    kernels->pass(data, whole(native, pass, length), 1, (int)radix, factors_at(native, pass, node));
     for (size_t q = 0; q < radix; q++)
         forward_node(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native));
 }
 
-static void native_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch)
+// The given steps of a node's transform.
+static void forward_steps(const struct native *native, int pass, size_t node, size_t length, char *data,
+                          struct fft_steps steps)
+{
+    if (steps.first == steps.end) return;
+    if (steps.end - steps.first == steps_of(native, pass, length)) {
+        forward_node(native, pass, node, length, data);
+        return;
+    }
+    const size_t radix = (size_t)native->radix[pass], part = length / radix;
+    const size_t pieces = pieces_of(native, pass, length), below = steps_of(native, pass + 1, part);
+    const struct fft_node own = columns(native, pass, length, clip(steps, 0, pieces));
+    native->kernels->pass(data, own, 1, (int)radix, factors_at(native, pass, node));
+    for (size_t q = 0; q < radix; q++)
+        forward_steps(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native),
+                      clip(steps, pieces + q * below, below));
+}
+
+static void native_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
     const size_t radix = (size_t)native->radix[0], part = native->length / radix;
+    const size_t pieces = pieces_of(native, 0, native->length), below = steps_of(native, 1, part);
+    const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
     fft_read_fn *read = native->complex ? native->kernels->read_complex : native->kernels->read_real;
-    read(spectrum, x, native->length, (int)radix, native->factors[0]);
+    read(spectrum, x, own, (int)radix, native->factors[0]);
     for (size_t q = 0; q < radix; q++)
-        forward_node(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native));
+        forward_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
+                      clip(steps, pieces + q * below, below));
 }
 
 // Everything below one node of pass `pass`, so that the node is whole again when it returns.
@@ -263,25 +325,47 @@ static void inverse_node(const struct native *native, int pass, size_t node, siz
         while (last-- > pass) {
             nodes /= (size_t)native->radix[last], node /= (size_t)native->radix[last];
             length *= (size_t)native->radix[last];
-            kernels->pass_back(data, length, nodes, native->radix[last], factors_at(native, last, node));
+            kernels->pass_back(data, whole(native, last, length), nodes, native->radix[last],
+                               factors_at(native, last, node));
         }
         return;
     }
     const size_t radix = (size_t)native->radix[pass], part = length / radix;
     for (size_t q = 0; q < radix; q++)
         inverse_node(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native));
-    kernels->pass_back(data, length, 1, (int)radix, factors_at(native, pass, node));
+    kernels->pass_back(data, whole(native, pass, length), 1, (int)radix, factors_at(native, pass, node));
 }
 
-static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
+static void inverse_steps(const struct native *native, int pass, size_t node, size_t length, char *data,
+                          struct fft_steps steps)
+{
+    if (steps.first == steps.end) return;
+    if (steps.end - steps.first == steps_of(native, pass, length)) {
+        inverse_node(native, pass, node, length, data);
+        return;
+    }
+    const size_t radix = (size_t)native->radix[pass], part = length / radix;
+    const size_t pieces = pieces_of(native, pass, length), below = steps_of(native, pass + 1, part);
+    for (size_t q = 0; q < radix; q++)
+        inverse_steps(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native),
+                      clip(steps, q * below, below));
+    const struct fft_node own = columns(native, pass, length, clip(steps, radix * below, pieces));
+    native->kernels->pass_back(data, own, 1, (int)radix, factors_at(native, pass, node));
+}
+
+static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
     const size_t radix = (size_t)native->radix[0], part = native->length / radix;
+    const size_t pieces = pieces_of(native, 0, native->length), below = steps_of(native, 1, part);
+    if (fft->steps == 1) steps.end = pieces + radix * below;
     fft_write_fn *write = native->complex ? native->kernels->write_complex : native->kernels->write_real;
     for (size_t q = 0; q < radix; q++)
-        inverse_node(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native));
-    write(x, spectrum, native->length, (int)radix, native->factors[0]);
+        inverse_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
+                      clip(steps, q * below, below));
+    const struct fft_node own = columns(native, 0, native->length, clip(steps, radix * below, pieces));
+    write(x, spectrum, own, (int)radix, native->factors[0]);
 }
 
 const struct fft_provider fft_native = {

@@ -11,14 +11,16 @@ struct fft_provider {
     enum partita_status (*create)(const struct fft_request *request, const struct partita_allocator *allocator,
                                   struct fft **ret);
     void (*destroy)(struct fft *fft);
-    void (*forward)(const struct fft *fft, void *spectrum, const void *x, void *scratch);
-    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch);
+    // Steps first .. end-1 of fft->steps.
+    void (*forward)(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
+    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps);
 };
 
 struct fft {
     const struct fft_provider *provider;
     struct partita_allocator allocator;
     size_t n, blocks, scratch_bytes;
+    size_t steps; // into which a transform may be cut, all of about the same work
     double gain;
 };
 

@@ -69,6 +69,29 @@ static void multiply(struct lab *lab)
     }
 }
 
+// The transform cut into steps at random gives the bits of the whole.
+static void check_steps(struct lab *lab, struct random *random)
+{
+    const size_t bytes = fft_spectrum_bytes(lab->fft), steps = fft_steps(lab->fft);
+    char *y = guarded_alloc(lab->n * partita_type_size(lab->type), 0);
+    assert_true(steps >= 1);
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    for (size_t at = 0, n; at < steps; at += n) {
+        n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
+        if (n > steps - at) n = steps - at;
+        fft_forward_steps(lab->fft, lab->spectrum_h, lab->x, lab->scratch, (struct fft_steps){at, at + n});
+    }
+    assert_memory_equal(lab->spectrum_h, lab->spectrum_x, bytes);
+    fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
+    for (size_t at = 0, n; at < steps; at += n) {
+        n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
+        if (n > steps - at) n = steps - at;
+        fft_inverse_steps(lab->fft, y, lab->spectrum_h, lab->scratch, (struct fft_steps){at, at + n});
+    }
+    assert_memory_equal(y, lab->y, lab->n * partita_type_size(lab->type));
+    guarded_free(y);
+}
+
 // Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long ones a random part.
 static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first, size_t last)
 {
@@ -152,6 +175,16 @@ static void round_trip(void **state)
     lab_close(&lab);
 }
 
+static void steps_are_the_whole(void **state)
+{
+    struct random random = random_start("steps");
+    struct lab lab;
+    lab_open(&lab, *state, false);
+    fill(&lab, &random, lab.n, lab.n);
+    check_steps(&lab, &random);
+    lab_close(&lab);
+}
+
 static void good_sizes(void **state)
 {
     (void)state;
@@ -199,6 +232,7 @@ int main(int n_arguments, char **arguments)
             *c = (struct fft_case){size, kind & 1, kind & 2};
             const char *name = partita_type_name((enum partita_type)kind);
             tests[n++] = named_test(products_are_convolutions, c, "convolution-%zu-%s", size, name);
+            tests[n++] = named_test(steps_are_the_whole, c, "steps-%zu-%s", size, name);
             if (!slow) tests[n++] = named_test(round_trip, c, "round-trip-%zu-%s", size, name);
         }
     }

@@ -15,34 +15,45 @@ INLINE size_t position(size_t v)
     return v / VECTORS * (2 * SPECTRUM_LANES) + v % VECTORS * LANES;
 }
 
-INLINE const vec *at(const REAL *x, size_t v, size_t part)
+INLINE const vec *at_vector(const REAL *x, size_t v, size_t part)
 {
     return (const vec *)(x + position(v) + part * SPECTRUM_LANES);
+}
+
+// The four sums of each vector.
+struct sums {
+    vec rr[GROUP], ii[GROUP], ri[GROUP], ir[GROUP];
+};
+
+INLINE void add_products(struct sums *s, const REAL *x, const REAL *h, size_t count)
+{
+    UNROLL
+    for (size_t v = 0; v < count; v++) {
+        const vec xr = held(*at_vector(x, v, 0)), xi = held(*at_vector(x, v, 1));
+        const vec hr = held(*at_vector(h, v, 0)), hi = held(*at_vector(h, v, 1));
+        s->rr[v] = multiply_add(xr, hr, s->rr[v]);
+        s->ii[v] = multiply_add(xi, hi, s->ii[v]);
+        s->ri[v] = multiply_add(xr, hi, s->ri[v]);
+        s->ir[v] = multiply_add(xi, hr, s->ir[v]);
+    }
+}
+
+INLINE void put_sums(REAL *y, const struct sums *s, size_t count)
+{
+    UNROLL
+    for (size_t v = 0; v < count; v++) {
+        *(vec *)(y + position(v)) = s->rr[v] - s->ii[v];
+        *(vec *)(y + position(v) + SPECTRUM_LANES) = s->ri[v] + s->ir[v];
+    }
 }
 
 // Vectors first .. first+count-1. Strides in reals.
 INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h, size_t h_stride, size_t terms,
                          size_t count)
 {
-    vec rr[GROUP], ii[GROUP], ri[GROUP], ir[GROUP];
-    UNROLL
-    for (size_t v = 0; v < count; v++) rr[v] = ii[v] = ri[v] = ir[v] = (vec){0};
-    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride) {
-        UNROLL
-        for (size_t v = 0; v < count; v++) {
-            const vec xr = held(*at(x, v, 0)), xi = held(*at(x, v, 1));
-            const vec hr = held(*at(h, v, 0)), hi = held(*at(h, v, 1));
-            rr[v] = multiply_add(xr, hr, rr[v]);
-            ii[v] = multiply_add(xi, hi, ii[v]);
-            ri[v] = multiply_add(xr, hi, ri[v]);
-            ir[v] = multiply_add(xi, hr, ir[v]);
-        }
-    }
-    UNROLL
-    for (size_t v = 0; v < count; v++) {
-        *(vec *)(y + position(v)) = rr[v] - ii[v];
-        *(vec *)(y + position(v) + SPECTRUM_LANES) = ri[v] + ir[v];
-    }
+    struct sums sums = {0};
+    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride) add_products(&sums, x, h, count);
+    put_sums(y, &sums, count);
 }
 
 void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride, size_t terms,
@@ -57,4 +68,24 @@ void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, siz
                      GROUP);
     for (; v < end; v++)
         sum_products(y + position(v), x + position(v), x_stride * block, h + position(v), h_stride * block, terms, 1);
+}
+
+// Vectors of one tile from `at` on, over all lines.
+INLINE void sum_lines(REAL *y, const struct cmac_line *lines, size_t n_lines, size_t tile, size_t at)
+{
+    const size_t reals = SPECTRUM_TILE * 2 * SPECTRUM_LANES;
+    struct sums sums = {0};
+    for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
+        const REAL *x = (const REAL *)line->x + tile * line->x_tile * reals + position(at);
+        const REAL *h = (const REAL *)line->h + tile * line->h_tile * reals + position(at);
+        const ptrdiff_t x_step = line->x_step * (ptrdiff_t)reals;
+        for (size_t t = 0; t < line->terms; t++, x += x_step, h += reals) add_products(&sums, x, h, GROUP);
+    }
+    put_sums(y + tile * reals + position(at), &sums, GROUP);
+}
+
+void KERNEL(cmac_lines)(void *y, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+{
+    for (size_t tile = first; tile < end; tile++)
+        for (size_t at = 0; at < SPECTRUM_TILE * VECTORS; at += GROUP) sum_lines(y, lines, n_lines, tile, at);
 }

@@ -13,13 +13,19 @@
 
 #include "kernels.h"
 
-// Radices are 2, 3, 4, 5 and 8; the nodes' length is a multiple of radix * lanes.
-typedef void fft_pass_fn(void *data, size_t length, size_t nodes, int radix, const void *factors);
+// The columns first .. end-1 of a node's length/radix; multiples of lanes. Columns do not touch each other's data.
+struct fft_node {
+    size_t length, first, end;
+};
+
+// `nodes` nodes of one length, the same columns of each. Radices are 2, 3, 4, 5 and 8; the length is a multiple of
+// radix * lanes.
+typedef void fft_pass_fn(void *data, struct fft_node node, size_t nodes, int radix, const void *factors);
 
 // The first pass reads its one node from samples instead: complex ones are x[length] interleaved; real ones are
 // x[2 * length], whose first half gives the real and whose second half the negated imaginary parts.
-typedef void fft_read_fn(void *data, const void *x, size_t length, int radix, const void *factors);
-typedef void fft_write_fn(void *x, const void *data, size_t length, int radix, const void *factors);
+typedef void fft_read_fn(void *data, const void *x, struct fft_node node, int radix, const void *factors);
+typedef void fft_write_fn(void *x, const void *data, struct fft_node node, int radix, const void *factors);
 
 // factors: 3 complex scalars a leaf. twists: 4 * lanes complex numbers a leaf, each vector's real parts then imaginary.
 // common: lanes complex numbers by which all vectors are twisted besides; NULL if there is no such part.

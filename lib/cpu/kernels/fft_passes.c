@@ -140,14 +140,14 @@ INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source 
     }
 }
 
-// One node: y and x are the same when blocked.
-INLINE void split(REAL *y, const REAL *x, size_t length, int radix, const REAL *factors, enum source source)
+// Columns of one node: y and x are the same when blocked.
+INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source)
 {
-    const size_t part = length / (size_t)radix;
-    for (size_t j = 0; j < part; j += LANES) {
+    const size_t part = node.length / (size_t)radix;
+    for (size_t j = node.first; j < node.end; j += LANES) {
         struct cvec v[8];
         UNROLL
-        for (int p = 0; p < radix; p++) v[p] = get_from(x, (size_t)p * part + j, length, source);
+        for (int p = 0; p < radix; p++) v[p] = get_from(x, (size_t)p * part + j, node.length, source);
         apply_factors(v, radix, factors, false);
         dft(v, radix, false);
         UNROLL
@@ -155,96 +155,84 @@ INLINE void split(REAL *y, const REAL *x, size_t length, int radix, const REAL *
     }
 }
 
-INLINE void merge(REAL *y, const REAL *x, size_t length, int radix, const REAL *factors, enum source source)
+INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source)
 {
-    const size_t part = length / (size_t)radix;
-    for (size_t j = 0; j < part; j += LANES) {
+    const size_t part = node.length / (size_t)radix;
+    for (size_t j = node.first; j < node.end; j += LANES) {
         struct cvec v[8];
         UNROLL
         for (int q = 0; q < radix; q++) v[q] = get(x, (size_t)q * part + j);
         dft(v, radix, true);
         apply_factors(v, radix, factors, true);
         UNROLL
-        for (int p = 0; p < radix; p++) put_to(y, (size_t)p * part + j, length, v[p], source);
+        for (int p = 0; p < radix; p++) put_to(y, (size_t)p * part + j, node.length, v[p], source);
     }
 }
 
-INLINE void read_from(REAL *data, const REAL *x, size_t length, int radix, const REAL *factors, enum source source)
+INLINE void split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
+                           enum source source, bool back)
+{
+    if (back) merge(y, x, node, radix, factors, source);
+    else split(y, x, node, radix, factors, source);
+}
+
+// Makes the radix a constant.
+INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source,
+                     bool back)
 {
     switch (radix) {
     case 2:
-        split(data, x, length, 2, factors, source);
+        split_or_merge(y, x, node, 2, factors, source, back);
         break;
     case 3:
-        split(data, x, length, 3, factors, source);
+        split_or_merge(y, x, node, 3, factors, source, back);
         break;
     case 4:
-        split(data, x, length, 4, factors, source);
+        split_or_merge(y, x, node, 4, factors, source, back);
         break;
     case 5:
-        split(data, x, length, 5, factors, source);
+        split_or_merge(y, x, node, 5, factors, source, back);
         break;
     default:
-        split(data, x, length, 8, factors, source);
+        split_or_merge(y, x, node, 8, factors, source, back);
         break;
     }
 }
 
-INLINE void write_to(REAL *x, const REAL *data, size_t length, int radix, const REAL *factors, enum source source)
+static void fft_read_real(void *data, const void *x, struct fft_node node, int radix, const void *factors)
 {
-    switch (radix) {
-    case 2:
-        merge(x, data, length, 2, factors, source);
-        break;
-    case 3:
-        merge(x, data, length, 3, factors, source);
-        break;
-    case 4:
-        merge(x, data, length, 4, factors, source);
-        break;
-    case 5:
-        merge(x, data, length, 5, factors, source);
-        break;
-    default:
-        merge(x, data, length, 8, factors, source);
-        break;
-    }
+    run_pass(data, x, node, radix, factors, REAL_PAIRS, false);
 }
 
-static void fft_read_real(void *data, const void *x, size_t length, int radix, const void *factors)
+static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix, const void *factors)
 {
-    read_from(data, x, length, radix, factors, REAL_PAIRS);
+    run_pass(data, x, node, radix, factors, COMPLEX, false);
 }
 
-static void fft_read_complex(void *data, const void *x, size_t length, int radix, const void *factors)
+static void fft_write_real(void *x, const void *data, struct fft_node node, int radix, const void *factors)
 {
-    read_from(data, x, length, radix, factors, COMPLEX);
+    run_pass(x, data, node, radix, factors, REAL_PAIRS, true);
 }
 
-static void fft_write_real(void *x, const void *data, size_t length, int radix, const void *factors)
+static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix, const void *factors)
 {
-    write_to(x, data, length, radix, factors, REAL_PAIRS);
+    run_pass(x, data, node, radix, factors, COMPLEX, true);
 }
 
-static void fft_write_complex(void *x, const void *data, size_t length, int radix, const void *factors)
+static void fft_pass(void *data, struct fft_node node, size_t nodes, int radix, const void *factors)
 {
-    write_to(x, data, length, radix, factors, COMPLEX);
-}
-
-static void fft_pass(void *data, size_t length, size_t nodes, int radix, const void *factors)
-{
-    REAL *node = data;
+    REAL *at = data;
     const REAL *w = factors;
-    for (size_t i = 0; i < nodes; i++, node += 2 * length, w += 2 * (radix - 1))
-        read_from(node, node, length, radix, w, BLOCKED);
+    for (size_t i = 0; i < nodes; i++, at += 2 * node.length, w += 2 * (radix - 1))
+        run_pass(at, at, node, radix, w, BLOCKED, false);
 }
 
-static void fft_pass_back(void *data, size_t length, size_t nodes, int radix, const void *factors)
+static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int radix, const void *factors)
 {
-    REAL *node = data;
+    REAL *at = data;
     const REAL *w = factors;
-    for (size_t i = 0; i < nodes; i++, node += 2 * length, w += 2 * (radix - 1))
-        write_to(node, node, length, radix, w, BLOCKED);
+    for (size_t i = 0; i < nodes; i++, at += 2 * node.length, w += 2 * (radix - 1))
+        run_pass(at, at, node, radix, w, BLOCKED, true);
 }
 
 // Of every leaf: the twist of its vector q. `common` holds for all of them, or is NULL.

@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "../../cpu.h"
 
@@ -36,11 +37,35 @@ typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, siz
 typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride, size_t terms,
                      size_t n_blocks);
 
+// Spectra of streams lie in tiles of SPECTRUM_TILE blocks; what a sum walks through tile by tile are lines: for each
+// tile, `terms` tiles of x, `x_step` apart, and as many of h side by side.
+enum { SPECTRUM_TILE = 4 };
+
+struct cmac_line {
+    const void *x, *h;     // tiles of the first term
+    ptrdiff_t x_step;      // from term to term, in tiles
+    size_t x_tile, h_tile; // from one tile of the spectrum to the next, in tiles
+    size_t terms;
+};
+
+// y[tile] = sum over lines and their terms t of x[tile*x_tile + t*x_step] * h[tile*h_tile + t], complex products bin by
+// bin, for tiles first .. end-1; 0 without lines. All pointers 64-byte aligned. The sum stays in registers over all
+// terms, in order of lines and terms. y overlaps nothing.
+typedef void cmac_lines_fn(void *y, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end);
+
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
 
 // y[i] = s * x[i], i < n samples; y == x allowed.
 typedef void scale_fn(void *y, const void *x, double s, size_t n);
+
+// Of n samples: the bits, without the sign, of the one of largest magnitude; infinities and NaN count as larger than
+// any number. 0 means silence.
+typedef uint64_t peak_fn(const void *x, size_t n);
+
+// y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in frames of per_frame
+// samples, 1 or 2. Weights are rounded to the samples' precision.
+typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first, double slope);
 
 // Blocked spectrum y of n bins from interleaved complex x[n]; unused lanes of the last block become 0. y aligned.
 typedef void split_fn(void *y, const void *x, size_t n);
@@ -56,6 +81,9 @@ struct kernels {
     fir_fn *fir;
     fir_complex_fn *fir_complex;
     cmac_fn *cmac;
+    cmac_lines_fn *cmac_lines;
+    peak_fn *peak;
+    blend_fn *blend;
     add_fn *add;
     scale_fn *scale;
     split_fn *split;

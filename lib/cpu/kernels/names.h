@@ -14,6 +14,9 @@
 fir_fn KERNEL(fir);
 fir_complex_fn KERNEL(fir_complex);
 cmac_fn KERNEL(cmac);
+cmac_lines_fn KERNEL(cmac_lines);
+peak_fn KERNEL(peak);
+blend_fn KERNEL(blend);
 add_fn KERNEL(add);
 scale_fn KERNEL(scale);
 split_fn KERNEL(split);
@@ -21,6 +24,8 @@ join_fn KERNEL(join);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);
+
+typedef BITS_OF_REAL BITS; // an unsigned integer as wide as REAL
 
 enum { SPECTRUM_LANES = SPECTRUM_BLOCK_BYTES / sizeof(REAL) };
 

@@ -64,6 +64,33 @@ void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, siz
     }
 }
 
+// Adds a term to one tile.
+static void add_products(REAL *y, const REAL *x, const REAL *h)
+{
+    for (size_t b = 0; b < SPECTRUM_TILE;
+         b++, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES, h += 2 * SPECTRUM_LANES)
+        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+            const REAL xr = x[k], xi = x[SPECTRUM_LANES + k], hr = h[k], hi = h[SPECTRUM_LANES + k];
+            y[k] += xr * hr - xi * hi;
+            y[SPECTRUM_LANES + k] += xr * hi + xi * hr;
+        }
+}
+
+void KERNEL(cmac_lines)(void *y_, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+{
+    enum { TILE = SPECTRUM_TILE * 2 * SPECTRUM_LANES };
+    for (size_t tile = first; tile < end; tile++) {
+        REAL *y = (REAL *)y_ + tile * TILE;
+        memset(y, 0, TILE * sizeof *y);
+        for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
+            const REAL *x = (const REAL *)line->x + tile * line->x_tile * TILE;
+            const REAL *h = (const REAL *)line->h + tile * line->h_tile * TILE;
+            for (size_t t = 0; t < line->terms; t++)
+                add_products(y, x + (ptrdiff_t)t * line->x_step * TILE, h + t * TILE);
+        }
+    }
+}
+
 void KERNEL(add)(void *y_, const void *x_, size_t n)
 {
     REAL *y = y_;
@@ -76,6 +103,27 @@ void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
     REAL *y = y_;
     const REAL *x = x_;
     for (size_t i = 0; i < n; i++) y[i] = (REAL)s * x[i];
+}
+
+uint64_t KERNEL(peak)(const void *x_, size_t n)
+{
+    const BITS *x = x_;
+    BITS most = 0;
+    for (size_t i = 0; i < n; i++) {
+        const BITS magnitude = x[i] & (BITS)-1 >> 1;
+        most = magnitude > most ? magnitude : most;
+    }
+    return most;
+}
+
+void KERNEL(blend)(void *y_, const void *x_, size_t n, size_t per_frame, double first, double slope)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) {
+        const REAL weight = (REAL)((first + (double)(i / per_frame)) * slope);
+        y[i] += (x[i] - y[i]) * weight;
+    }
 }
 
 void KERNEL(split)(void *y_, const void *x_, size_t n)
