@@ -302,6 +302,7 @@ static void native_forward(const struct fft *fft, void *spectrum, const void *x,
     const struct native *native = (const struct native *)fft;
     const size_t radix = (size_t)native->radix[0], part = native->length / radix;
     const size_t pieces = pieces_of(native, 0, native->length), below = steps_of(native, 1, part);
+    if (fft->steps == 1) steps.end = pieces + radix * below;
     const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
     fft_read_fn *read = native->complex ? native->kernels->read_complex : native->kernels->read_real;
     read(spectrum, x, own, (int)radix, native->factors[0]);
