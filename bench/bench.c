@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ROWS = 24, MAX_REPETITIONS = 64, CALL_PASSES = 7 };
+enum { MAX_ROWS = 24, MAX_REPETITIONS = 64 };
 
 struct arguments {
-    const char *pattern;
+    const char *pattern, *calls; // calls: folder for the times of single calls, NULL: none
     int threads;
     bool list, quick;
 };
@@ -21,9 +21,10 @@ struct arguments {
 // One line of the CSV in the making.
 struct row {
     struct contender contender;
-    double error, p999_over_mean;
+    double error;
     double seconds[MAX_REPETITIONS];
-    int passes; // of the workload in one repetition
+    double *calls; // each call's least time over identical passes; NULL: not asked for
+    int passes;    // of the workload in one repetition
     bool ready;
 };
 
@@ -49,12 +50,6 @@ static size_t heap_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
     return info.uordblks + info.hblkhd;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 // Runs an opened contender once and checks the answer.
@@ -102,31 +97,26 @@ static double row_time(struct row *row, const struct workload *w)
     return sum / row->passes;
 }
 
-// The 99.9th percentile of the calls over their mean, on each call's minimum over identical passes.
-static double row_flatness(const struct row *row, const struct workload *w)
+// One more pass for the least time of each call: what the machine adds differs from pass to pass, the work does not.
+static void row_time_calls(struct row *row, const struct workload *w)
 {
-    size_t n = w->n_frames / w->block;
-    double *least = bench_allocate(n * sizeof(double)), *calls = bench_allocate(n * sizeof(double)), sum = 0;
-    for (int pass = 0; pass < CALL_PASSES; pass++) {
-        row->contender.pass(row->contender.state, w, calls);
-        for (size_t i = 0; i < n; i++) least[i] = pass == 0 ? calls[i] : fmin(least[i], calls[i]);
-    }
-    for (size_t i = 0; i < n; i++) sum += least[i];
-    qsort(least, n, sizeof(double), compare_doubles);
-    double p999 = least[(size_t)(0.999 * (double)(n - 1))];
-    free(least);
+    size_t n = w->timed / w->block;
+    double *calls = bench_allocate(n * sizeof(double));
+    bool first = row->calls == NULL;
+    if (first) row->calls = bench_allocate(n * sizeof(double));
+    row->contender.pass(row->contender.state, w, calls);
+    for (size_t i = 0; i < n; i++) row->calls[i] = first ? calls[i] : fmin(row->calls[i], calls[i]);
     free(calls);
-    return p999 * (double)n / sum;
 }
 
 static void row_print(struct row *row, const struct workload *w, int repetitions)
 {
-    double *s = row->seconds, items = (double)(w->n_frames * w->in_channels);
-    qsort(s, (size_t)repetitions, sizeof(double), compare_doubles);
+    double *s = row->seconds, items = (double)(w->timed * w->in_channels);
+    qsort(s, (size_t)repetitions, sizeof(double), bench_compare);
     double median = repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
     printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads, 1e9 * median / items,
            (s[repetitions - 1] - s[0]) / median);
-    if (row->p999_over_mean > 0) printf("%.3f", row->p999_over_mean);
+    if (row->calls != NULL) printf("%.3f", calls_flatness(row->calls, w->timed / w->block));
     printf(",%zu,%.3g\n", row->contender.bytes, row->error);
     fflush(stdout);
 }
@@ -148,23 +138,34 @@ static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, in
     return n;
 }
 
+// Repetition by repetition, the rows in turn.
+static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int repetitions, bool per_call)
+{
+    for (int r = 0; r < repetitions; r++)
+        for (size_t i = 0; i < n_rows; i++) {
+            if (!rows[i].ready) continue;
+            rows[i].seconds[r] = row_time(&rows[i], w);
+            if (per_call && rows[i].contender.gate > 0) row_time_calls(&rows[i], w);
+        }
+}
+
 static bool run_case(const struct suite *suite, const struct workload *description, const struct arguments *arguments)
 {
     static struct row rows[MAX_ROWS];
     struct workload w = *description;
     workload_create(&w, arguments->quick);
     size_t n_rows = rows_list(rows, suite, arguments->threads);
-    int repetitions = arguments->quick ? 3 : suite->repetitions;
+    int repetitions = arguments->quick ? 3 : w.repetitions > 0 ? w.repetitions : suite->repetitions;
     bool right = true;
     for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick);
-    for (int r = 0; r < repetitions; r++)
-        for (size_t i = 0; i < n_rows; i++)
-            if (rows[i].ready) rows[i].seconds[r] = row_time(&rows[i], &w);
+    rows_time(rows, n_rows, &w, repetitions, suite->per_call);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
-        if (suite->per_call && rows[i].contender.gate > 0) rows[i].p999_over_mean = row_flatness(&rows[i], &w);
         row_print(&rows[i], &w, repetitions);
+        if (arguments->calls != NULL && rows[i].calls != NULL)
+            right &= calls_write(arguments->calls, &w, &rows[i].contender, rows[i].calls);
         rows[i].contender.close(rows[i].contender.state);
+        free(rows[i].calls);
     }
     workload_destroy(&w);
     return right;
@@ -177,6 +178,7 @@ static bool arguments_parse(struct arguments *ret, int argc, char **argv)
         if (strcmp(argv[i], "--list") == 0) ret->list = true;
         else if (strcmp(argv[i], "--quick") == 0) ret->quick = true;
         else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) ret->pattern = argv[++i];
+        else if (strcmp(argv[i], "--calls") == 0 && i + 1 < argc) ret->calls = argv[++i];
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0)
             ret->threads = atoi(argv[++i]);
         else return false;
@@ -188,7 +190,8 @@ int bench_main(int argc, char **argv, const struct suite *suite)
 {
     struct arguments arguments;
     if (!arguments_parse(&arguments, argc, argv)) {
-        fprintf(stderr, "usage: %s [--list] [--case PATTERN] [--threads N] [--quick]\n", suite->program);
+        fprintf(stderr, "usage: %s [--list] [--case PATTERN] [--threads N] [--quick] [--calls FOLDER]\n",
+                suite->program);
         return 2;
     }
     bool right = true;

@@ -15,11 +15,14 @@ struct workload {
     enum partita_type signal, taps;
     size_t n_frames, n_taps;
     size_t block, latency;             // streams: frames a call, added delay allowed
+    size_t warm;                       // streams: of n_frames the first ones, which fill the history and are not timed
     size_t stride;                     // decimation [1]
     size_t in_channels, out_channels;  // [1]; every output hears every input of its group
     size_t groups;                     // [1]
+    int repetitions;                   // [the suite's]
     void (*shape)(struct workload *w); // changes the noise that workload_create makes [leaves it]
     // Filled by workload_create:
+    size_t timed;    // n_frames - warm
     size_t n_out;    // output frames a channel
     char *x, *h, *y; // x [in][n_frames], h [out][in/groups][n_taps], y [out][n_out]
     struct oracle *oracle;
@@ -32,8 +35,12 @@ struct contender;
 typedef bool open_fn(struct contender *contender, const struct workload *w);
 
 // Runs the whole workload once from a fresh state into w->y and returns the seconds it took, set-up of the fresh
-// state excluded; NAN if it failed. `calls`, when not NULL, receives the seconds of each process call.
+// state and the w->warm first frames excluded; NAN if it failed. `calls`, when not NULL, receives the seconds of each
+// timed process call, w->timed / w->block of them.
 typedef double pass_fn(void *state, const struct workload *w, double *calls);
+
+// Filters the block of frames that begins at `at`.
+typedef void call_fn(void *state, const struct workload *w, size_t at);
 
 struct contender {
     const char *name;   // in the CSV
@@ -64,12 +71,15 @@ struct suite {
     int thread_counts[2]; // rows of contenders with threads 0; {1, 0}: one thread alone
 };
 
-// Parses --list, --case, --threads, --quick; runs the suite. Returns the exit status: 0, 1 if a contender gave a
-// wrong answer or could not be run, 2 for usage.
+// Parses --list, --case, --threads, --quick, --calls; runs the suite. Returns the exit status: 0, 1 if a contender gave
+// a wrong answer or could not be run, 2 for usage.
 int bench_main(int argc, char **argv, const struct suite *suite);
 
 // Monotonic time in seconds.
 double bench_now(void);
+
+// Order of doubles, for qsort.
+int bench_compare(const void *a, const void *b);
 
 // Allocation that ends the program when it fails: a benchmark without memory has nothing to report.
 void *bench_allocate(size_t bytes);
@@ -87,12 +97,21 @@ static inline bool type_is_complex(enum partita_type type)
     return type == PARTITA_CF32 || type == PARTITA_CF64;
 }
 
+// The body of a stream's pass: all calls in order, the timed ones timed.
+double bench_calls(const struct workload *w, double *calls, call_fn *call, void *state);
+
+// The 99.9th percentile over the mean.
+double calls_flatness(const double *calls, size_t n);
+
+// Writes the seconds of each call to FOLDER/CASE.CONTENDER.csv. Returns false, and says so, if that fails.
+bool calls_write(const char *folder, const struct workload *w, const struct contender *contender, const double *calls);
+
 // Fills in defaults and data. `quick` takes an eighth of the frames.
 void workload_create(struct workload *w, bool quick);
 void workload_destroy(struct workload *w);
 
-// Relative L2 error of w->y against direct sums in long double, over about a thousand positions: both ends and random
-// ones. The sums are computed once and kept in the workload.
+// Relative L2 error of w->y against direct sums, in float64 for f32 signals, else in long double, over about a thousand
+// positions: both ends and random ones. The sums are computed once and kept in the workload.
 double oracle_error(struct workload *w, size_t delay);
 void oracle_destroy(struct oracle *oracle);
 
@@ -107,6 +126,7 @@ void ours_calibrate(void);
 
 // Contenders; bench/ours.c and bench/peers/*.c.
 open_fn ours_stream, ours_signal;
+open_fn ours_stream_parallel; // channels only: with one there is little to share
 open_fn peer_fma_peak;
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;

@@ -86,32 +86,39 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
     return NULL;
 }
 
+static void stream_call(void *state, const struct workload *w, size_t at)
+{
+    struct ours *o = state;
+    size_t bytes = partita_type_size(w->signal);
+    const void *x[MAX_CHANNELS];
+    void *y[MAX_CHANNELS];
+    for (size_t c = 0; c < w->in_channels; c++) x[c] = w->x + (c * w->n_frames + at) * bytes;
+    for (size_t c = 0; c < w->out_channels; c++) y[c] = w->y + (c * w->n_out + at / w->stride) * bytes;
+    partita_stream_process(o->stream, y, x, w->block);
+}
+
 static double stream_pass(void *state, const struct workload *w, double *calls)
 {
     struct ours *o = state;
-    size_t bytes = partita_type_size(w->signal), x_step = w->block * bytes, y_step = w->block / w->stride * bytes;
-    const void *x[MAX_CHANNELS];
-    void *y[MAX_CHANNELS];
     partita_stream_reset(o->stream);
-    for (size_t c = 0; c < w->in_channels; c++) x[c] = w->x + c * w->n_frames * bytes;
-    for (size_t c = 0; c < w->out_channels; c++) y[c] = w->y + c * w->n_out * bytes;
-    double start = bench_now(), before = start;
-    for (size_t i = 0; i < w->n_frames / w->block; i++) {
-        partita_stream_process(o->stream, y, x, w->block);
-        for (size_t c = 0; c < w->in_channels; c++) x[c] = (const char *)x[c] + x_step;
-        for (size_t c = 0; c < w->out_channels; c++) y[c] = (char *)y[c] + y_step;
-        if (calls == NULL) continue;
-        double now = bench_now();
-        calls[i] = now - before;
-        before = now;
-    }
-    return bench_now() - start;
+    return bench_calls(w, calls, stream_call, o);
+}
+
+// Whether a pass of the sum itself would take minutes.
+static bool hopeless(const struct ours *o, const struct workload *w)
+{
+    return strcmp(partita_plan_engine(o->plan), "cpu/direct") == 0 && w->n_taps > 65536;
 }
 
 bool ours_stream(struct contender *contender, const struct workload *w)
 {
     struct ours *o = ours_create(contender, w);
     if (o == NULL) return false;
+    if (hopeless(o, w)) {
+        remember_line(contender, "direct sums over this many taps take minutes");
+        ours_close(o);
+        return false;
+    }
     if (partita_stream_open(o->plan, o->filter, &o->stream) != PARTITA_OK) {
         remember_line(contender, "stream does not open");
         ours_close(o);
@@ -123,6 +130,11 @@ bool ours_stream(struct contender *contender, const struct workload *w)
     contender->gate = gate_of(w, o->plan);
     contender->delay = partita_stream_latency(o->stream);
     return true;
+}
+
+bool ours_stream_parallel(struct contender *contender, const struct workload *w)
+{
+    return w->in_channels * w->out_channels > 1 && ours_stream(contender, w);
 }
 
 static double signal_pass(void *state, const struct workload *w, double *calls)
@@ -142,8 +154,8 @@ static double signal_pass(void *state, const struct workload *w, double *calls)
 
 bool ours_signal(struct contender *contender, const struct workload *w)
 {
-    bool hopeless = w->n_taps > 4096 && contender->engine != NULL && strcmp(contender->engine, "cpu/direct") == 0;
-    struct ours *o = hopeless ? NULL : ours_create(contender, w);
+    bool slow = w->n_taps > 4096 && contender->engine != NULL && strcmp(contender->engine, "cpu/direct") == 0;
+    struct ours *o = slow ? NULL : ours_create(contender, w);
     if (o == NULL) return false;
     contender->state = o;
     contender->pass = signal_pass;

@@ -21,21 +21,31 @@ struct liquid {
     fftfilt_cccf fft_c;
 };
 
-typedef void block_fn(struct liquid *q, void *y, void *x, unsigned n);
-
-static void fir_block(struct liquid *q, void *y, void *x, unsigned n)
+static void fir_call(void *state, const struct workload *w, size_t at)
 {
+    struct liquid *q = state;
+    unsigned n = (unsigned)w->block;
+    void *x = w->x + at * partita_type_size(w->signal), *y = w->y + at * partita_type_size(w->signal);
     if (q->variant == RRRF) firfilt_rrrf_execute_block(q->fir_r, x, n, y);
     else if (q->variant == CRCF) firfilt_crcf_execute_block(q->fir_m, x, n, y);
     else firfilt_cccf_execute_block(q->fir_c, x, n, y);
 }
 
-static void fft_block(struct liquid *q, void *y, void *x, unsigned n)
+// The length of the block was fixed when the object was made.
+static void fft_call(void *state, const struct workload *w, size_t at)
 {
-    (void)n; // fixed when the object is made
+    struct liquid *q = state;
+    void *x = w->x + at * partita_type_size(w->signal), *y = w->y + at * partita_type_size(w->signal);
     if (q->variant == RRRF) fftfilt_rrrf_execute(q->fft_r, x, y);
     else if (q->variant == CRCF) fftfilt_crcf_execute(q->fft_m, x, y);
     else fftfilt_cccf_execute(q->fft_c, x, y);
+}
+
+static void decimator_call(void *state, const struct workload *w, size_t at)
+{
+    struct liquid *q = state;
+    float *x = (float *)w->x + at, *y = (float *)w->y + at / w->stride;
+    firdecim_rrrf_execute_block(q->decimator, x, (unsigned)(w->block / w->stride), y);
 }
 
 static void liquid_reset(struct liquid *q)
@@ -62,41 +72,22 @@ static void liquid_close(void *state)
     free(q);
 }
 
-static double blocks_pass(struct liquid *q, const struct workload *w, double *calls, block_fn *run)
-{
-    size_t bytes = partita_type_size(w->signal);
-    liquid_reset(q);
-    double start = bench_now(), before = start;
-    for (size_t i = 0; i < w->n_frames / w->block; i++) {
-        run(q, w->y + i * w->block * bytes, w->x + i * w->block * bytes, (unsigned)w->block);
-        if (calls == NULL) continue;
-        double now = bench_now();
-        calls[i] = now - before;
-        before = now;
-    }
-    return bench_now() - start;
-}
-
 static double fir_pass(void *state, const struct workload *w, double *calls)
 {
-    return blocks_pass(state, w, calls, fir_block);
+    liquid_reset(state);
+    return bench_calls(w, calls, fir_call, state);
 }
 
 static double fft_pass(void *state, const struct workload *w, double *calls)
 {
-    return blocks_pass(state, w, calls, fft_block);
+    liquid_reset(state);
+    return bench_calls(w, calls, fft_call, state);
 }
 
 static double decimator_pass(void *state, const struct workload *w, double *calls)
 {
-    struct liquid *q = state;
-    unsigned n = (unsigned)(w->block / w->stride);
-    (void)calls;
-    liquid_reset(q);
-    double start = bench_now();
-    for (size_t i = 0; i < w->n_frames / w->block; i++)
-        firdecim_rrrf_execute_block(q->decimator, (float *)w->x + i * w->block, n, (float *)w->y + i * n);
-    return bench_now() - start;
+    liquid_reset(state);
+    return bench_calls(w, calls, decimator_call, state);
 }
 
 static bool usable(const struct workload *w)
