@@ -102,28 +102,48 @@ static void add_channel(const struct loops *s, long double *sum, const double co
     }
 }
 
+// Output p of channel k of item n, as a real and an imaginary part.
+static void compute(const struct loops *s, double complex *y, size_t n, size_t k, size_t p)
+{
+    long double sum[2] = {0, 0};
+    for (size_t c = 0; c < s->group_in; c++) {
+        size_t from = n * s->in + k / s->group_out * s->group_in + c;
+        add_channel(s, sum, s->x + from * s->plane, s->w + (k * s->group_in + c) * s->taps, p);
+    }
+    ((double *)y)[0] = (double)sum[0]; // not re + im*I, which spreads a NaN
+    ((double *)y)[1] = (double)sum[1];
+}
+
 void reference_forward(const struct partita_problem *problem, double complex *y, const void *x, const void *w)
 {
     struct loops s = prepare(problem, x, w);
-    for (size_t i = 0; i < s.batch * s.out * s.outputs; i++) {
-        size_t p = i % s.outputs, k = i / s.outputs % s.out, n = i / s.outputs / s.out;
-        long double sum[2] = {0, 0};
-        for (size_t c = 0; c < s.group_in; c++) {
-            size_t from = n * s.in + k / s.group_out * s.group_in + c;
-            add_channel(&s, sum, s.x + from * s.plane, s.w + (k * s.group_in + c) * s.taps, p);
-        }
-        ((double *)y)[2 * i] = (double)sum[0]; // not re + im*I, which spreads a NaN
-        ((double *)y)[2 * i + 1] = (double)sum[1];
-    }
+    for (size_t i = 0; i < s.batch * s.out * s.outputs; i++)
+        compute(&s, y + i, i / s.outputs / s.out, i / s.outputs % s.out, i % s.outputs);
     free(s.x);
     free(s.w);
+}
+
+static struct partita_problem as_signal(const struct partita_problem *stream, size_t n_frames)
+{
+    struct partita_problem bounded = *stream;
+    bounded.size[0] = n_frames;
+    bounded.pad_begin[0] = (ptrdiff_t)(or_one(stream->dilation[0]) * (or_one(stream->kernel[0]) - 1));
+    return bounded;
 }
 
 void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y, const void *x,
                       const void *w)
 {
-    struct partita_problem bounded = *problem;
-    bounded.size[0] = n_frames;
-    bounded.pad_begin[0] = (ptrdiff_t)(or_one(problem->dilation[0]) * (or_one(problem->kernel[0]) - 1));
+    struct partita_problem bounded = as_signal(problem, n_frames);
     reference_forward(&bounded, y, x, w);
+}
+
+void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at, size_t n_at,
+                         double complex *y, const void *x, const void *w)
+{
+    struct partita_problem bounded = as_signal(problem, n_frames);
+    struct loops s = prepare(&bounded, x, w);
+    for (size_t i = 0; i < s.out * n_at; i++) compute(&s, y + i, 0, i / n_at, at[i % n_at]);
+    free(s.x);
+    free(s.w);
 }

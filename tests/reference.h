@@ -18,6 +18,10 @@ void reference_forward(const struct partita_problem *problem, double complex *y,
 void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y, const void *x,
                       const void *w);
 
+// The same for the outputs at[n_at] alone: y [out_channels][n_at].
+void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at, size_t n_at,
+                         double complex *y, const void *x, const void *w);
+
 // Reads sample i of an array of the given type.
 double complex reference_sample(enum partita_type type, const void *samples, size_t i);
 
