@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Public functions of plans, filters and streams: arguments are checked, then one internal call follows. Below, they
-// are trusted. (The one-call helpers are in convolve.c, running streams in stream.c, the store of facts in wisdom.c.)
+// Public functions of plans and of opening streams: arguments are checked, then one internal call follows. Below, they
+// are trusted. (Filters are in filter.c, running streams in stream.c and stream_state.c, the one-call helpers in
+// convolve.c, the store of facts in wisdom.c.)
 #include <string.h>
 
 #include "engine.h"
@@ -27,6 +28,8 @@ static enum partita_status check_options(const struct partita_options *options)
         log_line(log, "options.threads = %d: 0 to 4096", options->threads);
     else if (!(options->error_budget >= 0))
         log_line(log, "options.error_budget = %g: not negative", options->error_budget);
+    else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
+        log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
     else if (!options->allocator.allocate != !options->allocator.release)
         log_line(log, "options.allocator: set both functions or none");
     else return PARTITA_OK;
@@ -56,6 +59,9 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, shape.f64);
     plan->threads = shape.stream ? 1 : options->threads ? options->threads : cpu_count();
+    plan->stream_threads = options->threads ? options->threads : 1;
+    plan->executor = options->executor;
+    plan->sample_rate = options->sample_rate;
     plan->measure = options->effort == PARTITA_MEASURE;
     plan->allocator = options->allocator;
     plan->log = options->log;
@@ -100,28 +106,12 @@ size_t partita_plan_latency(const struct partita_plan *plan)
     return plan ? plan->choice.latency : 0;
 }
 
-enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
-                                          struct partita_filter **ret_filter)
+enum partita_status partita_plan_load(const struct partita_plan *plan, struct partita_load *ret_load)
 {
-    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
-    struct partita_filter *filter = mem_allocate(&plan->allocator, sizeof *filter);
-    if (!filter) return PARTITA_ERR_NOMEM;
-    filter->plan = plan;
-    const enum partita_status status = plan->engine->filter_create(filter, taps);
-    if (status != PARTITA_OK) {
-        partita_filter_destroy(filter);
-        return status;
-    }
-    *ret_filter = filter;
+    if (!plan || !ret_load) return PARTITA_ERR_ARG;
+    if (!plan->shape.stream) return PARTITA_ERR_STATE;
+    plan->engine->plan_load(plan, ret_load);
     return PARTITA_OK;
-}
-
-void partita_filter_destroy(struct partita_filter *filter)
-{
-    if (!filter) return;
-    const struct partita_allocator allocator = filter->plan->allocator;
-    mem_release(&allocator, filter->state);
-    mem_release(&allocator, filter);
 }
 
 enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y,
@@ -148,6 +138,7 @@ enum partita_status partita_stream_open(const struct partita_plan *plan, const s
     if (!stream) return PARTITA_ERR_NOMEM;
     stream->plan = plan;
     stream->filter = filter;
+    mailbox_open(&stream->mailbox);
     const enum partita_status status = plan->engine->stream_open(stream);
     if (status != PARTITA_OK) {
         partita_stream_close(stream);
@@ -161,6 +152,7 @@ void partita_stream_close(struct partita_stream *stream)
 {
     if (!stream) return;
     const struct partita_allocator allocator = stream->plan->allocator;
+    if (stream->plan->engine->stream_close) stream->plan->engine->stream_close(stream);
     mem_release(&allocator, stream->state);
     mem_release(&allocator, stream);
 }

@@ -45,6 +45,17 @@ static void run_cmac(const struct bench *bench)
     bench->kernels->cmac(bench->a, bench->b, bench->n, bench->c, bench->n, 1, bench->n);
 }
 
+enum { TERMS = 8 };
+
+// n blocks of x and of h, TERMS terms in each tile.
+static void run_lines(const struct bench *bench)
+{
+    const size_t tiles = bench->n / SPECTRUM_TILE / TERMS;
+    const struct cmac_line line = {
+        .x = bench->b, .h = bench->c, .x_step = 1, .x_tile = TERMS, .h_tile = TERMS, .terms = TERMS};
+    bench->kernels->cmac_lines(bench->a, &line, 1, 0, tiles);
+}
+
 static void run_copy(const struct bench *bench)
 {
     samples_copy(bench->a, 1, bench->b + 8, 1, bench->n, 4);
@@ -102,6 +113,9 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
     bench.n = FAR / (2 * SPECTRUM_BLOCK_BYTES);
     costs->cmac_far = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    costs->line_far = best_time(run_lines, &bench) / (double)(bench.n * lanes);
+    bench.n = 2048;
+    costs->line_near = best_time(run_lines, &bench) / (double)(bench.n * lanes);
     bench.n = 1 << 15;
     costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
     bench.n = BYTES / 4 - 2;

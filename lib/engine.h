@@ -9,8 +9,10 @@
 #include "cpu/kernels/kernels.h"
 #include "host.h"
 #include "log.h"
+#include "mailbox.h"
 #include "mem.h"
 #include "problem.h"
+#include "stats.h"
 
 // What an engine would do and what it would cost.
 struct estimate {
@@ -58,21 +60,43 @@ struct step {
     size_t in, out; // input frames taken, output frames written
 };
 
+// A piece of memory.
+struct region {
+    void *data;
+    size_t bytes;
+};
+
 struct engine {
     const char *name; // "cpu/overlap-save"
     // Fills *ret with the cheapest way this engine knows, or applicable = false with a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
-    // Builds plan->state for plan->choice. The planner calls plan_destroy on failure too.
-    enum partita_status (*plan_create)(struct partita_plan *plan);
+    // Builds plan->state for plan->choice, which estimate made of the same request. The planner calls plan_destroy on
+    // failure too.
+    enum partita_status (*plan_create)(struct partita_plan *plan, const struct request *request);
     void (*plan_destroy)(struct partita_plan *plan);
+    void (*plan_load)(const struct partita_plan *plan, struct partita_load *ret); // streams
+    void (*plan_explain)(const struct partita_plan *plan, struct text *text);     // details; NULL: none
     // Makes filter->state from taps in the caller's layout. On failure the caller calls filter_destroy.
     enum partita_status (*filter_create)(struct partita_filter *filter, const void *taps);
+    // The same from cells, added to those that `base` has besides, if there is one. NULL: cells are spread out first.
+    enum partita_status (*filter_create_cells)(struct partita_filter *filter, const struct partita_cell *cells,
+                                               size_t n_cells, const struct partita_filter *base);
     // Streams. The state is one arena, released by the caller. A step takes as many of the frames as it likes, at least
     // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs
     // of a step are read before its first output is written.
     enum partita_status (*stream_open)(struct partita_stream *stream);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     void (*stream_reset)(struct partita_stream *stream);
+    void (*stream_close)(struct partita_stream *stream); // before the state is released; NULL: nothing to do
+    // All that future outputs depend on, without pointers: what saving copies. stream_resume, if there is one, is
+    // called when it was replaced.
+    struct region (*stream_region)(struct partita_stream *stream);
+    void (*stream_resume)(struct partita_stream *stream);
+    // A swap goes by: swap_begin says after how many frames both filters' outputs are at hand; the step then fades
+    // (stream_blend) while swap.state says so; when stream->filter has become the new one, swap_end says for how many
+    // frames the old one is still in use. NULL: cannot swap.
+    size_t (*swap_begin)(struct partita_stream *stream);
+    size_t (*swap_end)(struct partita_stream *stream);
     // Bounded problems. workspace is as the choice says, aligned.
     void (*forward)(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                     void *workspace);
@@ -84,9 +108,12 @@ struct partita_plan {
     struct shape shape;
     struct estimate choice;
     enum cpu_level level;
-    int threads;     // of partita_forward: what was asked for, or as many as the workspace limit allows
-    bool measure;    // let transforms be timed while planning
-    bool remembered; // the choice was measured, now or earlier
+    int threads;        // of partita_forward: what was asked for, or as many as the workspace limit allows
+    int stream_threads; // of each stream, the calling one included
+    struct partita_executor executor; // of streams, if it has a function
+    double sample_rate;               // of streams; 0: calls are not timed
+    bool measure;                     // let transforms be timed while planning
+    bool remembered;                  // the choice was measured, now or earlier
     struct partita_allocator allocator;
     struct partita_log log;
     struct estimate *considered; // one per engine of engines.c, for explain
@@ -113,12 +140,40 @@ struct partita_filter {
     void *state; // one arena
 };
 
+// How far a swap has come. Each state but SWAP_NONE ends after `left` more frames.
+enum swap_state {
+    SWAP_NONE,
+    SWAP_WAITING,  // until the incoming filter's outputs are complete
+    SWAP_FADING,   // from the stream's filter to the incoming one
+    SWAP_SETTLING, // the incoming filter is the stream's; until nothing refers to the old one
+};
+
+struct swap {
+    enum swap_state state;
+    size_t left, fade;
+    const struct partita_filter *incoming; // while waiting and fading
+};
+
 struct partita_stream {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     size_t phase; // input frames taken so far, modulo the stride
-    void *state;  // one arena
+    struct swap swap;
+    struct mailbox mailbox; // filters handed over, from another thread
+    struct stats stats;
+    void *state; // one arena
 };
+
+// Fades y[n] into y_new[n] for outputs that belong to frames first, first + stride, ... of the current step.
+static inline void stream_blend(const struct partita_stream *stream, void *y, const void *y_new, size_t n, size_t first,
+                                size_t stride)
+{
+    const struct swap *swap = &stream->swap;
+    const size_t reals = stream->plan->shape.complex_signal ? 2 : 1;
+    const double slope = (double)stride / (double)(swap->fade + 1);
+    const double begin = (double)(swap->fade - swap->left + first + 1) / (double)stride;
+    stream->plan->kernels->blend(y, y_new, n * reals, reals, begin, slope);
+}
 
 // All engines, best name first, NULL-terminated (engines.c).
 extern const struct engine *const engines[];

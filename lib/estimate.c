@@ -13,11 +13,18 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
     estimate->applicable = false;
 }
 
+struct request estimate_request(const struct partita_plan *plan, const struct partita_options *options,
+                                const struct host *host, size_t transform)
+{
+    return (struct request){&plan->shape, host, transform,
+                            options->workspace_limit ? options->workspace_limit : SIZE_MAX};
+}
+
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
                      size_t i, size_t transform, struct estimate *ret)
 {
-    const size_t limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX;
-    const struct request request = {&plan->shape, host, transform, limit};
+    const struct request request = estimate_request(plan, options, host, transform);
+    const size_t limit = request.workspace_limit;
     *ret = (struct estimate){0};
     if (plan->shape.rank > 1) {
         refuse(ret, "works along one axis, the problem has %d", plan->shape.rank);

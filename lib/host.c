@@ -27,6 +27,8 @@ void host_default(struct host *ret, enum cpu_level level)
         costs->fir_call = 50e-9;
         costs->cmac_cached = 0.2 * slow;
         costs->cmac_far = 0.5 * wide;
+        costs->line_near = 0.1 * slow;
+        costs->line_far = 0.3 * wide;
         costs->copy = 0.073 * wide;
         costs->copy_far = 0.4 * wide;
         for (int i = 0; i < HOST_FFT_SIZES; i++) {

@@ -43,7 +43,7 @@ static size_t forward_bytes(const struct partita_plan *trial)
         size_add(mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes), plan_workspace(trial)));
 }
 
-// All channels read one buffer of silence and write another: the work is the same.
+// All channels read one buffer and write another: the work is the same.
 static double time_stream(struct partita_stream *stream, const void *x, void *y, const void **inputs, void **outputs)
 {
     const struct shape *shape = &stream->plan->shape;
@@ -84,6 +84,8 @@ static double time_plan(const struct partita_plan *trial)
         if (pass == 1) break;
         arena.base = mem_allocate(allocator, arena.used);
         if (!arena.base) return -1;
+        // Small numbers, not zeros: engines save themselves silence and empty partitions.
+        memset(arena.base, 0x3c, arena.used);
         arena.used = 0;
     }
     if (partita_filter_create(trial, taps, &filter) != PARTITA_OK) goto done;
@@ -119,7 +121,8 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     trial.choice = estimate;
     if (!trial.shape.stream) shorten(&trial.shape, transform);
     double seconds = -1;
-    if (trial.engine->plan_create(&trial) == PARTITA_OK) seconds = time_plan(&trial);
+    const struct request request = estimate_request(&trial, contest->options, contest->host, transform);
+    if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
     trial.engine->plan_destroy(&trial);
     if (seconds >= 0 && seconds < contest->best) {
         contest->best = seconds;

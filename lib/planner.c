@@ -114,5 +114,6 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine = engines[index];
     plan->choice = choice;
     plan->threads = affordable_threads(plan, options);
-    return plan->engine->plan_create(plan);
+    const struct request request = estimate_request(plan, options, &host, choice.transform);
+    return plan->engine->plan_create(plan, &request);
 }

@@ -1,17 +1,59 @@
 // SPDX-License-Identifier: MIT
-// Streams: the loop that feeds an engine until a call's frames are used up. Everything else is the engine's.
+// Streams: the loop that feeds an engine until a call's frames are used up, and when which filter is heard. Everything
+// else is the engine's.
 #include "engine.h"
+
+#include "clock.h"
+
+// Passes states that have no frames left.
+static void settle_swap(struct partita_stream *stream)
+{
+    struct swap *swap = &stream->swap;
+    if (swap->state == SWAP_WAITING && swap->left == 0) {
+        swap->state = SWAP_FADING;
+        swap->left = swap->fade;
+    }
+    if (swap->state == SWAP_FADING && swap->left == 0) {
+        stream->filter = swap->incoming;
+        swap->incoming = NULL;
+        swap->state = SWAP_SETTLING;
+        swap->left = stream->plan->engine->swap_end(stream);
+    }
+    if (swap->state == SWAP_SETTLING && swap->left == 0) {
+        swap->state = SWAP_NONE;
+        mailbox_settle(&stream->mailbox);
+    }
+}
+
+// Takes a waiting filter over unless a swap is under way.
+static void begin_swap(struct partita_stream *stream)
+{
+    const struct letter *letter = stream->swap.state == SWAP_NONE ? mailbox_take(&stream->mailbox) : NULL;
+    if (!letter) return;
+    stream->swap = (struct swap){.state = SWAP_WAITING, .incoming = letter->filter, .fade = letter->fade};
+    stream->swap.left = stream->plan->engine->swap_begin(stream);
+    settle_swap(stream);
+}
 
 static void feed(struct partita_stream *stream, struct frames frames)
 {
-    const size_t stride = stream->plan->shape.axis[0].stride;
+    const size_t stride = stream->plan->shape.axis[0].stride, n = frames.n;
+    const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames.n) {
-        const struct step step = stream->plan->engine->stream_step(stream, &frames);
+        struct frames part = frames;
+        begin_swap(stream);
+        struct swap *swap = &stream->swap;
+        if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left; // a step sees one state
+        const struct step step = stream->plan->engine->stream_step(stream, &part);
         stream->phase = (stream->phase + step.in) % stride;
         frames.x_first += step.in;
         frames.y_first += step.out;
         frames.n -= step.in;
+        if (swap->state == SWAP_NONE) continue;
+        swap->left -= step.in;
+        settle_swap(stream);
     }
+    if (begin > 0) stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
 }
 
 void partita_stream_process_strided(struct partita_stream *stream, void *const *y, size_t y_stride,
@@ -51,4 +93,30 @@ void partita_stream_reset(struct partita_stream *stream)
 {
     stream->phase = 0;
     stream->plan->engine->stream_reset(stream);
+    // A swap under way is over at once: there is nothing left to fade from.
+    struct swap *swap = &stream->swap;
+    if (swap->incoming) stream->filter = swap->incoming;
+    if (swap->state != SWAP_NONE) mailbox_settle(&stream->mailbox);
+    *swap = (struct swap){.state = SWAP_NONE};
+}
+
+bool partita_stream_swapping(const struct partita_stream *stream)
+{
+    return !mailbox_settled(&stream->mailbox);
+}
+
+enum partita_status partita_stream_swap(struct partita_stream *stream, const struct partita_filter *filter, size_t fade)
+{
+    if (!stream || !filter || filter->plan != stream->plan) return PARTITA_ERR_ARG;
+    if (!stream->plan->engine->swap_begin) return PARTITA_ERR_UNSUPPORTED;
+    mailbox_post(&stream->mailbox, filter, fade);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_stream_stats(const struct partita_stream *stream, struct partita_stream_stats *ret_stats)
+{
+    if (!stream || !ret_stats) return PARTITA_ERR_ARG;
+    if (!(stream->plan->sample_rate > 0)) return PARTITA_ERR_STATE;
+    stats_read(&stream->stats, ret_stats);
+    return PARTITA_OK;
 }

@@ -81,9 +81,10 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + segments);
 }
 
-static enum partita_status direct_plan_create(struct partita_plan *plan)
+static enum partita_status direct_plan_create(struct partita_plan *plan, const struct request *request)
 {
     (void)plan;
+    (void)request;
     return PARTITA_OK;
 }
 
@@ -191,7 +192,7 @@ struct direct_stream {
     size_t history, capacity; // samples of one line
     size_t *fill;             // [lines] samples written, history included
     char *lines;              // [in_channels][lines][capacity]
-    char *sum;                // one chunk of outputs
+    char *sum, *faded;        // one chunk of outputs of either filter
 };
 
 // Input frames taken at once: all lines of a channel together stay in L1.
@@ -211,6 +212,7 @@ static struct direct_stream *cut_stream(const struct shape *shape, struct arena 
     cut.lines = arena_take(
         arena, size_mul(size_mul(shape->in_channels, line_count(axis)), size_mul(cut.capacity, shape->sample_bytes)));
     cut.sum = arena_take(arena, per_chunk * shape->sample_bytes);
+    cut.faded = arena_take(arena, per_chunk * shape->sample_bytes);
     if (state) *state = cut;
     return state;
 }
@@ -290,21 +292,32 @@ static const char *line_head(const struct partita_stream *stream, size_t channel
     return line_at(stream, channel, k, state->fill[k] - past - due);
 }
 
+static void compute_channel(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel,
+                            char *y, size_t phase, size_t due)
+{
+    const struct shape *shape = &stream->plan->shape;
+    const size_t group = channel / shape->group_out;
+    memset(y, 0, due * shape->sample_bytes);
+    for (size_t c = 0; c < shape->group_in; c++)
+        for (size_t k = 0; k < line_count(&shape->axis[0]); k++)
+            filter_line(stream->plan, filter, channel * shape->group_in + c, k, y,
+                        line_head(stream, group * shape->group_in + c, k, phase, due), due);
+}
+
 static void compute(struct partita_stream *stream, const struct frames *chunk, size_t due)
 {
-    const struct partita_plan *plan = stream->plan;
     const struct direct_stream *state = stream->state;
-    const struct shape *shape = &plan->shape;
-    const size_t phase = (stream->phase + chunk->n) % shape->axis[0].stride;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t stride = shape->axis[0].stride, phase = (stream->phase + chunk->n) % stride;
+    const size_t first = (stride - stream->phase) % stride; // frame of the first output
     for (size_t channel = 0; channel < shape->out_channels; channel++) {
-        const size_t group = channel / shape->group_out;
         char *own = frames_y(chunk, channel, 0, shape->sample_bytes);
         char *y = chunk->y_stride == 1 ? own : state->sum;
-        memset(y, 0, due * shape->sample_bytes);
-        for (size_t c = 0; c < shape->group_in; c++)
-            for (size_t k = 0; k < line_count(&shape->axis[0]); k++)
-                filter_line(plan, stream->filter, channel * shape->group_in + c, k, y,
-                            line_head(stream, group * shape->group_in + c, k, phase, due), due);
+        compute_channel(stream, stream->filter, channel, y, phase, due);
+        if (stream->swap.state == SWAP_FADING) {
+            compute_channel(stream, stream->swap.incoming, channel, state->faded, phase, due);
+            stream_blend(stream, y, state->faded, due, first, stride);
+        }
         if (y == state->sum) samples_copy(own, chunk->y_stride, y, 1, due, shape->sample_bytes);
     }
 }
@@ -319,6 +332,26 @@ static struct step direct_step(struct partita_stream *stream, const struct frame
     return (struct step){chunk.n, due};
 }
 
+// The fill of the lines and the lines themselves lie side by side.
+static struct region direct_region(struct partita_stream *stream)
+{
+    const struct direct_stream *state = stream->state;
+    return (struct region){state->fill, (size_t)(state->sum - (char *)state->fill)};
+}
+
+// The history is all there is: either filter can be applied to it at any time.
+static size_t direct_swap(struct partita_stream *stream)
+{
+    (void)stream;
+    return 0;
+}
+
+static void direct_load(const struct partita_plan *plan, struct partita_load *ret)
+{
+    const double call = plan->choice.seconds * (double)plan->shape.block;
+    *ret = (struct partita_load){.frames = plan->shape.block, .mean = call, .worst = call};
+}
+
 const struct engine engine_direct = {
     .name = "cpu/direct",
     .estimate = direct_estimate,
@@ -328,5 +361,9 @@ const struct engine engine_direct = {
     .stream_open = direct_stream_open,
     .stream_step = direct_step,
     .stream_reset = direct_reset,
+    .stream_region = direct_region,
+    .swap_begin = direct_swap,
+    .swap_end = direct_swap,
+    .plan_load = direct_load,
     .forward = direct_forward,
 };

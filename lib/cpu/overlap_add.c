@@ -210,7 +210,7 @@ static void run_block(struct partita_stream *stream)
         for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
             spectral_output(stream->filter, k, &state->work);
             carry(stream->plan, state->work.samples, state->overlap + k * length * bytes);
-            memcpy(state->ready + k * spectral->hop * bytes, state->work.samples, spectral->hop * bytes);
+            memcpy(block_stream_ready(stream, 0, k), state->work.samples, spectral->hop * bytes);
         }
     }
 }
@@ -229,5 +229,7 @@ const struct engine engine_overlap_add = {
     .stream_open = add_stream_open,
     .stream_step = add_step,
     .stream_reset = block_stream_reset,
+    .stream_region = block_stream_region,
+    .plan_load = block_stream_load,
     .forward = add_forward,
 };

@@ -92,7 +92,11 @@ static void run_block(struct partita_stream *stream)
         }
         for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
             spectral_output(stream->filter, k, &state->work);
-            memcpy(state->ready + k * spectral->hop * bytes, state->work.samples + history, spectral->hop * bytes);
+            memcpy(block_stream_ready(stream, *state->set, k), state->work.samples + history, spectral->hop * bytes);
+            if (!stream->swap.incoming) continue;
+            spectral_output(stream->swap.incoming, k, &state->work);
+            memcpy(block_stream_ready(stream, 1 - *state->set, k), state->work.samples + history,
+                   spectral->hop * bytes);
         }
     }
 }
@@ -111,5 +115,9 @@ const struct engine engine_overlap_save = {
     .stream_open = save_stream_open,
     .stream_step = save_step,
     .stream_reset = block_stream_reset,
+    .stream_region = block_stream_region,
+    .swap_begin = block_stream_swap_begin,
+    .swap_end = block_stream_swap_end,
+    .plan_load = block_stream_load,
     .forward = save_forward,
 };

@@ -126,19 +126,20 @@ void spectral_estimate(const struct request *request, double moves, struct estim
     else snprintf(ret->reason, sizeof ret->reason, "no transform size fits taps, latency and workspace limit");
 }
 
-enum partita_status spectral_plan_create(struct partita_plan *plan)
+enum partita_status spectral_plan_create(struct partita_plan *plan, const struct request *request)
 {
+    (void)request;
     struct spectral *spectral = mem_allocate(&plan->allocator, sizeof *spectral);
     if (!spectral) return PARTITA_ERR_NOMEM;
     plan->state = spectral;
     spectral->n = plan->choice.transform;
     spectral->hop = plan->choice.hop;
-    const struct fft_request request = {.n = spectral->n,
-                                        .f64 = plan->shape.f64,
-                                        .complex = plan->shape.complex_signal,
-                                        .measure = plan->measure,
-                                        .level = plan->level};
-    const enum partita_status status = fft_create(&request, &plan->allocator, &spectral->fft);
+    const struct fft_request transform = {.n = spectral->n,
+                                          .f64 = plan->shape.f64,
+                                          .complex = plan->shape.complex_signal,
+                                          .measure = plan->measure,
+                                          .level = plan->level};
+    const enum partita_status status = fft_create(&transform, &plan->allocator, &spectral->fft);
     if (status != PARTITA_OK) return status;
     if (!plan->shape.stream) plan->choice.worker = spectral_work_bytes(&plan->shape, spectral->fft);
     return PARTITA_OK;

@@ -15,7 +15,7 @@ struct spectral {
 
 // The cheapest FFT size. `moves` says how many times the engine moves each sample of a block besides transforming it.
 void spectral_estimate(const struct request *request, double moves, struct estimate *ret);
-enum partita_status spectral_plan_create(struct partita_plan *plan);
+enum partita_status spectral_plan_create(struct partita_plan *plan, const struct request *request);
 void spectral_plan_destroy(struct partita_plan *plan);
 enum partita_status spectral_filter_create(struct partita_filter *filter, const void *taps);
 
@@ -32,17 +32,28 @@ void spectral_output(const struct partita_filter *filter, size_t channel, struct
 
 // A stream that works block by block. Latency hop - 1: the first output of a block leaves with its last input.
 struct block_stream {
-    size_t fill;    // input frames of the current block so far
     size_t history; // samples kept before the block's own in `window`
+    size_t *fill;   // input frames of the current block so far
+    size_t *set;    // which set of outputs belongs to the stream's own filter
     char *window;   // [in_channels][n]: history, then the block, then whatever the engine keeps zero
-    char *ready;    // [out_channels][hop]: outputs of the last complete block
+    char *ready;    // [2 sets][out_channels][hop]: outputs of the last complete block
     char *overlap;  // [out_channels][span - 1], overlap-add only
+    char *faded;    // [hop] outputs of one channel while fading
     struct spectral_work work;
 };
+
+// The place of an output channel's block in a set.
+char *block_stream_ready(const struct partita_stream *stream, size_t set, size_t channel);
 
 // `history` is span-1 for overlap-save; overlap-add passes 0 and gets an overlap array.
 enum partita_status block_stream_open(struct partita_stream *stream, size_t history, bool overlap);
 void block_stream_reset(struct partita_stream *stream);
+struct region block_stream_region(struct partita_stream *stream);
+
+// A block is worked on with both filters as soon as there are two.
+size_t block_stream_swap_begin(struct partita_stream *stream);
+size_t block_stream_swap_end(struct partita_stream *stream);
+void block_stream_load(const struct partita_plan *plan, struct partita_load *ret);
 
 // Takes frames up to the end of the block; when it is complete, calls run_block, which turns windows into `ready`.
 struct step block_stream_step(struct partita_stream *stream, const struct frames *frames,

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// Filters of cpu/partitioned: each cell's taps cut into the head and the partitions of every level, these transformed,
+// cells and partitions of zeros left out, cells with the same taps stored once.
+#include <string.h>
+
+#include "partitioned.h"
+#include "samples.h"
+
+// A cell to be made: from the caller's taps, or taken over from another filter.
+struct source {
+    size_t out, in;
+    const struct partita_cell *fresh;
+    const struct cell *kept;
+    size_t twin; // earlier source with the same contents; itself if there is none
+};
+
+struct build {
+    const struct partita_plan *plan;
+    struct source *sources;
+    size_t n_sources;
+    char *row, *causal, *samples, *spectrum, *scratch; // [kernel], [span], [largest n], ...
+    struct arena arena;                                // of the filter
+};
+
+static size_t tap_reals(const struct shape *shape)
+{
+    return shape->complex_taps ? 2 : 1;
+}
+
+static bool all_zero(const struct partita_plan *plan, const char *taps, size_t n)
+{
+    return n == 0 || plan->kernels->peak(taps, n * tap_reals(&plan->shape)) == 0;
+}
+
+// build->causal from the caller's cell.
+static void load_cell(struct build *build, const struct partita_cell *cell)
+{
+    const struct shape *shape = &build->plan->shape;
+    const struct axis *axis = &shape->axis[0];
+    memset(build->row, 0, axis->kernel * shape->tap_bytes);
+    memset(build->causal, 0, axis->span * shape->tap_bytes);
+    memcpy(build->row + cell->delay * shape->tap_bytes, cell->taps, cell->length * shape->tap_bytes);
+    causal_taps(shape, build->causal, build->row);
+}
+
+// The taps that one partition holds; n may be 0 behind the filter's end.
+static const char *partition_taps(const struct build *build, const struct level *level, size_t p, size_t *ret_n)
+{
+    const struct shape *shape = &build->plan->shape;
+    const size_t taps = level->multiple * level->hop, first = level->first + p * taps, span = shape->axis[0].span;
+    *ret_n = first >= span ? 0 : span - first < taps ? span - first : taps;
+    return build->causal + (*ret_n ? first : 0) * shape->tap_bytes;
+}
+
+// Which partitions of a level are not zero.
+static struct cell_level find_range(const struct build *build, const struct level *level)
+{
+    struct cell_level range = {0};
+    for (size_t p = 0; p < level->parts; p++) {
+        size_t n;
+        const char *taps = partition_taps(build, level, p, &n);
+        if (all_zero(build->plan, taps, n)) continue;
+        if (range.count == 0) range.first = p;
+        range.count = p - range.first + 1;
+    }
+    return range;
+}
+
+// Transforms one partition into its place among the tiles: [tiles][count].
+static void transform_partition(const struct build *build, size_t i, struct cell_level range, size_t p, char *spectra)
+{
+    const struct partitioned *partitioned = build->plan->state;
+    const struct level *level = &partitioned->layout.level[i];
+    const struct work *work = &partitioned->work[i];
+    const struct shape *shape = &build->plan->shape;
+    const bool widen = shape->complex_signal && !shape->complex_taps;
+    size_t n;
+    const char *taps = partition_taps(build, level, range.first + p, &n);
+    memset(build->samples, 0, level->n * shape->sample_bytes);
+    samples_copy(build->samples, widen ? 2 : 1, taps, 1, n, shape->tap_bytes);
+    build->plan->kernels->scale(build->samples, build->samples, 1 / fft_gain(work->fft),
+                                n * (shape->complex_signal ? 2 : 1));
+    memset(build->spectrum, 0, work->tiles * TILE_BYTES);
+    fft_forward(work->fft, build->spectrum, build->samples, build->scratch);
+    for (size_t tile = 0; tile < work->tiles; tile++)
+        memcpy(spectra + (tile * range.count + p) * TILE_BYTES, build->spectrum + tile * TILE_BYTES, TILE_BYTES);
+}
+
+// Cuts the cell's memory out of the arena, and fills it unless the arena only counts.
+static void build_cell(struct build *build, const struct source *source, struct cell *cell)
+{
+    const struct partitioned *partitioned = build->plan->state;
+    const struct layout *layout = &partitioned->layout;
+    const size_t bytes = build->plan->shape.tap_bytes;
+    *cell = source->kept ? *source->kept : (struct cell){.head_taps = layout->head};
+    cell->in = source->in;
+    if (source->fresh) load_cell(build, source->fresh);
+    while (source->fresh && cell->head_taps && all_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
+        cell->head_taps--;
+    const char *taps = source->kept ? source->kept->head : build->causal;
+    char *head = arena_take(&build->arena, cell->head_taps * bytes);
+    if (head) memcpy(head, taps, cell->head_taps * bytes);
+    cell->head = head;
+    for (size_t i = 0; i < layout->n_levels; i++) {
+        struct cell_level *own = &cell->level[i];
+        if (source->fresh) *own = find_range(build, &layout->level[i]);
+        const size_t spectra_bytes = own->count * partitioned->work[i].tiles * TILE_BYTES;
+        char *spectra = arena_take(&build->arena, spectra_bytes);
+        if (spectra && source->kept) memcpy(spectra, own->spectra, spectra_bytes);
+        for (size_t p = 0; spectra && source->fresh && p < own->count; p++)
+            transform_partition(build, i, *own, p, spectra);
+        own->spectra = spectra;
+    }
+}
+
+static void build_cells(struct build *build, struct partitioned_filter *state)
+{
+    struct cell cell;
+    size_t n = 0;
+    for (size_t i = 0; i < build->n_sources; i++) {
+        const struct source *source = &build->sources[i];
+        if (source->twin == i) build_cell(build, source, &cell);
+        if (!state) continue;
+        if (source->twin != i) cell = state->cells[source->twin];
+        cell.in = source->in;
+        state->cells[n++] = cell;
+    }
+}
+
+static bool same_contents(const struct shape *shape, const struct source *a, const struct source *b)
+{
+    if (a->kept || b->kept)
+        return a->kept && b->kept && a->kept->head == b->kept->head && a->kept->head_taps &&
+               a->kept->level[0].spectra == b->kept->level[0].spectra;
+    return a->fresh->delay == b->fresh->delay && a->fresh->length == b->fresh->length &&
+           !memcmp(a->fresh->taps, b->fresh->taps, a->fresh->length * shape->tap_bytes);
+}
+
+static bool named(const struct partita_cell *cells, size_t n, size_t out, size_t in)
+{
+    for (size_t i = 0; i < n; i++)
+        if (cells[i].out == out && cells[i].in == in) return true;
+    return false;
+}
+
+// Lists the cells to be made by output channel: those given that are not zero, and those that base has besides.
+static void list_sources(struct build *build, const struct partita_cell *cells, size_t n_cells,
+                         const struct partita_filter *base)
+{
+    const struct partitioned_filter *old = base ? base->state : NULL;
+    const struct shape *shape = &build->plan->shape;
+    for (size_t out = 0; out < shape->out_channels; out++) {
+        for (size_t i = 0; i < n_cells; i++)
+            if (cells[i].out == out && !all_zero(build->plan, cells[i].taps, cells[i].length))
+                build->sources[build->n_sources++] = (struct source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
+        for (size_t i = old ? old->first_cell[out] : 0; old && i < old->first_cell[out + 1]; i++)
+            if (!named(cells, n_cells, out, old->cells[i].in))
+                build->sources[build->n_sources++] =
+                    (struct source){.out = out, .in = old->cells[i].in, .kept = &old->cells[i]};
+    }
+    for (size_t i = 0; i < build->n_sources; i++) {
+        size_t twin = 0;
+        while (!same_contents(shape, &build->sources[twin], &build->sources[i]) && twin < i) twin++;
+        build->sources[i].twin = twin;
+    }
+}
+
+// All that building needs besides the filter itself; counted, then cut.
+static void cut_temporary(struct build *build, size_t most_sources, struct arena *arena)
+{
+    const struct partitioned *partitioned = build->plan->state;
+    const struct shape *shape = &build->plan->shape;
+    size_t samples = 0, spectrum = 0, scratch = 0;
+    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
+        const struct work *work = &partitioned->work[i];
+        const size_t n = partitioned->layout.level[i].n * shape->sample_bytes, tiles = work->tiles * TILE_BYTES;
+        if (n > samples) samples = n;
+        if (tiles > spectrum) spectrum = tiles;
+        if (fft_scratch_bytes(work->fft) > scratch) scratch = fft_scratch_bytes(work->fft);
+    }
+    build->sources = arena_take(arena, size_mul(most_sources, sizeof *build->sources));
+    build->row = arena_take(arena, shape->axis[0].kernel * shape->tap_bytes);
+    build->causal = arena_take(arena, shape->axis[0].span * shape->tap_bytes);
+    build->samples = arena_take(arena, samples);
+    build->spectrum = arena_take(arena, spectrum);
+    build->scratch = arena_take(arena, scratch);
+}
+
+static struct partitioned_filter *cut_filter(struct build *build)
+{
+    struct partitioned_filter *state = arena_take(&build->arena, sizeof *state);
+    size_t *first = arena_take(&build->arena, (build->plan->shape.out_channels + 1) * sizeof *first);
+    struct cell *cells = arena_take(&build->arena, size_mul(build->n_sources, sizeof *cells));
+    if (state) {
+        *state = (struct partitioned_filter){first, cells};
+        for (size_t out = 0, i = 0; out <= build->plan->shape.out_channels; out++) {
+            while (i < build->n_sources && build->sources[i].out < out) i++;
+            first[out] = i;
+        }
+    }
+    build_cells(build, state);
+    return state;
+}
+
+enum partita_status partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
+                                              size_t n_cells, const struct partita_filter *base)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct partitioned_filter *old = base ? base->state : NULL;
+    const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
+    struct build build = {.plan = plan};
+    struct arena temporary = {0};
+    cut_temporary(&build, most, &temporary);
+    temporary.base = mem_reserve(&plan->allocator, temporary.used);
+    if (!temporary.base) return PARTITA_ERR_NOMEM;
+    temporary.used = 0;
+    cut_temporary(&build, most, &temporary);
+    list_sources(&build, cells, n_cells, base);
+    cut_filter(&build);
+    build.arena.base = mem_reserve(&plan->allocator, build.arena.used);
+    if (build.arena.base) {
+        build.arena.used = 0;
+        filter->state = cut_filter(&build);
+    }
+    mem_release(&plan->allocator, temporary.base);
+    return filter->state ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Which partitions: the shortest path over predicted costs. A node is a hop with which a level may begin, an edge a
+// level that covers the taps up to where the next, larger hop is in time.
+// Source: Garcia, Optimal filter partition for efficient convolution with short input/output delay, AES 113 (2002);
+// Wefers, Partitioned convolution algorithms for real-time auralization (2015).
+#include <math.h>
+
+#include "partitioned.h"
+
+enum {
+    MIN_TICK = 16,
+    MAX_TICK = 1024,
+    MAX_HOP = 1 << 17,
+    MAX_HOPS = 14, // MIN_TICK << 13
+    MAX_MULTIPLE = 4,
+};
+
+// What a slice and a tick cost beyond their loops.
+static const double SLICE_SECONDS = 1e-8, TICK_SECONDS = 3e-8;
+
+static size_t cells_of(const struct shape *shape)
+{
+    return shape->out_channels * shape->group_in;
+}
+
+struct level_costs layout_costs(const struct request *request, const struct level *level)
+{
+    const struct shape *shape = request->shape;
+    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const size_t bins = shape->complex_signal ? level->n : level->n / 2, bytes = 2 * bins * shape->scalar_bytes;
+    // All cells' partitions and all inputs' spectra pass by once a block.
+    const size_t held = bytes * level->parts * (cells_of(shape) + shape->in_channels * level->multiple);
+    const double product = held > request->host->cache_bytes / 2 ? costs->line_far : costs->line_near;
+    return (struct level_costs){
+        .transform = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2,
+        .product = (double)level->parts * (double)bins * product,
+    };
+}
+
+// Seconds a frame.
+static double level_seconds(const struct request *request, const struct level *level, size_t tick)
+{
+    const struct shape *shape = request->shape;
+    const struct level_costs costs = layout_costs(request, level);
+    const double channels = (double)(shape->in_channels + shape->out_channels);
+    const double copied = (double)(level->n * (shape->complex_signal ? 2 : 1)) * request->host->costs[shape->f64].copy;
+    const double block =
+        channels * (costs.transform + copied / 2 + 4 * SLICE_SECONDS) + (double)cells_of(shape) * costs.product;
+    return block / (double)level->hop + TICK_SECONDS / (double)tick;
+}
+
+static double head_seconds(const struct request *request, size_t head, size_t tick)
+{
+    const struct shape *shape = request->shape;
+    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const size_t call = shape->block < tick ? shape->block : tick;
+    const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
+    const double cell = (double)head * products * costs->fma + (head ? costs->fir_call / (double)call : 0);
+    return (double)cells_of(shape) * cell + TICK_SECONDS / (double)call;
+}
+
+// The way to a hop: what it costs, the first tap that its level would cover, and the level before it.
+struct node {
+    double seconds;
+    size_t first, before;
+    struct level level; // from `before` to here
+};
+
+struct search {
+    const struct request *request;
+    size_t tick, latency, n_hops;
+    size_t begin; // index of the first level's hop
+    struct node node[MAX_HOPS];
+};
+
+static size_t hop_at(const struct search *search, size_t i)
+{
+    return search->tick << i;
+}
+
+static struct level level_from(const struct search *search, size_t i, size_t multiple, size_t parts)
+{
+    const size_t hop = hop_at(search, i), first = search->node[i].first, ticks = (size_t)1 << i;
+    return (struct level){
+        .hop = hop,
+        .n = (multiple + 1) * hop,
+        .multiple = multiple,
+        .parts = parts,
+        .first = first,
+        .ticks = ticks,
+        // Work may wait as long as the level's taps are further away than they need be.
+        .start = ticks - 1 + (first + search->latency - (2 * hop - search->tick)) / search->tick,
+    };
+}
+
+static size_t parts_for(size_t taps, size_t multiple, size_t hop)
+{
+    const size_t parts = (taps + multiple * hop - 1) / (multiple * hop);
+    return parts ? parts : 1;
+}
+
+static void relax(struct search *search, size_t i, size_t j, size_t multiple)
+{
+    const size_t hop = hop_at(search, i), span = search->request->shape->axis[0].span;
+    const size_t in_time = 2 * hop_at(search, j) - search->tick, first = search->node[i].first;
+    const size_t have = first + search->latency;
+    const size_t parts = parts_for(in_time > have ? in_time - have : 0, multiple, hop);
+    const size_t reached = first + parts * multiple * hop;
+    if (reached >= span) return;
+    const struct level level = level_from(search, i, multiple, parts);
+    const double seconds = search->node[i].seconds + level_seconds(search->request, &level, search->tick);
+    if (seconds < search->node[j].seconds) search->node[j] = (struct node){seconds, reached, i, level};
+}
+
+// Makes `last`, after the levels that lead to node i, the best layout if it is.
+static void finish(const struct search *search, size_t i, size_t multiple, struct layout *best)
+{
+    const size_t span = search->request->shape->axis[0].span, hop = hop_at(search, i);
+    const struct node *node = &search->node[i];
+    const struct level last = level_from(search, i, multiple, parts_for(span - node->first, multiple, hop));
+    const double seconds = node->seconds + level_seconds(search->request, &last, search->tick);
+    if (best->n_levels && best->seconds <= seconds) return;
+    *best = (struct layout){.tick = search->tick,
+                            .latency = search->latency,
+                            .head = search->node[search->begin].first,
+                            .n_levels = 1,
+                            .seconds = seconds};
+    for (size_t at = i; at != search->begin; at = search->node[at].before) best->n_levels++;
+    size_t place = best->n_levels;
+    best->level[--place] = last;
+    for (size_t at = i; at != search->begin; at = search->node[at].before)
+        best->level[--place] = search->node[at].level;
+}
+
+// All layouts of one tick whose first level has hop `begin`.
+static void search_from(struct search *search, size_t begin, size_t allowed, struct layout *best)
+{
+    const struct shape *shape = search->request->shape;
+    const size_t in_time = 2 * hop_at(search, begin) - search->tick, stride = shape->axis[0].stride;
+    // Delays are whole ticks and whole output frames; more than the first level needs is not taken.
+    size_t unit = search->tick;
+    while (unit % stride) unit += search->tick;
+    const size_t wanted = (in_time + unit - 1) / unit * unit;
+    search->latency = wanted <= allowed ? wanted : allowed / unit * unit;
+    const size_t head = in_time > search->latency ? in_time - search->latency : 0;
+    if (head >= shape->axis[0].span) return;
+    search->begin = begin;
+    for (size_t i = 0; i < search->n_hops; i++) search->node[i] = (struct node){.seconds = INFINITY};
+    search->node[begin] =
+        (struct node){.seconds = head_seconds(search->request, head, search->tick), .first = head, .before = begin};
+    for (size_t i = begin; i < search->n_hops; i++) {
+        if (search->node[i].seconds >= INFINITY || (best->n_levels && search->node[i].seconds >= best->seconds))
+            continue;
+        for (size_t multiple = 1; multiple <= MAX_MULTIPLE; multiple++) {
+            const size_t n = (multiple + 1) * hop_at(search, i);
+            if (fft_good_size(n) != n) continue;
+            finish(search, i, multiple, best);
+            for (size_t j = i + 1; j < search->n_hops; j++) relax(search, i, j, multiple);
+        }
+    }
+}
+
+bool layout_search(const struct request *request, struct layout *ret)
+{
+    const struct shape *shape = request->shape;
+    *ret = (struct layout){0};
+    for (size_t tick = MIN_TICK; tick <= MAX_TICK && (tick == MIN_TICK || tick <= shape->block); tick *= 2) {
+        struct search search = {.request = request, .tick = tick};
+        // A hop beyond the filter's length covers it with one partition: no larger one is needed.
+        while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
+               (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))
+            search.n_hops++;
+        for (size_t begin = 0; begin < search.n_hops; begin++)
+            search_from(&search, begin, shape->latency == PARTITA_UNBOUNDED ? 4 * MAX_HOP : shape->latency, ret);
+    }
+    return ret->n_levels > 0;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// Streams of cpu/partitioned: input into the ring, outputs from the head and from what the levels have ready, and a
+// tick of work whenever a tick's frames are complete.
+#include <math.h>
+#include <string.h>
+
+#include "partition_stream.h"
+#include "samples.h"
+
+static void cut_level(const struct partita_plan *plan, size_t i, struct level_state *own, struct arena *arena)
+{
+    const struct partitioned *partitioned = plan->state;
+    const struct level *level = &partitioned->layout.level[i];
+    const struct work *work = &partitioned->work[i];
+    const struct shape *shape = &plan->shape;
+    const size_t spectrum = work->tiles * TILE_BYTES;
+    own->progress = arena_take(arena, sizeof *own->progress);
+    own->quiet = arena_take(arena, shape->in_channels * sizeof *own->quiet);
+    own->slots = arena_take(arena, size_mul(shape->in_channels, size_mul(spectrum, level_slots(level))));
+    own->spectrum = arena_take(arena, size_mul(shape->in_channels, spectrum));
+    own->sum = arena_take(arena, size_mul(shape->out_channels, spectrum));
+    own->out = arena_take(arena, size_mul(4 * shape->out_channels, level->n * shape->sample_bytes));
+}
+
+static void cut_level_pointers(const struct partita_plan *plan, size_t i, struct level_state *own, struct arena *arena)
+{
+    const struct partitioned *partitioned = plan->state;
+    const struct shape *shape = &plan->shape;
+    const size_t chains = shape->in_channels > shape->out_channels ? shape->in_channels : shape->out_channels;
+    own->scratch = arena_take(arena, size_mul(chains, fft_scratch_bytes(partitioned->work[i].fft)));
+    own->lines = arena_take(arena, size_mul(size_mul(shape->out_channels, 2 * shape->group_in), sizeof *own->lines));
+    own->n_lines = arena_take(arena, shape->out_channels * sizeof *own->n_lines);
+}
+
+struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *plan, struct arena *arena)
+{
+    const struct partitioned *partitioned = plan->state;
+    const struct layout *layout = &partitioned->layout;
+    const struct shape *shape = &plan->shape;
+    struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
+    for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, layout->tick * shape->sample_bytes);
+    for (size_t i = 0; i < layout->n_levels; i++) cut_level_pointers(plan, i, &fresh.level[i], arena);
+    const size_t begin = arena->used;
+    fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
+    fresh.loud = arena_take(arena, shape->in_channels * sizeof *fresh.loud);
+    fresh.poison_from = arena_take(arena, shape->out_channels * sizeof *fresh.poison_from);
+    fresh.poison_until = arena_take(arena, shape->out_channels * sizeof *fresh.poison_until);
+    fresh.ring = arena_take(arena, size_mul(shape->in_channels, size_mul(2 * partitioned->ring, shape->sample_bytes)));
+    for (size_t i = 0; i < layout->n_levels; i++) cut_level(plan, i, &fresh.level[i], arena);
+    fresh.region.bytes = arena->used - begin;
+    if (state) *state = fresh;
+    return state;
+}
+
+enum partita_status partitioned_stream_open(struct partita_stream *stream)
+{
+    struct arena arena = {0};
+    partitioned_stream_cut(stream->plan, &arena);
+    arena.base = mem_allocate(&stream->plan->allocator, arena.used);
+    if (!arena.base) return PARTITA_ERR_NOMEM;
+    arena.used = 0;
+    stream->state = partitioned_stream_cut(stream->plan, &arena);
+    return PARTITA_OK;
+}
+
+void partitioned_stream_reset(struct partita_stream *stream)
+{
+    struct partitioned_stream *state = stream->state;
+    memset(state->region.data, 0, state->region.bytes);
+}
+
+struct region partitioned_stream_region(struct partita_stream *stream)
+{
+    return ((const struct partitioned_stream *)stream->state)->region;
+}
+
+static uint64_t now(const struct partita_stream *stream)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct position *position = ((const struct partitioned_stream *)stream->state)->position;
+    return position->tick * partitioned->layout.tick + position->fill;
+}
+
+static bool hears(const struct partita_filter *filter, size_t out, size_t in)
+{
+    const struct partitioned_filter *cells = filter->state;
+    for (size_t c = cells->first_cell[out]; c < cells->first_cell[out + 1]; c++)
+        if (cells->cells[c].in == in) return true;
+    return false;
+}
+
+// A sample that is no number reaches exactly the outputs that its input's taps reach. In a transform it would spread
+// over whole blocks, so it becomes zero there and those outputs are marked instead.
+static void poison(struct partita_stream *stream, size_t channel, uint64_t frame)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    struct partitioned_stream *state = stream->state;
+    const uint64_t from = frame + partitioned->layout.latency, until = from + stream->plan->shape.axis[0].span;
+    for (size_t k = 0; k < stream->plan->shape.out_channels; k++) {
+        if (!hears(stream->filter, k, channel) && !(stream->swap.incoming && hears(stream->swap.incoming, k, channel)))
+            continue;
+        if (from > state->poison_until[k]) state->poison_from[k] = from;
+        state->poison_until[k] = until;
+    }
+}
+
+static bool finite_real(const char *x, bool f64)
+{
+    return isfinite(f64 ? *(const double *)(const void *)x : (double)*(const float *)(const void *)x);
+}
+
+// Clears what is no number in n frames at x.
+static void clean(struct partita_stream *stream, size_t channel, char *x, size_t n)
+{
+    const struct shape *shape = &stream->plan->shape;
+    for (size_t i = 0; i < n; i++) {
+        char *sample = x + i * shape->sample_bytes;
+        if (finite_real(sample, shape->f64) &&
+            (!shape->complex_signal || finite_real(sample + shape->scalar_bytes, shape->f64)))
+            continue;
+        memset(sample, 0, shape->sample_bytes);
+        poison(stream, channel, now(stream) + i);
+    }
+}
+
+// Takes n frames of every input into the ring; they do not go beyond the tick.
+static void collect(struct partita_stream *stream, const struct frames *frames, size_t n)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    struct partitioned_stream *state = stream->state;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t at = now(stream) % partitioned->ring, bytes = shape->sample_bytes;
+    const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+    for (size_t c = 0; c < shape->in_channels; c++) {
+        char *x = ring_at(stream, c, at);
+        if (frames->x) samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
+        else memset(x, 0, n * bytes);
+        const uint64_t peak = stream->plan->kernels->peak(x, n * (shape->complex_signal ? 2 : 1));
+        if (peak >= infinity) clean(stream, c, x, n);
+        if (peak) state->loud[c] = now(stream) + n;
+        memcpy(ring_at(stream, c, at + partitioned->ring), x, n * bytes);
+    }
+}
+
+// Adds the head's taps, applied to the n frames that have just come in, to y.
+static void add_head(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel, char *y,
+                     size_t n)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct partitioned_filter *cells = filter->state;
+    const struct kernels *kernels = stream->plan->kernels;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t ring = partitioned->ring, at = (now(stream) + ring - partitioned->layout.latency % ring) % ring;
+    for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++) {
+        const struct cell *cell = &cells->cells[c];
+        if (cell->head_taps == 0) continue;
+        // Of the two copies the one with the taps' history before it.
+        const char *x = ring_at(stream, cell->in, at + 1 < cell->head_taps ? at + ring : at);
+        if (shape->complex_taps) kernels->fir_complex(y, x, cell->head, n, cell->head_taps);
+        else if (shape->complex_signal) kernels->fir(y, x, cell->head, 2 * n, cell->head_taps, 2);
+        else kernels->fir(y, x, cell->head, n, cell->head_taps, 1);
+    }
+}
+
+// Adds what the levels have ready for the next n frames, levels in order.
+static void add_levels(const struct partita_stream *stream, size_t set, size_t channel, char *y, size_t n)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct partitioned_stream *state = stream->state;
+    const struct position *position = state->position;
+    const struct shape *shape = &stream->plan->shape;
+    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
+        const struct level *level = &partitioned->layout.level[i];
+        if (position->tick < level->start + level->ticks) continue; // the first block is not done yet
+        const uint64_t ticks = position->tick - level->start, block = ticks / level->ticks - 1;
+        const size_t offset = ticks % level->ticks * partitioned->layout.tick + position->fill;
+        const char *out = state->level[i].out + (((2 * set + block % 2) * shape->out_channels + channel) * level->n +
+                                                 level->n - level->hop + offset) *
+                                                    shape->sample_bytes;
+        stream->plan->kernels->add(y, out, n * (shape->complex_signal ? 2 : 1));
+    }
+}
+
+static void compute(const struct partita_stream *stream, const struct partita_filter *filter, size_t set,
+                    size_t channel, char *y, size_t n)
+{
+    memset(y, 0, n * stream->plan->shape.sample_bytes);
+    add_head(stream, filter, channel, y, n);
+    add_levels(stream, set, channel, y, n);
+}
+
+static void mark_poisoned(const struct partita_stream *stream, size_t channel, char *y, size_t n)
+{
+    const struct partitioned_stream *state = stream->state;
+    const struct shape *shape = &stream->plan->shape;
+    const uint64_t begin = now(stream);
+    if (begin >= state->poison_until[channel]) return;
+    const size_t reals = shape->complex_signal ? 2 : 1;
+    for (size_t i = 0; i < n * reals; i++) {
+        const uint64_t frame = begin + i / reals;
+        if (frame < state->poison_from[channel] || frame >= state->poison_until[channel]) continue;
+        if (shape->f64) ((double *)(void *)y)[i] = NAN;
+        else ((float *)(void *)y)[i] = NAN;
+    }
+}
+
+// Outputs that fall due with the n frames that have just come in.
+static size_t emit(struct partita_stream *stream, const struct frames *frames, size_t n)
+{
+    const struct partitioned_stream *state = stream->state;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
+    const size_t wait = (stride - stream->phase) % stride, due = n > wait ? (n - wait - 1) / stride + 1 : 0;
+    const bool straight = stride == 1 && frames->y_stride == 1;
+    for (size_t k = 0; k < shape->out_channels && due; k++) {
+        char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : state->samples[0];
+        compute(stream, stream->filter, state->position->set, k, y, n);
+        if (stream->swap.state == SWAP_FADING) {
+            compute(stream, stream->swap.incoming, 1 - state->position->set, k, state->samples[1], n);
+            stream_blend(stream, y, state->samples[1], n, 0, 1);
+        }
+        mark_poisoned(stream, k, y, n);
+        if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
+    }
+    return due;
+}
+
+struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    struct partitioned_stream *state = stream->state;
+    const size_t tick = partitioned->layout.tick, room = tick - state->position->fill;
+    const size_t n = frames->n < room ? frames->n : room;
+    collect(stream, frames, n);
+    const size_t written = emit(stream, frames, n);
+    state->position->fill += n;
+    if (state->position->fill == tick) {
+        work_tick(stream);
+        state->position->fill = 0;
+        state->position->tick++;
+    }
+    return (struct step){n, written};
+}
+
+// Both filters' outputs are there when every level has played its way to a block that was worked on with both.
+size_t partitioned_swap_begin(struct partita_stream *stream)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct position *position = ((const struct partitioned_stream *)stream->state)->position;
+    const struct layout *layout = &partitioned->layout;
+    uint64_t last = 0;
+    for (size_t i = 0; i < layout->n_levels; i++) {
+        const struct level *level = &layout->level[i];
+        const uint64_t begun = position->tick > level->start ? position->tick - level->start : 0;
+        const uint64_t next = level->start + (begun + level->ticks - 1) / level->ticks * level->ticks;
+        if (next + level->ticks > last) last = next + level->ticks;
+    }
+    return (size_t)(last * layout->tick - now(stream));
+}
+
+// Blocks that were begun with both filters are still worked on with both: the old one is in use until the last ends.
+size_t partitioned_swap_end(struct partita_stream *stream)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    struct partitioned_stream *state = stream->state;
+    const struct layout *layout = &partitioned->layout;
+    uint64_t last = state->position->tick;
+    state->position->set = 1 - state->position->set;
+    for (size_t i = 0; i < layout->n_levels; i++) {
+        const struct level *level = &layout->level[i];
+        const struct progress *progress = state->level[i].progress;
+        const uint64_t end = level->start + (progress->block + 1) * level->ticks;
+        if (progress->running && progress->twice && end > last) last = end;
+    }
+    const uint64_t until = last * layout->tick, at = now(stream);
+    return until > at ? (size_t)(until - at) : 0;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// What the files of cpu/partitioned share. A long filter is cut into levels: the head's first taps are summed directly,
+// level 0 covers what follows in partitions of its size, level 1 what follows that in larger ones, and so on
+// (partition_layout.c). Time goes by in ticks of a few frames. A level collects `hop` frames of input, then works on
+// this block for exactly as many ticks as it takes to collect the next one: a list of small slices, of which each tick
+// runs as many as a table says (partition_schedule.c); then its outputs are played, one tick's worth a tick.
+//
+//      ticks        | 0 1 2 3 | 4 5 6 7 | 8 9 ...         a level with hop = 4 ticks
+//      collect      | block 0 | block 1 | block 2         (partition_stream.c)
+//      work               | block 0 | block 1 | ...       begins in the tick that completes the block
+//      play                         | block 0 | ...       hence taps from 2*hop - tick on are in time
+//
+// Everything that changes while a stream runs lies in one region without pointers, so saving it is copying it.
+#ifndef PARTITA_PARTITIONED_H
+#define PARTITA_PARTITIONED_H
+
+#include "../engine.h"
+#include "../fft.h"
+
+enum { MAX_LEVELS = 16 };
+
+// A level's blocks are `hop` new frames each, transformed together with the n - hop frames before them. One partition
+// holds `multiple` hops of taps, n = (multiple + 1) * hop: few transforms for 1, few products for more.
+struct level {
+    size_t hop, n, multiple;
+    size_t parts; // partitions, from tap `first` on
+    size_t first;
+    size_t ticks; // of a block: hop / tick, a power of two
+    size_t start; // tick in which the work on the first block begins
+};
+
+struct layout {
+    size_t tick;    // frames
+    size_t latency; // frames by which outputs are delayed, a multiple of tick
+    size_t head;    // taps summed directly
+    size_t n_levels;
+    struct level level[MAX_LEVELS];
+    double seconds; // predicted, one frame
+};
+
+// The cheapest layout for a stream's shape. False if there is none: then the direct engine does it all.
+bool layout_search(const struct request *request, struct layout *ret);
+
+// Predicted seconds of a level's parts of work, one channel each.
+struct level_costs {
+    double transform; // forward or inverse
+    double product;   // of all partitions of one cell
+};
+struct level_costs layout_costs(const struct request *request, const struct level *level);
+
+// The slices of a level's work on one block. Stage 0: each input's transform, then its storing; stage 1: each output's
+// products, then its inverse transform. Inputs and outputs are chains: within one, order counts.
+struct work {
+    struct fft *fft;
+    size_t tiles;                                             // of a spectrum
+    size_t transform_slices, store_slices, product_slices;    // of one chain; the inverse has transform_slices too
+    size_t forward, output;                                   // slices of an input's and of an output's chain
+    double transform_seconds, store_seconds, product_seconds; // of one slice
+    uint32_t *due; // [ticks] how many slices of all chains, in order, must be done by the end of that tick
+};
+
+struct partitioned {
+    struct layout layout;
+    struct work work[MAX_LEVELS];
+    size_t ring; // frames of input kept a channel, a multiple of tick
+    struct partita_load load;
+    double *tick_seconds; // [hyper] predicted work of each tick of the longest level's period
+    size_t hyper;
+};
+
+// Cuts every level's work into slices and spreads them over its ticks so that the largest tick is as small as it gets.
+enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
+
+// A tile is SPECTRUM_TILE blocks of a spectrum.
+enum { TILE_BYTES = SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES };
+
+static inline size_t store_tiles(const struct work *work)
+{
+    return (work->tiles + work->store_slices - 1) / work->store_slices;
+}
+
+// One cell's spectra of one level: [tiles][count] tiles of partitions first .. first+count-1, the only ones not zero.
+struct cell_level {
+    const char *spectra;
+    size_t first, count;
+};
+
+struct cell {
+    size_t in;
+    const char *head; // taps of the head, causal
+    size_t head_taps;
+    struct cell_level level[MAX_LEVELS];
+};
+
+// filter->state.
+struct partitioned_filter {
+    size_t *first_cell; // [out_channels + 1] into cells, which are sorted by output
+    struct cell *cells;
+};
+
+enum partita_status partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
+                                              size_t n_cells, const struct partita_filter *base);
+
+// Where a stream is. Everything counts from the stream's begin.
+struct position {
+    uint64_t tick; // complete ticks
+    size_t fill;   // frames of the tick that is being collected
+    size_t set;    // which of the two sets of outputs belongs to the stream's own filter
+};
+
+// A level's progress on its current block, kept in the region.
+struct progress {
+    size_t done;  // slices, in the order of the table
+    bool running; // there is a block
+    bool twice;   // worked on with two filters: every output chain is as long again
+    size_t set;   // of the first filter's outputs
+    uint64_t block;
+};
+
+// One level's part of the region, and what is derived from it.
+struct level_state {
+    struct progress *progress;
+    size_t *quiet;                           // [in] blocks of silence in a row, up to the current one
+    char *slots;                             // [in][tiles][slots] spectra of the last blocks
+    char *spectrum;                          // [in][tiles] being transformed
+    char *sum;                               // [out][tiles]
+    char *out;                               // [2 sets][2 blocks in turn][out][n]
+    char *scratch;                           // [in or out] of the transforms
+    struct cmac_line *lines;                 // [out][2 * group_in] what the output's products are; not in the region
+    size_t *n_lines;                         // [out]
+    const struct partita_filter *filters[2]; // of the current block
+};
+
+struct partitioned_stream {
+    struct position *position;
+    uint64_t *loud;                       // [in] frames up to the last one that was not zero
+    uint64_t *poison_from, *poison_until; // [out] frames whose outputs a NaN or infinity has reached
+    char *ring;                           // [in][2 * ring] inputs, every frame twice: windows never wrap
+    struct level_state level[MAX_LEVELS];
+    char *samples[2]; // outputs of one tick of one channel, by either filter
+    struct region region;
+};
+
+static inline size_t level_slots(const struct level *level)
+{
+    return (level->parts - 1) * level->multiple + 1;
+}
+
+// Frames of the ring from frame `first` on, as far as `n` contiguous ones, history included, are asked for.
+static inline char *ring_at(const struct partita_stream *stream, size_t channel, size_t index)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct partitioned_stream *state = stream->state;
+    return state->ring + (channel * 2 * partitioned->ring + index) * stream->plan->shape.sample_bytes;
+}
+
+// Runs what a tick brings due (partition_work.c).
+void work_tick(struct partita_stream *stream);
+
+// Points the products' lines at the spectra again, after the region was replaced.
+void work_resume(struct partita_stream *stream);
+
+#endif

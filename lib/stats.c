@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#include "stats.h"
+
+#include <math.h>
+#include <partita/stream.h>
+
+// Bins of equal ratio: STATS_PER_OCTAVE an octave from one nanosecond on.
+static int bin_of(double seconds)
+{
+    const double place = seconds > 1e-9 ? STATS_PER_OCTAVE * log2(seconds * 1e9) : 0;
+    return place < STATS_BINS - 1 ? (int)place : STATS_BINS - 1;
+}
+
+static double upper_end(int bin)
+{
+    return 1e-9 * exp2((bin + 1) / (double)STATS_PER_OCTAVE);
+}
+
+// Only one thread writes, so that reading and writing back loses nothing.
+static void increase(atomic_ullong *counter, unsigned long long by)
+{
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+}
+
+void stats_count(struct stats *stats, double seconds, double deadline)
+{
+    const unsigned long long nanoseconds = (unsigned long long)(seconds * 1e9);
+    increase(&stats->bin[bin_of(seconds)], 1);
+    increase(&stats->calls, 1);
+    increase(&stats->nanoseconds, nanoseconds);
+    if (seconds > deadline) increase(&stats->missed, 1);
+    if (nanoseconds > atomic_load_explicit(&stats->longest, memory_order_relaxed))
+        atomic_store_explicit(&stats->longest, nanoseconds, memory_order_relaxed);
+}
+
+// The time that a share of all counted calls did not exceed.
+static double percentile(const unsigned long long *bins, unsigned long long calls, double share, double longest)
+{
+    unsigned long long below = 0;
+    for (int i = 0; i < STATS_BINS; i++) {
+        below += bins[i];
+        if ((double)below >= share * (double)calls) return fmin(upper_end(i), longest);
+    }
+    return longest;
+}
+
+void stats_read(const struct stats *stats, struct partita_stream_stats *ret)
+{
+    unsigned long long bins[STATS_BINS], calls = 0;
+    for (int i = 0; i < STATS_BINS; i++) calls += bins[i] = atomic_load_explicit(&stats->bin[i], memory_order_relaxed);
+    const double longest = 1e-9 * (double)atomic_load_explicit(&stats->longest, memory_order_relaxed);
+    const double total = 1e-9 * (double)atomic_load_explicit(&stats->nanoseconds, memory_order_relaxed);
+    *ret = (struct partita_stream_stats){
+        .calls = calls,
+        .missed = atomic_load_explicit(&stats->missed, memory_order_relaxed),
+        .mean = calls ? total / (double)calls : 0,
+        .p50 = percentile(bins, calls, 0.5, longest),
+        .p99 = percentile(bins, calls, 0.99, longest),
+        .p999 = percentile(bins, calls, 0.999, longest),
+        .max = longest,
+    };
+}
