@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: MIT
+// Filters exchanged in a running stream: before the fade the old one's output, then the header's blend of what either
+// filter alone gives, then the new one's; the last filter wins; swapping tells when the others are free.
+
+#include "stream_rig.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { KERNEL = 3000, N_FILTERS = 4 };
+
+static const struct partita_problem mono = {STREAM, .kernel = {KERNEL}};
+static const struct partita_problem matrix = {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {800}};
+static const struct partita_problem single_tap = {STREAM, .kernel = {1}};
+
+// A run with several filters and what each of them alone makes of the input.
+struct swapped {
+    struct run run;
+    struct partita_load load;
+    struct partita_filter *filters[N_FILTERS]; // the first is the run's own
+    void *alone[N_FILTERS];
+    double peak; // largest part of any of them
+};
+
+// A filter handed over before frame `at`, the others having been fed.
+struct handover {
+    size_t at, filter, fade;
+};
+
+static double larger_part(double complex value)
+{
+    return fmax(fabs(creal(value)), fabs(cimag(value)));
+}
+
+static void swapped_open(struct swapped *s, const struct stream_case *c, const struct partita_problem *problem,
+                         size_t least_frames, struct random *random)
+{
+    struct partita_problem relaxed = *problem;
+    if (strcmp(c->engine, "cpu/overlap-save") == 0) relaxed.latency = 2000;
+    struct run probe;
+    run_open_exactly(&probe, c, &relaxed, NULL, 1, random);
+    assert_ok(partita_plan_load(probe.plan, &s->load));
+    run_close(&probe);
+    *s = (struct swapped){.load = s->load};
+    run_open_exactly(&s->run, c, &relaxed, NULL, least_frames + 4 * s->load.swap_delay, random);
+    s->filters[0] = s->run.filter;
+    for (size_t f = 0; f < N_FILTERS; f++) {
+        if (f > 0) {
+            random_samples(random, s->run.problem.taps, s->run.w, s->run.n_taps);
+            assert_ok(partita_filter_create(s->run.plan, s->run.w, &s->filters[f]));
+        }
+        struct partita_stream *stream;
+        assert_ok(partita_stream_open(s->run.plan, s->filters[f], &stream));
+        s->alone[f] = run_output(&s->run);
+        run_feed(&s->run, stream, s->alone[f], &cut_whole, random);
+        partita_stream_close(stream);
+        for (size_t i = 0; i < s->run.out * s->run.n_outputs; i++)
+            s->peak = fmax(s->peak, larger_part(reference_sample(s->run.problem.signal, s->alone[f], i)));
+    }
+}
+
+static void swapped_close(struct swapped *s)
+{
+    for (size_t f = 0; f < N_FILTERS; f++) {
+        guarded_free(s->alone[f]);
+        if (f > 0) partita_filter_destroy(s->filters[f]);
+    }
+    run_close(&s->run);
+}
+
+// Feeds the whole input to a new stream of the first filter, handing filters over on the way.
+static struct partita_stream *swapped_run(struct swapped *s, void *y, const struct handover *handovers, size_t n,
+                                          const struct cut *cut, struct random *random)
+{
+    struct partita_stream *stream;
+    assert_ok(partita_stream_open(s->run.plan, s->filters[0], &stream));
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        run_feed_part(&s->run, stream, y, at, handovers[i].at, cut, random);
+        at = handovers[i].at;
+        assert_ok(partita_stream_swap(stream, s->filters[handovers[i].filter], handovers[i].fade));
+        assert_true(partita_stream_swapping(stream));
+    }
+    run_feed_part(&s->run, stream, y, at, s->run.n_frames, cut, random);
+    return stream;
+}
+
+// The difference and the sum of the blend, its factor and product round once each, on values up to twice the peak.
+static double blend_limit(const struct swapped *s)
+{
+    return 8 * (type_is_f64(s->run.problem.signal) ? 0x1p-53 : 0x1p-24) * s->peak;
+}
+
+static double complex sample_of(const struct swapped *s, const void *y, size_t channel, size_t i)
+{
+    return reference_sample(s->run.problem.signal, y, channel * s->run.n_outputs + i);
+}
+
+// What the header promises for output i, if the fade from filter a to b begins at output `begin`.
+static double complex blend(const struct swapped *s, size_t a, size_t b, size_t channel, size_t i, size_t begin,
+                            size_t fade)
+{
+    double weight = i < begin ? 0 : i < begin + fade ? (double)(i - begin + 1) / (double)(fade + 1) : 1;
+    double complex old = sample_of(s, s->alone[a], channel, i), new = sample_of(s, s->alone[b], channel, i);
+    return old + (new - old) * weight;
+}
+
+// First output of [first, end) that is no such blend, or `end`.
+static size_t first_off(const struct swapped *s, const void *y, size_t a, size_t b, size_t begin, size_t fade,
+                        size_t first, size_t end)
+{
+    double limit = blend_limit(s);
+    for (size_t i = first; i < end; i++) {
+        for (size_t k = 0; k < s->run.out; k++) {
+            if (!(larger_part(sample_of(s, y, k, i) - blend(s, a, b, k, i, begin, fade)) <= limit)) return i;
+        }
+    }
+    return end;
+}
+
+// Fails unless outputs [first, end) fade from a to b, beginning at most swap_delay after `from`. Returns the begin.
+static size_t check_fade(const struct swapped *s, const void *y, size_t a, size_t b, size_t fade, size_t first,
+                         size_t from, size_t end)
+{
+    // Where the old one's output ends the fade begins, or began a little before with too little of the new to tell.
+    size_t heard = first_off(s, y, a, a, end, 0, first, end), worst = 0, begin;
+    size_t least = heard > 64 ? heard - 64 : 0;
+    for (begin = heard; begin + 1 > least; begin--) {
+        size_t off = first_off(s, y, a, b, begin, fade, first, end);
+        if (off == end) break;
+        worst = off > worst ? off : worst;
+        if (begin == 0) break;
+    }
+    if (first_off(s, y, a, b, begin, fade, first, end) != end)
+        fail_msg("fade of %zu: no blend from output %zu on; off at %zu", fade, heard, worst);
+    if (begin < from || begin - from > s->load.swap_delay)
+        fail_msg("fade begins at %zu, handed over at %zu, swap_delay %zu", begin, from, s->load.swap_delay);
+    return begin;
+}
+
+static const size_t fades[] = {0, 1, 100, 5000};
+enum { N_FADES = sizeof fades / sizeof *fades, BEFORE = 4211, AFTER = 9000 };
+
+static void fade_is_the_blend(const struct stream_case *c, const struct partita_problem *problem)
+{
+    struct random random = random_start("fade");
+    struct swapped s;
+    swapped_open(&s, c, problem, BEFORE + AFTER, &random);
+    void *y = run_output(&s.run);
+    for (size_t i = 0; i < N_FADES; i++) {
+        const struct handover one = {BEFORE + i, 1 + i % 3, fades[i]};
+        struct partita_stream *stream = swapped_run(&s, y, &one, 1, &(struct cut){"", 200, true}, &random);
+        check_fade(&s, y, 0, one.filter, one.fade, 0, one.at, s.run.n_outputs);
+        assert_false(partita_stream_swapping(stream));
+        partita_stream_close(stream);
+    }
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+static void mono_blends(void **state)
+{
+    fade_is_the_blend(*state, &mono);
+}
+
+static void matrix_blends(void **state)
+{
+    fade_is_the_blend(*state, &matrix);
+}
+
+static void single_tap_blends(void **state)
+{
+    fade_is_the_blend(*state, &single_tap);
+}
+
+// A stream that has not run yet fades all the same.
+static void swap_before_the_first_call(void **state)
+{
+    struct random random = random_start("first");
+    struct swapped s;
+    swapped_open(&s, *state, &mono, AFTER, &random);
+    void *y = run_output(&s.run);
+    partita_stream_close(swapped_run(&s, y, &(struct handover){0, 2, 300}, 1, &(struct cut){"", 200, true}, &random));
+    check_fade(&s, y, 0, 2, 300, 0, 0, s.run.n_outputs);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+// Of filters handed over before the next call the last one alone is heard.
+static void waiting_filter_is_replaced(void **state)
+{
+    struct random random = random_start("replaced");
+    struct swapped s;
+    swapped_open(&s, *state, &mono, BEFORE + AFTER, &random);
+    void *y = run_output(&s.run);
+    const struct handover both[] = {{BEFORE, 1, 10}, {BEFORE, 3, 0}, {BEFORE, 2, 777}};
+    struct partita_stream *stream = swapped_run(&s, y, both, 3, &(struct cut){"", 200, true}, &random);
+    check_fade(&s, y, 0, 2, 777, 0, BEFORE, s.run.n_outputs);
+    assert_false(partita_stream_swapping(stream));
+    partita_stream_close(stream);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+// During a fade: it goes on to its end, then the last of those handed over meanwhile follows, the other unheard.
+static void fades_follow_each_other(void **state)
+{
+    enum { LEAST = 4000, SHORT = 500 };
+    struct random random = random_start("follow");
+    struct swapped s;
+    swapped_open(&s, *state, &mono, BEFORE + LEAST + AFTER, &random);
+    void *y = run_output(&s.run);
+    size_t during = BEFORE + s.load.swap_delay + 1000, fade = LEAST + s.load.swap_delay; // even if it begins at once
+    const struct handover three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
+    struct partita_stream *stream = swapped_run(&s, y, three, 3, &(struct cut){"", 200, true}, &random);
+    assert_false(partita_stream_swapping(stream));
+    partita_stream_close(stream);
+    // Up to the end of the first fade, wherever in its range it lies.
+    size_t end = check_fade(&s, y, 0, 1, fade, 0, BEFORE, BEFORE + fade) + fade;
+    check_fade(&s, y, 1, 3, SHORT, end, end, s.run.n_outputs);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+// The same frames between handovers, cut in other ways: the same bits.
+static void any_cut_same_bits(void **state)
+{
+    static const struct cut cuts[] = {{"ones", 1, false}, {"up-to-70", 70, true}, {"up-to-3000", 3000, true}};
+    const struct stream_case *c = *state;
+    struct random random = random_start("cuts");
+    struct swapped s;
+    swapped_open(&s, c, &matrix, BEFORE + AFTER, &random);
+    const struct handover four[] = {
+        {101, 1, 50}, {BEFORE, 2, 1000}, {BEFORE + 700, 3, 20}, {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
+    void *y = run_output(&s.run), *other = run_output(&s.run);
+    partita_stream_close(swapped_run(&s, y, four, 4, &cut_whole, &random));
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        memset(other, 0x55, run_output_bytes(&s.run));
+        partita_stream_close(swapped_run(&s, other, four, 4, &cuts[i], &random));
+        if (memcmp(y, other, run_output_bytes(&s.run))) fail_msg("calls of %s give other bits", cuts[i].name);
+    }
+    guarded_free(other);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+// swapping() from the handover on until the last frame of the fade is out, and not for ever.
+static void swapping_until_done(void **state)
+{
+    enum { FADE = 400 };
+    struct random random = random_start("swapping");
+    struct swapped s;
+    swapped_open(&s, *state, &mono, BEFORE + AFTER, &random);
+    void *y = run_output(&s.run);
+    struct partita_stream *stream;
+    assert_ok(partita_stream_open(s.run.plan, s.filters[0], &stream));
+    assert_false(partita_stream_swapping(stream));
+    run_feed_part(&s.run, stream, y, 0, BEFORE, &cut_whole, &random);
+    assert_ok(partita_stream_swap(stream, s.filters[1], FADE));
+    size_t at = BEFORE;
+    for (; partita_stream_swapping(stream) && at + 7 < s.run.n_frames; at += 7)
+        run_feed_part(&s.run, stream, y, at, at + 7, &cut_whole, &random);
+    if (at + 7 >= s.run.n_frames) fail_msg("still swapping %zu frames after the handover", at - BEFORE);
+    run_feed_part(&s.run, stream, y, at, s.run.n_frames, &cut_whole, &random);
+    size_t begin = check_fade(&s, y, 0, 1, FADE, 0, BEFORE, s.run.n_outputs);
+    if (at < begin + FADE) fail_msg("fade of %zu..%zu, no longer swapping at %zu", begin, begin + FADE, at);
+    partita_stream_close(stream);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+// One cell of the matrix becomes another: the outputs it does not reach are those without a swap.
+static void single_cell(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("cell");
+    struct swapped s;
+    swapped_open(&s, c, &matrix, BEFORE + AFTER, &random);
+    struct run *run = &s.run;
+    size_t taps = run->problem.kernel[0], bytes = partita_type_size(run->problem.taps);
+    // w holds the last filter's taps; the other one differs from it in the cell of output 1 and input 2.
+    random_samples(&random, run->problem.taps, (char *)run->w + 5 * taps * bytes, taps);
+    partita_filter_destroy(s.filters[1]);
+    if (strcmp(c->engine, "cpu/partitioned") == 0) {
+        const struct partita_cell cell = {1, 2, 0, taps, (char *)run->w + 5 * taps * bytes};
+        assert_ok(partita_filter_edit(s.filters[3], &cell, 1, &s.filters[1]));
+    } else {
+        assert_ok(partita_filter_create(run->plan, run->w, &s.filters[1]));
+    }
+    struct partita_stream *stream;
+    assert_ok(partita_stream_open(run->plan, s.filters[1], &stream));
+    run_feed(run, stream, s.alone[1], &cut_whole, &random);
+    partita_stream_close(stream);
+    assert_ok(partita_stream_open(run->plan, s.filters[3], &stream));
+    char *y = run_output(run);
+    run_feed_part(run, stream, y, 0, BEFORE, &(struct cut){"", 200, true}, &random);
+    assert_ok(partita_stream_swap(stream, s.filters[1], 250));
+    run_feed_part(run, stream, y, BEFORE, run->n_frames, &(struct cut){"", 200, true}, &random);
+    check_fade(&s, y, 3, 1, 250, 0, BEFORE, run->n_outputs);
+    assert_memory_equal(y, s.alone[3], run->n_outputs * run->sample_bytes);
+    assert_memory_equal(y, s.alone[1], run->n_outputs * run->sample_bytes);
+    partita_stream_close(stream);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+static void swap_errors(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("errors");
+    struct swapped s;
+    swapped_open(&s, c, &matrix, 5000, &random);
+    struct run other;
+    run_open_exactly(&other, c, &s.run.problem, NULL, 100, &random);
+    assert_int_equal(partita_stream_swap(NULL, s.filters[1], 0), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_swap(s.run.stream, NULL, 0), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_swap(s.run.stream, other.filter, 0), PARTITA_ERR_ARG);
+    assert_false(partita_stream_swapping(s.run.stream));
+    void *y = run_output(&s.run);
+    run_feed(&s.run, s.run.stream, y, &(struct cut){"", 200, true}, &random);
+    assert_memory_equal(y, s.alone[0], run_output_bytes(&s.run));
+    guarded_free(y);
+    run_close(&other);
+    swapped_close(&s);
+}
+
+static void sums_cannot_be_swapped(void **state)
+{
+    (void)state;
+    const struct stream_case c = {"cpu/overlap-add", type_pairs, NULL};
+    struct random random = random_start("sums");
+    struct run run;
+    run_open(&run, &c, &matrix, 100, &random);
+    assert_int_equal(partita_stream_swap(run.stream, run.filter, 0), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_stream_swap(run.stream, NULL, 0), PARTITA_ERR_ARG);
+    assert_false(partita_stream_swapping(run.stream));
+    run_close(&run);
+}
+
+// The thread that hands filters over while another one runs the stream: makes one, swaps, at times at once another,
+// polls, destroys those that went before.
+struct swapper {
+    struct swapped *s;
+    uint64_t seed;
+    struct partita_filter *last;
+    int n_failed;
+    atomic_bool done;
+};
+
+static void *swap_on_and_on(void *argument)
+{
+    enum { ROUNDS = 12 };
+    struct swapper *swapper = argument;
+    struct run *run = &swapper->s->run;
+    struct random random = {swapper->seed};
+    void *taps = malloc(run->n_taps * partita_type_size(run->problem.taps));
+    for (int i = 0; i < ROUNDS; i++) {
+        struct partita_filter *made[2];
+        int n = i % 3 == 1 ? 2 : 1;
+        for (int f = 0; f < n; f++) {
+            random_samples(&random, run->problem.taps, taps, run->n_taps);
+            swapper->n_failed += partita_filter_create(run->plan, taps, &made[f]) != PARTITA_OK;
+            swapper->n_failed += partita_stream_swap(run->stream, made[f], random_below(&random, 300)) != PARTITA_OK;
+        }
+        while (partita_stream_swapping(run->stream)) sched_yield();
+        if (n == 2) partita_filter_destroy(made[0]);
+        partita_filter_destroy(swapper->last);
+        swapper->last = made[n - 1];
+    }
+    free(taps);
+    atomic_store(&swapper->done, true);
+    return NULL;
+}
+
+static void from_another_thread(void **state)
+{
+    struct random random = random_start("thread");
+    struct swapped s;
+    swapped_open(&s, *state, &matrix, 2000, &random);
+    void *y = run_output(&s.run), *expected = run_output(&s.run);
+    struct swapper swapper = {.s = &s, .seed = random_bits(&random)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, swap_on_and_on, &swapper), 0);
+    while (!atomic_load(&swapper.done)) {
+        partita_stream_process(s.run.stream, (void *[]){y, (char *)y + 100 * s.run.sample_bytes},
+                               (const void *[]){s.run.x, s.run.x, s.run.x}, 1 + random_below(&random, 100));
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(swapper.n_failed, 0);
+    assert_false(partita_stream_swapping(s.run.stream));
+    // What runs now is the last filter: as a new stream of it.
+    struct partita_stream *fresh;
+    assert_ok(partita_stream_open(s.run.plan, swapper.last, &fresh));
+    partita_stream_reset(s.run.stream);
+    run_feed(&s.run, s.run.stream, y, &(struct cut){"", 200, true}, &random);
+    run_feed(&s.run, fresh, expected, &cut_whole, &random);
+    assert_memory_equal(y, expected, run_output_bytes(&s.run));
+    partita_stream_close(fresh);
+    partita_stream_close(s.run.stream);
+    s.run.stream = NULL;
+    partita_filter_destroy(swapper.last);
+    guarded_free(y);
+    guarded_free(expected);
+    swapped_close(&s);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"mono-blends", mono_blends},
+    {"matrix-blends", matrix_blends},
+    {"single-tap-blends", single_tap_blends},
+    {"swap-before-the-first-call", swap_before_the_first_call},
+    {"waiting-filter-is-replaced", waiting_filter_is_replaced},
+    {"fades-follow-each-other", fades_follow_each_other},
+    {"any-cut-same-bits", any_cut_same_bits},
+    {"swapping-until-done", swapping_until_done},
+    {"single-cell", single_cell},
+    {"swap-errors", swap_errors},
+    {"from-another-thread", from_another_thread},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static struct stream_case cases[N_HISTORY_ENGINES][N_TYPE_PAIRS];
+    static struct CMUnitTest tests[N_HISTORY_ENGINES * N_TYPE_PAIRS * N_PROMISES + 1];
+    size_t n = 0;
+    for (size_t e = 0; e < N_HISTORY_ENGINES; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            cases[e][t] = (struct stream_case){history_engines[e], &type_pairs[t], NULL};
+            for (size_t p = 0; p < N_PROMISES; p++)
+                tests[n++] = named_test(promises[p].run, &cases[e][t], "%s/%s-%s", history_engines[e], promises[p].name,
+                                        type_pairs[t].name);
+        }
+    }
+    tests[n++] = named_test(sums_cannot_be_swapped, NULL, "cpu/overlap-add/refuses");
+    return run_test_list(tests, n);
+}
