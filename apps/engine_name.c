@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const engines[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add"};
+static const char *const engines[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned"};
 
 enum { N_ENGINES = sizeof engines / sizeof *engines };
 

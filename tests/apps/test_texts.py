@@ -120,7 +120,7 @@ class Help(Case):
 class Plan(Case):
     def test_explains(self):
         text = self.run_program("plan", "--taps", 4096, "--block", 256, "--latency", 4096, "--channels", 2).stdout.decode()
-        for word in ("cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "chosen", "4096", "latency"):
+        for word in ("cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned", "chosen", "4096", "latency"):
             self.assertIn(word, text)
 
     def test_every_kind_of_problem(self):
