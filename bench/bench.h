@@ -129,6 +129,8 @@ open_fn ours_stream, ours_signal;
 open_fn ours_stream_parallel; // channels only: with one there is little to share
 open_fn peer_fma_peak;
 open_fn peer_liquid_fir, peer_liquid_fft;
+open_fn peer_zita, peer_afir;                           // bench_stream
+open_fn peer_textbook_uniform, peer_textbook_two_stage; // likewise
 open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;
 open_fn ours_command, peer_ffmpeg, peer_sox; // bench_cli, with what command.h asks of the workload
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Stands in for the peers of streams whose libraries were not there when this was built.
+#include "../bench.h"
+
+#define ABSENT(peer, library)                                                                                          \
+    bool peer(struct contender *contender, const struct workload *w)                                                   \
+    {                                                                                                                  \
+        (void)w;                                                                                                       \
+        snprintf(contender->reason, sizeof contender->reason, "%s was not there when this was built", library);        \
+        return false;                                                                                                  \
+    }
+
+#ifndef HAVE_ZITA
+ABSENT(peer_zita, "zita-convolver")
+#endif
+
+#ifndef HAVE_AFIR
+ABSENT(peer_afir, "libavfilter")
+#endif
+
+#ifndef HAVE_TEXTBOOK
+ABSENT(peer_textbook_uniform, "FFTW")
+ABSENT(peer_textbook_two_stage, "FFTW")
+#endif
