@@ -106,7 +106,7 @@ double calls_flatness(const double *calls, size_t n);
 // Writes the seconds of each call to FOLDER/CASE.CONTENDER.csv. Returns false, and says so, if that fails.
 bool calls_write(const char *folder, const struct workload *w, const struct contender *contender, const double *calls);
 
-// Fills in defaults and data. `quick` takes an eighth of the frames.
+// Fills in defaults and data. `quick` takes an eighth of the frames that are timed.
 void workload_create(struct workload *w, bool quick);
 void workload_destroy(struct workload *w);
 
@@ -126,6 +126,7 @@ void ours_calibrate(void);
 
 // Contenders; bench/ours.c and bench/peers/*.c.
 open_fn ours_stream, ours_signal;
+open_fn ours_stream_swap;     // while the stream fades from one filter to another
 open_fn ours_stream_parallel; // channels only: with one there is little to share
 open_fn peer_fma_peak;
 open_fn peer_liquid_fir, peer_liquid_fft;

@@ -13,7 +13,7 @@ struct ours {
     struct partita_problem problem;
     struct partita_options options;
     struct partita_plan *plan;
-    struct partita_filter *filter;
+    struct partita_filter *filter, *other; // other: to swap with, of the same taps
     struct partita_stream *stream;
 };
 
@@ -65,6 +65,7 @@ static void ours_close(void *state)
     struct ours *o = state;
     partita_stream_close(o->stream);
     partita_filter_destroy(o->filter);
+    partita_filter_destroy(o->other);
     partita_plan_destroy(o->plan);
     free(o);
 }
@@ -136,6 +137,35 @@ bool ours_stream(struct contender *contender, const struct workload *w)
 bool ours_stream_parallel(struct contender *contender, const struct workload *w)
 {
     return w->in_channels * w->out_channels > 1 && ours_stream(contender, w);
+}
+
+// A fade that begins while the history fills and is longer than the pass: in all timed calls both filters run. Their
+// taps are the same, so that the answer is that of either; their spectra lie in memory twice. Resetting the stream ends
+// the swap of the pass before, with the filter it brought.
+static double swap_pass(void *state, const struct workload *w, double *calls)
+{
+    struct ours *o = state;
+    partita_stream_reset(o->stream);
+    if (partita_stream_swap(o->stream, o->other, w->n_frames) != PARTITA_OK) return NAN;
+    struct partita_filter *before = o->filter;
+    o->filter = o->other;
+    o->other = before;
+    double seconds = bench_calls(w, calls, stream_call, o);
+    return partita_stream_swapping(o->stream) ? seconds : NAN;
+}
+
+bool ours_stream_swap(struct contender *contender, const struct workload *w)
+{
+    struct partita_load load;
+    if (w->warm == 0 || !ours_stream(contender, w)) return false;
+    struct ours *o = contender->state;
+    contender->pass = swap_pass;
+    if (partita_plan_load(o->plan, &load) == PARTITA_OK && load.swap_delay <= w->warm &&
+        partita_filter_create(o->plan, w->h, &o->other) == PARTITA_OK)
+        return true;
+    remember_line(contender, "no second filter, or it would come in while calls are timed");
+    ours_close(o);
+    return false;
 }
 
 static double signal_pass(void *state, const struct workload *w, double *calls)

@@ -45,8 +45,7 @@ void workload_create(struct workload *w, bool quick)
     if (w->in_channels == 0) w->in_channels = 1;
     if (w->out_channels == 0) w->out_channels = 1;
     if (w->groups == 0) w->groups = 1;
-    if (quick) w->n_frames /= 8;
-    if (quick) w->warm /= 8;
+    if (quick) w->n_frames = w->warm + (w->n_frames - w->warm) / 8;
     if (w->block > 0) w->warm = (w->warm + w->block - 1) / w->block * w->block;
     if (w->block > 0) w->n_frames = (w->n_frames + w->block - 1) / w->block * w->block;
     w->timed = w->n_frames - w->warm;
