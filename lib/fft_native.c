@@ -24,7 +24,8 @@ struct native {
     bool f64, complex;
     size_t length; // L
     int passes, radix[MAX_PASSES];
-    void *factors[MAX_PASSES]; // of each pass's nodes, in order
+    size_t pieces[MAX_PASSES], steps[MAX_PASSES + 1]; // of a node that a pass splits: of this pass; with all below
+    void *factors[MAX_PASSES];                        // of each pass's nodes, in order
     void *leaf_factors;
     int grouped_from; // the leaves below one node of this pass are a group; pass 0: all are one group
     size_t group;     // leaves of a group
@@ -79,18 +80,20 @@ static struct fft_node whole(const struct native *native, int pass, size_t lengt
 }
 
 // How steps go: a small node is one; a larger one takes a step for each piece of its pass and those of its children.
-static size_t pieces_of(const struct native *native, int pass, size_t length)
+static void count_steps(struct native *native)
 {
-    const size_t pieces = length * complex_bytes(native) / PIECE_BYTES;
-    const size_t most = length / (size_t)native->radix[pass] / native->kernels->lanes;
-    return pieces < 1 ? 1 : pieces < most ? pieces : most;
-}
-
-static size_t steps_of(const struct native *native, int pass, size_t length)
-{
-    if (pass == native->passes || length * complex_bytes(native) <= STEP_BYTES) return 1;
-    const size_t radix = (size_t)native->radix[pass];
-    return pieces_of(native, pass, length) + radix * steps_of(native, pass + 1, length / radix);
+    size_t length = native->length;
+    for (int pass = 0; pass < native->passes; length /= (size_t)native->radix[pass++]) {
+        const size_t pieces = length * complex_bytes(native) / PIECE_BYTES;
+        const size_t most = length / (size_t)native->radix[pass] / native->kernels->lanes;
+        native->pieces[pass] = pieces < 1 ? 1 : pieces < most ? pieces : most;
+    }
+    native->steps[native->passes] = 1;
+    for (int pass = native->passes; pass-- > 0;) {
+        length *= (size_t)native->radix[pass];
+        const size_t below = (size_t)native->radix[pass] * native->steps[pass + 1];
+        native->steps[pass] = length * complex_bytes(native) <= STEP_BYTES ? 1 : native->pieces[pass] + below;
+    }
 }
 
 // Those of `steps` that lie in `count` steps from `from` on, counted from there.
@@ -101,11 +104,17 @@ static struct fft_steps clip(struct fft_steps steps, size_t from, size_t count)
     return (struct fft_steps){first < count ? first : count, end < count ? end : count};
 }
 
+// The first child that has a step from `step` on; a child has `below`, the first one's begin after `before`.
+static size_t child_at(size_t step, size_t before, size_t below)
+{
+    return step > before ? (step - before) / below : 0;
+}
+
 // The columns that some pieces of a node's pass cover.
 static struct fft_node columns(const struct native *native, int pass, size_t length, struct fft_steps pieces)
 {
     const size_t lanes = native->kernels->lanes, vectors = length / (size_t)native->radix[pass] / lanes;
-    const size_t count = pieces_of(native, pass, length);
+    const size_t count = native->pieces[pass];
     return (struct fft_node){length, vectors * pieces.first / count * lanes, vectors * pieces.end / count * lanes};
 }
 
@@ -225,7 +234,8 @@ static enum partita_status native_create(const struct fft_request *request, cons
     };
     choose_radices(&native);
     choose_group(&native);
-    native.fft.steps = steps_of(&native, 0, length);
+    count_steps(&native);
+    native.fft.steps = native.steps[0];
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
     cut_tables(&native, &arena);
@@ -283,15 +293,15 @@ static void forward_steps(const struct native *native, int pass, size_t node, si
                           struct fft_steps steps)
 {
     if (steps.first == steps.end) return;
-    if (steps.end - steps.first == steps_of(native, pass, length)) {
+    if (steps.end - steps.first == native->steps[pass]) {
         forward_node(native, pass, node, length, data);
         return;
     }
     const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    const size_t pieces = pieces_of(native, pass, length), below = steps_of(native, pass + 1, part);
+    const size_t pieces = native->pieces[pass], below = native->steps[pass + 1];
     const struct fft_node own = columns(native, pass, length, clip(steps, 0, pieces));
-    native->kernels->pass(data, own, 1, (int)radix, factors_at(native, pass, node));
-    for (size_t q = 0; q < radix; q++)
+    if (own.first < own.end) native->kernels->pass(data, own, 1, (int)radix, factors_at(native, pass, node));
+    for (size_t q = child_at(steps.first, pieces, below); q < radix && pieces + q * below < steps.end; q++)
         forward_steps(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native),
                       clip(steps, pieces + q * below, below));
 }
@@ -301,12 +311,12 @@ static void native_forward(const struct fft *fft, void *spectrum, const void *x,
     (void)scratch;
     const struct native *native = (const struct native *)fft;
     const size_t radix = (size_t)native->radix[0], part = native->length / radix;
-    const size_t pieces = pieces_of(native, 0, native->length), below = steps_of(native, 1, part);
+    const size_t pieces = native->pieces[0], below = native->steps[1];
     if (fft->steps == 1) steps.end = pieces + radix * below;
     const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
     fft_read_fn *read = native->complex ? native->kernels->read_complex : native->kernels->read_real;
-    read(spectrum, x, own, (int)radix, native->factors[0]);
-    for (size_t q = 0; q < radix; q++)
+    if (own.first < own.end) read(spectrum, x, own, (int)radix, native->factors[0]);
+    for (size_t q = child_at(steps.first, pieces, below); q < radix && pieces + q * below < steps.end; q++)
         forward_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
                       clip(steps, pieces + q * below, below));
 }
@@ -341,17 +351,17 @@ static void inverse_steps(const struct native *native, int pass, size_t node, si
                           struct fft_steps steps)
 {
     if (steps.first == steps.end) return;
-    if (steps.end - steps.first == steps_of(native, pass, length)) {
+    if (steps.end - steps.first == native->steps[pass]) {
         inverse_node(native, pass, node, length, data);
         return;
     }
     const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    const size_t pieces = pieces_of(native, pass, length), below = steps_of(native, pass + 1, part);
-    for (size_t q = 0; q < radix; q++)
+    const size_t pieces = native->pieces[pass], below = native->steps[pass + 1];
+    for (size_t q = child_at(steps.first, 0, below); q < radix && q * below < steps.end; q++)
         inverse_steps(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native),
                       clip(steps, q * below, below));
     const struct fft_node own = columns(native, pass, length, clip(steps, radix * below, pieces));
-    native->kernels->pass_back(data, own, 1, (int)radix, factors_at(native, pass, node));
+    if (own.first < own.end) native->kernels->pass_back(data, own, 1, (int)radix, factors_at(native, pass, node));
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
@@ -359,14 +369,14 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
     (void)scratch;
     const struct native *native = (const struct native *)fft;
     const size_t radix = (size_t)native->radix[0], part = native->length / radix;
-    const size_t pieces = pieces_of(native, 0, native->length), below = steps_of(native, 1, part);
+    const size_t pieces = native->pieces[0], below = native->steps[1];
     if (fft->steps == 1) steps.end = pieces + radix * below;
     fft_write_fn *write = native->complex ? native->kernels->write_complex : native->kernels->write_real;
-    for (size_t q = 0; q < radix; q++)
+    for (size_t q = child_at(steps.first, 0, below); q < radix && q * below < steps.end; q++)
         inverse_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
                       clip(steps, q * below, below));
     const struct fft_node own = columns(native, 0, native->length, clip(steps, radix * below, pieces));
-    write(x, spectrum, own, (int)radix, native->factors[0]);
+    if (own.first < own.end) write(x, spectrum, own, (int)radix, native->factors[0]);
 }
 
 const struct fft_provider fft_native = {
