@@ -63,11 +63,14 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
-    if (choice->transform)
+    const bool cut = plan->engine->plan_explain;
+    if (cut) text_add(text, "  partitions of several sizes, below");
+    else if (choice->transform)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s; chosen by %s\n", choice->flops, plan->shape.stream ? "a frame" : "in all",
              plan->remembered ? "measurement" : "the host model");
+    if (cut) plan->engine->plan_explain(plan, text);
 }
 
 void explain(const struct partita_plan *plan, struct text *text)

@@ -78,9 +78,29 @@ static size_t hop_at(const struct search *search, size_t i)
     return search->tick << i;
 }
 
-static struct level level_from(const struct search *search, size_t i, size_t multiple, size_t parts)
+static bool served(const struct search *search, size_t i, size_t multiple)
 {
-    const size_t hop = hop_at(search, i), first = search->node[i].first, ticks = (size_t)1 << i;
+    const size_t n = (multiple + 1) * hop_at(search, i);
+    return fft_good_size(n) == n;
+}
+
+// The last level works during the whole of the next block; the others in half the time, so that they may begin
+// earlier: the levels above them fill the other half (partition_schedule.c).
+static size_t window_of(size_t ticks, bool last)
+{
+    return last || ticks == 1 ? ticks : ticks / 2;
+}
+
+// The first tap that a level of a hop can serve in time, latency included.
+static size_t in_time(const struct search *search, size_t i, bool last)
+{
+    return hop_at(search, i) + (window_of((size_t)1 << i, last) - 1) * search->tick;
+}
+
+static struct level level_from(const struct search *search, size_t i, size_t first, size_t multiple, size_t parts,
+                               bool last)
+{
+    const size_t hop = hop_at(search, i), ticks = (size_t)1 << i;
     return (struct level){
         .hop = hop,
         .n = (multiple + 1) * hop,
@@ -88,8 +108,9 @@ static struct level level_from(const struct search *search, size_t i, size_t mul
         .parts = parts,
         .first = first,
         .ticks = ticks,
+        .window = window_of(ticks, last),
         // Work may wait as long as the level's taps are further away than they need be.
-        .start = ticks - 1 + (first + search->latency - (2 * hop - search->tick)) / search->tick,
+        .start = ticks - 1 + (first + search->latency - in_time(search, i, last)) / search->tick,
     };
 }
 
@@ -99,63 +120,104 @@ static size_t parts_for(size_t taps, size_t multiple, size_t hop)
     return parts ? parts : 1;
 }
 
-static void relax(struct search *search, size_t i, size_t j, size_t multiple)
+// The level from node i to hop j: as few partitions as bring the latter in time.
+static struct level level_between(const struct search *search, size_t i, size_t j, size_t multiple, bool last)
 {
-    const size_t hop = hop_at(search, i), span = search->request->shape->axis[0].span;
-    const size_t in_time = 2 * hop_at(search, j) - search->tick, first = search->node[i].first;
-    const size_t have = first + search->latency;
-    const size_t parts = parts_for(in_time > have ? in_time - have : 0, multiple, hop);
-    const size_t reached = first + parts * multiple * hop;
-    if (reached >= span) return;
-    const struct level level = level_from(search, i, multiple, parts);
-    const double seconds = search->node[i].seconds + level_seconds(search->request, &level, search->tick);
-    if (seconds < search->node[j].seconds) search->node[j] = (struct node){seconds, reached, i, level};
+    const size_t first = search->node[i].first, have = first + search->latency, need = in_time(search, j, last);
+    const size_t parts = parts_for(need > have ? need - have : 0, multiple, hop_at(search, i));
+    return level_from(search, i, first, multiple, parts, false);
 }
 
-// Makes `last`, after the levels that lead to node i, the best layout if it is.
-static void finish(const struct search *search, size_t i, size_t multiple, struct layout *best)
+static size_t end_of(const struct level *level)
 {
-    const size_t span = search->request->shape->axis[0].span, hop = hop_at(search, i);
-    const struct node *node = &search->node[i];
-    const struct level last = level_from(search, i, multiple, parts_for(span - node->first, multiple, hop));
-    const double seconds = node->seconds + level_seconds(search->request, &last, search->tick);
+    return level->first + level->parts * level->multiple * level->hop;
+}
+
+static void relax(struct search *search, size_t i, size_t j, size_t multiple)
+{
+    const struct level level = level_between(search, i, j, multiple, false);
+    if (end_of(&level) >= search->request->shape->axis[0].span) return;
+    const double seconds = search->node[i].seconds + level_seconds(search->request, &level, search->tick);
+    if (seconds < search->node[j].seconds) search->node[j] = (struct node){seconds, end_of(&level), i, level};
+}
+
+// Takes the levels that lead to node i, the one before the last if there is one, and the last, if that is the best yet.
+static void consider(const struct search *search, size_t i, const struct level *before, const struct level *last,
+                     double seconds, struct layout *best)
+{
     if (best->n_levels && best->seconds <= seconds) return;
     *best = (struct layout){.tick = search->tick,
                             .latency = search->latency,
-                            .head = search->node[search->begin].first,
-                            .n_levels = 1,
+                            .head = before ? search->node[search->begin].first : last->first,
+                            .n_levels = before ? 2 : 1,
                             .seconds = seconds};
-    for (size_t at = i; at != search->begin; at = search->node[at].before) best->n_levels++;
+    for (size_t at = i; before && at != search->begin; at = search->node[at].before) best->n_levels++;
     size_t place = best->n_levels;
-    best->level[--place] = last;
-    for (size_t at = i; at != search->begin; at = search->node[at].before)
-        best->level[--place] = search->node[at].level;
+    best->level[--place] = *last;
+    if (before) best->level[--place] = *before;
+    for (size_t at = i; place > 0; at = search->node[at].before) best->level[--place] = search->node[at].level;
+}
+
+// Completes what leads to node i by a level of hop j that holds the rest.
+static void finish(const struct search *search, size_t i, size_t j, size_t multiple, struct layout *best)
+{
+    const size_t span = search->request->shape->axis[0].span;
+    const struct level before = level_between(search, i, j, multiple, true);
+    const double seconds = search->node[i].seconds + level_seconds(search->request, &before, search->tick);
+    if (end_of(&before) >= span || (best->n_levels && seconds >= best->seconds)) return;
+    for (size_t own = 1; own <= MAX_MULTIPLE; own++) {
+        if (!served(search, j, own)) continue;
+        const size_t parts = parts_for(span - end_of(&before), own, hop_at(search, j));
+        const struct level last = level_from(search, j, end_of(&before), own, parts, true);
+        consider(search, i, &before, &last, seconds + level_seconds(search->request, &last, search->tick), best);
+    }
+}
+
+// Layouts of a single level, with a head before it.
+static void finish_alone(const struct search *search, size_t i, size_t first, struct layout *best)
+{
+    const size_t span = search->request->shape->axis[0].span;
+    for (size_t own = 1; first < span && own <= MAX_MULTIPLE; own++) {
+        if (!served(search, i, own)) continue;
+        const size_t parts = parts_for(span - first, own, hop_at(search, i));
+        const struct level last = level_from(search, i, first, own, parts, true);
+        consider(search, i, NULL, &last,
+                 head_seconds(search->request, first, search->tick) +
+                     level_seconds(search->request, &last, search->tick),
+                 best);
+    }
+}
+
+// Delays are whole ticks and whole output frames; more than a first level needs is not taken. Returns the taps that are
+// left to the head.
+static size_t choose_latency(struct search *search, size_t needed, size_t allowed)
+{
+    size_t unit = search->tick;
+    while (unit % search->request->shape->axis[0].stride) unit += search->tick;
+    const size_t wanted = (needed + unit - 1) / unit * unit;
+    search->latency = wanted <= allowed ? wanted : allowed / unit * unit;
+    return needed > search->latency ? needed - search->latency : 0;
 }
 
 // All layouts of one tick whose first level has hop `begin`.
 static void search_from(struct search *search, size_t begin, size_t allowed, struct layout *best)
 {
-    const struct shape *shape = search->request->shape;
-    const size_t in_time = 2 * hop_at(search, begin) - search->tick, stride = shape->axis[0].stride;
-    // Delays are whole ticks and whole output frames; more than the first level needs is not taken.
-    size_t unit = search->tick;
-    while (unit % stride) unit += search->tick;
-    const size_t wanted = (in_time + unit - 1) / unit * unit;
-    search->latency = wanted <= allowed ? wanted : allowed / unit * unit;
-    const size_t head = in_time > search->latency ? in_time - search->latency : 0;
-    if (head >= shape->axis[0].span) return;
+    const size_t span = search->request->shape->axis[0].span;
+    finish_alone(search, begin, choose_latency(search, in_time(search, begin, true), allowed), best);
+    const size_t head = choose_latency(search, in_time(search, begin, false), allowed);
+    if (head >= span) return;
     search->begin = begin;
     for (size_t i = 0; i < search->n_hops; i++) search->node[i] = (struct node){.seconds = INFINITY};
     search->node[begin] =
         (struct node){.seconds = head_seconds(search->request, head, search->tick), .first = head, .before = begin};
     for (size_t i = begin; i < search->n_hops; i++) {
-        if (search->node[i].seconds >= INFINITY || (best->n_levels && search->node[i].seconds >= best->seconds))
-            continue;
+        if (search->node[i].seconds >= (best->n_levels ? best->seconds : INFINITY)) continue;
         for (size_t multiple = 1; multiple <= MAX_MULTIPLE; multiple++) {
-            const size_t n = (multiple + 1) * hop_at(search, i);
-            if (fft_good_size(n) != n) continue;
-            finish(search, i, multiple, best);
-            for (size_t j = i + 1; j < search->n_hops; j++) relax(search, i, j, multiple);
+            if (!served(search, i, multiple)) continue;
+            for (size_t j = i + 1; j < search->n_hops; j++) {
+                finish(search, i, j, multiple, best);
+                relax(search, i, j, multiple);
+            }
         }
     }
 }

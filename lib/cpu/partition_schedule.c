@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The table that keeps the load flat. A level's work on a block is cut into slices of about the same time, in the order
-// in which they must run; the deadline of all of them is the level's last tick. Levels are placed from the shortest
-// period to the longest: each fills the ticks that the shorter ones left low, up to the lowest ceiling under which its
-// slices still fit. Slices per tick follow from a table fixed beforehand; nothing is counted per incoming sample.
-// Source: slices of the work of a block over the calls until it is due are as old as Gardner, Efficient convolution
-// without input-output delay, JAES 43 (1995), section 4; filling to a level is scheduling by earliest deadline of
-// tasks with one deadline (Liu & Layland 1973) under a ceiling found by bisection.
+// in which they must run; the deadline of all of them is the last tick of its window. Levels are placed from the
+// shortest period to the longest: each fills the ticks that the shorter ones left low, up to the lowest ceiling under
+// which its slices still fit. Slices per tick follow from a table fixed beforehand; nothing is counted per incoming
+// sample. Source: slices of the work of a block over the calls until it is due are as old as Gardner, Efficient
+// convolution without input-output delay, JAES 43 (1995), section 4; filling to a level is scheduling by earliest
+// deadline of tasks with one deadline (Liu & Layland 1973) under a ceiling found by bisection.
 #include <math.h>
 
 #include "partitioned.h"
@@ -67,6 +67,13 @@ static double slice_seconds(const struct shape *shape, const struct work *work, 
     return (slice - forward) % work->output < work->product_slices ? work->product_seconds : work->transform_seconds;
 }
 
+double slices_seconds(const struct shape *shape, const struct work *work, size_t first, size_t end)
+{
+    double seconds = 0;
+    for (size_t slice = first; slice < end; slice++) seconds += slice_seconds(shape, work, slice);
+    return seconds;
+}
+
 // Fills a level's ticks in order, none above the ceiling. Returns whether all slices found a place. load[] are the
 // ticks of one period as the shorter levels left them; the level's own first tick is at `start`.
 static bool fill(const struct shape *shape, const struct level *level, struct work *work, const double *load,
@@ -75,7 +82,7 @@ static bool fill(const struct shape *shape, const struct level *level, struct wo
     const size_t n = slices_of(shape, work);
     size_t slice = 0;
     for (size_t r = 0; r < level->ticks; r++) {
-        double tick = load[(level->start + r) % level->ticks];
+        double tick = r < level->window ? load[ticks_into_block(level, level->start + r)] : ceiling;
         for (; slice < n; slice++) {
             tick += slice_seconds(shape, work, slice);
             if (tick > ceiling) break;
@@ -106,7 +113,7 @@ static void place(const struct shape *shape, const struct level *level, struct w
     fill(shape, level, work, load, high);
     for (size_t r = 0, slice = 0; r < level->ticks; r++)
         for (; slice < work->due[r]; slice++)
-            load[(level->start + r) % level->ticks] += slice_seconds(shape, work, slice);
+            load[ticks_into_block(level, level->start + r)] += slice_seconds(shape, work, slice);
 }
 
 // The heaviest of all runs of `ticks` ticks that follow one another.
@@ -134,7 +141,7 @@ static void predict(struct partita_plan *plan, const struct request *request)
         const struct level_costs costs = layout_costs(request, level);
         levels += (double)(shape->in_channels + shape->out_channels) * costs.transform / (double)level->hop +
                   (double)(shape->out_channels * shape->group_in) * costs.product / (double)level->hop;
-        swap = fmax(swap, (double)((level->start + level->ticks + 1) * layout->tick));
+        swap = fmax(swap, (double)((level->start + level->window + 1) * layout->tick));
     }
     const double rest = fmax(0, layout->seconds - levels) * (double)shape->block; // what no tick does
     const size_t ticks = (shape->block + layout->tick - 1) / layout->tick;

@@ -171,9 +171,9 @@ static void add_levels(const struct partita_stream *stream, size_t set, size_t c
     const struct shape *shape = &stream->plan->shape;
     for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
         const struct level *level = &partitioned->layout.level[i];
-        if (position->tick < level->start + level->ticks) continue; // the first block is not done yet
-        const uint64_t ticks = position->tick - level->start, block = ticks / level->ticks - 1;
-        const size_t offset = ticks % level->ticks * partitioned->layout.tick + position->fill;
+        if (position->tick < level->start + level->window) continue; // the first block is not done yet
+        const uint64_t ticks = position->tick - level->start - level->window, block = whole_blocks(level, ticks);
+        const size_t offset = ticks_into_block(level, ticks) * partitioned->layout.tick + position->fill;
         const char *out = state->level[i].out + (((2 * set + block % 2) * shape->out_channels + channel) * level->n +
                                                  level->n - level->hop + offset) *
                                                     shape->sample_bytes;
@@ -253,7 +253,7 @@ size_t partitioned_swap_begin(struct partita_stream *stream)
         const struct level *level = &layout->level[i];
         const uint64_t begun = position->tick > level->start ? position->tick - level->start : 0;
         const uint64_t next = level->start + (begun + level->ticks - 1) / level->ticks * level->ticks;
-        if (next + level->ticks > last) last = next + level->ticks;
+        if (next + level->window > last) last = next + level->window;
     }
     return (size_t)(last * layout->tick - now(stream));
 }
@@ -269,7 +269,7 @@ size_t partitioned_swap_end(struct partita_stream *stream)
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         const struct progress *progress = state->level[i].progress;
-        const uint64_t end = level->start + (progress->block + 1) * level->ticks;
+        const uint64_t end = level->start + progress->block * level->ticks + level->window;
         if (progress->running && progress->twice && end > last) last = end;
     }
     const uint64_t until = last * layout->tick, at = now(stream);

@@ -200,8 +200,9 @@ void work_tick(struct partita_stream *stream)
         const struct level *level = &partitioned->layout.level[i];
         if (state->position->tick < level->start) continue;
         const uint64_t ticks = state->position->tick - level->start;
-        if (ticks % level->ticks == 0) begin_block(stream, i, ticks / level->ticks);
-        run_until(stream, i, partitioned->work[i].due[ticks % level->ticks]);
+        const size_t into = ticks_into_block(level, ticks);
+        if (into == 0) begin_block(stream, i, whole_blocks(level, ticks));
+        run_until(stream, i, partitioned->work[i].due[into]);
     }
 }
 

@@ -133,6 +133,7 @@ const struct engine engine_partitioned = {
     .plan_create = partitioned_plan_create,
     .plan_destroy = partitioned_plan_destroy,
     .plan_load = partitioned_load,
+    .plan_explain = partitioned_explain,
     .filter_create = dense_filter_create,
     .filter_create_cells = partitioned_filter_create,
     .stream_open = partitioned_stream_open,

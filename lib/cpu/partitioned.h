@@ -2,13 +2,13 @@
 // What the files of cpu/partitioned share. A long filter is cut into levels: the head's first taps are summed directly,
 // level 0 covers what follows in partitions of its size, level 1 what follows that in larger ones, and so on
 // (partition_layout.c). Time goes by in ticks of a few frames. A level collects `hop` frames of input, then works on
-// this block for exactly as many ticks as it takes to collect the next one: a list of small slices, of which each tick
-// runs as many as a table says (partition_schedule.c); then its outputs are played, one tick's worth a tick.
+// this block in a window of ticks: a list of small slices, of which each tick runs as many as a table says
+// (partition_schedule.c); then its outputs are played, one tick's worth a tick.
 //
-//      ticks        | 0 1 2 3 | 4 5 6 7 | 8 9 ...         a level with hop = 4 ticks
+//      ticks        | 0 1 2 3 | 4 5 6 7 | 8 9 ...         a level with hop = 4 ticks, window = 2
 //      collect      | block 0 | block 1 | block 2         (partition_stream.c)
-//      work               | block 0 | block 1 | ...       begins in the tick that completes the block
-//      play                         | block 0 | ...       hence taps from 2*hop - tick on are in time
+//      work               | 0 |   | 1 |   | 2 |           begins in the tick that completes the block
+//      play                   | block 0 | block 1 | ...   hence taps from hop + (window-1) ticks on are in time
 //
 // Everything that changes while a stream runs lies in one region without pointers, so saving it is copying it.
 #ifndef PARTITA_PARTITIONED_H
@@ -25,9 +25,21 @@ struct level {
     size_t hop, n, multiple;
     size_t parts; // partitions, from tap `first` on
     size_t first;
-    size_t ticks; // of a block: hop / tick, a power of two
-    size_t start; // tick in which the work on the first block begins
+    size_t ticks;  // of a block: hop / tick, a power of two
+    size_t window; // ticks of work on a block
+    size_t start;  // tick in which the work on the first block begins
 };
+
+// Whole blocks of a level and ticks of the current one, `ticks` ticks after the first one began.
+static inline uint64_t whole_blocks(const struct level *level, uint64_t ticks)
+{
+    return ticks >> __builtin_ctzll(level->ticks);
+}
+
+static inline size_t ticks_into_block(const struct level *level, uint64_t ticks)
+{
+    return (size_t)ticks & (level->ticks - 1);
+}
 
 struct layout {
     size_t tick;    // frames
@@ -70,6 +82,12 @@ struct partitioned {
 
 // Cuts every level's work into slices and spreads them over its ticks so that the largest tick is as small as it gets.
 enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
+
+// Predicted seconds of the slices first .. end-1 of a level's work.
+double slices_seconds(const struct shape *shape, const struct work *work, size_t first, size_t end);
+
+// The table of levels and a timeline of their work, as text (partition_explain.c).
+void partitioned_explain(const struct partita_plan *plan, struct text *text);
 
 // A tile is SPECTRUM_TILE blocks of a spectrum.
 enum { TILE_BYTES = SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES };
