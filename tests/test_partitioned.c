@@ -11,8 +11,6 @@ static const char *const engine = "cpu/partitioned";
 #define LIVE .size = {PARTITA_UNBOUNDED}
 
 static const struct named_problem problems[] = {
-    {"taps-1", {STREAM, .kernel = {1}}},
-    {"taps-2", {STREAM, .kernel = {2}}},
     {"taps-63", {STREAM, .kernel = {63}}},
     {"taps-64", {STREAM, .kernel = {64}}},
     {"taps-65", {STREAM, .kernel = {65}}},
@@ -277,6 +275,26 @@ static void drains_to_the_last_sample(void **state)
     }
 }
 
+// As few taps as you like: served as well as any, or refused with a reason.
+static void few_taps(void **state)
+{
+    const struct stream_case *c = *state;
+    size_t n_served = 0;
+    for (size_t taps = 1; taps <= 62; taps++) {
+        struct log_lines lines;
+        struct partita_problem problem = {STREAM, .signal = c->types->signal, .taps = c->types->taps, .kernel = {taps},
+                                          .latency = taps % 3 * 20};
+        struct partita_options options = {.engine = engine, .log = log_into(&lines)};
+        struct partita_plan *plan = NULL;
+        enum partita_status status = partita_plan_create(&problem, &options, &plan);
+        partita_plan_destroy(plan);
+        if (status == PARTITA_OK) check_run(c, &problem, &cut_whole, 1);
+        else assert_true(status == PARTITA_ERR_UNSUPPORTED && strstr(lines.text, "too few"));
+        n_served += status == PARTITA_OK;
+    }
+    assert_true(n_served > 0);
+}
+
 // It serves streams alone, and says so.
 static void signals_are_refused(void **state)
 {
@@ -300,6 +318,7 @@ static const struct promise promises[] = {
     {"each-tap-delays", each_tap_delays},
     {"layouts-same-bits", layouts_same_bits},
     {"drains-to-the-last-sample", drains_to_the_last_sample},
+    {"few-taps", few_taps},
 };
 enum { N_PROMISES = sizeof promises / sizeof *promises };
 
