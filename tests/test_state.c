@@ -155,7 +155,7 @@ static void refused_state_changes_nothing(void **state)
     struct run run, other;
     open(&run, c, &c->named->problem, FRAMES, &random);
     struct partita_problem changed = c->named->problem;
-    changed.kernel[0]++;
+    changed.kernel[0] = 333;
     open(&other, c, &changed, 100, &random);
     void *y = run_output(&run), *foreign = save(other.stream);
     run_feed(&run, run.stream, y, &cut_whole, &random);
@@ -220,11 +220,40 @@ static void plans_are_told_apart(void **state)
     run_close(&run);
 }
 
+// Plans of other blocks and latencies may lay a filter out in other ways: their states are taken over rightly or not at
+// all.
+static void other_layouts(void **state)
+{
+    static const size_t blocks[] = {1, 16, 32, 48, 63, 64, 65, 128, 512}, latencies[] = {1300, 1407, 2000};
+    enum { N_LAYOUTS = 3 * sizeof blocks / sizeof *blocks, AT = 3333, ALL = 12000 };
+    const struct stream_case *c = *state;
+    struct random random = random_start("layouts");
+    struct run run, other;
+    struct partita_problem problem = {STREAM, .kernel = {1200}, .latency = 1300};
+    open(&run, c, &problem, ALL, &random);
+    void *y = run_output(&run);
+    run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
+    void *kept = save(run.stream);
+    size_t size = partita_stream_state_size(run.stream);
+    run_feed_part(&run, run.stream, y, AT, ALL, &small, &random);
+    for (size_t i = 0; i < N_LAYOUTS; i++) {
+        random = random_start("layouts"); // the same taps and input
+        problem.block = blocks[i / 3];
+        problem.latency = latencies[i % 3];
+        open(&other, c, &problem, ALL, &random);
+        if (partita_stream_restore(other.stream, kept, size) == PARTITA_OK)
+            check_goes_on(&other, other.stream, y, AT, &random);
+        run_close(&other);
+    }
+    guarded_free(kept);
+    guarded_free(y);
+    run_close(&run);
+}
+
 // While swapping there are two filters to a stream: no state of it can be had or taken, until it is done.
 static void not_while_swapping(void **state)
 {
     const struct stream_case *c = *state;
-    if (strcmp(c->engine, "cpu/overlap-add") == 0) skip();
     struct random random = random_start("swapping");
     struct run run;
     open(&run, c, &problems[1].problem, FRAMES, &random);
@@ -297,7 +326,7 @@ static void check_stats(const struct stream_case *c, double sample_rate, bool mi
 
 static void calls_are_counted(void **state)
 {
-    check_stats(*state, 1e15, true);  // no call can be that fast
+    check_stats(*state, 1e12, true);  // no call can be that fast
     check_stats(*state, 1e-3, false); // nor can one be that slow
 }
 
@@ -362,7 +391,7 @@ static const struct promise of_problems[] = {
 };
 static const struct promise promises[] = {
     {"plans-are-told-apart", plans_are_told_apart},
-    {"not-while-swapping", not_while_swapping},
+    {"other-layouts", other_layouts},
     {"calls-are-counted", calls_are_counted},
     {"counting-needs-a-rate", counting_needs_a_rate},
     {"load-is-told", load_is_told},
@@ -372,7 +401,7 @@ enum { N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems, N_PROMISES = si
 int main(void)
 {
     static struct stream_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS];
-    static struct CMUnitTest tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES)];
+    static struct CMUnitTest tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
     size_t n = 0;
     for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
@@ -384,6 +413,8 @@ int main(void)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine, of_problems[i].name,
                                             problems[p].name, types);
             }
+            bool swaps = strcmp(engine, "cpu/overlap-add") != 0;
+            if (swaps) tests[n++] = named_test(not_while_swapping, &c[0], "%s/not-while-swapping-%s", engine, types);
             for (size_t i = 0; i < N_PROMISES; i++)
                 tests[n++] = named_test(promises[i].run, &c[0], "%s/%s-%s", engine, promises[i].name, types);
         }
