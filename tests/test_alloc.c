@@ -3,7 +3,7 @@
 // answer NOMEM, leave its result untouched and nothing allocated. Objects go through the caller's allocator; what has
 // no allocator of its own goes through malloc and its kin, which the linker replaces in the library (--wrap).
 
-#include "test.h"
+#include "rig.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -146,6 +146,29 @@ static const struct partita_problem live_problem = {.in_channels = 2,
     }                                                                                                                  \
     (meter)->failing = SIZE_MAX
 
+// Filters of cells, edited filters, clones: what streams alone have.
+static void of_streams(struct meter *meter, const struct partita_filter *filter, struct partita_stream *stream)
+{
+    static const float taps[40] = {1};
+    const struct partita_cell cells[2] = {{0, 1, 3, 30, taps}, {1, 0, 0, 40, taps}};
+    const struct partita_plan *plan = filter->plan;
+    struct partita_filter *made = (struct partita_filter *)1;
+    struct partita_stream *clone = (struct partita_stream *)1;
+    size_t before = meter->n_live;
+    UNTIL_OK(meter, before, partita_filter_create_cells(plan, cells, 2, &made), made == (struct partita_filter *)1);
+    partita_filter_destroy(made);
+    assert_int_equal(meter->n_live, before);
+    made = (struct partita_filter *)1;
+    if (plan->engine->filter_create_cells) {
+        UNTIL_OK(meter, before, partita_filter_edit(filter, cells, 2, &made), made == (struct partita_filter *)1);
+        partita_filter_destroy(made);
+        assert_int_equal(meter->n_live, before);
+    }
+    UNTIL_OK(meter, before, partita_stream_clone(stream, &clone), clone == (struct partita_stream *)1);
+    partita_stream_close(clone);
+    assert_int_equal(meter->n_live, before);
+}
+
 static void objects(void **state)
 {
     const struct attempt *attempt = *state;
@@ -168,6 +191,7 @@ static void objects(void **state)
         partita_stream_drain(stream, (void *[]){y, y + 700}, 1, 500);
         partita_stream_reset(stream);
         assert_int_equal(meter.n_allocated, meter.failing);
+        of_streams(&meter, filter, stream);
         partita_stream_close(stream);
     } else {
         memset(y, 0x77, sizeof y);
@@ -254,6 +278,8 @@ int main(int n_arguments, char **arguments)
             tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e], stream ? "stream" : "signal");
         }
     }
+    attempts[n_attempts] = (struct attempt){"cpu/partitioned", live_problem};
+    tests[n++] = named_test(objects, &attempts[n_attempts], "cpu/partitioned/stream");
     tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
     tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
     tests[n++] = named_test(helpers, NULL, "helpers");
