@@ -16,9 +16,18 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # What must be reached: (what, case, our row, the row it is held against, kind, floor, goal); rows are
-# (contender, threads), threads None meaning the fastest. Kinds: "ratio" is their time over ours, "peak" the same in
-# per cent, "limit" our own time in milliseconds at most.
+# (contender, threads), threads None meaning the fastest. Kinds say how the figure comes from the rows, its unit, and
+# whether less is better.
+KINDS = {
+    "ratio": (lambda ours, theirs: theirs["ns"] / ours["ns"], "x", False),
+    "peak": (lambda ours, theirs: 100 * theirs["ns"] / ours["ns"], " %", False),
+    "extra": (lambda ours, theirs: 100 * (ours["ns"] / theirs["ns"] - 1), " %", True),
+    "limit": (lambda ours, _: ours["ns"] * 1e-6, " ms", True),
+    "call": (lambda ours, _: ours["ns"] * 1e-3 * 32, " us", True),  # of 32 frames
+    "flat": (lambda ours, _: ours["flat"], "x", True),
+}
 OURS, LIQUID, PEAK = ("cpu/direct", 1), ("liquid-dsp", 1), ("fma-peak", 1)
+PARTITIONED, ZITA = ("cpu/partitioned", 1), ("zita-convolver", 1)
 FLOORS = []
 for taps in (16, 64, 256):
     FLOORS.append(("real f32 stream, liquid-dsp", f"direct-f32-t{taps}", OURS, LIQUID, "ratio", 15, None))
@@ -39,41 +48,51 @@ for peer in ("ffmpeg", "sox"):
     FLOORS.append((f"whole command, {peer}'s fastest", case, ("partita", 1), (peer, None), "ratio", 1, 3))
 for case in ("stream-f32-t64", "stream-f32-t65536", "signal-f32-t65536", "signal-cf64-t65536"):
     FLOORS.append(("plan creation", f"plan-{case}", ("auto", 1), None, "limit", 5, None))
+for case, floor, goal in (("mono-b64-t480000", 5, 12), ("mono-b64-t65536", 4, 10), ("mono-b256-t480000", 5, 12)):
+    FLOORS.append(("long filter, zita-convolver", case, PARTITIONED, ZITA, "ratio", floor, goal))
+    FLOORS.append(("long filter, p99.9 over mean", case, PARTITIONED, None, "flat", 4, 1.5))
+for case, floor in (("zero-b32-t480000", 3), ("zero-b32-t2880000", 8)):
+    FLOORS.append(("a call of 32 frames", case, PARTITIONED, None, "call", floor, None))
+    FLOORS.append(("a call of 32 frames, p99.9 over mean", case, PARTITIONED, None, "flat", None, 1.5))
+case = "matrix-16x16-b64-t48000"
+FLOORS.append(("dense matrix, zita-convolver", case, PARTITIONED, ZITA, "ratio", 3, 8))
+FLOORS.append(("two threads against one", case, ("cpu/partitioned", 2), PARTITIONED, "ratio", 1.6, 1.9))
+for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
+    FLOORS.append(("extra cost while a swap fades", case, ("cpu/partitioned-swap", 1), PARTITIONED, "extra", 60, 30))
 
 
 def read_results(folder):
-    """All rows, by program, and the times as {case: {(contender, threads): ns}}."""
+    """All rows, by program, and the figures as {case: {(contender, threads): {"ns": time, "flat": p99.9 / mean}}}."""
     tables, times = {}, {}
     for path in sorted(folder.glob("*.csv")):
         tables[path.stem] = list(csv.DictReader(path.open()))
         for row in tables[path.stem]:
             key = (row["contender"], int(row["threads"]))
-            times.setdefault(row["case"], {})[key] = float(row["ns_per_item"])
+            flat = row["p999_over_mean"]
+            figures = {"ns": float(row["ns_per_item"]), "flat": float(flat) if flat else None}
+            times.setdefault(row["case"], {})[key] = figures
     return tables, times
 
 
 def find(times, case, row):
-    """Time of a row; None if it was not measured."""
+    """Figures of a row; None if it was not measured."""
     rows = times.get(case, {})
     if row[1] is not None:
         return rows.get(row)
-    found = [time for (contender, _), time in rows.items() if contender == row[0]]
-    return min(found, default=None)
+    found = [figures for (contender, _), figures in rows.items() if contender == row[0]]
+    return min(found, key=lambda figures: figures["ns"], default=None)
 
 
 def measure(times, floor):
     """The figure of one line of FLOORS; None if a row is missing."""
     _, case, ours, theirs, kind, _, _ = floor
     mine = find(times, case, ours)
-    if kind == "limit":
-        return None if mine is None else mine * 1e-6
-    other = find(times, case, theirs)
-    return None if mine is None or other is None else other / mine * (100 if kind == "peak" else 1)
+    other = find(times, case, theirs) if theirs else {}
+    return None if mine is None or other is None else KINDS[kind][0](mine, other)
 
 
 def word(value, kind):
-    units = {"ratio": "x", "peak": " %", "limit": " ms"}
-    return "" if value is None else f"{value:.3g}{units[kind]}"
+    return "" if value is None else f"{value:.3g}{KINDS[kind][1]}"
 
 
 def verdict(value, bound, kind):
@@ -81,7 +100,7 @@ def verdict(value, bound, kind):
         return ""
     if value is None:
         return "not measured"
-    return "yes" if (value < bound if kind == "limit" else value >= bound) else "**no**"
+    return "yes" if (value <= bound if KINDS[kind][2] else value >= bound) else "**no**"
 
 
 def floors_table(times):
@@ -113,12 +132,13 @@ def short_table(times):
     lines = ["| one thread, ns a sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
     for label, case, ours in wanted:
         mine = find(times, case, (ours, 1))
-        peers = {name: time for (name, threads), time in times.get(case, {}).items()
+        peers = {name: figures["ns"] for (name, threads), figures in times.get(case, {}).items()
                  if threads == 1 and name not in ("auto", "partita", "fma-peak") and not name.startswith("cpu/")}
         if mine is None or not peers:
             continue
         best = min(peers, key=peers.get)
-        lines.append(f"| {label} | {mine:.3g} | {peers[best]:.3g} ({best}) | {peers[best] / mine:.3g}x |")
+        ratio = peers[best] / mine["ns"]
+        lines.append(f"| {label} | {mine['ns']:.3g} | {peers[best]:.3g} ({best}) | {ratio:.3g}x |")
     return "\n".join(lines)
 
 
@@ -156,7 +176,8 @@ def machine(build, results):
     options = {o["name"]: o["value"] for o in
                json.loads(command("meson", "introspect", "--buildoptions", str(build)) or "[]")}
     packages = {name: (command("dpkg-query", "-W", "-f=${Version}\n", name).splitlines() or ["absent"])[0] for name in
-                ("libliquid1", "python3-scipy", "ffmpeg", "sox", "libfftw3-single3")}
+                ("libliquid1", "python3-scipy", "ffmpeg", "sox", "libfftw3-single3", "libzita-convolver4",
+                 "libavfilter8")}
     return [("date", datetime.date.today().isoformat()),
             ("processor", f"{info.get('Model name', '?')}, family {info.get('CPU family', '?')} model "
                           f"{info.get('Model', '?')}, {len(os.sched_getaffinity(0))} cores, "
@@ -173,20 +194,27 @@ HEAD = """# Benchmarks
 
 Written by `tools/bench-table.py` from one run of `tools/bench.sh`; do not edit. Absolute times belong to the machine
 below; only ratios taken in one run mean anything. Contenders take turns repetition by repetition; every answer is
-checked against direct sums in long double before it is timed, and `error` is its relative L2 distance from them. An
-item is one sample of one channel (one plan for `plan-*`); spread is (max - min) / median over the repetitions;
-p99.9 / mean is taken over the calls of a stream, each call being the minimum of seven identical passes. `bytes` is what
-the contender holds beside its input and output; for commands, the peak resident memory; for SciPy, its growth.
+checked against direct sums in float64 or long double before it is timed, and `error` is its relative L2 distance from
+them. An item is one sample of one channel (one plan for `plan-*`); spread is (max - min) / median over the repetitions;
+p99.9 / mean is taken over the calls of a stream, each call being the least of at least five identical passes, since a
+shared machine adds to single calls what is not theirs. `bytes` is what the contender holds beside its input and output;
+for commands, the peak resident memory; for SciPy, its growth.
 
 `fma-peak` is the time that the multiply-adds of the direct filter would take at the peak rate of this processor,
 measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's do: planning,
 transforming the taps, allocating the workspace; only the result's memory is the caller's, where SciPy allocates it.
 ffmpeg and SoX run with the settings that were fastest here (partition of 4096; buffer of 65536), with one thread and
 two; the tables of floors take the faster. All commands read and write 16-bit files in memory.
+
+Streams: `delayed-*` allow one block of latency, all others none beyond the call; those are timed after as many frames
+as the filter is long. zita-convolver, ffmpeg's afir (in this process, call by call) and the two-stage textbook method
+run with the partition sizes that are fastest here; in the rows of one thread zita-convolver's threads share one core
+with their caller, so that all work counts. `cpu/partitioned-swap` fades from one filter to another in every call.
 """
 
+PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
-            "stream": "Streams, latency of one block", "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
+            "stream": "Streams", "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
 
 
 def page(build, results, tables, times):
@@ -194,7 +222,8 @@ def page(build, results, tables, times):
              "\n## Floors and goals\n", floors_table(times)]
     for name, title in SUBJECTS.items():
         if tables.get(name):
-            parts.append(f"\n## {title}\n\n`build/bench/bench_{name}`\n\n{rows_table(tables[name])}")
+            picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" else ""
+            parts.append(f"\n## {title}\n\n`build/bench/bench_{name}`\n\n{picture}{rows_table(tables[name])}")
     return "\n".join(parts) + "\n"
 
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds, runs every benchmark with its peers, and writes docs/bench.md and the table in README.md from what they
-# print. Takes some six minutes; the machine must be idle, or ratios mean nothing.
+# Builds, runs every benchmark with its peers, and writes docs/bench.md, the picture beside it and the table in README.md
+# from what they print. Takes some twelve minutes; the machine must be idle, or ratios mean nothing.
 #   tools/bench.sh [--quick]     (--quick: a trial of the machinery; writes nothing into the tree)
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,10 +17,18 @@ awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' $results/lo
 status=0
 for subject in plan fft fir stream signal cli; do
     echo "bench_$subject" >&2
-    build/bench/bench_$subject "$@" >$results/$subject.csv || status=1
+    build/bench/bench_$subject "$@" --calls $results/calls >$results/$subject.csv || status=1
 done
+plotted=mono-b64-t480000
 case "$*" in
-*--quick*) python3 tools/bench-table.py --print build $results ;;
-*) python3 tools/bench-table.py build $results ;;
+*--quick*)
+    python3 tools/bench-table.py --print build $results
+    images=$results
+    ;;
+*)
+    python3 tools/bench-table.py build $results
+    images=docs/images
+    ;;
 esac
+tools/load-plot.sh $results/calls $plotted $images/load-$plotted.png || status=1
 exit $status

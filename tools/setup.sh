@@ -11,7 +11,10 @@ packages="gcc libc6-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-de
 for group in "$@"; do
     case $group in
     test) packages="$packages python3-scipy sox ffmpeg groff-base bash zsh fish g++" ;;
-    bench) packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev gnuplot-nox" ;;
+    bench)
+        packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev gnuplot-nox
+            fonts-dejavu-core"
+        ;;
     ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git" ;;
     slow)
         packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
