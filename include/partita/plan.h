@@ -58,7 +58,8 @@ PARTITA_API enum partita_status partita_plan_create(const struct partita_problem
 PARTITA_API void partita_plan_destroy(struct partita_plan *plan);
 
 // Writes what was chosen and why nothing else was: each engine with its predicted time, bytes, error bound, and for
-// streams latency; or the reason it does not apply.
+// streams latency; or the reason it does not apply. Of cpu/partitioned also the partitions, what a call costs, and a
+// timeline of the calls' work.
 // Shapes:  text[size], always terminated when size > 0. Returns the length of the whole text, as snprintf does.
 // Threads: any.
 PARTITA_API size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size);

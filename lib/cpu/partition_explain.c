@@ -36,22 +36,22 @@ static void describe_level(const struct partita_plan *plan, size_t i, struct tex
     const double transform = (double)work->transform_slices * work->transform_seconds;
     const double products = (double)plan->shape.out_channels * (double)work->product_slices * work->product_seconds;
     const double mean = partitioned->load.mean / (double)partitioned->load.frames;
-    text_add(text, "  %5zu %9zu .. %-9zu %4zu x %-6zu %6zu  %7zu  %6zu  %8.2f us %9.2f us   %4.1f %%\n", i,
-             level->first, (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->ticks,
-             transform * 1e6, products * 1e6, 100 * level_rate(plan, i) / mean);
+    text_add(text, "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %9zu %5zu %8.2f us %9.2f us %5.1f %%\n", i, level->first,
+             (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->ticks, transform * 1e6,
+             products * 1e6, 100 * level_rate(plan, i) / mean);
 }
 
 static void describe_levels(const struct partita_plan *plan, struct text *text)
 {
     const struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
-    text_add(text,
-             "  level      taps              partitions    hop  transform  ticks  a transform  products    share\n");
     const double rest = 100 * rest_seconds(plan) / partitioned->load.mean;
+    text_add(text, "  %5s %5s%-14s  %-13s %6s %9s %5s %11s %12s %7s\n", "level", "", "taps", "partitions", "hop",
+             "transform", "ticks", "transform", "products", "share");
     if (layout->head)
-        text_add(text, "   head %9d .. %-9zu summed directly, with all copies %24s %4.1f %%\n", 0, layout->head - 1, "",
-                 rest);
-    else text_add(text, "   head      none           copies alone %38s %4.1f %%\n", "", rest);
+        text_add(text, "  %5s %8d .. %-8zu %-61s %5.1f %%\n", "head", 0, layout->head - 1,
+                 "  summed directly, with all copies", rest);
+    else text_add(text, "  %5s %8s    %-8s %-61s %5.1f %%\n", "head", "none", "", "  copies alone", rest);
     for (size_t i = 0; i < layout->n_levels; i++) describe_level(plan, i, text);
 }
 
@@ -139,25 +139,25 @@ static void describe_timeline(const struct partita_plan *plan, struct text *text
                             .scale = partitioned->load.worst};
     text_add(text, "  work of the calls in %zu frames, the heaviest of each %zu; @ is %.3g us, a step %.2g us\n",
              partitioned->hyper * layout->tick, line.width * layout->tick, line.scale * 1e6, line.scale * 1e6 / 9);
-    text_add(text, "   head |");
+    text_add(text, "  %5s |", "head");
     draw(plan, &line, text);
-    line.rest = 0;
     for (size_t i = 0; i < layout->n_levels; i++) {
-        text_add(text, "  %5zu |", i);
+        line.rest = 0;
         line.first = i;
         line.end = i + 1;
+        text_add(text, "  %5zu |", i);
         draw(plan, &line, text);
     }
     line.rest = rest;
     line.first = 0;
-    text_add(text, "  total |");
+    text_add(text, "  %5s |", "total");
     draw(plan, &line, text);
 }
 
 void partitioned_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct layout *layout = &((const struct partitioned *)plan->state)->layout;
-    text_add(text, "  ticks of %zu frames; latency %zu; %zu taps in the head, %zu levels\n", layout->tick,
+    text_add(text, "  ticks of %zu frames; latency %zu; %zu taps in the head; levels: %zu\n", layout->tick,
              layout->latency, layout->head, layout->n_levels);
     describe_levels(plan, text);
     describe_uncut(plan, text);
