@@ -133,6 +133,13 @@ static void explain(const struct job *job)
     free(text);
 }
 
+// Calls are timed for those who will read it. Samples of no known rate have no deadline, but some rate must be named.
+static double clock_rate(const struct job *job)
+{
+    if (!job->settings.stats && !job->settings.json) return 0;
+    return job->stats.rate ? job->stats.rate : 1;
+}
+
 static bool prepare(struct job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
@@ -147,11 +154,11 @@ static bool prepare(struct job *job, struct fault *fault)
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
     if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
-    if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames, &job->taps,
-                     job->wisdom, fault))
+    job->stats.rate = in->rate ? in->rate : output.rate;
+    if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames, clock_rate(job),
+                     &job->taps, job->wisdom, fault))
         return false;
     explain(job);
-    job->stats.rate = in->rate ? in->rate : output.rate;
     return audio_create(&job->out, job->settings.operands[2], &output, fault);
 }
 
@@ -162,6 +169,8 @@ static void fill_stats(struct job *job)
     s->out_channels = job->taps.out_channels;
     s->taps = job->taps.length;
     s->latency = runner_latency(job->runner);
+    s->calls = runner_calls(job->runner);
+    s->call_frames = job->pass.chunk;
     s->engine = partita_plan_engine(runner_plan(job->runner));
     s->type = partita_type_name(job->pass.type);
     s->truncated = audio_shortfall(job->in) || audio_shortfall(job->ir);

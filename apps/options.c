@@ -19,8 +19,9 @@ const struct command_row command_rows[N_COMMANDS] = {
      3},
     {"plan", "", "shows how a filter would be run, and why so",
      "Describes the chosen engine, every other engine's cost or the reason against it, latency, memory and the bound "
-     "of "
-     "the error. With --calibrate, measures this machine first and remembers it for all later runs. ",
+     "of the error; of partitions which ones, what a call costs in the mean and at worst, and a timeline of the work: "
+     "each column shows the heaviest of its calls. With --calibrate, measures this machine first and remembers it for "
+     "all later runs. ",
      0},
     {"help", "[COMMAND]", "shows this text, the manual page or shell completions", "", 1},
 };
@@ -79,7 +80,7 @@ const struct option_row option_rows[] = {
     {"Problem", "taps", 0, OPTION_NUMBER, "N", PLAN, AT(taps), 1, MAX_SIZE,
      "length of the filter (default: 4096)"},
     {NULL, "latency", 0, OPTION_NUMBER, "N", PLAN, AT(latency), 0, MAX_SIZE,
-     "largest delay allowed, in frames (default: any)"},
+     "largest delay allowed, in frames (default: 0 with --block, as a live filter has it, else any)"},
     {NULL, "out-channels", 0, OPTION_NUMBER, "N", PLAN, AT(out_channels), 1, 1 << 20,
      "output channels (default: as --channels)"},
     {NULL, "groups", 0, OPTION_NUMBER, "N", PLAN, AT(groups), 1, 1 << 20,
@@ -98,7 +99,7 @@ const struct option_row option_rows[] = {
      "measure this machine first and store the result in the cache folder"},
 
     {"Report", "stats", 's', OPTION_FLAG, NULL, FILTERS, AT(stats), 0, 0,
-     "print peak, RMS, clipped and invalid samples, latency, tail and speed on standard error"},
+     "print peak, RMS, clipped and invalid samples, latency, tail, speed and the time of calls on standard error"},
     {NULL, "json", 0, OPTION_FLAG, NULL, FILTERS, AT(json), 0, 0,
      "print the same as JSON, on standard output unless that carries the samples"},
     {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS, AT(quiet), 0, 0,

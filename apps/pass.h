@@ -17,12 +17,12 @@ struct pass {
     enum partita_type type;
     struct range range; // of the full result, of taps without lead
     struct stats *stats;
+    size_t chunk; // frames a call at most, once run
     // Private:
     void *x, *y;
     void *ahead; // frames read before the pass, by pass_preload
     size_t n_ahead, ahead_at;
     int64_t consumed;    // input frames skipped or filtered
-    size_t chunk;        // frames a read
     int64_t origin;      // input frame at which the runner starts; negative: silence first
     int64_t skip, count; // results to throw away, then to write; count -1: not known yet
     int64_t written;

@@ -76,7 +76,7 @@ static struct partita_problem describe(const struct runner *r, const struct sett
     return problem;
 }
 
-static enum partita_status make_plan(struct runner *r, const struct settings *s, enum partita_type signal,
+static enum partita_status make_plan(struct runner *r, const struct settings *s, enum partita_type signal, double rate,
                                      const struct taps *taps, struct partita_wisdom *wisdom)
 {
     struct partita_problem problem = describe(r, s, signal, taps);
@@ -85,6 +85,7 @@ static enum partita_status make_plan(struct runner *r, const struct settings *s,
         .device = s->device,
         .engine = engine_name(s->engine, engine),
         .threads = (int)s->threads,
+        .sample_rate = rate,
         .wisdom = wisdom,
         .log = {keep_line, &r->detail},
     };
@@ -104,7 +105,8 @@ static bool allocate(struct runner *r)
 }
 
 bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
-                 uint64_t frames, const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
+                 uint64_t frames, double rate, const struct taps *taps, struct partita_wisdom *wisdom,
+                 struct fault *fault)
 {
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -117,7 +119,7 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
         r->history = taps->length - 1;
         r->piece = choose_piece(taps, frames, r->stride);
     }
-    enum partita_status status = make_plan(r, settings, signal, taps, wisdom);
+    enum partita_status status = make_plan(r, settings, signal, rate, taps, wisdom);
     if (!status) status = partita_filter_create(r->plan, taps->data, &r->filter);
     if (!status && !r->piece) status = partita_stream_open(r->plan, r->filter, &r->stream);
     if (!status && !allocate(r)) status = PARTITA_ERR_NOMEM;
@@ -237,4 +239,11 @@ size_t runner_latency(const struct runner *runner)
 const struct partita_plan *runner_plan(const struct runner *runner)
 {
     return runner->plan;
+}
+
+struct partita_stream_stats runner_calls(const struct runner *runner)
+{
+    struct partita_stream_stats calls = {0};
+    if (runner->stream) partita_stream_stats(runner->stream, &calls); // refuses, untouched, when nothing was timed
+    return calls;
 }

@@ -10,9 +10,11 @@
 struct runner;
 
 // signal: the type of the frames on both sides. is_live: the frames come through a pipe, where delay counts; a file's
-// are there, and only speed and memory do. frames: how many will come, or SIZE_UNKNOWN.
+// are there, and only speed and memory do. frames: how many will come, or SIZE_UNKNOWN. rate: frames a second if calls
+// are to be timed, else 0.
 bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
-                 uint64_t frames, const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault);
+                 uint64_t frames, double rate, const struct taps *taps, struct partita_wisdom *wisdom,
+                 struct fault *fault);
 void runner_close(struct runner *runner);
 
 // Filters n interleaved frames, or n frames of silence if x is NULL. *ret_n: how many frames it wrote to y.
@@ -27,5 +29,8 @@ size_t runner_appetite(const struct runner *runner);
 // What was removed from the start of the engine's output, in input frames.
 size_t runner_latency(const struct runner *runner);
 const struct partita_plan *runner_plan(const struct runner *runner);
+
+// What the stream's calls took; all zero if they were not timed or there is no stream.
+struct partita_stream_stats runner_calls(const struct runner *runner);
 
 #endif

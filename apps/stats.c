@@ -62,6 +62,15 @@ static double times_real_time(const struct stats *s)
     return s->rate && s->seconds > 0 ? (double)s->frames_in / s->rate / s->seconds : 0;
 }
 
+static void print_calls(const struct stats *s, FILE *to)
+{
+    const struct partita_stream_stats *calls = &s->calls;
+    fprintf(to, "calls       %llu of up to %zu frames", (unsigned long long)calls->calls, s->call_frames);
+    if (s->rate) fprintf(to, ", %llu longer than real time", (unsigned long long)calls->missed);
+    fprintf(to, "\ncall time   mean %.3g us, 50 %% below %.3g, 99 %% below %.3g, 99.9 %% below %.3g, max %.3g us\n",
+            calls->mean * 1e6, calls->p50 * 1e6, calls->p99 * 1e6, calls->p999 * 1e6, calls->max * 1e6);
+}
+
 void stats_print(const struct stats *s, FILE *to)
 {
     double nothing = 1e-30;
@@ -77,6 +86,7 @@ void stats_print(const struct stats *s, FILE *to)
     fprintf(to, "time        %.3g s", s->seconds);
     if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
     fprintf(to, "\n");
+    if (s->calls.calls) print_calls(s, to);
 }
 
 // File names are bytes, JSON is UTF-8: what is not becomes question marks.
@@ -96,6 +106,22 @@ static json_t *text(const char *bytes)
 static json_t *number(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *calls_object(const struct stats *s)
+{
+    const struct partita_stream_stats *calls = &s->calls;
+    if (!calls->calls) return json_null();
+    json_t *j = json_object();
+    json_object_set_new(j, "count", json_integer((json_int_t)calls->calls));
+    json_object_set_new(j, "frames", json_integer((json_int_t)s->call_frames));
+    json_object_set_new(j, "missed", s->rate ? json_integer((json_int_t)calls->missed) : json_null());
+    json_object_set_new(j, "mean", number(calls->mean));
+    json_object_set_new(j, "p50", number(calls->p50));
+    json_object_set_new(j, "p99", number(calls->p99));
+    json_object_set_new(j, "p999", number(calls->p999));
+    json_object_set_new(j, "max", number(calls->max));
+    return j;
 }
 
 bool stats_print_json(const struct stats *s, const struct settings *settings, FILE *to)
@@ -124,6 +150,7 @@ bool stats_print_json(const struct stats *s, const struct settings *settings, FI
     json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
     json_object_set_new(j, "seconds", number(s->seconds));
     json_object_set_new(j, "times_real_time", number(times_real_time(s)));
+    json_object_set_new(j, "calls", calls_object(s));
     bool good = j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
     json_decref(j);
     return good;

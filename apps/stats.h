@@ -18,6 +18,8 @@ struct stats {
     const char *engine, *type;
     bool truncated, interrupted;
     double seconds;
+    struct partita_stream_stats calls; // calls 0: nothing was timed call by call
+    size_t call_frames;                // the largest call
 };
 
 // Adds n samples of a type to peak and energy.

@@ -33,8 +33,10 @@ static void describe_level(const struct partita_plan *plan, size_t i, struct tex
     const struct work *work = &partitioned->work[i];
     const size_t taps = level->multiple * level->hop, span = plan->shape.axis[0].span;
     const size_t end = level->first + level->parts * taps;
-    const double transform = (double)work->transform_slices * work->transform_seconds;
-    const double products = (double)plan->shape.out_channels * (double)work->product_slices * work->product_seconds;
+    const double transform = slices_seconds(&plan->shape, work, 0, work->transform_slices);
+    const size_t output = plan->shape.in_channels * work->forward;
+    const double products =
+        (double)plan->shape.out_channels * slices_seconds(&plan->shape, work, output, output + work->product_slices);
     const double mean = partitioned->load.mean / (double)partitioned->load.frames;
     text_add(text, "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %9zu %5zu %8.2f us %9.2f us %5.1f %%\n", i, level->first,
              (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->ticks, transform * 1e6,

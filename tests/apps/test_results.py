@@ -119,7 +119,7 @@ class Results(ArrayCase):
 
     def test_engines_agree(self):
         x, h = self.noise(2, 20000), self.noise(2, 400)
-        for engine in ("direct", "cpu/direct", "cpu/overlap-add", "overlap-save", "cpu/overlap-discard"):
+        for engine in ("direct", "cpu/direct", "cpu/overlap-add", "overlap-save", "cpu/overlap-discard", "partitioned"):
             with self.subTest(engine=engine):
                 self.close(self.filter(x, h, "--engine", engine), expect(x, h))
 
@@ -129,6 +129,14 @@ class Results(ArrayCase):
         for block in (1, 16, 100, 1 << 20):
             with self.subTest(block=block):
                 self.close(self.filter(x, h, "--block", block), reference)
+
+    def test_long_filters_in_small_calls(self):
+        """--block 64 with a long filter: partitions are the planner's choice, and the result stays what it was."""
+        x, h = self.noise(2, 30000), self.noise(40000) / 200
+        self.close(self.filter(x, h, "--block", 64), expect(x, h))
+        self.close(self.filter(x, h, "--block", 64, "--engine", "partitioned", "--stride", 3), expect(x, h)[..., ::3])
+        done = self.run_program("convolve", "--block", 64, "--json", "h.npy", "x.npy", "y.npy")
+        self.assertEqual(json.loads(done.stdout)["engine"], "cpu/partitioned")
 
     def test_threads(self):
         for dtype, channels in (("f4", 1), ("c16", 2), ("f8", 3), ("c8", 1)):
@@ -325,8 +333,23 @@ class Audio(Case):
         self.assertAlmostEqual(stats["rms"], np.sqrt(np.mean(y**2)), places=6)
         self.assertEqual((stats["frames_in"], stats["frames_out"], stats["tail"], stats["taps"]), (5000, 5002, 2, 3))
         text = self.run_program("convolve", "--stats", "ir.wav", "in.wav", "out.wav").stderr.decode()
-        for word in ("peak", "rms", "clipped", "latency removed", "tail 2", "times real time"):
+        for word in ("peak", "rms", "clipped", "latency removed", "tail 2", "times real time", "call time"):
             self.assertIn(word, text)
+
+    def test_calls_are_timed(self):
+        self.write("in.wav", wav_bytes(np.zeros((6400, 1), "f4"), bits=32))
+        self.write("x.raw", b"\0" * 4 * 6400)
+        self.write("ir.txt", b"1\n")
+        calls = json.loads(self.run_program("convolve", "--block", 64, "--json", "ir.txt", "in.wav", "o.wav").stdout)["calls"]
+        self.assertGreaterEqual(calls["count"], 100)
+        self.assertEqual(calls["frames"], 64)
+        self.assertGreaterEqual(calls["missed"], 0)
+        for less, more in (("p50", "p99"), ("p99", "p999"), ("p999", "max"), ("mean", "max")):
+            self.assertLessEqual(calls[less], calls[more])
+        raw = self.run_program("convolve", "--json", "-f", "f32", "ir.txt", "x.raw", "o.raw")
+        self.assertIsNone(json.loads(raw.stdout)["calls"]["missed"]) # no rate, no deadline
+        pieces = self.run_program("convolve", "--threads", 2, "--json", "ir.txt", "in.wav", "o.wav")
+        self.assertIsNone(json.loads(pieces.stdout)["calls"])
 
     def test_verbose_tells_of_resampling(self):
         self.write("in.wav", wav_bytes(np.zeros((10, 1), int)))

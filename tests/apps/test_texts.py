@@ -131,6 +131,25 @@ class Plan(Case):
             with self.subTest(arguments=arguments):
                 self.assertIn(b"chosen", self.run_program("plan", *arguments).stdout)
 
+    def test_a_block_alone_means_a_live_filter(self):
+        """--block without --latency asks for no delay; without either any delay will do."""
+        self.assertIn("latency at most 0;", self.run_program("plan", "--block", 64).stdout.decode())
+        self.assertIn("latency at most 64;", self.run_program("plan", "--block", 64, "--latency", 64).stdout.decode())
+        self.assertIn("any latency;", self.run_program("plan").stdout.decode())
+        self.assertIn("latency at most 7;", self.run_program("plan", "--latency", 7).stdout.decode())
+
+    def test_partitions_and_their_work_are_shown(self):
+        text = self.run_program("plan", "--block", 64, "--taps", 480000).stdout.decode()
+        self.assertRegex(text, r"cpu/partitioned .*latency 0  <- chosen")
+        self.assertRegex(text, r"\n +head +0 \.\. \d+ +summed directly")
+        levels = re.findall(r"\n +\d+ +(\d+) \.\. (\d+) +\d+ x \d+ ", text)
+        self.assertEqual(levels[-1][1], "479999")
+        self.assertRegex(text, r"a call of 64 frames takes [0-9.]+ us in the mean, [0-9.]+ us at worst")
+        rows = re.findall(r"\n +(\w+) \|(.*)\|", text)
+        self.assertEqual([name for name, _ in rows], ["head"] + [str(i) for i in range(len(levels))] + ["total"])
+        self.assertEqual({len(row) for _, row in rows}, {64})
+        self.assertIn("@", rows[-1][1])
+
     def test_impossible_problems_fail_with_a_reason(self):
         for arguments, says in ((["--channels", 3, "--groups", 2], "groups"),
                                 (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save")):
