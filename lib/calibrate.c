@@ -67,11 +67,18 @@ static void run_fft(const struct bench *bench)
     fft_inverse(bench->fft, bench->a, bench->b, bench->scratch);
 }
 
+// The steps that read the samples.
+static void run_edge(const struct bench *bench)
+{
+    fft_forward_steps(bench->fft, bench->b, bench->a, bench->scratch,
+                      (struct fft_steps){0, fft_edge_steps(bench->fft)});
+}
+
 static const struct partita_allocator plain;
 
-// Forward plus inverse of at least `least` samples, seconds for each of these, or 0 without memory. The samples stay
-// zero: speed does not depend on them.
-static double fft_cost(size_t least, bool f64, bool complex, enum cpu_level level)
+// What `run` does with a transform of at least `least` samples, seconds for each of these, or 0 without memory. The
+// samples stay zero: speed does not depend on them.
+static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_level level)
 {
     const size_t n = fft_good_size(least);
     const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
@@ -89,7 +96,7 @@ static double fft_cost(size_t least, bool f64, bool complex, enum cpu_level leve
             if (!arena.base) break;
             arena.used = 0;
         } else {
-            cost = best_time(run_fft, &bench) / (double)least;
+            cost = best_time(run, &bench) / (double)least;
         }
     }
     mem_release(&plain, arena.base);
@@ -130,10 +137,14 @@ enum partita_status host_calibrate(struct host *ret, enum cpu_level level)
     host_default(&host, level);
     for (int f64 = 0; f64 < 2; f64++) {
         if (!measure_kernels(&host.costs[f64], f64, level)) return PARTITA_ERR_NOMEM;
+        const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, level);
+        const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, level);
+        if (near <= 0 || far <= 0) return PARTITA_ERR_NOMEM;
+        host.costs[f64].fetch = far > near ? far - near : 0;
         for (int complex = 0; complex < 2; complex++) {
             for (int i = 0; i < HOST_FFT_SIZES; i++) {
                 double *cost = &host.costs[f64].fft[complex][i];
-                *cost = fft_cost((size_t)1 << (i + HOST_FFT_FIRST), f64, complex, level);
+                *cost = fft_cost(run_fft, (size_t)1 << (i + HOST_FFT_FIRST), f64, complex, level);
                 if (*cost <= 0) return PARTITA_ERR_NOMEM;
             }
         }

@@ -93,7 +93,7 @@ void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scr
 
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
 {
-    fft_inverse_steps(fft, x, spectrum, scratch, (struct fft_steps){0, fft->steps});
+    fft_inverse_steps(fft, x, spectrum, scratch, (struct fft_steps){0, fft->steps}, false);
 }
 
 size_t fft_steps(const struct fft *fft)
@@ -101,14 +101,20 @@ size_t fft_steps(const struct fft *fft)
     return fft->steps;
 }
 
+size_t fft_edge_steps(const struct fft *fft)
+{
+    return fft->edge_steps;
+}
+
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
 {
     fft->provider->forward(fft, spectrum, x, scratch, steps);
 }
 
-void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
+void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
+                       bool upper)
 {
-    fft->provider->inverse(fft, x, spectrum, scratch, steps);
+    fft->provider->inverse(fft, x, spectrum, scratch, steps, upper);
 }
 
 #ifndef HAVE_FFTW

@@ -49,9 +49,13 @@ struct fft_steps {
     size_t first, end;
 };
 
-size_t fft_steps(const struct fft *fft); // of about the same work each; 1 if the provider cannot stop midway
+size_t fft_steps(const struct fft *fft);      // of about the same work each; 1 if the provider cannot stop midway
+size_t fft_edge_steps(const struct fft *fft); // the first ones forward and the last ones back: they touch the samples
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
-void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps);
+
+// `upper`: samples before the middle of x are not wanted, and may be left unwritten.
+void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
+                       bool upper);
 
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.
 // Export returns a string for free(), or NULL.

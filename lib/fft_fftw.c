@@ -92,6 +92,7 @@ static enum partita_status fftw_create(const struct fft_request *request, const 
                 .n = n,
                 .gain = (double)n,
                 .steps = 1,
+                .edge_steps = 1,
                 .blocks = (bins + lanes - 1) / lanes,
                 .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
         .kernels = kernels_select(request->level, request->f64),
@@ -133,9 +134,11 @@ static void fftw_forward(const struct fft *fft, void *spectrum, const void *x, v
     fftw->kernels->split(spectrum, bins, fftw->bins);
 }
 
-static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
+static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
+                         bool upper)
 {
     (void)steps;
+    (void)upper;
     const struct fftw *fftw = (const struct fftw *)fft;
     void *samples = aligned(x) ? x : scratch, *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     fftw->kernels->join(bins, spectrum, fftw->bins);

@@ -15,7 +15,7 @@ enum {
     TWIST_BYTES = 1 << 14, // of one group: stays in L1
     NEAR_BYTES = 1 << 17, // a node this small is done pass by pass; larger ones child by child, so that these stay near
     STEP_BYTES = 1 << 12, // a node this small is one step,
-    PIECE_BYTES = 1 << 14, // and this much of a larger node's pass
+    PIECE_BYTES = 1 << 13, // and this much of a larger node's pass
 };
 
 struct native {
@@ -236,6 +236,7 @@ static enum partita_status native_create(const struct fft_request *request, cons
     choose_group(&native);
     count_steps(&native);
     native.fft.steps = native.steps[0];
+    native.fft.edge_steps = native.steps[0] > 1 ? native.pieces[0] : 1;
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
     cut_tables(&native, &arena);
@@ -364,7 +365,8 @@ static void inverse_steps(const struct native *native, int pass, size_t node, si
     if (own.first < own.end) native->kernels->pass_back(data, own, 1, (int)radix, factors_at(native, pass, node));
 }
 
-static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps)
+static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
+                           bool upper)
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
@@ -376,7 +378,7 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
         inverse_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
                       clip(steps, q * below, below));
     const struct fft_node own = columns(native, 0, native->length, clip(steps, radix * below, pieces));
-    if (own.first < own.end) write(x, spectrum, own, (int)radix, native->factors[0]);
+    if (own.first < own.end) write(x, spectrum, own, (int)radix, native->factors[0], upper);
 }
 
 const struct fft_provider fft_native = {

@@ -13,14 +13,15 @@ struct fft_provider {
     void (*destroy)(struct fft *fft);
     // Steps first .. end-1 of fft->steps.
     void (*forward)(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
-    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps);
+    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps, bool upper);
 };
 
 struct fft {
     const struct fft_provider *provider;
     struct partita_allocator allocator;
     size_t n, blocks, scratch_bytes;
-    size_t steps; // into which a transform may be cut, all of about the same work
+    size_t steps;      // into which a transform may be cut, all of about the same work
+    size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last ones
     double gain;
 };
 

@@ -13,16 +13,13 @@
 // Slices take about this share of a tick's mean work, but are not cut smaller than their overhead allows.
 static const double SHARE = 0.125, LEAST_SECONDS = 2.5e-7;
 
-static size_t at_most(size_t n, size_t most)
-{
-    return n < 1 ? 1 : n < most ? n : most;
-}
-
-// Number of slices of about `target` seconds in work that takes `seconds` and consists of `units` indivisible parts.
+// Number of slices of about `target` seconds in work that takes `seconds` and consists of `units` indivisible parts,
+// the same number of parts in each slice but perhaps the last.
 static size_t slices_in(double seconds, double target, size_t units)
 {
-    const double wanted = ceil(seconds / target);
-    return at_most(wanted < (double)units ? (size_t)wanted : units, units);
+    const double wanted = round(target * (double)units / seconds);
+    const size_t each = wanted < (double)units ? (size_t)fmax(1, wanted) : units;
+    return (units + each - 1) / each;
 }
 
 static enum partita_status cut(struct partita_plan *plan, const struct request *request, size_t i, double target)
@@ -39,13 +36,20 @@ static enum partita_status cut(struct partita_plan *plan, const struct request *
     const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
     if (status != PARTITA_OK) return status;
     const struct level_costs costs = layout_costs(request, level);
-    const double bytes = (double)fft_spectrum_bytes(work->fft);
-    const double store = bytes / (double)shape->scalar_bytes * request->host->costs[shape->f64].copy;
+    // A block's samples and the spectra of the last one have left the core's cache meanwhile.
+    const struct host_costs *host = &request->host->costs[shape->f64];
+    const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));
+    const double fetch = scalars * host->fetch;
+    const double store = scalars * host->copy + fetch / 2;
     const double product = costs.product * (double)shape->group_in;
     work->tiles = (fft_blocks(work->fft) + SPECTRUM_TILE - 1) / SPECTRUM_TILE;
     work->transform_slices = slices_in(costs.transform, target, fft_steps(work->fft));
     work->store_slices = slices_in(store, target, work->tiles);
     work->product_slices = slices_in(product, target, work->tiles);
+    work->edge_slices =
+        (fft_edge_steps(work->fft) * work->transform_slices + fft_steps(work->fft) - 1) / fft_steps(work->fft);
+    work->read_seconds = fetch / (double)work->edge_slices;
+    work->write_seconds = fetch / 3 / (double)work->edge_slices; // half of the samples, and none are read
     work->forward = work->transform_slices + work->store_slices;
     work->output = work->product_slices + work->transform_slices;
     work->transform_seconds = costs.transform / (double)work->transform_slices;
@@ -62,9 +66,14 @@ static size_t slices_of(const struct shape *shape, const struct work *work)
 static double slice_seconds(const struct shape *shape, const struct work *work, size_t slice)
 {
     const size_t forward = shape->in_channels * work->forward;
-    if (slice < forward)
-        return slice % work->forward < work->transform_slices ? work->transform_seconds : work->store_seconds;
-    return (slice - forward) % work->output < work->product_slices ? work->product_seconds : work->transform_seconds;
+    if (slice < forward) {
+        const size_t number = slice % work->forward;
+        if (number >= work->transform_slices) return work->store_seconds;
+        return work->transform_seconds + (number < work->edge_slices ? work->read_seconds : 0);
+    }
+    const size_t number = (slice - forward) % work->output;
+    if (number < work->product_slices) return work->product_seconds;
+    return work->transform_seconds + (number >= work->output - work->edge_slices ? work->write_seconds : 0);
 }
 
 double slices_seconds(const struct shape *shape, const struct work *work, size_t first, size_t end)
@@ -94,10 +103,9 @@ static bool fill(const struct shape *shape, const struct level *level, struct wo
 
 static double sum_of(const struct shape *shape, const struct work *work)
 {
-    return (double)shape->in_channels * ((double)work->transform_slices * work->transform_seconds +
-                                         (double)work->store_slices * work->store_seconds) +
-           (double)shape->out_channels * ((double)work->product_slices * work->product_seconds +
-                                          (double)work->transform_slices * work->transform_seconds);
+    double sum = 0;
+    for (size_t slice = 0; slice < slices_of(shape, work); slice++) sum += slice_seconds(shape, work, slice);
+    return sum;
 }
 
 // Places a level: the lowest ceiling under which it fits, then its share added to the load.

@@ -146,7 +146,7 @@ static void output_slice(const struct slice *at)
     const struct fft_steps frames = part_of(level->hop, place, work->transform_slices);
     if (n_lines)
         fft_inverse_steps(work->fft, out, sum, scratch_of(at),
-                          part_of(fft_steps(work->fft), place, work->transform_slices));
+                          part_of(fft_steps(work->fft), place, work->transform_slices), true);
     else memset(out + (level->n - level->hop + frames.first) * bytes, 0, (frames.end - frames.first) * bytes);
 }
 

@@ -68,6 +68,8 @@ struct work {
     size_t transform_slices, store_slices, product_slices;    // of one chain; the inverse has transform_slices too
     size_t forward, output;                                   // slices of an input's and of an output's chain
     double transform_seconds, store_seconds, product_seconds; // of one slice
+    size_t edge_slices;                                       // first ones of a transform, last ones of an inverse:
+    double read_seconds, write_seconds;                       // what they take more, for samples not in the cache
     uint32_t *due; // [ticks] how many slices of all chains, in order, must be done by the end of that tick
 };
 

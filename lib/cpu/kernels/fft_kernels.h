@@ -25,7 +25,8 @@ typedef void fft_pass_fn(void *data, struct fft_node node, size_t nodes, int rad
 // The first pass reads its one node from samples instead: complex ones are x[length] interleaved; real ones are
 // x[2 * length], whose first half gives the real and whose second half the negated imaginary parts.
 typedef void fft_read_fn(void *data, const void *x, struct fft_node node, int radix, const void *factors);
-typedef void fft_write_fn(void *x, const void *data, struct fft_node node, int radix, const void *factors);
+// Writing may leave out samples before the middle (`upper`).
+typedef void fft_write_fn(void *x, const void *data, struct fft_node node, int radix, const void *factors, bool upper);
 
 // factors: 3 complex scalars a leaf. twists: 4 * lanes complex numbers a leaf, each vector's real parts then imaginary.
 // common: lanes complex numbers by which all vectors are twisted besides; NULL if there is no such part.

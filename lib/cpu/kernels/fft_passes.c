@@ -127,12 +127,12 @@ INLINE struct cvec get_from(const REAL *x, size_t j, size_t length, enum source 
     return (struct cvec){__builtin_shufflevector(a, b, EVEN), __builtin_shufflevector(a, b, ODD)};
 }
 
-INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source source)
+INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source source, bool upper)
 {
     if (source == BLOCKED) {
         put(x, j, a);
     } else if (source == REAL_PAIRS) {
-        store(x + j, a.re);
+        if (!upper) store(x + j, a.re);
         store(x + length + j, -a.im);
     } else {
         store(x + 2 * j, __builtin_shufflevector(a.re, a.im, LOWER));
@@ -155,7 +155,8 @@ INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const
     }
 }
 
-INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source)
+INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source,
+                  bool upper)
 {
     const size_t part = node.length / (size_t)radix;
     for (size_t j = node.first; j < node.end; j += LANES) {
@@ -165,58 +166,65 @@ INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const
         dft(v, radix, true);
         apply_factors(v, radix, factors, true);
         UNROLL
-        for (int p = 0; p < radix; p++) put_to(y, (size_t)p * part + j, node.length, v[p], source);
+        for (int p = source == COMPLEX && upper ? radix / 2 : 0; p < radix; p++)
+            put_to(y, (size_t)p * part + j, node.length, v[p], source, upper);
     }
 }
 
+// Which way a pass goes, and how much of it.
+enum way { SPLIT, MERGE, MERGE_UPPER };
+
 INLINE void split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
-                           enum source source, bool back)
+                           enum source source, enum way way)
 {
-    if (back) merge(y, x, node, radix, factors, source);
-    else split(y, x, node, radix, factors, source);
+    if (way == SPLIT) split(y, x, node, radix, factors, source);
+    else merge(y, x, node, radix, factors, source, way == MERGE_UPPER);
 }
 
 // Makes the radix a constant.
 INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source,
-                     bool back)
+                     enum way way)
 {
     switch (radix) {
     case 2:
-        split_or_merge(y, x, node, 2, factors, source, back);
+        split_or_merge(y, x, node, 2, factors, source, way);
         break;
     case 3:
-        split_or_merge(y, x, node, 3, factors, source, back);
+        split_or_merge(y, x, node, 3, factors, source, way);
         break;
     case 4:
-        split_or_merge(y, x, node, 4, factors, source, back);
+        split_or_merge(y, x, node, 4, factors, source, way);
         break;
     case 5:
-        split_or_merge(y, x, node, 5, factors, source, back);
+        split_or_merge(y, x, node, 5, factors, source, way);
         break;
     default:
-        split_or_merge(y, x, node, 8, factors, source, back);
+        split_or_merge(y, x, node, 8, factors, source, way);
         break;
     }
 }
 
 static void fft_read_real(void *data, const void *x, struct fft_node node, int radix, const void *factors)
 {
-    run_pass(data, x, node, radix, factors, REAL_PAIRS, false);
+    run_pass(data, x, node, radix, factors, REAL_PAIRS, SPLIT);
 }
 
 static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix, const void *factors)
 {
-    run_pass(data, x, node, radix, factors, COMPLEX, false);
+    run_pass(data, x, node, radix, factors, COMPLEX, SPLIT);
 }
 
-static void fft_write_real(void *x, const void *data, struct fft_node node, int radix, const void *factors)
+static void fft_write_real(void *x, const void *data, struct fft_node node, int radix, const void *factors, bool upper)
 {
-    run_pass(x, data, node, radix, factors, REAL_PAIRS, true);
+    if (upper) run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE_UPPER);
+    else run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE);
 }
 
-static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix, const void *factors)
+static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix, const void *factors,
+                              bool upper)
 {
-    run_pass(x, data, node, radix, factors, COMPLEX, true);
+    if (upper) run_pass(x, data, node, radix, factors, COMPLEX, MERGE_UPPER);
+    else run_pass(x, data, node, radix, factors, COMPLEX, MERGE);
 }
 
 static void fft_pass(void *data, struct fft_node node, size_t nodes, int radix, const void *factors)
@@ -224,7 +232,7 @@ static void fft_pass(void *data, struct fft_node node, size_t nodes, int radix, 
     REAL *at = data;
     const REAL *w = factors;
     for (size_t i = 0; i < nodes; i++, at += 2 * node.length, w += 2 * (radix - 1))
-        run_pass(at, at, node, radix, w, BLOCKED, false);
+        run_pass(at, at, node, radix, w, BLOCKED, SPLIT);
 }
 
 static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int radix, const void *factors)
@@ -232,7 +240,7 @@ static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int ra
     REAL *at = data;
     const REAL *w = factors;
     for (size_t i = 0; i < nodes; i++, at += 2 * node.length, w += 2 * (radix - 1))
-        run_pass(at, at, node, radix, w, BLOCKED, true);
+        run_pass(at, at, node, radix, w, BLOCKED, MERGE);
 }
 
 // Of every leaf: the twist of its vector q. `common` holds for all of them, or is NULL.
