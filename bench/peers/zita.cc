@@ -6,8 +6,9 @@
 // when its result is due, so nothing is ever late, but the work of many calls runs beside them. In the rows of one
 // thread this program and all those threads are therefore bound to one processor while a pass runs: the time of the
 // pass is then the work of all of them, on one core as everybody else's. In the rows of two threads nothing is bound.
-// The time of a single call is then what it waited for and what the scheduler let run meanwhile; real-time priorities
-// would move that work to where its deadline is, not make it less.
+// The time of a single call is then its own work, what it waited for and what the scheduler let run meanwhile: the
+// least over several passes leaves out of it what fell into other calls, which flatters the threads. Real-time
+// priorities would move their work, not make it less.
 extern "C" {
 #include "../bench.h"
 }
@@ -62,7 +63,7 @@ class Bound {
     cpu_set_t before;
 };
 
-void call(void *state, const workload *w, size_t at)
+void zita_call(void *state, const workload *w, size_t at)
 {
     Zita *z = static_cast<Zita *>(state);
     const float *x = reinterpret_cast<const float *>(w->x) + at;
@@ -75,35 +76,35 @@ void call(void *state, const workload *w, size_t at)
 }
 
 // Starting clears all history. A thread's level computes in the calling thread until its own is up, and then too early.
-void start(Zita *z)
+void zita_start(Zita *z)
 {
     z->engine.start_process(0, SCHED_OTHER);
     usleep(20000);
 }
 
-void stop(Zita *z)
+void zita_stop(Zita *z)
 {
     z->engine.stop_process();
     while (!z->engine.check_stop()) usleep(1000);
 }
 
-double pass(void *state, const workload *w, double *calls)
+double zita_pass(void *state, const workload *w, double *calls)
 {
     Zita *z = static_cast<Zita *>(state);
     Bound bound(z->bound);
-    start(z);
-    double seconds = bench_calls(w, calls, call, z);
-    stop(z);
+    zita_start(z);
+    double seconds = bench_calls(w, calls, zita_call, z);
+    zita_stop(z);
     return seconds;
 }
 
-void close(void *state)
+void zita_close(void *state)
 {
     delete static_cast<Zita *>(state);
 }
 
 // NULL if zita-convolver refuses.
-Zita *open(const workload *w, const Settings &settings, bool bound)
+Zita *zita_open(const workload *w, const Settings &settings, bool bound)
 {
     Zita *z = new Zita;
     uint32_t block = static_cast<uint32_t>(w->block), in = static_cast<uint32_t>(w->in_channels),
@@ -124,14 +125,14 @@ Zita *open(const workload *w, const Settings &settings, bool bound)
 // Seconds of four of the largest partitions there are.
 double trial(const workload *w, const Settings &settings, bool bound)
 {
-    Zita *z = open(w, settings, bound);
+    Zita *z = zita_open(w, settings, bound);
     if (z == NULL) return 1e9;
     Bound binding(bound);
-    start(z);
+    zita_start(z);
     double before = bench_now();
-    for (size_t at = 0; at < 4 * Convproc::MAXPART; at += w->block) call(z, w, at % w->n_frames);
+    for (size_t at = 0; at < 4 * Convproc::MAXPART; at += w->block) zita_call(z, w, at % w->n_frames);
     double seconds = bench_now() - before;
-    stop(z);
+    zita_stop(z);
     delete z;
     return seconds;
 }
@@ -172,11 +173,11 @@ extern "C" bool peer_zita(struct contender *contender, const struct workload *w)
         return false;
     }
     bool bound = contender->threads == 1;
-    Zita *z = open(w, fastest(w, bound), bound);
+    Zita *z = zita_open(w, fastest(w, bound), bound);
     if (z == NULL) return false;
     contender->state = z;
-    contender->pass = pass;
-    contender->close = close;
+    contender->pass = zita_pass;
+    contender->close = zita_close;
     contender->gate = gate_peer(w);
     return true;
 }
