@@ -88,9 +88,10 @@ struct engine {
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     void (*stream_reset)(struct partita_stream *stream);
     void (*stream_close)(struct partita_stream *stream); // before the state is released; NULL: nothing to do
-    // All that future outputs depend on, without pointers: what saving copies. stream_resume, if there is one, is
-    // called when it was replaced.
+    // All that future outputs depend on, without pointers: what saving copies. Where there are stream_pause and
+    // stream_resume, they are called before it is copied or replaced, and after.
     struct region (*stream_region)(struct partita_stream *stream);
+    void (*stream_pause)(struct partita_stream *stream);
     void (*stream_resume)(struct partita_stream *stream);
     // A swap goes by: swap_begin says after how many frames both filters' outputs are at hand; the step then fades
     // (stream_blend) while swap.state says so; when stream->filter has become the new one, swap_end says for how many

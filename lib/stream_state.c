@@ -25,6 +25,16 @@ static uint64_t fingerprint(const struct partita_stream *stream)
     return hash;
 }
 
+static void pause_engine(struct partita_stream *stream)
+{
+    if (stream->plan->engine->stream_pause) stream->plan->engine->stream_pause(stream);
+}
+
+static void resume_engine(struct partita_stream *stream)
+{
+    if (stream->plan->engine->stream_resume) stream->plan->engine->stream_resume(stream);
+}
+
 struct header {
     char magic[8];
     uint64_t fingerprint, bytes, phase;
@@ -47,7 +57,9 @@ enum partita_status partita_stream_save(struct partita_stream *stream, void *sta
     struct header header = {.fingerprint = fingerprint(stream), .bytes = region.bytes, .phase = stream->phase};
     memcpy(header.magic, magic, sizeof magic);
     memcpy(state, &header, sizeof header);
+    pause_engine(stream);
     memcpy((char *)state + sizeof header, region.data, region.bytes);
+    resume_engine(stream);
     return PARTITA_OK;
 }
 
@@ -62,9 +74,10 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
     if (memcmp(header.magic, magic, sizeof magic) != 0 || header.fingerprint != fingerprint(stream) ||
         header.bytes != region.bytes)
         return PARTITA_ERR_STATE;
+    pause_engine(stream);
     memcpy(region.data, (const char *)state + sizeof header, region.bytes);
     stream->phase = (size_t)header.phase;
-    if (engine->stream_resume) engine->stream_resume(stream);
+    resume_engine(stream);
     return PARTITA_OK;
 }
 
@@ -77,9 +90,12 @@ enum partita_status partita_stream_clone(struct partita_stream *stream, struct p
     if (status != PARTITA_OK) return status;
     const struct engine *engine = stream->plan->engine;
     const struct region from = engine->stream_region(stream), to = engine->stream_region(clone);
+    pause_engine(stream);
+    pause_engine(clone);
     memcpy(to.data, from.data, from.bytes);
     clone->phase = stream->phase;
-    if (engine->stream_resume) engine->stream_resume(clone);
+    resume_engine(clone);
+    resume_engine(stream);
     *ret_stream = clone;
     return PARTITA_OK;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "partition_stream.h"
+#include "partition_team.h"
+#include "partition_work.h"
 #include "samples.h"
 
 static void cut_level(const struct partita_plan *plan, size_t i, struct level_state *own, struct arena *arena)
@@ -60,13 +62,20 @@ enum partita_status partitioned_stream_open(struct partita_stream *stream)
     if (!arena.base) return PARTITA_ERR_NOMEM;
     arena.used = 0;
     stream->state = partitioned_stream_cut(stream->plan, &arena);
-    return PARTITA_OK;
+    return team_open(stream);
+}
+
+void partitioned_stream_close(struct partita_stream *stream)
+{
+    if (stream->state) team_close(stream);
 }
 
 void partitioned_stream_reset(struct partita_stream *stream)
 {
     struct partitioned_stream *state = stream->state;
+    work_pause(stream);
     memset(state->region.data, 0, state->region.bytes);
+    work_resume(stream);
 }
 
 struct region partitioned_stream_region(struct partita_stream *stream)

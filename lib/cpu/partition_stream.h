@@ -9,6 +9,7 @@
 struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *plan, struct arena *arena);
 
 enum partita_status partitioned_stream_open(struct partita_stream *stream);
+void partitioned_stream_close(struct partita_stream *stream);
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames);
 void partitioned_stream_reset(struct partita_stream *stream);
 struct region partitioned_stream_region(struct partita_stream *stream);

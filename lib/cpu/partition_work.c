@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The slices themselves, and running those that a tick brings due.
+// What one slice of work does.
+#include "partition_work.h"
+
 #include <string.h>
-
-#include "partitioned.h"
-
-// One slice's place: level, stage, chain and number within it.
-struct slice {
-    const struct partita_stream *stream;
-    size_t i, chain, number;
-};
 
 static const struct partitioned *plan_of(const struct slice *at)
 {
@@ -150,72 +144,15 @@ static void output_slice(const struct slice *at)
     else memset(out + (level->n - level->hop + frames.first) * bytes, 0, (frames.end - frames.first) * bytes);
 }
 
-static void run_slice(const struct slice *at, bool forward)
+void work_slice(const struct slice *at, bool forward)
 {
     if (!forward) output_slice(at);
     else if (at->number < work_of(at)->transform_slices) transform_slice(at);
     else store_slice(at);
 }
 
-// Runs slices in the table's order until `due` are done. While two filters run, each slice of an output counts twice.
-static void run_until(const struct partita_stream *stream, size_t i, size_t due)
+void work_point(const struct partita_stream *stream, size_t i, size_t output)
 {
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct work *work = &partitioned->work[i];
-    struct progress *progress = ((struct partitioned_stream *)stream->state)->level[i].progress;
-    const size_t forward = stream->plan->shape.in_channels * work->forward;
-    const size_t output = work->output * (progress->twice ? 2 : 1);
-    if (progress->twice && due > forward) due = forward + 2 * (due - forward);
-    for (; progress->done < due; progress->done++) {
-        const bool first = progress->done < forward;
-        const size_t number = first ? progress->done : progress->done - forward,
-                     length = first ? work->forward : output;
-        const struct slice at = {stream, i, number / length, number % length};
-        run_slice(&at, first);
-    }
-}
-
-// A level's next block is complete: what it is worked on with is settled now.
-static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct level *level = &partitioned->layout.level[i];
-    struct partitioned_stream *state = stream->state;
-    struct level_state *own = &state->level[i];
-    const bool twice = stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
-    *own->progress = (struct progress){.running = true, .twice = twice, .set = state->position->set, .block = block};
-    own->filters[0] = stream->filter;
-    own->filters[1] = stream->swap.incoming;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        const bool silent = state->loud[c] + level->n <= (block + 1) * level->hop;
-        own->quiet[c] = !silent ? 0 : own->quiet[c] > level_slots(level) ? own->quiet[c] : own->quiet[c] + 1;
-    }
-}
-
-void work_tick(struct partita_stream *stream)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct partitioned_stream *state = stream->state;
-    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
-        const struct level *level = &partitioned->layout.level[i];
-        if (state->position->tick < level->start) continue;
-        const uint64_t ticks = state->position->tick - level->start;
-        const size_t into = ticks_into_block(level, ticks);
-        if (into == 0) begin_block(stream, i, whole_blocks(level, ticks));
-        run_until(stream, i, partitioned->work[i].due[into]);
-    }
-}
-
-void work_resume(struct partita_stream *stream)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
-        struct level_state *own = &state->level[i];
-        own->filters[0] = own->filters[1] = stream->filter;
-        for (size_t k = 0; own->progress->running && k < stream->plan->shape.out_channels; k++) {
-            const struct slice at = {stream, i, k, 0};
-            point_output(&at, stream->filter);
-        }
-    }
+    const struct slice at = {stream, i, output, 0};
+    point_output(&at, stream->filter);
 }

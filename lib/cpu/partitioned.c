@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "partition_stream.h"
+#include "partition_work.h"
 
 // The ring holds what the level that looks back furthest may still read when its work on a block ends, and the head.
 static size_t ring_frames(const struct layout *layout)
@@ -140,6 +141,8 @@ const struct engine engine_partitioned = {
     .stream_step = partitioned_stream_step,
     .stream_reset = partitioned_stream_reset,
     .stream_region = partitioned_stream_region,
+    .stream_close = partitioned_stream_close,
+    .stream_pause = work_pause,
     .stream_resume = work_resume,
     .swap_begin = partitioned_swap_begin,
     .swap_end = partitioned_swap_end,

@@ -130,10 +130,11 @@ struct position {
 
 // A level's progress on its current block, kept in the region.
 struct progress {
-    size_t done;  // slices, in the order of the table
-    bool running; // there is a block
-    bool twice;   // worked on with two filters: every output chain is as long again
-    size_t set;   // of the first filter's outputs
+    size_t done;          // slices, in the order of the table; kept by a team elsewhere while it is at work
+    size_t chain, number; // of the next slice
+    bool running;         // there is a block
+    bool twice;           // worked on with two filters: every output chain is as long again
+    size_t set;           // of the first filter's outputs
     uint64_t block;
 };
 
@@ -151,13 +152,16 @@ struct level_state {
     const struct partita_filter *filters[2]; // of the current block
 };
 
+struct team; // partition_team.h
+
 struct partitioned_stream {
     struct position *position;
     uint64_t *loud;                       // [in] frames up to the last one that was not zero
     uint64_t *poison_from, *poison_until; // [out] frames whose outputs a NaN or infinity has reached
     char *ring;                           // [in][2 * ring] inputs, every frame twice: windows never wrap
     struct level_state level[MAX_LEVELS];
-    char *samples[2]; // outputs of one tick of one channel, by either filter
+    char *samples[2];  // outputs of one tick of one channel, by either filter
+    struct team *team; // NULL: the stream's thread works alone
     struct region region;
 };
 
@@ -173,11 +177,5 @@ static inline char *ring_at(const struct partita_stream *stream, size_t channel,
     const struct partitioned_stream *state = stream->state;
     return state->ring + (channel * 2 * partitioned->ring + index) * stream->plan->shape.sample_bytes;
 }
-
-// Runs what a tick brings due (partition_work.c).
-void work_tick(struct partita_stream *stream);
-
-// Points the products' lines at the spectra again, after the region was replaced.
-void work_resume(struct partita_stream *stream);
 
 #endif
