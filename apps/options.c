@@ -71,7 +71,7 @@ const struct option_row option_rows[] = {
     {NULL, "device", 'd', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(device), 0, 0,
      "where to compute (default: cpu)"},
     {NULL, "threads", 't', OPTION_NUMBER, "N", FILTERS | PLAN, AT(threads), 1, 4096,
-     "above 1, work on large pieces with this many threads (default: 1, as a stream)"},
+     "above 1, work on large pieces with this many threads, or with --block on the partitions of a stream (default: 1, as a stream)"},
     {NULL, "block", 'b', OPTION_NUMBER, "N", FILTERS | PLAN, AT(block), 1, 1 << 24,
      "frames per call; convolve and correlate also add at most this delay to a live pipe (default: whatever is fastest)"},
     {NULL, "precision", 'p', OPTION_CHOICE, "auto|f32|f64", FILTERS, AT(precision), 0, 0,

@@ -115,7 +115,7 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
     r->bytes = partita_type_size(signal);
     r->stride = (size_t)settings->stride;
     r->is_live = is_live;
-    if (settings->threads > 1) {
+    if (settings->threads > 1 && !settings->block) {
         r->history = taps->length - 1;
         r->piece = choose_piece(taps, frames, r->stride);
     }

@@ -75,6 +75,7 @@ static void describe_load(const struct partita_plan *plan, struct text *text)
     const struct partita_load *load = &((const struct partitioned *)plan->state)->load;
     text_add(text, "  a call of %zu frames takes %.3g us in the mean, %.3g us at worst, %.2f times the mean\n",
              load->frames, load->mean * 1e6, load->worst * 1e6, load->worst / load->mean);
+    if (plan->stream_threads > 1) text_add(text, "  on one thread; %d share it\n", plan->stream_threads);
     text_add(text, "  a swap begins to fade within %zu frames\n", load->swap_delay);
 }
 

@@ -137,6 +137,10 @@ class Results(ArrayCase):
         self.close(self.filter(x, h, "--block", 64, "--engine", "partitioned", "--stride", 3), expect(x, h)[..., ::3])
         done = self.run_program("convolve", "--block", 64, "--json", "h.npy", "x.npy", "y.npy")
         self.assertEqual(json.loads(done.stdout)["engine"], "cpu/partitioned")
+        alone = self.read("y.npy")
+        done = self.run_program("convolve", "--block", 64, "--json", "--threads", 2, "h.npy", "x.npy", "y.npy")
+        self.assertEqual(json.loads(done.stdout)["calls"]["frames"], 64)
+        self.assertEqual(self.read("y.npy"), alone) # bit for bit
 
     def test_threads(self):
         for dtype, channels in (("f4", 1), ("c16", 2), ("f8", 3), ("c8", 1)):

@@ -150,6 +150,11 @@ class Plan(Case):
         self.assertEqual({len(row) for _, row in rows}, {64})
         self.assertIn("@", rows[-1][1])
 
+    def test_threads_of_a_stream_are_said(self):
+        said = b"on one thread; 3 share it"
+        self.assertIn(said, self.run_program("plan", "--block", 64, "--taps", 480000, "--threads", 3).stdout)
+        self.assertNotIn(said, self.run_program("plan", "--block", 64, "--taps", 480000).stdout)
+
     def test_impossible_problems_fail_with_a_reason(self):
         for arguments, says in ((["--channels", 3, "--groups", 2], "groups"),
                                 (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save")):
