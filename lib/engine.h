@@ -91,6 +91,7 @@ struct engine {
     // All that future outputs depend on, without pointers: what saving copies. Where there are stream_pause and
     // stream_resume, they are called before it is copied or replaced, and after.
     struct region (*stream_region)(struct partita_stream *stream);
+    uint64_t (*region_key)(const struct partita_plan *plan); // equal keys, equal meaning of regions; NULL: 0
     void (*stream_pause)(struct partita_stream *stream);
     void (*stream_resume)(struct partita_stream *stream);
     // A swap goes by: swap_begin says after how many frames both filters' outputs are at hand; the step then fades
@@ -171,7 +172,7 @@ static inline void stream_blend(const struct partita_stream *stream, void *y, co
 {
     const struct swap *swap = &stream->swap;
     const size_t reals = stream->plan->shape.complex_signal ? 2 : 1;
-    const double slope = (double)stride / (double)(swap->fade + 1);
+    const double slope = (double)stride / ((double)swap->fade + 1);
     const double begin = (double)(swap->fade - swap->left + first + 1) / (double)stride;
     stream->plan->kernels->blend(y, y_new, n * reals, reals, begin, slope);
 }

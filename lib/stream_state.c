@@ -3,26 +3,30 @@
 #include <string.h>
 
 #include "engine.h"
+#include "hash.h"
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo), over what makes two plans' states interchangeable.
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    for (int i = 0; i < 8; i++) hash = (hash ^ (value >> (8 * i) & 0xff)) * 0x100000001b3U;
-    return hash;
-}
-
+// Over what makes two plans' states interchangeable.
 static uint64_t fingerprint(const struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
-    const uint64_t parts[] = {shape->signal, shape->taps,      shape->in_channels,     shape->out_channels,
-                              shape->groups, axis->kernel,     axis->stride,           axis->dilation,
-                              plan->level,   plan->choice.hop, plan->choice.transform, plan->choice.latency};
-    uint64_t hash = 0xcbf29ce484222325U;
-    for (const char *c = plan->engine->name; *c; c++) hash = mix(hash, (unsigned char)*c);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) hash = mix(hash, parts[i]);
-    return hash;
+    const uint64_t parts[] = {shape->signal,
+                              shape->taps,
+                              shape->in_channels,
+                              shape->out_channels,
+                              shape->groups,
+                              axis->kernel,
+                              axis->stride,
+                              axis->dilation,
+                              shape->flip,
+                              plan->engine->region_key ? plan->engine->region_key(plan) : 0,
+                              plan->level,
+                              plan->choice.hop,
+                              plan->choice.transform,
+                              plan->choice.latency};
+    const uint64_t name = hash_bytes(HASH_BEGIN, plan->engine->name, strlen(plan->engine->name));
+    return hash_bytes(name, parts, sizeof parts);
 }
 
 static void pause_engine(struct partita_stream *stream)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "fft.h"
+#include "hash.h"
 #include "mem.h"
 
 #define HEADER "partita wisdom 2"
@@ -111,14 +112,6 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struc
     pthread_mutex_unlock(&wisdom->lock);
 }
 
-// FNV-1a, 64 bits (Fowler, Noll, Vo).
-static uint64_t checksum(const char *text, size_t length)
-{
-    uint64_t hash = 0xcbf29ce484222325U;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3U;
-    return hash;
-}
-
 static void write_costs(FILE *file, const struct host_costs *costs)
 {
     fprintf(file, "costs %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e", costs->fma, costs->fir_call, costs->cmac_cached,
@@ -166,7 +159,7 @@ static bool write_file(const char *path, const char *text, size_t length)
     FILE *file = fopen(path, "wb");
     if (!file) return false;
     const bool written = fwrite(text, 1, length, file) == length &&
-                         fprintf(file, "checksum %016" PRIx64 "\n", checksum(text, length)) > 0;
+                         fprintf(file, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length)) > 0;
     return fclose(file) == 0 && written;
 }
 
@@ -214,7 +207,7 @@ static bool verify(char *text, size_t length)
     enum { CLOSING = 9 + 16 + 1 };
     char expected[CLOSING + 1];
     if (length < CLOSING || strlen(text) != length) return false;
-    snprintf(expected, sizeof expected, "checksum %016" PRIx64 "\n", checksum(text, length - CLOSING));
+    snprintf(expected, sizeof expected, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length - CLOSING));
     if (strcmp(text + length - CLOSING, expected) != 0) return false;
     text[length - CLOSING] = 0;
     return true;

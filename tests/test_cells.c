@@ -299,13 +299,6 @@ static void equal_cells_share(void **state)
         fail_msg("equal cells take %zu bytes, different ones %zu", equal.own, different.own);
 }
 
-// An edited filter refers to the spectra of its base.
-static void edited_filters_share(void **state)
-{
-    struct bytes taken = bytes_taken(*state, false);
-    if (taken.copy > taken.own / 4) fail_msg("a copy takes %zu bytes, its base %zu", taken.copy, taken.own);
-}
-
 // Replaces what `edits` name in the run's filter, whose base is gone before the new one runs.
 static void edit(struct run *run, const struct partita_cell *edits, size_t n)
 {
@@ -398,7 +391,6 @@ static const struct promise promises[] = {
 };
 static const struct promise of_partitioned[] = {
     {"equal-cells-share", equal_cells_share},
-    {"edited-filters-share", edited_filters_share},
     {"edits", edits},
     {"base-stays-as-it-was", base_stays_as_it_was},
 };

@@ -36,7 +36,7 @@ PARTITA_API enum partita_status partita_filter_create_cells(const struct partita
                                                             struct partita_filter **ret_filter);
 
 // Prepares a filter that is `base` but for the cells given, which replace base's (length 0 silences one). Spectra of
-// other cells are shared with base by copying what refers to them; base may be destroyed first.
+// other cells are copied, not computed again; base may be destroyed first.
 // Errors, Memory, Threads: as partita_filter_create_cells. PARTITA_ERR_UNSUPPORTED on engines other than
 // cpu/partitioned.
 PARTITA_API enum partita_status partita_filter_edit(const struct partita_filter *base, const struct partita_cell *cells,

@@ -45,8 +45,9 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
     fresh.loud = arena_take(arena, shape->in_channels * sizeof *fresh.loud);
-    fresh.poison_from = arena_take(arena, shape->out_channels * sizeof *fresh.poison_from);
-    fresh.poison_until = arena_take(arena, shape->out_channels * sizeof *fresh.poison_until);
+    fresh.bad = arena_take(arena, shape->in_channels * sizeof *fresh.bad);
+    fresh.marks = arena_take(arena, size_mul(shape->in_channels, partitioned->ring));
+    fresh.poisoned = arena_take(arena, shape->out_channels * sizeof *fresh.poisoned);
     fresh.ring = arena_take(arena, size_mul(shape->in_channels, size_mul(2 * partitioned->ring, shape->sample_bytes)));
     for (size_t i = 0; i < layout->n_levels; i++) cut_level(plan, i, &fresh.level[i], arena);
     fresh.region.bytes = arena->used - begin;
@@ -90,45 +91,26 @@ static uint64_t now(const struct partita_stream *stream)
     return position->tick * partitioned->layout.tick + position->fill;
 }
 
-static bool hears(const struct partita_filter *filter, size_t out, size_t in)
-{
-    const struct partitioned_filter *cells = filter->state;
-    for (size_t c = cells->first_cell[out]; c < cells->first_cell[out + 1]; c++)
-        if (cells->cells[c].in == in) return true;
-    return false;
-}
-
-// A sample that is no number reaches exactly the outputs that its input's taps reach. In a transform it would spread
-// over whole blocks, so it becomes zero there and those outputs are marked instead.
-static void poison(struct partita_stream *stream, size_t channel, uint64_t frame)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    const uint64_t from = frame + partitioned->layout.latency, until = from + stream->plan->shape.axis[0].span;
-    for (size_t k = 0; k < stream->plan->shape.out_channels; k++) {
-        if (!hears(stream->filter, k, channel) && !(stream->swap.incoming && hears(stream->swap.incoming, k, channel)))
-            continue;
-        if (from > state->poison_until[k]) state->poison_from[k] = from;
-        state->poison_until[k] = until;
-    }
-}
-
 static bool finite_real(const char *x, bool f64)
 {
     return isfinite(f64 ? *(const double *)(const void *)x : (double)*(const float *)(const void *)x);
 }
 
-// Clears what is no number in n frames at x.
-static void clean(struct partita_stream *stream, size_t channel, char *x, size_t n)
+// A sample that is no number reaches exactly the outputs that its input's taps reach. In a transform it would spread
+// over whole blocks, so it becomes zero there, and is marked for the outputs.
+static void clean(struct partita_stream *stream, size_t channel, size_t at, size_t n)
 {
+    const struct partitioned *partitioned = stream->plan->state;
+    struct partitioned_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
     for (size_t i = 0; i < n; i++) {
-        char *sample = x + i * shape->sample_bytes;
+        char *sample = ring_at(stream, channel, at + i);
         if (finite_real(sample, shape->f64) &&
             (!shape->complex_signal || finite_real(sample + shape->scalar_bytes, shape->f64)))
             continue;
         memset(sample, 0, shape->sample_bytes);
-        poison(stream, channel, now(stream) + i);
+        state->marks[channel * partitioned->ring + at + i] = 1;
+        state->bad[channel] = now(stream) + i + 1;
     }
 }
 
@@ -145,7 +127,8 @@ static void collect(struct partita_stream *stream, const struct frames *frames, 
         if (frames->x) samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
         else memset(x, 0, n * bytes);
         const uint64_t peak = stream->plan->kernels->peak(x, n * (shape->complex_signal ? 2 : 1));
-        if (peak >= infinity) clean(stream, c, x, n);
+        if (state->bad[c]) memset(state->marks + c * partitioned->ring + at, 0, n);
+        if (peak >= infinity) clean(stream, c, at, n);
         if (peak) state->loud[c] = now(stream) + n;
         memcpy(ring_at(stream, c, at + partitioned->ring), x, n * bytes);
     }
@@ -198,18 +181,52 @@ static void compute(const struct partita_stream *stream, const struct partita_fi
     add_levels(stream, set, channel, y, n);
 }
 
+static bool hears(const struct partita_filter *filter, size_t out, size_t in)
+{
+    const struct partitioned_filter *cells = filter->state;
+    for (size_t c = cells->first_cell[out]; c < cells->first_cell[out + 1]; c++)
+        if (cells->cells[c].in == in) return true;
+    return false;
+}
+
+// Whether the input frame that output frame `frame` is the first to hear was no number, on any input of the output.
+static bool struck(const struct partita_stream *stream, size_t channel, uint64_t frame)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct partitioned_stream *state = stream->state;
+    const struct swap *swap = &stream->swap;
+    if (frame < partitioned->layout.latency) return false;
+    const uint64_t input = frame - partitioned->layout.latency;
+    for (size_t c = 0; c < stream->plan->shape.in_channels; c++)
+        if (state->bad[c] > input && state->marks[c * partitioned->ring + input % partitioned->ring] &&
+            (hears(stream->filter, channel, c) || (swap->incoming && hears(swap->incoming, channel, c))))
+            return true;
+    return false;
+}
+
+static bool all_numbers(const struct partita_stream *stream, uint64_t begin)
+{
+    const struct partitioned *partitioned = stream->plan->state;
+    const struct partitioned_stream *state = stream->state;
+    for (size_t c = 0; c < stream->plan->shape.in_channels; c++)
+        if (state->bad[c] + partitioned->layout.latency > begin && state->bad[c]) return false;
+    return true;
+}
+
+// Makes those outputs no numbers that have heard such an input.
 static void mark_poisoned(const struct partita_stream *stream, size_t channel, char *y, size_t n)
 {
     const struct partitioned_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
     const uint64_t begin = now(stream);
-    if (begin >= state->poison_until[channel]) return;
+    if (begin >= state->poisoned[channel] && all_numbers(stream, begin)) return;
     const size_t reals = shape->complex_signal ? 2 : 1;
-    for (size_t i = 0; i < n * reals; i++) {
-        const uint64_t frame = begin + i / reals;
-        if (frame < state->poison_from[channel] || frame >= state->poison_until[channel]) continue;
-        if (shape->f64) ((double *)(void *)y)[i] = NAN;
-        else ((float *)(void *)y)[i] = NAN;
+    for (size_t i = 0; i < n; i++) {
+        if (struck(stream, channel, begin + i)) state->poisoned[channel] = begin + i + shape->axis[0].span;
+        for (size_t r = i * reals; begin + i < state->poisoned[channel] && r < (i + 1) * reals; r++) {
+            if (shape->f64) ((double *)(void *)y)[r] = NAN;
+            else ((float *)(void *)y)[r] = NAN;
+        }
     }
 }
 

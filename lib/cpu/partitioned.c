@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../hash.h"
 #include "partition_stream.h"
 #include "partition_work.h"
 
@@ -123,6 +124,25 @@ static enum partita_status dense_filter_create(struct partita_filter *filter, co
     return status;
 }
 
+// Which slices are done means something only where work is cut in the same way.
+static uint64_t partitioned_key(const struct partita_plan *plan)
+{
+    const struct partitioned *partitioned = plan->state;
+    const struct layout *layout = &partitioned->layout;
+    const size_t whole[] = {layout->tick, layout->latency, layout->head, layout->n_levels};
+    uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
+    for (size_t i = 0; i < layout->n_levels; i++) {
+        const struct level *level = &layout->level[i];
+        const struct work *work = &partitioned->work[i];
+        const size_t parts[] = {level->hop,         level->n,
+                                level->parts,       level->start,
+                                level->window,      work->transform_slices,
+                                work->store_slices, work->product_slices};
+        hash = hash_bytes(hash, parts, sizeof parts);
+    }
+    return hash;
+}
+
 static void partitioned_load(const struct partita_plan *plan, struct partita_load *ret)
 {
     *ret = ((const struct partitioned *)plan->state)->load;
@@ -141,6 +161,7 @@ const struct engine engine_partitioned = {
     .stream_step = partitioned_stream_step,
     .stream_reset = partitioned_stream_reset,
     .stream_region = partitioned_stream_region,
+    .region_key = partitioned_key,
     .stream_close = partitioned_stream_close,
     .stream_pause = work_pause,
     .stream_resume = work_resume,

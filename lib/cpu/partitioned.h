@@ -156,9 +156,11 @@ struct team; // partition_team.h
 
 struct partitioned_stream {
     struct position *position;
-    uint64_t *loud;                       // [in] frames up to the last one that was not zero
-    uint64_t *poison_from, *poison_until; // [out] frames whose outputs a NaN or infinity has reached
-    char *ring;                           // [in][2 * ring] inputs, every frame twice: windows never wrap
+    uint64_t *loud;       // [in] frames up to the last one that was not zero
+    uint64_t *bad;        // [in] frames up to the last one that was no number
+    unsigned char *marks; // [in][ring] which frames were none
+    uint64_t *poisoned;   // [out] frames whose outputs such an input reaches
+    char *ring;           // [in][2 * ring] inputs, every frame twice: windows never wrap
     struct level_state level[MAX_LEVELS];
     char *samples[2];  // outputs of one tick of one channel, by either filter
     struct team *team; // NULL: the stream's thread works alone
