@@ -8,12 +8,18 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 
 enum { KERNEL = 3000, N_FILTERS = 4 };
 
-static const struct partita_problem mono = {STREAM, .kernel = {KERNEL}};
-static const struct partita_problem matrix = {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {800}};
-static const struct partita_problem few_taps = {STREAM, .kernel = {30}};
+static const struct named_problem problems[] = {
+    {"mono", {STREAM, .kernel = {KERNEL}}},
+    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {800}}},
+    {"few-taps", {STREAM, .kernel = {30}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+static const struct partita_problem *const mono = &problems[0].problem, *const matrix = &problems[1].problem,
+                                           *const few_taps = &problems[2].problem;
 
 // A run with several filters and what each of them alone makes of the input.
 struct swapped {
@@ -143,11 +149,12 @@ static size_t check_fade(const struct swapped *s, const void *y, size_t a, size_
 static const size_t fades[] = {0, 1, 100, 5000};
 enum { N_FADES = sizeof fades / sizeof *fades, BEFORE = 4211, AFTER = 9000 };
 
-static void fade_is_the_blend(const struct stream_case *c, const struct partita_problem *problem)
+static void fade_is_the_blend(void **state)
 {
+    const struct stream_case *c = *state;
     struct random random = random_start("fade");
     struct swapped s;
-    swapped_open(&s, c, problem, BEFORE + AFTER, &random);
+    swapped_open(&s, c, &c->named->problem, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     for (size_t i = 0; i < N_FADES; i++) {
         const struct handover one = {BEFORE + i, 1 + i % 3, fades[i]};
@@ -160,27 +167,12 @@ static void fade_is_the_blend(const struct stream_case *c, const struct partita_
     swapped_close(&s);
 }
 
-static void mono_blends(void **state)
-{
-    fade_is_the_blend(*state, &mono);
-}
-
-static void matrix_blends(void **state)
-{
-    fade_is_the_blend(*state, &matrix);
-}
-
-static void few_taps_blend(void **state)
-{
-    fade_is_the_blend(*state, &few_taps);
-}
-
 // A stream that has not run yet fades all the same.
 static void swap_before_the_first_call(void **state)
 {
     struct random random = random_start("first");
     struct swapped s;
-    swapped_open(&s, *state, &mono, AFTER, &random);
+    swapped_open(&s, *state, mono, AFTER, &random);
     void *y = run_output(&s.run);
     partita_stream_close(swapped_run(&s, y, &(struct handover){0, 2, 300}, 1, &(struct cut){"", 200, true}, &random));
     check_fade(&s, y, 0, 2, 300, 0, 0, s.run.n_outputs);
@@ -193,7 +185,7 @@ static void waiting_filter_is_replaced(void **state)
 {
     struct random random = random_start("replaced");
     struct swapped s;
-    swapped_open(&s, *state, &mono, BEFORE + AFTER, &random);
+    swapped_open(&s, *state, mono, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     const struct handover both[] = {{BEFORE, 1, 10}, {BEFORE, 3, 0}, {BEFORE, 2, 777}};
     struct partita_stream *stream = swapped_run(&s, y, both, 3, &(struct cut){"", 200, true}, &random);
@@ -210,7 +202,7 @@ static void fades_follow_each_other(void **state)
     enum { LEAST = 4000, SHORT = 500 };
     struct random random = random_start("follow");
     struct swapped s;
-    swapped_open(&s, *state, &mono, BEFORE + LEAST + AFTER, &random);
+    swapped_open(&s, *state, mono, BEFORE + LEAST + AFTER, &random);
     void *y = run_output(&s.run);
     size_t during = BEFORE + s.load.swap_delay + 1000, fade = LEAST + s.load.swap_delay; // even if it begins at once
     const struct handover three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
@@ -231,7 +223,7 @@ static void any_cut_same_bits(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("cuts");
     struct swapped s;
-    swapped_open(&s, c, &matrix, BEFORE + AFTER, &random);
+    swapped_open(&s, c, matrix, BEFORE + AFTER, &random);
     const struct handover four[] = {
         {101, 1, 50}, {BEFORE, 2, 1000}, {BEFORE + 700, 3, 20}, {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
     void *y = run_output(&s.run), *other = run_output(&s.run);
@@ -252,7 +244,7 @@ static void swapping_until_done(void **state)
     enum { FADE = 400 };
     struct random random = random_start("swapping");
     struct swapped s;
-    swapped_open(&s, *state, &mono, BEFORE + AFTER, &random);
+    swapped_open(&s, *state, mono, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     struct partita_stream *stream;
     assert_ok(partita_stream_open(s.run.plan, s.filters[0], &stream));
@@ -277,7 +269,7 @@ static void single_cell(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("cell");
     struct swapped s;
-    swapped_open(&s, c, &matrix, BEFORE + AFTER, &random);
+    swapped_open(&s, c, matrix, BEFORE + AFTER, &random);
     struct run *run = &s.run;
     size_t taps = run->problem.kernel[0], bytes = partita_type_size(run->problem.taps);
     // w holds the last filter's taps; the other one differs from it in the cell of output 1 and input 2.
@@ -306,12 +298,28 @@ static void single_cell(void **state)
     swapped_close(&s);
 }
 
+// The longest fade there is never gets anywhere: the old filter's output, to the last bit or nearly so.
+static void endless_fade(void **state)
+{
+    struct random random = random_start("endless");
+    struct swapped s;
+    swapped_open(&s, *state, few_taps, BEFORE, &random);
+    void *y = run_output(&s.run);
+    struct partita_stream *stream =
+        swapped_run(&s, y, &(struct handover){500, 1, SIZE_MAX}, 1, &(struct cut){"", 200, true}, &random);
+    assert_int_equal(first_off(&s, y, 0, 0, 0, 0, 0, s.run.n_outputs), s.run.n_outputs);
+    assert_true(partita_stream_swapping(stream));
+    partita_stream_close(stream);
+    guarded_free(y);
+    swapped_close(&s);
+}
+
 static void swap_errors(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("errors");
     struct swapped s;
-    swapped_open(&s, c, &matrix, 5000, &random);
+    swapped_open(&s, c, matrix, 5000, &random);
     struct run other;
     run_open_exactly(&other, c, &s.run.problem, NULL, 100, &random);
     assert_int_equal(partita_stream_swap(NULL, s.filters[1], 0), PARTITA_ERR_ARG);
@@ -332,7 +340,7 @@ static void sums_cannot_be_swapped(void **state)
     const struct stream_case c = {"cpu/overlap-add", type_pairs, NULL};
     struct random random = random_start("sums");
     struct run run;
-    run_open(&run, &c, &matrix, 100, &random);
+    run_open(&run, &c, matrix, 100, &random);
     assert_int_equal(partita_stream_swap(run.stream, run.filter, 0), PARTITA_ERR_UNSUPPORTED);
     assert_int_equal(partita_stream_swap(run.stream, NULL, 0), PARTITA_ERR_ARG);
     assert_false(partita_stream_swapping(run.stream));
@@ -378,7 +386,7 @@ static void from_another_thread(void **state)
 {
     struct random random = random_start("thread");
     struct swapped s;
-    swapped_open(&s, *state, &matrix, 2000, &random);
+    swapped_open(&s, *state, matrix, 2000, &random);
     void *y = run_output(&s.run), *expected = run_output(&s.run);
     struct swapper swapper = {.s = &s, .seed = random_bits(&random)};
     pthread_t thread;
@@ -406,20 +414,63 @@ static void from_another_thread(void **state)
     swapped_close(&s);
 }
 
+// Memory of pages of its own that cannot be touched any more once it was released.
+static void *paged_allocate(void *user, size_t bytes)
+{
+    (void)user;
+    size_t total = bytes + 4096;
+    char *base = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    memcpy(base, &total, sizeof total);
+    return base + 4096;
+}
+
+static void paged_release(void *user, void *memory)
+{
+    (void)user;
+    char *base = (char *)memory - 4096;
+    size_t total;
+    memcpy(&total, base, sizeof total);
+    if (mmap(base, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) abort();
+}
+
+// Filters destroyed as soon as they may be are not looked at again.
+static void old_filters_may_go(void **state)
+{
+    const struct stream_case *c = *state;
+    struct partita_problem problem = *mono;
+    if (strcmp(c->engine, "cpu/overlap-save") == 0) problem.latency = 2000;
+    struct partita_options options = {.allocator = {paged_allocate, paged_release, NULL}};
+    struct random random = random_start("go");
+    struct run run;
+    run_open_exactly(&run, c, &problem, &options, 48, &random);
+    void *y = run_output(&run);
+    for (size_t round = 0; round < 8; round++) {
+        struct partita_filter *next;
+        assert_ok(partita_filter_create(run.plan, run.w, &next));
+        assert_ok(partita_stream_swap(run.stream, next, round * 37));
+        while (partita_stream_swapping(run.stream)) run_feed(&run, run.stream, y, &cut_whole, &random);
+        partita_filter_destroy(run.filter);
+        run.filter = next;
+        for (size_t i = 0; i < 70 + round; i++) run_feed(&run, run.stream, y, &cut_whole, &random);
+    }
+    guarded_free(y);
+    run_close(&run);
+}
+
 struct promise {
     const char *name;
     CMUnitTestFunction run;
 };
 
 static const struct promise promises[] = {
-    {"mono-blends", mono_blends},
-    {"matrix-blends", matrix_blends},
-    {"few-taps-blend", few_taps_blend},
     {"swap-before-the-first-call", swap_before_the_first_call},
     {"waiting-filter-is-replaced", waiting_filter_is_replaced},
     {"fades-follow-each-other", fades_follow_each_other},
     {"any-cut-same-bits", any_cut_same_bits},
     {"swapping-until-done", swapping_until_done},
+    {"endless-fade", endless_fade},
+    {"old-filters-may-go", old_filters_may_go},
     {"single-cell", single_cell},
     {"swap-errors", swap_errors},
     {"from-another-thread", from_another_thread},
@@ -428,15 +479,20 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static struct stream_case cases[N_HISTORY_ENGINES][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_HISTORY_ENGINES * N_TYPE_PAIRS * N_PROMISES + 1];
+    static struct stream_case cases[N_HISTORY_ENGINES][N_TYPE_PAIRS][N_PROBLEMS];
+    static struct CMUnitTest tests[N_HISTORY_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 1];
     size_t n = 0;
     for (size_t e = 0; e < N_HISTORY_ENGINES; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
-            cases[e][t] = (struct stream_case){history_engines[e], &type_pairs[t], NULL};
+            const char *engine = history_engines[e], *types = type_pairs[t].name;
+            struct stream_case *c = cases[e][t];
+            for (size_t p = 0; p < N_PROBLEMS; p++) {
+                c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+                tests[n++] =
+                    named_test(fade_is_the_blend, &c[p], "%s/fade-is-the-blend/%s-%s", engine, problems[p].name, types);
+            }
             for (size_t p = 0; p < N_PROMISES; p++)
-                tests[n++] = named_test(promises[p].run, &cases[e][t], "%s/%s-%s", history_engines[e], promises[p].name,
-                                        type_pairs[t].name);
+                tests[n++] = named_test(promises[p].run, &c[0], "%s/%s-%s", engine, promises[p].name, types);
         }
     }
     tests[n++] = named_test(sums_cannot_be_swapped, NULL, "cpu/overlap-add/refuses");
