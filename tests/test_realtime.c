@@ -42,7 +42,7 @@ struct watched_case {
 static struct partita_options options_of(enum mode mode, struct pool *pool)
 {
     struct partita_options options = {.sample_rate = mode == ALONE ? 0 : 48000};
-    if (mode == THREADS) options.threads = 3;
+    if (mode != ALONE) options.threads = 3;
     if (mode == POOL) options.executor = pool_executor(pool);
     if (mode == SERIAL) options.executor = pool_executor_serial(pool);
     return options;

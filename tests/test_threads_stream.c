@@ -17,17 +17,17 @@ static const struct named_problem problems[] = {
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // Who runs a stream.
-enum mode { ALONE, TWO, FOUR, POOL, POOL_AND_THREADS, ELSEWHERE, SERIAL, N_MODES };
-static const char *const mode_names[N_MODES] = {"alone",     "two-threads", "four-threads", "pool", "pool-and-threads",
-                                                "elsewhere", "serial"};
+enum mode { ALONE, TWO, FOUR, POOL, POOL_OF_FOUR, ELSEWHERE, SERIAL, N_MODES };
+static const char *const mode_names[N_MODES] = {"alone",        "two-threads", "four-threads", "pool",
+                                                "pool-of-four", "elsewhere",   "serial"};
 
 static struct partita_options options_of(enum mode mode, struct pool *pool)
 {
     struct partita_options options = {.sample_rate = 48000};
     if (mode == ALONE) options.threads = 1;
-    if (mode == TWO || mode == POOL_AND_THREADS) options.threads = 2;
-    if (mode == FOUR) options.threads = 4;
-    if (mode == POOL || mode == POOL_AND_THREADS) options.executor = pool_executor(pool);
+    if (mode == TWO || mode == POOL) options.threads = 2;
+    if (mode == FOUR || mode == POOL_OF_FOUR || mode == ELSEWHERE || mode == SERIAL) options.threads = 4;
+    if (mode == POOL || mode == POOL_OF_FOUR) options.executor = pool_executor(pool);
     if (mode == ELSEWHERE) options.executor = pool_executor_elsewhere(pool);
     if (mode == SERIAL) options.executor = pool_executor_serial(pool);
     return options;
