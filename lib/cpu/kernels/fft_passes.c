@@ -186,6 +186,9 @@ INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, co
                      enum way way)
 {
     switch (radix) {
+    case 1:
+        split_or_merge(y, x, node, 1, factors, source, way);
+        break;
     case 2:
         split_or_merge(y, x, node, 2, factors, source, way);
         break;
