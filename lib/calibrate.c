@@ -56,6 +56,20 @@ static void run_lines(const struct bench *bench)
     bench->kernels->cmac_lines(bench->a, &line, 1, 0, tiles);
 }
 
+static void run_pairs(const struct bench *bench)
+{
+    const size_t tiles = bench->n / SPECTRUM_TILE / TERMS;
+    const struct cmac_line line = {.x = bench->b,
+                                   .h = bench->c,
+                                   .x_next = bench->b + SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES,
+                                   .x_step = 1,
+                                   .x_tile = TERMS,
+                                   .h_tile = TERMS,
+                                   .terms = TERMS};
+    char *next = bench->a + tiles * SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES;
+    bench->kernels->cmac_pairs(bench->a, next, &line, 1, 0, tiles);
+}
+
 static void run_copy(const struct bench *bench)
 {
     samples_copy(bench->a, 1, bench->b + 8, 1, bench->n, 4);
@@ -121,7 +135,9 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     bench.n = FAR / (2 * SPECTRUM_BLOCK_BYTES);
     costs->cmac_far = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
     costs->line_far = best_time(run_lines, &bench) / (double)(bench.n * lanes);
+    costs->pair_far = best_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
     bench.n = 2048;
+    costs->pair_near = best_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
     costs->line_near = best_time(run_lines, &bench) / (double)(bench.n * lanes);
     bench.n = 1 << 15;
     costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);

@@ -47,8 +47,8 @@ static bool native_serves(size_t n)
     return odd == 1 || odd == 3 || odd == 5;
 }
 
-// Radices from the whole down to the leaves: the odd one first, then as few as possible of 4 and 8; 1 where the whole is
-// a leaf, for the samples must be read.
+// Radices from the whole down to the leaves: the odd one first, then as few as possible of 4 and 8; 1 where the whole
+// is a leaf, for the samples must be read.
 static void choose_radices(struct native *native)
 {
     size_t nodes = native->length / (4 * native->kernels->lanes);

@@ -29,6 +29,8 @@ void host_default(struct host *ret, enum cpu_level level)
         costs->cmac_far = 0.5 * wide;
         costs->line_near = 0.1 * slow;
         costs->line_far = 0.3 * wide;
+        costs->pair_near = 0.08 * slow;
+        costs->pair_far = 0.16 * wide;
         costs->fetch = 0.12 * wide;
         costs->copy = 0.073 * wide;
         costs->copy_far = 0.4 * wide;

@@ -21,6 +21,7 @@ struct host_costs {
     double fir_call;               // direct kernel: fixed cost of one call
     double cmac_cached, cmac_far;  // one complex bin product: operands in L2, and beyond it
     double line_near, line_far;    // the same in sums along lines of tiles: a level in L2, and beyond it
+    double pair_near, pair_far;    // the same for two blocks at once, each product
     double fetch;                  // a transform's first pass over samples out of cache takes this more, a scalar
     double copy;                   // moving one scalar through a window or output copy
     double copy_far;               // the same from and to memory beyond the caches

@@ -114,8 +114,9 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struc
 
 static void write_costs(FILE *file, const struct host_costs *costs)
 {
-    fprintf(file, "costs %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e", costs->fma, costs->fir_call, costs->cmac_cached,
-            costs->cmac_far, costs->line_near, costs->line_far, costs->fetch, costs->copy, costs->copy_far);
+    fprintf(file, "costs %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e", costs->fma, costs->fir_call,
+            costs->cmac_cached, costs->cmac_far, costs->line_near, costs->line_far, costs->pair_near, costs->pair_far,
+            costs->fetch, costs->copy, costs->copy_far);
     for (int complex = 0; complex < 2; complex++)
         for (int i = 0; i < HOST_FFT_SIZES; i++) fprintf(file, " %.6e", costs->fft[complex][i]);
     fputc('\n', file);
@@ -225,9 +226,9 @@ static char *next_line(char **text)
 
 static bool read_costs(const char *line, struct host_costs *costs)
 {
-    double *const field[] = {&costs->fma,      &costs->fir_call,  &costs->cmac_cached,
-                             &costs->cmac_far, &costs->line_near, &costs->line_far,
-                             &costs->fetch,    &costs->copy,      &costs->copy_far};
+    double *const field[] = {&costs->fma,       &costs->fir_call, &costs->cmac_cached, &costs->cmac_far,
+                             &costs->line_near, &costs->line_far, &costs->pair_near,   &costs->pair_far,
+                             &costs->fetch,     &costs->copy,     &costs->copy_far};
     enum { FIELDS = sizeof field / sizeof *field, ALL = FIELDS + 2 * HOST_FFT_SIZES };
     for (int i = 0; i < ALL; i++) {
         char *end;

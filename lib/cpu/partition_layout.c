@@ -30,10 +30,13 @@ struct level_costs layout_costs(const struct request *request, const struct leve
     const size_t bins = shape->complex_signal ? level->n : level->n / 2, bytes = 2 * bins * shape->scalar_bytes;
     // All cells' partitions and all inputs' spectra pass by once a block.
     const size_t held = bytes * level->parts * (cells_of(shape) + shape->in_channels * level->multiple);
-    const double product = held > request->host->cache_bytes / 2 ? costs->line_far : costs->line_near;
+    const bool far = held > request->host->cache_bytes / 2;
+    const double single = (double)bins * (far ? costs->line_far : costs->line_near);
+    const double pair = 2 * (double)bins * (far ? costs->pair_far : costs->pair_near);
     return (struct level_costs){
         .transform = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2,
-        .product = (double)level->parts * (double)bins * product,
+        .product = {level->paired ? pair * (double)level_split(level) : single,
+                    level->paired ? pair * (double)(1 + level->parts - level_split(level)) : single},
     };
 }
 
@@ -43,9 +46,11 @@ static double level_seconds(const struct request *request, const struct level *l
     const struct shape *shape = request->shape;
     const struct level_costs costs = layout_costs(request, level);
     const double channels = (double)(shape->in_channels + shape->out_channels);
-    const double copied = (double)(level->n * (shape->complex_signal ? 2 : 1)) * request->host->costs[shape->f64].copy;
-    const double block =
-        channels * (costs.transform + copied / 2 + 4 * SLICE_SECONDS) + (double)cells_of(shape) * costs.product;
+    const struct host_costs *host = &request->host->costs[shape->f64];
+    // Inputs are fetched, then stored as spectra; half of the outputs is written.
+    const double moved = (double)(level->n * (shape->complex_signal ? 2 : 1)) * (host->copy / 2 + host->fetch);
+    const double block = channels * (costs.transform + moved + 4 * SLICE_SECONDS) +
+                         (double)cells_of(shape) * (costs.product[0] + costs.product[1]) / 2;
     return block / (double)level->hop + TICK_SECONDS / (double)tick;
 }
 
@@ -106,6 +111,7 @@ static struct level level_from(const struct search *search, size_t i, size_t fir
         .n = (multiple + 1) * hop,
         .multiple = multiple,
         .parts = parts,
+        .paired = parts > 1,
         .first = first,
         .ticks = ticks,
         .window = window_of(ticks, last),
@@ -151,6 +157,7 @@ static void consider(const struct search *search, size_t i, const struct level *
                             .head = before ? search->node[search->begin].first : last->first,
                             .n_levels = before ? 2 : 1,
                             .seconds = seconds};
+    best->head_seconds = head_seconds(search->request, best->head, search->tick);
     for (size_t at = i; before && at != search->begin; at = search->node[at].before) best->n_levels++;
     size_t place = best->n_levels;
     best->level[--place] = *last;

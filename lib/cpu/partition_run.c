@@ -45,9 +45,9 @@ static size_t due_in_tick(struct partita_stream *stream, size_t i)
     const struct level *level = &partitioned->layout.level[i];
     if (state->position->tick < level->start) return 0;
     const uint64_t ticks = state->position->tick - level->start;
-    const size_t into = ticks_into_block(level, ticks), forward = forward_slices(stream, i);
-    if (into == 0) begin_block(stream, i, whole_blocks(level, ticks));
-    const size_t due = partitioned->work[i].due[into];
+    const size_t forward = forward_slices(stream, i);
+    if (ticks_into_block(level, ticks) == 0) begin_block(stream, i, whole_blocks(level, ticks));
+    const size_t due = partitioned->work[i].due[ticks & (level_cycle(level) - 1)];
     return state->level[i].progress->twice && due > forward ? forward + 2 * (due - forward) : due;
 }
 

@@ -41,29 +41,31 @@ static enum partita_status cut(struct partita_plan *plan, const struct request *
     const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));
     const double fetch = scalars * host->fetch;
     const double store = scalars * host->copy + fetch / 2;
-    const double product = costs.product * (double)shape->group_in;
     work->tiles = (fft_blocks(work->fft) + SPECTRUM_TILE - 1) / SPECTRUM_TILE;
     work->transform_slices = slices_in(costs.transform, target, fft_steps(work->fft));
     work->store_slices = slices_in(store, target, work->tiles);
-    work->product_slices = slices_in(product, target, work->tiles);
     work->edge_slices =
         (fft_edge_steps(work->fft) * work->transform_slices + fft_steps(work->fft) - 1) / fft_steps(work->fft);
     work->read_seconds = fetch / (double)work->edge_slices;
     work->write_seconds = fetch / 3 / (double)work->edge_slices; // half of the samples, and none are read
     work->forward = work->transform_slices + work->store_slices;
-    work->output = work->product_slices + work->transform_slices;
     work->transform_seconds = costs.transform / (double)work->transform_slices;
     work->store_seconds = store / (double)work->store_slices;
-    work->product_seconds = product / (double)work->product_slices;
+    for (int place = 0; place < 2; place++) {
+        const double product = costs.product[place] * (double)shape->group_in;
+        work->product_slices[place] = slices_in(product, target, work->tiles);
+        work->product_seconds[place] = product / (double)work->product_slices[place];
+        work->output[place] = work->product_slices[place] + work->transform_slices;
+    }
     return PARTITA_OK;
 }
 
-static size_t slices_of(const struct shape *shape, const struct work *work)
+static size_t slices_of(const struct shape *shape, const struct work *work, size_t place)
 {
-    return shape->in_channels * work->forward + shape->out_channels * work->output;
+    return shape->in_channels * work->forward + shape->out_channels * work->output[place];
 }
 
-static double slice_seconds(const struct shape *shape, const struct work *work, size_t slice)
+static double slice_seconds(const struct shape *shape, const struct work *work, size_t place, size_t slice)
 {
     const size_t forward = shape->in_channels * work->forward;
     if (slice < forward) {
@@ -71,57 +73,63 @@ static double slice_seconds(const struct shape *shape, const struct work *work, 
         if (number >= work->transform_slices) return work->store_seconds;
         return work->transform_seconds + (number < work->edge_slices ? work->read_seconds : 0);
     }
-    const size_t number = (slice - forward) % work->output;
-    if (number < work->product_slices) return work->product_seconds;
-    return work->transform_seconds + (number >= work->output - work->edge_slices ? work->write_seconds : 0);
+    const size_t number = (slice - forward) % work->output[place];
+    if (number < work->product_slices[place]) return work->product_seconds[place];
+    return work->transform_seconds + (number >= work->output[place] - work->edge_slices ? work->write_seconds : 0);
 }
 
-double slices_seconds(const struct shape *shape, const struct work *work, size_t first, size_t end)
+double slices_seconds(const struct shape *shape, const struct work *work, size_t place, size_t first, size_t end)
 {
-    double seconds = 0;
-    for (size_t slice = first; slice < end; slice++) seconds += slice_seconds(shape, work, slice);
-    return seconds;
+    double sum = 0;
+    for (size_t slice = first; slice < end; slice++) sum += slice_seconds(shape, work, place, slice);
+    return sum;
 }
 
-// Fills a level's ticks in order, none above the ceiling. Returns whether all slices found a place. load[] are the
-// ticks of one period as the shorter levels left them; the level's own first tick is at `start`.
-static bool fill(const struct shape *shape, const struct level *level, struct work *work, const double *load,
-                 double ceiling)
+// What the shorter levels left in a level's tick r of its cycle.
+static double *load_at(const struct level *level, double *load, size_t r)
 {
-    const size_t n = slices_of(shape, work);
-    size_t slice = 0;
-    for (size_t r = 0; r < level->ticks; r++) {
-        double tick = r < level->window ? load[ticks_into_block(level, level->start + r)] : ceiling;
+    return &load[(level->start + r) & (level_cycle(level) - 1)];
+}
+
+// Fills a level's windows in order, no tick above the ceiling. Returns whether all slices found a place.
+static bool fill(const struct shape *shape, const struct level *level, struct work *work, double *load, double ceiling)
+{
+    size_t slice = 0, n = 0;
+    bool fits = true;
+    for (size_t r = 0; r < level_cycle(level); r++) {
+        const size_t place = r / level->ticks, into = ticks_into_block(level, r);
+        if (into == 0) {
+            fits &= slice == n;
+            slice = 0;
+            n = slices_of(shape, work, place);
+        }
+        double tick = into < level->window ? *load_at(level, load, r) : ceiling;
         for (; slice < n; slice++) {
-            tick += slice_seconds(shape, work, slice);
+            tick += slice_seconds(shape, work, place, slice);
             if (tick > ceiling) break;
         }
         work->due[r] = (uint32_t)slice;
     }
-    return slice == n;
-}
-
-static double sum_of(const struct shape *shape, const struct work *work)
-{
-    double sum = 0;
-    for (size_t slice = 0; slice < slices_of(shape, work); slice++) sum += slice_seconds(shape, work, slice);
-    return sum;
+    return fits && slice == n;
 }
 
 // Places a level: the lowest ceiling under which it fits, then its share added to the load.
-static void place(const struct shape *shape, const struct level *level, struct work *work, double *load)
+static void place_level(const struct shape *shape, const struct level *level, struct work *work, double *load)
 {
-    double low = 0, high = sum_of(shape, work) * 1.01;
-    for (size_t r = 0; r < level->ticks; r++) high = fmax(high, load[r] + sum_of(shape, work) * 1.01);
+    const double most = fmax(slices_seconds(shape, work, 0, 0, slices_of(shape, work, 0)),
+                             slices_seconds(shape, work, 1, 0, slices_of(shape, work, 1)));
+    double low = 0, high = most * 1.01;
+    for (size_t r = 0; r < level_cycle(level); r++) high = fmax(high, load[r] + most * 1.01);
     for (int i = 0; i < 40; i++) {
         const double middle = (low + high) / 2;
         if (fill(shape, level, work, load, middle)) high = middle;
         else low = middle;
     }
     fill(shape, level, work, load, high);
-    for (size_t r = 0, slice = 0; r < level->ticks; r++)
-        for (; slice < work->due[r]; slice++)
-            load[ticks_into_block(level, level->start + r)] += slice_seconds(shape, work, slice);
+    for (size_t r = 0; r < level_cycle(level); r++) {
+        const size_t done = ticks_into_block(level, r) ? work->due[r - 1] : 0;
+        *load_at(level, load, r) += slices_seconds(shape, work, r / level->ticks, done, work->due[r]);
+    }
 }
 
 // The heaviest of all runs of `ticks` ticks that follow one another.
@@ -136,28 +144,26 @@ static double worst_run(const double *load, size_t n, size_t ticks)
     return worst;
 }
 
-// Mean and worst of a call of the problem's block: the head and the copies, and the ticks that it brings due.
-static void predict(struct partita_plan *plan, const struct request *request)
+// Mean and worst of a call of the problem's block: what every frame costs, and the ticks that the call brings due.
+static void predict(struct partita_plan *plan)
 {
     struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
-    const struct shape *shape = &plan->shape;
-    double mean = 0, levels = 0, swap = 0;
+    const size_t block = plan->shape.block, ticks = (block + layout->tick - 1) / layout->tick;
+    const double rest = layout->head_seconds * (double)block;
+    double mean = 0;
+    size_t swap = 0;
     for (size_t r = 0; r < partitioned->hyper; r++) mean += partitioned->tick_seconds[r] / (double)partitioned->hyper;
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
-        const struct level_costs costs = layout_costs(request, level);
-        levels += (double)(shape->in_channels + shape->out_channels) * costs.transform / (double)level->hop +
-                  (double)(shape->out_channels * shape->group_in) * costs.product / (double)level->hop;
-        swap = fmax(swap, (double)((level->start + level->window + 1) * layout->tick));
+        const size_t begin = (level->start > level->ticks ? level->start : level->ticks) + level->ticks;
+        if (begin + level->window > swap) swap = begin + level->window;
     }
-    const double rest = fmax(0, layout->seconds - levels) * (double)shape->block; // what no tick does
-    const size_t ticks = (shape->block + layout->tick - 1) / layout->tick;
     partitioned->load = (struct partita_load){
-        .frames = shape->block,
-        .mean = rest + mean * (double)shape->block / (double)layout->tick,
+        .frames = block,
+        .mean = rest + mean * (double)block / (double)layout->tick,
         .worst = rest + worst_run(partitioned->tick_seconds, partitioned->hyper, ticks),
-        .swap_delay = (size_t)swap,
+        .swap_delay = swap * layout->tick,
     };
 }
 
@@ -166,7 +172,7 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
     struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
     const struct shape *shape = &plan->shape;
-    const size_t hyper = layout->level[layout->n_levels - 1].ticks;
+    const size_t hyper = level_cycle(&layout->level[layout->n_levels - 1]);
     const double target = fmax(LEAST_SECONDS, SHARE * layout->seconds * (double)layout->tick);
     partitioned->hyper = hyper;
     partitioned->tick_seconds = mem_allocate(&plan->allocator, hyper * sizeof *partitioned->tick_seconds);
@@ -177,13 +183,13 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
         struct work *work = &partitioned->work[i];
         const enum partita_status status = cut(plan, request, i, target);
         if (status != PARTITA_OK) return status;
-        work->due = mem_allocate(&plan->allocator, level->ticks * sizeof *work->due);
+        work->due = mem_allocate(&plan->allocator, level_cycle(level) * sizeof *work->due);
         if (!work->due) return PARTITA_ERR_NOMEM;
-        for (size_t r = period; r < level->ticks; r++)
+        for (size_t r = period; r < level_cycle(level); r++)
             partitioned->tick_seconds[r] = partitioned->tick_seconds[r % period];
-        period = level->ticks;
-        place(shape, level, work, partitioned->tick_seconds);
+        period = level_cycle(level);
+        place_level(shape, level, work, partitioned->tick_seconds);
     }
-    predict(plan, request);
+    predict(plan);
     return PARTITA_OK;
 }

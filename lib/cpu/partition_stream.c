@@ -21,6 +21,8 @@ static void cut_level(const struct partita_plan *plan, size_t i, struct level_st
     own->slots = arena_take(arena, size_mul(shape->in_channels, size_mul(spectrum, level_slots(level))));
     own->spectrum = arena_take(arena, size_mul(shape->in_channels, spectrum));
     own->sum = arena_take(arena, size_mul(shape->out_channels, spectrum));
+    own->silent = arena_take(arena, 4 * shape->out_channels * sizeof *own->silent);
+    if (level->paired) own->next = arena_take(arena, size_mul(4 * shape->out_channels, spectrum));
     own->out = arena_take(arena, size_mul(4 * shape->out_channels, level->n * shape->sample_bytes));
 }
 
@@ -30,7 +32,8 @@ static void cut_level_pointers(const struct partita_plan *plan, size_t i, struct
     const struct shape *shape = &plan->shape;
     const size_t chains = shape->in_channels > shape->out_channels ? shape->in_channels : shape->out_channels;
     own->scratch = arena_take(arena, size_mul(chains, fft_scratch_bytes(partitioned->work[i].fft)));
-    own->lines = arena_take(arena, size_mul(size_mul(shape->out_channels, 2 * shape->group_in), sizeof *own->lines));
+    own->lines =
+        arena_take(arena, size_mul(size_mul(shape->out_channels, CELL_LINES * shape->group_in), sizeof *own->lines));
     own->n_lines = arena_take(arena, shape->out_channels * sizeof *own->n_lines);
 }
 
@@ -40,6 +43,7 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
     const struct layout *layout = &partitioned->layout;
     const struct shape *shape = &plan->shape;
     struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
+    fresh.silence = arena_take(arena, TILE_BYTES);
     for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, layout->tick * shape->sample_bytes);
     for (size_t i = 0; i < layout->n_levels; i++) cut_level_pointers(plan, i, &fresh.level[i], arena);
     const size_t begin = arena->used;
@@ -278,8 +282,10 @@ size_t partitioned_swap_begin(struct partita_stream *stream)
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         const uint64_t begun = position->tick > level->start ? position->tick - level->start : 0;
-        const uint64_t next = level->start + (begun + level->ticks - 1) / level->ticks * level->ticks;
-        if (next + level->window > last) last = next + level->window;
+        // The first block lacks what a block before would have left for it.
+        const uint64_t block = (begun + level->ticks - 1) / level->ticks + (level->paired ? 1 : 0);
+        const uint64_t end = level->start + block * level->ticks + level->window;
+        if (end > last) last = end;
     }
     return (size_t)(last * layout->tick - now(stream));
 }

@@ -69,34 +69,52 @@ static void store_slice(const struct slice *at)
     }
 }
 
-// The lines of one cell: its partitions' spectra against those of the blocks that they meet, the newest block with the
-// nearest partition; two lines where the ring of slots wraps.
-static size_t point_lines(const struct slice *at, const struct cell *cell, struct cmac_line *lines)
+static struct cmac_line *lines_of(const struct slice *at)
+{
+    return state_of(at)->lines + at->chain * CELL_LINES * at->stream->plan->shape.group_in;
+}
+
+// The lines of a cell's partitions first .. end-1: their spectra against those of the blocks that they meet, the newest
+// block with the nearest partition; a new line where the ring of slots wraps, for this block or for the next one. Of
+// that one partition 0 meets nothing yet: silence.
+static size_t point_lines(const struct slice *at, const struct cell *cell, size_t first, size_t end,
+                          struct cmac_line *lines)
 {
     const struct level *level = level_of(at);
-    const struct level_state *state = state_of(at);
+    const struct partitioned_stream *stream = at->stream->state;
     const struct cell_level *own = &cell->level[at->i];
-    const size_t slots = level_slots(level), newest = state->progress->block % slots;
-    const char *x = state->slots + cell->in * work_of(at)->tiles * slots * TILE_BYTES;
-    const size_t end = own->first + own->count, wrap = newest / level->multiple + 1; // first partition that wraps
-    size_t n = 0;
-    for (size_t p = own->first; p < end;) {
-        const size_t stop = p < wrap && wrap < end ? wrap : end;
-        const size_t slot = newest + (p < wrap ? 0 : slots) - p * level->multiple;
+    const size_t slots = level_slots(level), newest = state_of(at)->progress->block % slots;
+    const char *x = state_of(at)->slots + cell->in * work_of(at)->tiles * slots * TILE_BYTES;
+    size_t n = 0, terms;
+    for (size_t p = first; p < end; p += terms) {
+        const size_t back = p * level->multiple; // blocks
+        const size_t slot = newest >= back ? newest - back : newest + slots - back;
+        const size_t next = slot + 1 < slots ? slot + 1 : 0;
+        terms = p == 0 ? 1 : 1 + (slot < next ? slot : next) / level->multiple;
+        if (terms > end - p) terms = end - p;
         lines[n++] = (struct cmac_line){.x = x + slot * TILE_BYTES,
                                         .h = own->spectra + (p - own->first) * TILE_BYTES,
+                                        .x_next = p == 0 ? stream->silence : x + next * TILE_BYTES,
+                                        .still = p == 0,
                                         .x_step = -(ptrdiff_t)level->multiple,
                                         .x_tile = slots,
                                         .h_tile = own->count,
-                                        .terms = stop - p};
-        p = stop;
+                                        .terms = terms};
     }
     return n;
 }
 
-static struct cmac_line *lines_of(const struct slice *at)
+// Those of the partitions whose turn it is with the current block.
+static size_t point_cell(const struct slice *at, const struct cell *cell, struct cmac_line *lines)
 {
-    return state_of(at)->lines + at->chain * 2 * at->stream->plan->shape.group_in;
+    const struct level *level = level_of(at);
+    const struct cell_level *own = &cell->level[at->i];
+    const size_t first = own->first, end = own->first + own->count, split = level_split(level);
+    if (!level->paired) return point_lines(at, cell, first, end, lines);
+    if (place_in_pair(level, state_of(at)->progress->block) == 0)
+        return point_lines(at, cell, first, end < split ? end : split, lines);
+    const size_t n = first == 0 && end > 0 ? point_lines(at, cell, 0, 1, lines) : 0;
+    return n + point_lines(at, cell, first > split ? first : split, end, lines + n);
 }
 
 // All lines of an output, cells that hear nothing but silence left out.
@@ -107,7 +125,7 @@ static void point_output(const struct slice *at, const struct partita_filter *fi
     size_t n = 0;
     for (size_t c = cells->first_cell[at->chain]; c < cells->first_cell[at->chain + 1]; c++)
         if (state->quiet[cells->cells[c].in] < level_slots(level_of(at)))
-            n += point_lines(at, &cells->cells[c], lines_of(at) + n);
+            n += point_cell(at, &cells->cells[c], lines_of(at) + n);
     state->n_lines[at->chain] = n;
 }
 
@@ -119,29 +137,64 @@ static char *outputs_of(const struct slice *at, size_t set)
     return state->out + (which * shape->out_channels + at->chain) * level_of(at)->n * shape->sample_bytes;
 }
 
-// Output chain: products into the sum, then its inverse transform. Nothing but silence gives silence without either.
-static void output_slice(const struct slice *at)
+// Where a block of either place in a pair leaves sums for the block after it.
+static size_t leaving(const struct slice *at, size_t set, size_t place)
 {
-    const struct level *level = level_of(at);
-    const struct work *work = work_of(at);
+    return (2 * set + place) * at->stream->plan->shape.out_channels + at->chain;
+}
+
+// Products for some tiles, and what the block before has left.
+static void product_slice(const struct slice *at, size_t set, struct fft_steps tiles)
+{
     const struct level_state *state = state_of(at);
-    const bool second = at->number >= work->output;
-    const size_t number = at->number - (second ? work->output : 0);
-    const size_t set = second ? 1 - state->progress->set : state->progress->set;
-    if (number == 0) point_output(at, state->filters[second]);
-    const size_t n_lines = state->n_lines[at->chain];
-    char *sum = state->sum + at->chain * work->tiles * TILE_BYTES, *out = outputs_of(at, set);
-    if (number < work->product_slices) {
-        const struct fft_steps tiles = part_of(work->tiles, number, work->product_slices);
-        if (n_lines) at->stream->plan->kernels->cmac_lines(sum, lines_of(at), n_lines, tiles.first, tiles.end);
+    const struct kernels *kernels = at->stream->plan->kernels;
+    const size_t n_lines = state->n_lines[at->chain], bytes = work_of(at)->tiles * TILE_BYTES;
+    const size_t place = place_in_pair(level_of(at), state->progress->block), before = leaving(at, set, 1 - place);
+    char *sum = state->sum + at->chain * bytes;
+    if (!level_of(at)->paired) {
+        kernels->cmac_lines(sum, lines_of(at), n_lines, tiles.first, tiles.end);
         return;
     }
-    const size_t place = number - work->product_slices, bytes = at->stream->plan->shape.sample_bytes;
-    const struct fft_steps frames = part_of(level->hop, place, work->transform_slices);
-    if (n_lines)
-        fft_inverse_steps(work->fft, out, sum, scratch_of(at),
-                          part_of(fft_steps(work->fft), place, work->transform_slices), true);
-    else memset(out + (level->n - level->hop + frames.first) * bytes, 0, (frames.end - frames.first) * bytes);
+    kernels->cmac_pairs(sum, state->next + leaving(at, set, place) * bytes, lines_of(at), n_lines, tiles.first,
+                        tiles.end);
+    if (state->silent[before]) return;
+    kernels->add(sum + tiles.first * TILE_BYTES, state->next + before * bytes + tiles.first * TILE_BYTES,
+                 (tiles.end - tiles.first) * TILE_BYTES / at->stream->plan->shape.scalar_bytes);
+}
+
+// In place of a part of the inverse transform.
+static void silence_outputs(const struct slice *at, char *out, size_t part)
+{
+    const struct level *level = level_of(at);
+    const size_t bytes = at->stream->plan->shape.sample_bytes;
+    const struct fft_steps frames = part_of(level->hop, part, work_of(at)->transform_slices);
+    memset(out + (level->n - level->hop + frames.first) * bytes, 0, (frames.end - frames.first) * bytes);
+}
+
+// Output chain: products into the sum, then its inverse transform.
+static void output_slice(const struct slice *at)
+{
+    const struct level_state *state = state_of(at);
+    const struct work *work = work_of(at);
+    const size_t place = place_in_pair(level_of(at), state->progress->block);
+    const bool second = at->number >= work->output[place];
+    const size_t number = at->number - (second ? work->output[place] : 0);
+    const size_t set = second ? 1 - state->progress->set : state->progress->set;
+    if (number == 0) {
+        point_output(at, state->filters[second]);
+        state->silent[leaving(at, set, place)] = state->n_lines[at->chain] == 0;
+    }
+    const bool idle =
+        state->n_lines[at->chain] == 0 && (!level_of(at)->paired || state->silent[leaving(at, set, 1 - place)]);
+    const size_t part = number - work->product_slices[place];
+    if (number < work->product_slices[place]) {
+        if (!idle) product_slice(at, set, part_of(work->tiles, number, work->product_slices[place]));
+    } else if (idle) {
+        silence_outputs(at, outputs_of(at, set), part);
+    } else {
+        fft_inverse_steps(work->fft, outputs_of(at, set), state->sum + at->chain * work->tiles * TILE_BYTES,
+                          scratch_of(at), part_of(fft_steps(work->fft), part, work->transform_slices), true);
+    }
 }
 
 void work_slice(const struct slice *at, bool forward)

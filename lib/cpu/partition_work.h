@@ -35,7 +35,9 @@ static inline size_t output_slices(const struct partita_stream *stream, size_t i
 {
     const struct partitioned *partitioned = stream->plan->state;
     const struct partitioned_stream *state = stream->state;
-    return partitioned->work[i].output * (state->level[i].progress->twice ? 2 : 1);
+    const struct progress *progress = state->level[i].progress;
+    const size_t place = place_in_pair(&partitioned->layout.level[i], progress->block);
+    return partitioned->work[i].output[place] * (progress->twice ? 2 : 1);
 }
 
 #endif

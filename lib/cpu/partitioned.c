@@ -137,7 +137,7 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
         const size_t parts[] = {level->hop,         level->n,
                                 level->parts,       level->start,
                                 level->window,      work->transform_slices,
-                                work->store_slices, work->product_slices};
+                                work->store_slices, work->product_slices[0]};
         hash = hash_bytes(hash, parts, sizeof parts);
     }
     return hash;

@@ -28,7 +28,26 @@ struct level {
     size_t ticks;  // of a block: hop / tick, a power of two
     size_t window; // ticks of work on a block
     size_t start;  // tick in which the work on the first block begins
+    bool paired;   // blocks are worked on in pairs: see struct work
 };
+
+// Ticks after which the work repeats.
+static inline size_t level_cycle(const struct level *level)
+{
+    return level->paired ? 2 * level->ticks : level->ticks;
+}
+
+// Which of its pair a block is: 0 or 1, 0 if there are no pairs.
+static inline size_t place_in_pair(const struct level *level, uint64_t block)
+{
+    return level->paired ? block & 1 : 0;
+}
+
+// The first partition that odd blocks work on: they and even blocks have the same to do then.
+static inline size_t level_split(const struct level *level)
+{
+    return (level->parts + 2) / 2;
+}
 
 // Whole blocks of a level and ticks of the current one, `ticks` ticks after the first one began.
 static inline uint64_t whole_blocks(const struct level *level, uint64_t ticks)
@@ -47,7 +66,8 @@ struct layout {
     size_t head;    // taps summed directly
     size_t n_levels;
     struct level level[MAX_LEVELS];
-    double seconds; // predicted, one frame
+    double seconds;      // predicted, one frame
+    double head_seconds; // of these, outside of the levels
 };
 
 // The cheapest layout for a stream's shape. False if there is none: then the direct engine does it all.
@@ -55,22 +75,28 @@ bool layout_search(const struct request *request, struct layout *ret);
 
 // Predicted seconds of a level's parts of work, one channel each.
 struct level_costs {
-    double transform; // forward or inverse
-    double product;   // of all partitions of one cell
+    double transform;  // forward or inverse
+    double product[2]; // of the partitions of one cell, with the first and with the second block of a pair
 };
 struct level_costs layout_costs(const struct request *request, const struct level *level);
 
 // The slices of a level's work on one block. Stage 0: each input's transform, then its storing; stage 1: each output's
 // products, then its inverse transform. Inputs and outputs are chains: within one, order counts.
+//
+// Two blocks meet most of a filter's spectra at once, so that each is read once for two products (level->paired). What
+// partition p > 0 contributes to a block is known when the block before has come in. So with every even block the
+// partitions below level_split are multiplied for it and for the next one, with every odd block those from level_split
+// on; what that yields for the next block waits in `next`. Partition 0 of an odd block comes on top.
 struct work {
     struct fft *fft;
-    size_t tiles;                                             // of a spectrum
-    size_t transform_slices, store_slices, product_slices;    // of one chain; the inverse has transform_slices too
-    size_t forward, output;                                   // slices of an input's and of an output's chain
-    double transform_seconds, store_seconds, product_seconds; // of one slice
-    size_t edge_slices;                                       // first ones of a transform, last ones of an inverse:
-    double read_seconds, write_seconds;                       // what they take more, for samples not in the cache
-    uint32_t *due; // [ticks] how many slices of all chains, in order, must be done by the end of that tick
+    size_t tiles;                                                // of a spectrum
+    size_t transform_slices, store_slices;                       // of one chain; the inverse has transform_slices too
+    size_t product_slices[2];                                    // with either block of a pair
+    size_t forward, output[2];                                   // slices of an input's and of an output's chain
+    double transform_seconds, store_seconds, product_seconds[2]; // of one slice
+    size_t edge_slices;                                          // first ones of a transform, last ones of an inverse:
+    double read_seconds, write_seconds;                          // what they take more, for samples not in the cache
+    uint32_t *due; // [cycle] how many slices of all chains, in order, must be done by the end of that tick
 };
 
 struct partitioned {
@@ -85,8 +111,8 @@ struct partitioned {
 // Cuts every level's work into slices and spreads them over its ticks so that the largest tick is as small as it gets.
 enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
 
-// Predicted seconds of the slices first .. end-1 of a level's work.
-double slices_seconds(const struct shape *shape, const struct work *work, size_t first, size_t end);
+// Predicted seconds of the slices first .. end-1 of a level's work on either block of a pair.
+double slices_seconds(const struct shape *shape, const struct work *work, size_t place, size_t first, size_t end);
 
 // The table of levels and a timeline of their work, as text (partition_explain.c).
 void partitioned_explain(const struct partita_plan *plan, struct text *text);
@@ -141,14 +167,16 @@ struct progress {
 // One level's part of the region, and what is derived from it.
 struct level_state {
     struct progress *progress;
-    size_t *quiet;                           // [in] blocks of silence in a row, up to the current one
-    char *slots;                             // [in][tiles][slots] spectra of the last blocks
-    char *spectrum;                          // [in][tiles] being transformed
-    char *sum;                               // [out][tiles]
-    char *out;                               // [2 sets][2 blocks in turn][out][n]
-    char *scratch;                           // [in or out] of the transforms
-    struct cmac_line *lines;                 // [out][2 * group_in] what the output's products are; not in the region
-    size_t *n_lines;                         // [out]
+    size_t *quiet;           // [in] blocks of silence in a row, up to the current one
+    char *slots;             // [in][tiles][slots] spectra of the last blocks
+    char *spectrum;          // [in][tiles] being transformed
+    char *sum;               // [out][tiles]
+    bool *silent;            // [2 sets][2 in a pair][out] nothing is left in `next`
+    char *next;              // [2 sets][2 in a pair][out][tiles] sums for the block after; NULL unless paired
+    char *out;               // [2 sets][2 blocks in turn][out][n]
+    char *scratch;           // [in or out] of the transforms
+    struct cmac_line *lines; // [out][CELL_LINES * group_in] what the output's products are; not in the region
+    size_t *n_lines;         // [out]
     const struct partita_filter *filters[2]; // of the current block
 };
 
@@ -162,10 +190,13 @@ struct partitioned_stream {
     uint64_t *poisoned;   // [out] frames whose outputs such an input reaches
     char *ring;           // [in][2 * ring] inputs, every frame twice: windows never wrap
     struct level_state level[MAX_LEVELS];
+    char *silence;     // a tile of zeros
     char *samples[2];  // outputs of one tick of one channel, by either filter
     struct team *team; // NULL: the stream's thread works alone
     struct region region;
 };
+
+enum { CELL_LINES = 4 }; // that the products of one cell take at most
 
 static inline size_t level_slots(const struct level *level)
 {

@@ -7,6 +7,7 @@
 enum {
     VECTORS = SPECTRUM_BLOCK_BYTES / VECTOR_BYTES, // of a block's real or imaginary lanes
     GROUP = CMAC_GROUP,                            // vectors at a time
+    PAIR_GROUP = GROUP / 2,                        // likewise, where two sums are made of them
 };
 
 // Vector v of a run of blocks: its real lanes; the imaginary ones are SPECTRUM_LANES further on.
@@ -88,4 +89,30 @@ void KERNEL(cmac_lines)(void *y, const struct cmac_line *lines, size_t n_lines, 
 {
     for (size_t tile = first; tile < end; tile++)
         for (size_t at = 0; at < SPECTRUM_TILE * VECTORS; at += GROUP) sum_lines(y, lines, n_lines, tile, at);
+}
+
+INLINE void sum_pairs(REAL *y, REAL *y_next, const struct cmac_line *lines, size_t n_lines, size_t tile, size_t at)
+{
+    const size_t reals = SPECTRUM_TILE * 2 * SPECTRUM_LANES;
+    struct sums sums = {0}, next = {0};
+    for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
+        const REAL *x = (const REAL *)line->x + tile * line->x_tile * reals + position(at);
+        const REAL *h = (const REAL *)line->h + tile * line->h_tile * reals + position(at);
+        const REAL *x_next =
+            (const REAL *)line->x_next + (line->still ? 0 : tile * line->x_tile * reals) + position(at);
+        const ptrdiff_t x_step = line->x_step * (ptrdiff_t)reals, next_step = line->still ? 0 : x_step;
+        for (size_t t = 0; t < line->terms; t++, x += x_step, x_next += next_step, h += reals) {
+            add_products(&sums, x, h, PAIR_GROUP);
+            add_products(&next, x_next, h, PAIR_GROUP);
+        }
+    }
+    put_sums(y + tile * reals + position(at), &sums, PAIR_GROUP);
+    put_sums(y_next + tile * reals + position(at), &next, PAIR_GROUP);
+}
+
+void KERNEL(cmac_pairs)(void *y, void *y_next, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+{
+    for (size_t tile = first; tile < end; tile++)
+        for (size_t at = 0; at < SPECTRUM_TILE * VECTORS; at += PAIR_GROUP)
+            sum_pairs(y, y_next, lines, n_lines, tile, at);
 }

@@ -18,8 +18,8 @@ struct fft_node {
     size_t length, first, end;
 };
 
-// `nodes` nodes of one length, the same columns of each. Radices are 1 (just moved), 2, 3, 4, 5 and 8; the length is a multiple of
-// radix * lanes.
+// `nodes` nodes of one length, the same columns of each. Radices are 1 (just moved), 2, 3, 4, 5 and 8; the length is a
+// multiple of radix * lanes.
 typedef void fft_pass_fn(void *data, struct fft_node node, size_t nodes, int radix, const void *factors);
 
 // The first pass reads its one node from samples instead: complex ones are x[length] interleaved; real ones are

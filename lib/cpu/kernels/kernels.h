@@ -42,7 +42,9 @@ typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, siz
 enum { SPECTRUM_TILE = 4 };
 
 struct cmac_line {
-    const void *x, *h;     // tiles of the first term
+    const void *x, *h;  // tiles of the first term
+    const void *x_next; // for the second sum; steps and tiles as x, or tiles 0 apart if `still`
+    bool still;
     ptrdiff_t x_step;      // from term to term, in tiles
     size_t x_tile, h_tile; // from one tile of the spectrum to the next, in tiles
     size_t terms;
@@ -52,6 +54,10 @@ struct cmac_line {
 // bin, for tiles first .. end-1; 0 without lines. All pointers 64-byte aligned. The sum stays in registers over all
 // terms, in order of lines and terms. y overlaps nothing.
 typedef void cmac_lines_fn(void *y, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end);
+
+// The same, and beside it y_next with x_next in place of x: each h is read once for both.
+typedef void cmac_pairs_fn(void *y, void *y_next, const struct cmac_line *lines, size_t n_lines, size_t first,
+                           size_t end);
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
@@ -82,6 +88,7 @@ struct kernels {
     fir_complex_fn *fir_complex;
     cmac_fn *cmac;
     cmac_lines_fn *cmac_lines;
+    cmac_pairs_fn *cmac_pairs;
     peak_fn *peak;
     blend_fn *blend;
     add_fn *add;

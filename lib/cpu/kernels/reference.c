@@ -91,6 +91,22 @@ void KERNEL(cmac_lines)(void *y_, const struct cmac_line *lines, size_t n_lines,
     }
 }
 
+void KERNEL(cmac_pairs)(void *y, void *y_next, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+{
+    enum { TILE = SPECTRUM_TILE * 2 * SPECTRUM_LANES };
+    KERNEL(cmac_lines)(y, lines, n_lines, first, end);
+    for (size_t tile = first; tile < end; tile++) {
+        REAL *next = (REAL *)y_next + tile * TILE;
+        memset(next, 0, TILE * sizeof *next);
+        for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
+            const REAL *x = (const REAL *)line->x_next + (line->still ? 0 : tile * line->x_tile * TILE);
+            const REAL *h = (const REAL *)line->h + tile * line->h_tile * TILE;
+            for (size_t t = 0; t < line->terms; t++)
+                add_products(next, x + (line->still ? 0 : (ptrdiff_t)t * line->x_step * TILE), h + t * TILE);
+        }
+    }
+}
+
 void KERNEL(add)(void *y_, const void *x_, size_t n)
 {
     REAL *y = y_;
