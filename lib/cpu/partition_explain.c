@@ -36,11 +36,11 @@ static void describe_level(const struct partita_plan *plan, size_t i, struct tex
     const struct work *work = &partitioned->work[i];
     const size_t taps = level->multiple * level->hop, span = plan->shape.axis[0].span;
     const size_t end = level->first + level->parts * taps;
-    const double transform = slices_seconds(&plan->shape, work, 0, 0, work->transform_slices);
+    const double transform = slices_seconds(&plan->shape, work, 0, 0, work->transform.slices);
     double products = 0; // the mean of a pair's
     for (int place = 0; place < 2; place++)
         products +=
-            (double)plan->shape.out_channels * (double)work->product_slices[place] * work->product_seconds[place] / 2;
+            (double)plan->shape.out_channels * (double)work->product[place].slices * work->product[place].seconds / 2;
     const double mean = partitioned->load.mean / (double)partitioned->load.frames;
     text_add(text, "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %9zu %5zu %8.2f us %9.2f us %5.1f %%\n", i, level->first,
              (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->ticks, transform * 1e6,
@@ -67,7 +67,7 @@ static void describe_uncut(const struct partita_plan *plan, struct text *text)
     const struct partitioned *partitioned = plan->state;
     for (size_t i = partitioned->layout.n_levels; i-- > 0;) {
         const struct work *work = &partitioned->work[i];
-        if (fft_steps(work->fft) > 1 || work->transform_seconds < partitioned->load.mean / 2) continue;
+        if (fft_steps(work->fft) > 1 || work->transform.seconds < partitioned->load.mean / 2) continue;
         text_add(text, "  transforms of %s run in one piece, up to %zu samples: the worst call pays for a whole one\n",
                  fft_provider(work->fft), fft_size(work->fft));
         return;

@@ -13,16 +13,15 @@
 // Slices take about this share of a tick's mean work, but are not cut smaller than their overhead allows.
 static const double SHARE = 0.125, LEAST_SECONDS = 2.5e-7;
 
-// Number of slices of about `target` seconds in work that takes `seconds` and consists of `units` indivisible parts,
-// the same number of parts in each slice but perhaps the last.
-static size_t slices_in(double seconds, double target, size_t units)
+// Cuts work that takes `seconds` and consists of `units` indivisible parts into slices of about `target` seconds.
+static struct cut cut_work(double seconds, double target, size_t units)
 {
     const double wanted = round(target * (double)units / seconds);
-    const size_t each = wanted < (double)units ? (size_t)fmax(1, wanted) : units;
-    return (units + each - 1) / each;
+    const size_t each = wanted < (double)units ? (size_t)fmax(1, wanted) : units, slices = (units + each - 1) / each;
+    return (struct cut){units, each, slices, seconds / (double)slices};
 }
 
-static enum partita_status cut(struct partita_plan *plan, const struct request *request, size_t i, double target)
+static enum partita_status cut_level(struct partita_plan *plan, const struct request *request, size_t i, double target)
 {
     struct partitioned *partitioned = plan->state;
     const struct level *level = &partitioned->layout.level[i];
@@ -42,21 +41,16 @@ static enum partita_status cut(struct partita_plan *plan, const struct request *
     const double fetch = scalars * host->fetch;
     const double store = scalars * host->copy + fetch / 2;
     work->tiles = (fft_blocks(work->fft) + SPECTRUM_TILE - 1) / SPECTRUM_TILE;
-    work->transform_slices = slices_in(costs.transform, target, fft_steps(work->fft));
-    work->store_slices = slices_in(store, target, work->tiles);
-    work->edge_slices =
-        (fft_edge_steps(work->fft) * work->transform_slices + fft_steps(work->fft) - 1) / fft_steps(work->fft);
+    work->transform = cut_work(costs.transform, target, fft_steps(work->fft));
+    work->store = cut_work(store, target, work->tiles);
+    work->forward = work->transform.slices + work->store.slices;
+    for (int place = 0; place < 2; place++) {
+        work->product[place] = cut_work(costs.product[place] * (double)shape->group_in, target, work->tiles);
+        work->output[place] = work->product[place].slices + work->transform.slices;
+    }
+    work->edge_slices = (fft_edge_steps(work->fft) + work->transform.each - 1) / work->transform.each;
     work->read_seconds = fetch / (double)work->edge_slices;
     work->write_seconds = fetch / 3 / (double)work->edge_slices; // half of the samples, and none are read
-    work->forward = work->transform_slices + work->store_slices;
-    work->transform_seconds = costs.transform / (double)work->transform_slices;
-    work->store_seconds = store / (double)work->store_slices;
-    for (int place = 0; place < 2; place++) {
-        const double product = costs.product[place] * (double)shape->group_in;
-        work->product_slices[place] = slices_in(product, target, work->tiles);
-        work->product_seconds[place] = product / (double)work->product_slices[place];
-        work->output[place] = work->product_slices[place] + work->transform_slices;
-    }
     return PARTITA_OK;
 }
 
@@ -70,12 +64,12 @@ static double slice_seconds(const struct shape *shape, const struct work *work, 
     const size_t forward = shape->in_channels * work->forward;
     if (slice < forward) {
         const size_t number = slice % work->forward;
-        if (number >= work->transform_slices) return work->store_seconds;
-        return work->transform_seconds + (number < work->edge_slices ? work->read_seconds : 0);
+        if (number >= work->transform.slices) return work->store.seconds;
+        return work->transform.seconds + (number < work->edge_slices ? work->read_seconds : 0);
     }
     const size_t number = (slice - forward) % work->output[place];
-    if (number < work->product_slices[place]) return work->product_seconds[place];
-    return work->transform_seconds + (number >= work->output[place] - work->edge_slices ? work->write_seconds : 0);
+    if (number < work->product[place].slices) return work->product[place].seconds;
+    return work->transform.seconds + (number >= work->output[place] - work->edge_slices ? work->write_seconds : 0);
 }
 
 double slices_seconds(const struct shape *shape, const struct work *work, size_t place, size_t first, size_t end)
@@ -181,7 +175,7 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         struct work *work = &partitioned->work[i];
-        const enum partita_status status = cut(plan, request, i, target);
+        const enum partita_status status = cut_level(plan, request, i, target);
         if (status != PARTITA_OK) return status;
         work->due = mem_allocate(&plan->allocator, level_cycle(level) * sizeof *work->due);
         if (!work->due) return PARTITA_ERR_NOMEM;

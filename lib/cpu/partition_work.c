@@ -24,12 +24,6 @@ static struct level_state *state_of(const struct slice *at)
     return &((struct partitioned_stream *)at->stream->state)->level[at->i];
 }
 
-// Part `number` of `count` about equal parts of `total`.
-static struct fft_steps part_of(size_t total, size_t number, size_t count)
-{
-    return (struct fft_steps){total * number / count, total * (number + 1) / count};
-}
-
 static char *spectrum_of(const struct slice *at)
 {
     return state_of(at)->spectrum + at->chain * work_of(at)->tiles * TILE_BYTES;
@@ -51,7 +45,7 @@ static void transform_slice(const struct slice *at)
     // The window's first frame; before the stream's begin the ring holds zeros.
     const uint64_t first = (state->progress->block + 1) * level->hop + 2 * ring - level->n;
     fft_forward_steps(work->fft, spectrum_of(at), ring_at(at->stream, at->chain, first % ring), scratch_of(at),
-                      part_of(fft_steps(work->fft), at->number, work->transform_slices));
+                      slice_of(&work->transform, at->number));
 }
 
 // Stores a part of an input's new spectrum in the slot of the oldest one.
@@ -60,7 +54,7 @@ static void store_slice(const struct slice *at)
     const struct work *work = work_of(at);
     const struct level_state *state = state_of(at);
     const size_t slots = level_slots(level_of(at)), quiet = state->quiet[at->chain];
-    const struct fft_steps tiles = part_of(work->tiles, at->number - work->transform_slices, work->store_slices);
+    const struct fft_steps tiles = slice_of(&work->store, at->number - work->transform.slices);
     if (quiet > slots) return; // this slot holds silence already
     char *slot = state->slots + (at->chain * work->tiles * slots + state->progress->block % slots) * TILE_BYTES;
     for (size_t tile = tiles.first; tile < tiles.end; tile++) {
@@ -166,9 +160,9 @@ static void product_slice(const struct slice *at, size_t set, struct fft_steps t
 static void silence_outputs(const struct slice *at, char *out, size_t part)
 {
     const struct level *level = level_of(at);
-    const size_t bytes = at->stream->plan->shape.sample_bytes;
-    const struct fft_steps frames = part_of(level->hop, part, work_of(at)->transform_slices);
-    memset(out + (level->n - level->hop + frames.first) * bytes, 0, (frames.end - frames.first) * bytes);
+    const size_t bytes = at->stream->plan->shape.sample_bytes, parts = work_of(at)->transform.slices;
+    const size_t first = level->hop * part / parts, end = level->hop * (part + 1) / parts;
+    memset(out + (level->n - level->hop + first) * bytes, 0, (end - first) * bytes);
 }
 
 // Output chain: products into the sum, then its inverse transform.
@@ -186,21 +180,21 @@ static void output_slice(const struct slice *at)
     }
     const bool idle =
         state->n_lines[at->chain] == 0 && (!level_of(at)->paired || state->silent[leaving(at, set, 1 - place)]);
-    const size_t part = number - work->product_slices[place];
-    if (number < work->product_slices[place]) {
-        if (!idle) product_slice(at, set, part_of(work->tiles, number, work->product_slices[place]));
+    const size_t part = number - work->product[place].slices;
+    if (number < work->product[place].slices) {
+        if (!idle) product_slice(at, set, slice_of(&work->product[place], number));
     } else if (idle) {
         silence_outputs(at, outputs_of(at, set), part);
     } else {
         fft_inverse_steps(work->fft, outputs_of(at, set), state->sum + at->chain * work->tiles * TILE_BYTES,
-                          scratch_of(at), part_of(fft_steps(work->fft), part, work->transform_slices), true);
+                          scratch_of(at), slice_of(&work->transform, part), true);
     }
 }
 
 void work_slice(const struct slice *at, bool forward)
 {
     if (!forward) output_slice(at);
-    else if (at->number < work_of(at)->transform_slices) transform_slice(at);
+    else if (at->number < work_of(at)->transform.slices) transform_slice(at);
     else store_slice(at);
 }
 

@@ -136,8 +136,8 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
         const struct work *work = &partitioned->work[i];
         const size_t parts[] = {level->hop,         level->n,
                                 level->parts,       level->start,
-                                level->window,      work->transform_slices,
-                                work->store_slices, work->product_slices[0]};
+                                level->window,      work->transform.slices,
+                                work->store.slices, work->product[0].slices};
         hash = hash_bytes(hash, parts, sizeof parts);
     }
     return hash;

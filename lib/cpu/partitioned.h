@@ -80,6 +80,18 @@ struct level_costs {
 };
 struct level_costs layout_costs(const struct request *request, const struct level *level);
 
+// Work of `units` cut into slices of `each`; the last one may be smaller.
+struct cut {
+    size_t units, each, slices;
+    double seconds; // of one slice
+};
+
+static inline struct fft_steps slice_of(const struct cut *cut, size_t slice)
+{
+    const size_t first = slice * cut->each, end = first + cut->each;
+    return (struct fft_steps){first, end < cut->units ? end : cut->units};
+}
+
 // The slices of a level's work on one block. Stage 0: each input's transform, then its storing; stage 1: each output's
 // products, then its inverse transform. Inputs and outputs are chains: within one, order counts.
 //
@@ -89,13 +101,11 @@ struct level_costs layout_costs(const struct request *request, const struct leve
 // on; what that yields for the next block waits in `next`. Partition 0 of an odd block comes on top.
 struct work {
     struct fft *fft;
-    size_t tiles;                                                // of a spectrum
-    size_t transform_slices, store_slices;                       // of one chain; the inverse has transform_slices too
-    size_t product_slices[2];                                    // with either block of a pair
-    size_t forward, output[2];                                   // slices of an input's and of an output's chain
-    double transform_seconds, store_seconds, product_seconds[2]; // of one slice
-    size_t edge_slices;                                          // first ones of a transform, last ones of an inverse:
-    double read_seconds, write_seconds;                          // what they take more, for samples not in the cache
+    size_t tiles;                            // of a spectrum
+    struct cut transform, store, product[2]; // of one chain: the inverse is cut as the transform is; by place in a pair
+    size_t forward, output[2];               // slices of an input's and of an output's chain
+    size_t edge_slices;                      // first ones of a transform, last ones of an inverse:
+    double read_seconds, write_seconds;      // what they take more, for samples not in the cache
     uint32_t *due; // [cycle] how many slices of all chains, in order, must be done by the end of that tick
 };
 
@@ -119,11 +129,6 @@ void partitioned_explain(const struct partita_plan *plan, struct text *text);
 
 // A tile is SPECTRUM_TILE blocks of a spectrum.
 enum { TILE_BYTES = SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES };
-
-static inline size_t store_tiles(const struct work *work)
-{
-    return (work->tiles + work->store_slices - 1) / work->store_slices;
-}
 
 // One cell's spectra of one level: [tiles][count] tiles of partitions first .. first+count-1, the only ones not zero.
 struct cell_level {
