@@ -13,6 +13,17 @@
 #define PARTITA_API
 #endif
 
+// Marks functions that never allocate, lock, wait or call the system, for compilers that check their callers (clang 20
+// and later, -Wfunction-effects).
+#if defined(__has_attribute)
+#if __has_attribute(nonblocking)
+#define PARTITA_NONBLOCKING __attribute__((nonblocking))
+#endif
+#endif
+#ifndef PARTITA_NONBLOCKING
+#define PARTITA_NONBLOCKING
+#endif
+
 #define PARTITA_VERSION_MAJOR 0
 #define PARTITA_VERSION_MINOR 1
 #define PARTITA_VERSION_PATCH 0

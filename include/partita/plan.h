@@ -20,7 +20,7 @@ enum partita_effort {
 
 // Threads of the host for streams, in place of the library's own: `run` calls task(context) n times, possibly at once
 // on several threads, and returns when all have returned. It is called from process, so it must be as real-time safe as
-// the host needs process to be. (The shape of CLAP's thread pool.)
+// the host needs process to be; n is options.threads, at least 1. (The shape of CLAP's thread pool.)
 struct partita_executor {
     void (*run)(void *user, void (*task)(void *context), void *context, size_t n); // NULL: none
     void *user;
@@ -32,9 +32,8 @@ struct partita_options {
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
     int threads; // of partita_forward [0: all cores]; of one stream, the calling one included [0: it alone]
-    struct partita_executor executor; // streams: use these threads and start none [none]
-    double
-        sample_rate; // streams: frames a second; set, each call is timed for partita_stream_stats [0: no clock is read]
+    struct partita_executor executor;   // streams: use these threads and start none [none]
+    double sample_rate;                 // streams: frames a second, for partita_stream_stats [0: calls are not timed]
     size_t workspace_limit;             // bytes that one partita_forward may be asked for [0: no limit]
     double error_budget;                // largest predicted relative L2 error [0: no limit]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]

@@ -33,44 +33,47 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 // Threads: one at a time per stream; many streams may share plan and filter.
 // Output k of the stream is y[k - latency/stride] of the problem; outputs before that are zero.
 PARTITA_API void partita_stream_process(struct partita_stream *stream, void *const *y, const void *const *x,
-                                        size_t n_frames);
+                                        size_t n_frames) PARTITA_NONBLOCKING;
 
 // The same for buffers whose frames are `y_stride` and `x_stride` samples apart: interleaved audio of C channels has
 // x[c] = base + c and x_stride = C. In place (y[c] == x[c]) needs equal strides and a problem stride of 1.
 PARTITA_API void partita_stream_process_strided(struct partita_stream *stream, void *const *y, size_t y_stride,
-                                                const void *const *x, size_t x_stride, size_t n_frames);
+                                                const void *const *x, size_t x_stride,
+                                                size_t n_frames) PARTITA_NONBLOCKING;
 
 // Output frames that the next process call of n_frames will write: n_frames without decimation, else the number of
 // multiples of the stride among the next n_frames input positions. Real-time safe. Threads: the stream's.
-PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *stream, size_t n_frames);
+PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *stream,
+                                                size_t n_frames) PARTITA_NONBLOCKING;
 
 // Added delay in input frames, exact and constant; a multiple of the problem's stride. Real-time safe.
-PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream);
+PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // Input frames of silence that bring out everything the input so far contributes to: latency + dilation*(kernel-1).
 // Real-time safe.
-PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream);
+PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // Feeds silence: as partita_stream_process with n_frames of zeros. Call it for partita_stream_tail frames in all, in
 // pieces of any size, to get the tail to its last sample. Real-time safe. Threads: the stream's.
-PARTITA_API void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t y_stride, size_t n_frames);
+PARTITA_API void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t y_stride,
+                                      size_t n_frames) PARTITA_NONBLOCKING;
 
 // Hands another filter over to a running stream, from any thread, without a lock. Old and new filter run on the same
 // history; then the output fades over `fade` frames: frame i of the fade is old + (new - old) * (i + 1) / (fade + 1),
 // of the outputs that either filter alone would have given all along. The fade begins when all that the new filter
-// contributes has been computed, at most swap_delay frames (struct partita_load) after the call that takes it up. A
-// filter handed over while another one waits replaces it; one handed over during a fade follows after that fade.
+// contributes has been computed, at most swap_delay frames (struct partita_load) after the call that takes it up. Of
+// several filters handed over before that call the last one counts; one handed over later follows after the fade.
 // Ranges:  filter of the stream's plan; fade >= 0; 0 switches within one sample.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_UNSUPPORTED with cpu/overlap-add, which
 //          keeps sums, not the history.
 // Memory:  filters handed over before must live until partita_stream_swapping returns false.
 // Threads: one caller at a time; process may run meanwhile. Real-time safe.
 PARTITA_API enum partita_status partita_stream_swap(struct partita_stream *stream, const struct partita_filter *filter,
-                                                    size_t fade);
+                                                    size_t fade) PARTITA_NONBLOCKING;
 
 // True while the stream still uses, or waits to use, any filter but the one handed over last. To be polled from the
 // thread that swaps: when it turns false, all other filters may be destroyed. Real-time safe. Threads: any.
-PARTITA_API bool partita_stream_swapping(const struct partita_stream *stream);
+PARTITA_API bool partita_stream_swapping(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // What the stream's process calls took, gathered without locks.
 struct partita_stream_stats {
@@ -82,7 +85,7 @@ struct partita_stream_stats {
 // Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE if options.sample_rate was not set: calls are not timed then.
 // Threads: any, also while process runs. Real-time safe.
 PARTITA_API enum partita_status partita_stream_stats(const struct partita_stream *stream,
-                                                     struct partita_stream_stats *ret_stats);
+                                                     struct partita_stream_stats *ret_stats) PARTITA_NONBLOCKING;
 
 // Bytes that partita_stream_save writes. Real-time safe. Threads: any.
 PARTITA_API size_t partita_stream_state_size(const struct partita_stream *stream);
@@ -102,7 +105,7 @@ PARTITA_API enum partita_status partita_stream_restore(struct partita_stream *st
 PARTITA_API enum partita_status partita_stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream);
 
 // Forgets all input: the stream is as if just opened. Real-time safe (it clears the history). Threads: the stream's.
-PARTITA_API void partita_stream_reset(struct partita_stream *stream);
+PARTITA_API void partita_stream_reset(struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 #ifdef __cplusplus
 }
