@@ -24,7 +24,8 @@ struct type_pair {
 enum { N_TYPE_PAIRS = 6 };
 extern const struct type_pair type_pairs[N_TYPE_PAIRS];
 
-// All engines of this version, by name.
+// The engines that serve bounded signals and streams of any size, by name. cpu/partitioned serves neither signals nor
+// short filters: subjects about streams with long ones name it beside these.
 enum { N_ENGINES = 3 };
 extern const char *const engine_names[N_ENGINES];
 
