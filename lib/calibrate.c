@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Measures the host model in several short runs on this thread each, all of it in under a second.
+#include <stdlib.h>
 #include <string.h>
 
 #include "clock.h"
@@ -17,35 +18,40 @@ struct bench {
 
 typedef void run_fn(const struct bench *bench);
 
-struct times {
-    double best, mean;
-};
+enum { MOST_RUNS = 63 };
 
-// Of one run: repeated for two milliseconds, at least twice after one that does not count.
-static struct times run_times(run_fn *run, const struct bench *bench)
+static int by_time(const void *a, const void *b)
 {
-    double best = 1, spent = 0;
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The time of one run that a share of all runs does not exceed: repeated for two milliseconds, at least three times
+// after one that does not count.
+static double time_run(run_fn *run, const struct bench *bench, double share)
+{
+    double times[MOST_RUNS], spent = 0;
     int n = 0;
     run(bench);
-    for (; n < 2 || (spent < 2e-3 && n < 1000); n++) {
+    while (n < 3 || (spent < 2e-3 && n < MOST_RUNS)) {
         const double start = clock_seconds();
         run(bench);
-        const double time = clock_seconds() - start;
-        spent += time;
-        if (time < best) best = time;
+        times[n] = clock_seconds() - start;
+        spent += times[n++];
     }
-    return (struct times){best, spent / n};
+    qsort(times, (size_t)n, sizeof *times, by_time);
+    return times[(int)(share * (n - 1))];
 }
 
 static double best_time(run_fn *run, const struct bench *bench)
 {
-    return run_times(run, bench).best;
+    return time_run(run, bench, 0);
 }
 
-// Where memory that others use too decides, the usual time counts.
-static double mean_time(run_fn *run, const struct bench *bench)
+// Where memory decides that others use too, the usual time counts.
+static double usual_time(run_fn *run, const struct bench *bench)
 {
-    return run_times(run, bench).mean;
+    return time_run(run, bench, 0.5);
 }
 
 enum { TAPS = 64, TILE = 1024 };
@@ -150,9 +156,9 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     bench.n = 1024;
     costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
     bench.n = FAR / (2 * SPECTRUM_BLOCK_BYTES);
-    costs->cmac_far = mean_time(run_cmac, &bench) / (double)(bench.n * lanes);
-    costs->line_far = mean_time(run_lines, &bench) / (double)(bench.n * lanes);
-    costs->pair_far = mean_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
+    costs->cmac_far = usual_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    costs->line_far = usual_time(run_lines, &bench) / (double)(bench.n * lanes);
+    costs->pair_far = usual_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
     bench.n = 2048;
     costs->pair_near = best_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
     costs->line_near = best_time(run_lines, &bench) / (double)(bench.n * lanes);

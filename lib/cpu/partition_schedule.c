@@ -18,7 +18,7 @@ static struct cut cut_work(double seconds, double target, size_t units)
 {
     const double wanted = round(target * (double)units / seconds);
     const size_t each = wanted < (double)units ? (size_t)fmax(1, wanted) : units, slices = (units + each - 1) / each;
-    return (struct cut){units, each, slices, seconds / (double)slices};
+    return (struct cut){units, each, slices, seconds * (double)each / (double)units};
 }
 
 static enum partita_status cut_level(struct partita_plan *plan, const struct request *request, size_t i, double target)
