@@ -18,6 +18,8 @@ struct build {
     const struct partita_plan *plan;
     struct source *sources;
     size_t n_sources;
+    struct cell *cells;                                // as the sources
+    char *filling;                                     // the arena's base while it is filled
     char *row, *causal, *samples, *spectrum, *scratch; // [kernel], [span], [largest n], ...
     struct arena arena;                                // of the filter
 };
@@ -66,8 +68,8 @@ static struct cell_level find_range(const struct build *build, const struct leve
     return range;
 }
 
-// Transforms one partition into its place among the tiles: [tiles][count].
-static void transform_partition(const struct build *build, size_t i, struct cell_level range, size_t p, char *spectra)
+// Transforms partition `p` of the range into its place among the tiles.
+static void transform_partition(const struct build *build, size_t i, const struct cell_level *own, size_t p)
 {
     const struct partitioned *partitioned = build->plan->state;
     const struct level *level = &partitioned->layout.level[i];
@@ -75,55 +77,85 @@ static void transform_partition(const struct build *build, size_t i, struct cell
     const struct shape *shape = &build->plan->shape;
     const bool widen = shape->complex_signal && !shape->complex_taps;
     size_t n;
-    const char *taps = partition_taps(build, level, range.first + p, &n);
+    const char *taps = partition_taps(build, level, own->first + p, &n);
     memset(build->samples, 0, level->n * shape->sample_bytes);
     samples_copy(build->samples, widen ? 2 : 1, taps, 1, n, shape->tap_bytes);
     build->plan->kernels->scale(build->samples, build->samples, 1 / fft_gain(work->fft),
                                 n * (shape->complex_signal ? 2 : 1));
     memset(build->spectrum, 0, work->tiles * TILE_BYTES);
     fft_forward(work->fft, build->spectrum, build->samples, build->scratch);
+    char *spectra = build->filling + (own->spectra - build->filling) + p * TILE_BYTES;
     for (size_t tile = 0; tile < work->tiles; tile++)
-        memcpy(spectra + (tile * range.count + p) * TILE_BYTES, build->spectrum + tile * TILE_BYTES, TILE_BYTES);
+        memcpy(spectra + tile * own->stride * TILE_BYTES, build->spectrum + tile * TILE_BYTES, TILE_BYTES);
 }
 
-// Cuts the cell's memory out of the arena, and fills it unless the arena only counts.
-static void build_cell(struct build *build, const struct source *source, struct cell *cell)
+// Takes a level's spectra over from another filter.
+static void copy_spectra(const struct build *build, size_t i, const struct cell_level *own,
+                         const struct cell_level *old)
 {
-    const struct partitioned *partitioned = build->plan->state;
-    const struct layout *layout = &partitioned->layout;
+    const struct work *work = &((const struct partitioned *)build->plan->state)->work[i];
+    char *spectra = build->filling + (own->spectra - build->filling);
+    for (size_t tile = 0; tile < work->tiles; tile++)
+        memcpy(spectra + tile * own->stride * TILE_BYTES, old->spectra + tile * old->stride * TILE_BYTES,
+               own->count * TILE_BYTES);
+}
+
+// What a cell consists of: taps of its head, and partitions of each level.
+static void measure_cell(struct build *build, const struct source *source, struct cell *cell)
+{
+    const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     const size_t bytes = build->plan->shape.tap_bytes;
     *cell = source->kept ? *source->kept : (struct cell){.head_taps = layout->head};
-    cell->in = source->in;
-    if (source->fresh) load_cell(build, source->fresh);
-    while (source->fresh && cell->head_taps && all_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
+    if (source->kept) return;
+    load_cell(build, source->fresh);
+    while (cell->head_taps && all_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
         cell->head_taps--;
-    const char *taps = source->kept ? source->kept->head : build->causal;
-    char *head = arena_take(&build->arena, cell->head_taps * bytes);
-    if (head) memcpy(head, taps, cell->head_taps * bytes);
-    cell->head = head;
+    for (size_t i = 0; i < layout->n_levels; i++) cell->level[i] = find_range(build, &layout->level[i]);
+}
+
+static void fill_cell(struct build *build, const struct source *source, const struct cell *cell, char *head)
+{
+    const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
+    if (source->fresh) load_cell(build, source->fresh);
+    memcpy(head, source->kept ? source->kept->head : build->causal, cell->head_taps * build->plan->shape.tap_bytes);
     for (size_t i = 0; i < layout->n_levels; i++) {
-        struct cell_level *own = &cell->level[i];
-        if (source->fresh) *own = find_range(build, &layout->level[i]);
-        const size_t spectra_bytes = own->count * partitioned->work[i].tiles * TILE_BYTES;
-        char *spectra = arena_take(&build->arena, spectra_bytes);
-        if (spectra && source->kept) memcpy(spectra, own->spectra, spectra_bytes);
-        for (size_t p = 0; spectra && source->fresh && p < own->count; p++)
-            transform_partition(build, i, *own, p, spectra);
-        own->spectra = spectra;
+        if (source->kept) copy_spectra(build, i, &cell->level[i], &source->kept->level[i]);
+        else
+            for (size_t p = 0; p < cell->level[i].count; p++) transform_partition(build, i, &cell->level[i], p);
     }
 }
 
-static void build_cells(struct build *build, struct partitioned_filter *state)
+// The cells first .. end-1, all of one output: measured, given their places in the arena, and filled unless it only
+// counts.
+static void build_output(struct build *build, size_t first, size_t end)
 {
-    struct cell cell;
-    size_t n = 0;
-    for (size_t i = 0; i < build->n_sources; i++) {
-        const struct source *source = &build->sources[i];
-        if (source->twin == i) build_cell(build, source, &cell);
-        if (!state) continue;
-        if (source->twin != i) cell = state->cells[source->twin];
-        cell.in = source->in;
-        state->cells[n++] = cell;
+    const struct partitioned *partitioned = build->plan->state;
+    for (size_t c = first; c < end; c++)
+        if (build->sources[c].twin == c) measure_cell(build, &build->sources[c], &build->cells[c]);
+    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
+        size_t stride = 0, before = 0;
+        for (size_t c = first; c < end; c++)
+            if (build->sources[c].twin == c) stride += build->cells[c].level[i].count;
+        const char *spectra = arena_take(&build->arena, size_mul(stride, partitioned->work[i].tiles * TILE_BYTES));
+        for (size_t c = first; c < end; c++) {
+            if (build->sources[c].twin != c) continue;
+            struct cell_level *own = &build->cells[c].level[i];
+            own->stride = stride;
+            own->spectra = spectra ? spectra + before * TILE_BYTES : NULL;
+            before += own->count;
+        }
+    }
+    for (size_t c = first; c < end; c++) {
+        struct cell *cell = &build->cells[c];
+        const size_t twin = build->sources[c].twin;
+        if (twin == c) {
+            char *head = arena_take(&build->arena, cell->head_taps * build->plan->shape.tap_bytes);
+            if (head) fill_cell(build, &build->sources[c], cell, head);
+            cell->head = head;
+        } else {
+            *cell = build->cells[twin];
+        }
+        cell->in = build->sources[c].in;
     }
 }
 
@@ -179,6 +211,7 @@ static void cut_temporary(struct build *build, size_t most_sources, struct arena
         if (fft_scratch_bytes(work->fft) > scratch) scratch = fft_scratch_bytes(work->fft);
     }
     build->sources = arena_take(arena, size_mul(most_sources, sizeof *build->sources));
+    build->cells = arena_take(arena, size_mul(most_sources, sizeof *build->cells));
     build->row = arena_take(arena, shape->axis[0].kernel * shape->tap_bytes);
     build->causal = arena_take(arena, shape->axis[0].span * shape->tap_bytes);
     build->samples = arena_take(arena, samples);
@@ -188,17 +221,21 @@ static void cut_temporary(struct build *build, size_t most_sources, struct arena
 
 static struct partitioned_filter *cut_filter(struct build *build)
 {
+    const size_t outputs = build->plan->shape.out_channels;
+    build->filling = build->arena.base;
     struct partitioned_filter *state = arena_take(&build->arena, sizeof *state);
-    size_t *first = arena_take(&build->arena, (build->plan->shape.out_channels + 1) * sizeof *first);
+    size_t *first = arena_take(&build->arena, (outputs + 1) * sizeof *first);
     struct cell *cells = arena_take(&build->arena, size_mul(build->n_sources, sizeof *cells));
-    if (state) {
-        *state = (struct partitioned_filter){first, cells};
-        for (size_t out = 0, i = 0; out <= build->plan->shape.out_channels; out++) {
-            while (i < build->n_sources && build->sources[i].out < out) i++;
-            first[out] = i;
-        }
+    for (size_t out = 0, end = 0; out < outputs; out++) {
+        const size_t begin = end;
+        while (end < build->n_sources && build->sources[end].out == out) end++;
+        build_output(build, begin, end);
+        if (state) first[out] = begin;
     }
-    build_cells(build, state);
+    if (!state) return NULL;
+    first[outputs] = build->n_sources;
+    memcpy(cells, build->cells, build->n_sources * sizeof *cells);
+    *state = (struct partitioned_filter){first, cells};
     return state;
 }
 

@@ -92,7 +92,7 @@ static size_t point_lines(const struct slice *at, const struct cell *cell, size_
                                         .still = p == 0,
                                         .x_step = -(ptrdiff_t)level->multiple,
                                         .x_tile = slots,
-                                        .h_tile = own->count,
+                                        .h_tile = own->stride,
                                         .terms = terms};
     }
     return n;

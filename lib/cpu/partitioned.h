@@ -130,10 +130,12 @@ void partitioned_explain(const struct partita_plan *plan, struct text *text);
 // A tile is SPECTRUM_TILE blocks of a spectrum.
 enum { TILE_BYTES = SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES };
 
-// One cell's spectra of one level: [tiles][count] tiles of partitions first .. first+count-1, the only ones not zero.
+// One cell's spectra of one level: [tiles][stride] tiles, of which the first `count` are those of partitions first ..
+// first+count-1, the only ones not zero; the others belong to other cells of the output, so that what its products read
+// lies in one line.
 struct cell_level {
-    const char *spectra;
-    size_t first, count;
+    char *spectra; // written once, when the filter is made
+    size_t first, count, stride;
 };
 
 struct cell {
