@@ -159,6 +159,9 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     costs->cmac_far = usual_time(run_cmac, &bench) / (double)(bench.n * lanes);
     costs->line_far = usual_time(run_lines, &bench) / (double)(bench.n * lanes);
     costs->pair_far = usual_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
+    bench.n = BYTES / (2 * SPECTRUM_BLOCK_BYTES) - SPECTRUM_TILE * TERMS;
+    costs->line_memory = usual_time(run_lines, &bench) / (double)(bench.n * lanes);
+    costs->pair_memory = usual_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
     bench.n = 2048;
     costs->pair_near = best_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
     costs->line_near = best_time(run_lines, &bench) / (double)(bench.n * lanes);

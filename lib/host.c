@@ -16,10 +16,19 @@ static const double fft_real[HOST_FFT_SIZES] = {4.4,  3.6,  2.3,  0.66, 0.63, 0.
 static const double fft_complex[HOST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35, 1.37, 1.46, 1.65,
                                                    1.74, 1.81, 1.95, 2.05, 2.15, 2.25, 2.35, 2.5};
 
+static size_t last_cache(void)
+{
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    if (bytes > 0) return (size_t)bytes;
+#endif
+    return (size_t)1 << 25;
+}
+
 void host_default(struct host *ret, enum cpu_level level)
 {
     const double narrow[] = {[CPU_C] = 6, [CPU_NEON] = 2.5, [CPU_AVX2] = 1.2, [CPU_AVX512] = 1};
-    *ret = (struct host){.level = level, .cache_bytes = 1 << 20};
+    *ret = (struct host){.level = level, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
     for (int f64 = 0; f64 < 2; f64++) {
         const double wide = 1e-9 * (f64 ? 2 : 1), slow = narrow[level] * wide;
         struct host_costs *costs = &ret->costs[f64];
@@ -31,6 +40,8 @@ void host_default(struct host *ret, enum cpu_level level)
         costs->line_far = 0.3 * wide;
         costs->pair_near = 0.08 * slow;
         costs->pair_far = 0.16 * wide;
+        costs->line_memory = 0.4 * wide;
+        costs->pair_memory = 0.2 * wide;
         costs->fetch = 0.12 * wide;
         costs->copy = 0.073 * wide;
         costs->copy_far = 0.4 * wide;

@@ -112,13 +112,26 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struc
     pthread_mutex_unlock(&wisdom->lock);
 }
 
-static void write_costs(FILE *file, const struct host_costs *costs)
+// All costs in the order of the file.
+enum { N_COSTS = 13, ALL_COSTS = N_COSTS + 2 * HOST_FFT_SIZES };
+
+static void list_costs(struct host_costs *costs, double *list[ALL_COSTS])
 {
-    fprintf(file, "costs %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e %.6e", costs->fma, costs->fir_call,
-            costs->cmac_cached, costs->cmac_far, costs->line_near, costs->line_far, costs->pair_near, costs->pair_far,
-            costs->fetch, costs->copy, costs->copy_far);
-    for (int complex = 0; complex < 2; complex++)
-        for (int i = 0; i < HOST_FFT_SIZES; i++) fprintf(file, " %.6e", costs->fft[complex][i]);
+    double *const first[N_COSTS] = {&costs->fma,         &costs->fir_call,    &costs->cmac_cached, &costs->cmac_far,
+                                    &costs->line_near,   &costs->line_far,    &costs->pair_near,   &costs->pair_far,
+                                    &costs->line_memory, &costs->pair_memory, &costs->fetch,       &costs->copy,
+                                    &costs->copy_far};
+    memcpy(list, first, sizeof first);
+    for (int i = 0; i < 2 * HOST_FFT_SIZES; i++)
+        list[N_COSTS + i] = &costs->fft[i / HOST_FFT_SIZES][i % HOST_FFT_SIZES];
+}
+
+static void write_costs(FILE *file, struct host_costs costs)
+{
+    double *list[ALL_COSTS];
+    list_costs(&costs, list);
+    fputs("costs", file);
+    for (int i = 0; i < ALL_COSTS; i++) fprintf(file, " %.6e", *list[i]);
     fputc('\n', file);
 }
 
@@ -128,7 +141,7 @@ static void write_body(FILE *file, const struct partita_wisdom *wisdom)
     host_name(name, sizeof name, cpu_detect());
     fprintf(file, HEADER "\nhost %s\n", name);
     if (wisdom->has_host)
-        for (int f64 = 0; f64 < 2; f64++) write_costs(file, &wisdom->host.costs[f64]);
+        for (int f64 = 0; f64 < 2; f64++) write_costs(file, wisdom->host.costs[f64]);
     for (size_t i = 0; i < wisdom->n_entries; i++)
         fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine, wisdom->entries[i].choice.transform,
                 wisdom->entries[i].key);
@@ -226,17 +239,14 @@ static char *next_line(char **text)
 
 static bool read_costs(const char *line, struct host_costs *costs)
 {
-    double *const field[] = {&costs->fma,       &costs->fir_call, &costs->cmac_cached, &costs->cmac_far,
-                             &costs->line_near, &costs->line_far, &costs->pair_near,   &costs->pair_far,
-                             &costs->fetch,     &costs->copy,     &costs->copy_far};
-    enum { FIELDS = sizeof field / sizeof *field, ALL = FIELDS + 2 * HOST_FFT_SIZES };
-    for (int i = 0; i < ALL; i++) {
+    double *list[ALL_COSTS];
+    list_costs(costs, list);
+    for (int i = 0; i < ALL_COSTS; i++) {
         char *end;
         const double value = strtod(line, &end);
         if (end == line || !(value > 0 && value < 1)) return false;
         line = end;
-        if (i < FIELDS) *field[i] = value;
-        else costs->fft[(i - FIELDS) / HOST_FFT_SIZES][(i - FIELDS) % HOST_FFT_SIZES] = value;
+        *list[i] = value;
     }
     return *line == 0;
 }

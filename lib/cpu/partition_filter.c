@@ -19,7 +19,6 @@ struct build {
     struct source *sources;
     size_t n_sources;
     struct cell *cells;                                // as the sources
-    char *filling;                                     // the arena's base while it is filled
     char *row, *causal, *samples, *spectrum, *scratch; // [kernel], [span], [largest n], ...
     struct arena arena;                                // of the filter
 };
@@ -84,7 +83,7 @@ static void transform_partition(const struct build *build, size_t i, const struc
                                 n * (shape->complex_signal ? 2 : 1));
     memset(build->spectrum, 0, work->tiles * TILE_BYTES);
     fft_forward(work->fft, build->spectrum, build->samples, build->scratch);
-    char *spectra = build->filling + (own->spectra - build->filling) + p * TILE_BYTES;
+    char *spectra = own->spectra + p * TILE_BYTES;
     for (size_t tile = 0; tile < work->tiles; tile++)
         memcpy(spectra + tile * own->stride * TILE_BYTES, build->spectrum + tile * TILE_BYTES, TILE_BYTES);
 }
@@ -94,9 +93,8 @@ static void copy_spectra(const struct build *build, size_t i, const struct cell_
                          const struct cell_level *old)
 {
     const struct work *work = &((const struct partitioned *)build->plan->state)->work[i];
-    char *spectra = build->filling + (own->spectra - build->filling);
     for (size_t tile = 0; tile < work->tiles; tile++)
-        memcpy(spectra + tile * own->stride * TILE_BYTES, old->spectra + tile * old->stride * TILE_BYTES,
+        memcpy(own->spectra + tile * own->stride * TILE_BYTES, old->spectra + tile * old->stride * TILE_BYTES,
                own->count * TILE_BYTES);
 }
 
@@ -136,7 +134,7 @@ static void build_output(struct build *build, size_t first, size_t end)
         size_t stride = 0, before = 0;
         for (size_t c = first; c < end; c++)
             if (build->sources[c].twin == c) stride += build->cells[c].level[i].count;
-        const char *spectra = arena_take(&build->arena, size_mul(stride, partitioned->work[i].tiles * TILE_BYTES));
+        char *spectra = arena_take(&build->arena, size_mul(stride, partitioned->work[i].tiles * TILE_BYTES));
         for (size_t c = first; c < end; c++) {
             if (build->sources[c].twin != c) continue;
             struct cell_level *own = &build->cells[c].level[i];
@@ -222,7 +220,6 @@ static void cut_temporary(struct build *build, size_t most_sources, struct arena
 static struct partitioned_filter *cut_filter(struct build *build)
 {
     const size_t outputs = build->plan->shape.out_channels;
-    build->filling = build->arena.base;
     struct partitioned_filter *state = arena_take(&build->arena, sizeof *state);
     size_t *first = arena_take(&build->arena, (outputs + 1) * sizeof *first);
     struct cell *cells = arena_take(&build->arena, size_mul(build->n_sources, sizeof *cells));

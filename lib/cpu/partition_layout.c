@@ -30,9 +30,13 @@ struct level_costs layout_costs(const struct request *request, const struct leve
     const size_t bins = shape->complex_signal ? level->n : level->n / 2, bytes = 2 * bins * shape->scalar_bytes;
     // All cells' partitions and all inputs' spectra pass by once a block.
     const size_t held = bytes * level->parts * (cells_of(shape) + shape->in_channels * level->multiple);
-    const bool far = held > request->host->cache_bytes / 2;
-    const double single = (double)bins * (far ? costs->line_far : costs->line_near);
-    const double pair = 2 * (double)bins * (far ? costs->pair_far : costs->pair_near);
+    // A filter that no cache holds comes from memory block after block, but for its small levels.
+    const size_t filter = 2 * cells_of(shape) * shape->axis[0].span * shape->tap_bytes,
+                 shared = request->host->shared_bytes;
+    const bool memory = filter > shared / 2 && held > shared / 16, far = held > request->host->cache_bytes / 2;
+    const double line = memory ? costs->line_memory : far ? costs->line_far : costs->line_near;
+    const double two = memory ? costs->pair_memory : far ? costs->pair_far : costs->pair_near;
+    const double single = (double)bins * line, pair = 2 * (double)bins * two;
     return (struct level_costs){
         .transform = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2,
         .product = {level->paired ? pair * (double)level_split(level) : single,
