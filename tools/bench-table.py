@@ -128,12 +128,15 @@ def short_table(times):
               ("FIR filter, 256 taps, cf32 stream, complex taps", "direct-cf32-complex-t256", "auto"),
               ("10 M samples with 1024 taps", "long-10M-x-1024", "auto"),
               ("10 M samples with 65536 taps", "long-10M-x-65536", "auto"),
+              ("480 000 taps live: 64 frames a call, no latency", "mono-b64-t480000", "auto"),
+              ("2 880 000 taps live: 32 frames a call, no latency", "zero-b32-t2880000", "auto"),
               ("`partita convolve`, 10 minutes of stereo, 4096 taps", "convolve-10min-stereo-t4096", "partita")]
     lines = ["| one thread, ns a sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
     for label, case, ours in wanted:
         mine = find(times, case, (ours, 1))
         peers = {name: figures["ns"] for (name, threads), figures in times.get(case, {}).items()
-                 if threads == 1 and name not in ("auto", "partita", "fma-peak") and not name.startswith("cpu/")}
+                 if threads == 1 and name not in ("auto", "partita", "fma-peak")
+                 and not name.startswith(("cpu/", "textbook-"))}
         if mine is None or not peers:
             continue
         best = min(peers, key=peers.get)
