@@ -26,7 +26,6 @@ void stats_count(struct stats *stats, double seconds, double deadline)
 {
     const unsigned long long nanoseconds = (unsigned long long)(seconds * 1e9);
     increase(&stats->bin[bin_of(seconds)], 1);
-    increase(&stats->calls, 1);
     increase(&stats->nanoseconds, nanoseconds);
     if (seconds > deadline) increase(&stats->missed, 1);
     if (nanoseconds > atomic_load_explicit(&stats->longest, memory_order_relaxed))

@@ -15,7 +15,7 @@ enum {
 
 struct stats {
     atomic_ullong bin[STATS_BINS];
-    atomic_ullong calls, missed, nanoseconds, longest;
+    atomic_ullong missed, nanoseconds, longest;
 };
 
 void stats_count(struct stats *stats, double seconds, double deadline);

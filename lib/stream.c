@@ -53,7 +53,7 @@ static void feed(struct partita_stream *stream, struct frames frames)
         swap->left -= step.in;
         settle_swap(stream);
     }
-    if (begin > 0) stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
+    if (begin > 0 && n) stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
 }
 
 void partita_stream_process_strided(struct partita_stream *stream, void *const *y, size_t y_stride,

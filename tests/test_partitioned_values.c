@@ -21,7 +21,7 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, FRAMES = 22000 };
 
-static const struct cut small = {"", 400, true};
+static const struct cut small = {"", 400, true}, single = {"", 1, false};
 
 static size_t span_of(const struct run *run)
 {
@@ -39,12 +39,17 @@ static struct reach reach_of(const struct run *run, size_t at)
     return (struct reach){(first + run->stride - 1) / run->stride, (end + run->stride - 1) / run->stride};
 }
 
-static void *outputs(struct run *run, struct random *random)
+static void *outputs_cut(struct run *run, const struct cut *cut, struct random *random)
 {
     void *y = run_output(run);
     partita_stream_reset(run->stream);
-    run_feed(run, run->stream, y, &small, random);
+    run_feed(run, run->stream, y, cut, random);
     return y;
+}
+
+static void *outputs(struct run *run, struct random *random)
+{
+    return outputs_cut(run, &small, random);
 }
 
 // Fails unless a and b have the same bits at outputs [first, end) of all channels.
@@ -151,7 +156,9 @@ static void many_special_values(void **state)
     }
     bool *met = calloc(run.n_outputs, 1), *reached = calloc(run.n_outputs, 1);
     mark_reached(&run, met, reached);
-    char *y = outputs(&run, &random);
+    char *y = outputs(&run, &random), *single_frames = outputs_cut(&run, &single, &random);
+    assert_memory_equal(y, single_frames, run_output_bytes(&run)); // also where a call has no output of its own
+    guarded_free(single_frames);
     for (size_t i = 0; i < FRAMES; i++)
         if (is_special(reference_sample(run.problem.signal, run.x, i))) sample_put(run.problem.signal, run.x, i, 0);
     char *zeroed = outputs(&run, &random);

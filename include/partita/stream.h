@@ -29,7 +29,9 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          partita_stream_output_frames(stream, n_frames) samples each.
 // Ranges:  n_frames >= 0. y[c] == x[c] is allowed; any other overlap is not.
 // Errors:  none: arguments are trusted here. Never allocates, locks, logs or calls the system.
-// Time:    amortised cost and latency are the plan's; the worst call is what partita_plan_load says.
+// Time:    amortised cost and latency are the plan's; the worst call is what partita_plan_load says, up to twice that
+//          while a swap is under way. With threads (options.threads) a call may wait for a slice of work, microseconds,
+//          that a helper has begun: let the thread that opens the stream have the scheduling of the one that runs it.
 // Threads: one at a time per stream; many streams may share plan and filter.
 // Output k of the stream is y[k - latency/stride] of the problem; outputs before that are zero.
 PARTITA_API void partita_stream_process(struct partita_stream *stream, void *const *y, const void *const *x,

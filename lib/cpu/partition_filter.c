@@ -147,7 +147,8 @@ static void build_output(struct build *build, size_t first, size_t end)
         struct cell *cell = &build->cells[c];
         const size_t twin = build->sources[c].twin;
         if (twin == c) {
-            char *head = arena_take(&build->arena, cell->head_taps * build->plan->shape.tap_bytes);
+            // A byte at least: the place tells cells apart.
+            char *head = arena_take(&build->arena, cell->head_taps * build->plan->shape.tap_bytes + 1);
             if (head) fill_cell(build, &build->sources[c], cell, head);
             cell->head = head;
         } else {
@@ -159,9 +160,7 @@ static void build_output(struct build *build, size_t first, size_t end)
 
 static bool same_contents(const struct shape *shape, const struct source *a, const struct source *b)
 {
-    if (a->kept || b->kept)
-        return a->kept && b->kept && a->kept->head == b->kept->head && a->kept->head_taps &&
-               a->kept->level[0].spectra == b->kept->level[0].spectra;
+    if (a->kept || b->kept) return a->kept && b->kept && a->kept->head == b->kept->head;
     return a->fresh->delay == b->fresh->delay && a->fresh->length == b->fresh->length &&
            !memcmp(a->fresh->taps, b->fresh->taps, a->fresh->length * shape->tap_bytes);
 }
@@ -190,7 +189,7 @@ static void list_sources(struct build *build, const struct partita_cell *cells, 
     }
     for (size_t i = 0; i < build->n_sources; i++) {
         size_t twin = 0;
-        while (!same_contents(shape, &build->sources[twin], &build->sources[i]) && twin < i) twin++;
+        while (twin < i && !same_contents(shape, &build->sources[twin], &build->sources[i])) twin++;
         build->sources[i].twin = twin;
     }
 }

@@ -28,7 +28,7 @@ struct level_costs layout_costs(const struct request *request, const struct leve
     const struct shape *shape = request->shape;
     const struct host_costs *costs = &request->host->costs[shape->f64];
     const size_t bins = shape->complex_signal ? level->n : level->n / 2, bytes = 2 * bins * shape->scalar_bytes;
-    // All cells' partitions and all inputs' spectra pass by once a block.
+    // What a block's products may touch: all cells' partitions and all inputs' spectra.
     const size_t held = bytes * level->parts * (cells_of(shape) + shape->in_channels * level->multiple);
     // A filter that no cache holds comes from memory block after block, but for its small levels.
     const size_t filter = 2 * cells_of(shape) * shape->axis[0].span * shape->tap_bytes,
@@ -203,10 +203,12 @@ static void finish_alone(const struct search *search, size_t i, size_t first, st
 // left to the head.
 static size_t choose_latency(struct search *search, size_t needed, size_t allowed)
 {
-    size_t unit = search->tick;
-    while (unit % search->request->shape->axis[0].stride) unit += search->tick;
-    const size_t wanted = (needed + unit - 1) / unit * unit;
-    search->latency = wanted <= allowed ? wanted : allowed / unit * unit;
+    const size_t stride = search->request->shape->axis[0].stride;
+    // The least common multiple: a tick is a power of two.
+    const size_t twos = stride & (~stride + 1),
+                 unit = size_mul(stride, search->tick / (twos < search->tick ? twos : search->tick));
+    const size_t least = needed / unit + (needed % unit > 0); // units
+    search->latency = least <= allowed / unit ? least * unit : allowed / unit * unit;
     return needed > search->latency ? needed - search->latency : 0;
 }
 

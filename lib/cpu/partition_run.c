@@ -69,6 +69,12 @@ void work_pause(struct partita_stream *stream)
     if (state->team) team_pause(stream);
 }
 
+void work_drop(struct partita_stream *stream)
+{
+    const struct partitioned_stream *state = stream->state;
+    if (state->team) team_drop(stream);
+}
+
 void work_resume(struct partita_stream *stream)
 {
     const struct partitioned *partitioned = stream->plan->state;

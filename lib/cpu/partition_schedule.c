@@ -126,16 +126,18 @@ static void place_level(const struct shape *shape, const struct level *level, st
     }
 }
 
-// The heaviest of all runs of `ticks` ticks that follow one another.
+// The heaviest of all runs of `ticks` ticks that follow one another; load[n] repeats.
 static double worst_run(const double *load, size_t n, size_t ticks)
 {
-    double sum = 0, worst = 0;
-    for (size_t i = 0; i < ticks + n; i++) {
+    double all = 0, sum = 0, worst = 0;
+    for (size_t i = 0; i < n; i++) all += load[i];
+    const size_t rest = ticks % n;
+    for (size_t i = 0; i < rest + n; i++) {
         sum += load[i % n];
-        if (i >= ticks) sum -= load[(i - ticks) % n];
+        if (i >= rest) sum -= load[(i - rest) % n];
         worst = fmax(worst, sum);
     }
-    return worst;
+    return (double)(ticks / n) * all + (rest ? worst : 0);
 }
 
 // Mean and worst of a call of the problem's block: what every frame costs, and the ticks that the call brings due.

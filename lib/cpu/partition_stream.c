@@ -51,7 +51,7 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
     fresh.loud = arena_take(arena, shape->in_channels * sizeof *fresh.loud);
     fresh.bad = arena_take(arena, shape->in_channels * sizeof *fresh.bad);
     fresh.marks = arena_take(arena, size_mul(shape->in_channels, partitioned->ring));
-    fresh.poisoned = arena_take(arena, shape->out_channels * sizeof *fresh.poisoned);
+    fresh.poisoned = arena_take(arena, shape->in_channels * sizeof *fresh.poisoned);
     fresh.ring = arena_take(arena, size_mul(shape->in_channels, size_mul(2 * partitioned->ring, shape->sample_bytes)));
     for (size_t i = 0; i < layout->n_levels; i++) cut_level(plan, i, &fresh.level[i], arena);
     fresh.region.bytes = arena->used - begin;
@@ -78,7 +78,7 @@ void partitioned_stream_close(struct partita_stream *stream)
 void partitioned_stream_reset(struct partita_stream *stream)
 {
     struct partitioned_stream *state = stream->state;
-    work_pause(stream);
+    work_drop(stream);
     memset(state->region.data, 0, state->region.bytes);
     work_resume(stream);
 }
@@ -193,44 +193,51 @@ static bool hears(const struct partita_filter *filter, size_t out, size_t in)
     return false;
 }
 
-// Whether the input frame that output frame `frame` is the first to hear was no number, on any input of the output.
-static bool struck(const struct partita_stream *stream, size_t channel, uint64_t frame)
+// Whether outputs from the current frame on hear, or may yet hear, a sample of an input that was no number.
+static bool tainted(const struct partita_stream *stream, size_t input)
 {
     const struct partitioned *partitioned = stream->plan->state;
     const struct partitioned_stream *state = stream->state;
-    const struct swap *swap = &stream->swap;
-    if (frame < partitioned->layout.latency) return false;
-    const uint64_t input = frame - partitioned->layout.latency;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++)
-        if (state->bad[c] > input && state->marks[c * partitioned->ring + input % partitioned->ring] &&
-            (hears(stream->filter, channel, c) || (swap->incoming && hears(swap->incoming, channel, c))))
-            return true;
-    return false;
+    return now(stream) < state->poisoned[input] ||
+           (state->bad[input] && now(stream) < state->bad[input] + partitioned->layout.latency);
 }
 
-static bool all_numbers(const struct partita_stream *stream, uint64_t begin)
+// Up to which output frame an input's taps reach what was no number, seen from output frame `frame`.
+static uint64_t poison_from(const struct partita_stream *stream, size_t input, uint64_t frame, uint64_t until)
 {
     const struct partitioned *partitioned = stream->plan->state;
     const struct partitioned_stream *state = stream->state;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++)
-        if (state->bad[c] + partitioned->layout.latency > begin && state->bad[c]) return false;
-    return true;
+    if (frame < partitioned->layout.latency) return until;
+    const uint64_t heard = frame - partitioned->layout.latency;
+    if (heard >= state->bad[input] || !state->marks[input * partitioned->ring + heard % partitioned->ring])
+        return until;
+    return frame + stream->plan->shape.axis[0].span;
 }
 
-// Makes those outputs no numbers that have heard such an input.
-static void mark_poisoned(const struct partita_stream *stream, size_t channel, char *y, size_t n)
+// Makes those outputs no numbers that hear such an input.
+static void poison_outputs(const struct partita_stream *stream, size_t channel, char *y, size_t n)
 {
     const struct partitioned_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
-    const uint64_t begin = now(stream);
-    if (begin >= state->poisoned[channel] && all_numbers(stream, begin)) return;
-    const size_t reals = shape->complex_signal ? 2 : 1;
-    for (size_t i = 0; i < n; i++) {
-        if (struck(stream, channel, begin + i)) state->poisoned[channel] = begin + i + shape->axis[0].span;
-        for (size_t r = i * reals; begin + i < state->poisoned[channel] && r < (i + 1) * reals; r++) {
-            if (shape->f64) ((double *)(void *)y)[r] = NAN;
-            else ((float *)(void *)y)[r] = NAN;
+    const bool fading = stream->swap.state == SWAP_FADING;
+    for (size_t c = 0; c < shape->in_channels; c++) {
+        if (!tainted(stream, c)) continue;
+        if (!hears(stream->filter, channel, c) && !(fading && hears(stream->swap.incoming, channel, c))) continue;
+        uint64_t until = state->poisoned[c];
+        for (size_t i = 0; i < n; i++) {
+            until = poison_from(stream, c, now(stream) + i, until);
+            if (now(stream) + i < until) memset(y + i * shape->sample_bytes, 0xff, shape->sample_bytes); // NaN
         }
+    }
+}
+
+// The same for what comes after the n frames, whether or not any output fell due.
+static void pass_poison(struct partita_stream *stream, size_t n)
+{
+    struct partitioned_stream *state = stream->state;
+    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
+        if (!tainted(stream, c)) continue;
+        for (size_t i = 0; i < n; i++) state->poisoned[c] = poison_from(stream, c, now(stream) + i, state->poisoned[c]);
     }
 }
 
@@ -249,7 +256,7 @@ static size_t emit(struct partita_stream *stream, const struct frames *frames, s
             compute(stream, stream->swap.incoming, 1 - state->position->set, k, state->samples[1], n);
             stream_blend(stream, y, state->samples[1], n, 0, 1);
         }
-        mark_poisoned(stream, k, y, n);
+        poison_outputs(stream, k, y, n);
         if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
     }
     return due;
@@ -263,6 +270,7 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
     const size_t n = frames->n < room ? frames->n : room;
     collect(stream, frames, n);
     const size_t written = emit(stream, frames, n);
+    pass_poison(stream, n);
     state->position->fill += n;
     if (state->position->fill == tick) {
         work_tick(stream);

@@ -8,7 +8,7 @@
 #include "partition_work.h"
 
 enum {
-    RUN_SLICES = 4,    // that a helper runs of a chain before it looks for more urgent ones
+    RUN_SLICES = 2,    // that a helper runs of a chain before it looks for more urgent ones
     IDLE_LOOKS = 2000, // in vain before a helper sleeps for a moment
     NAP_NANOSECONDS = 50000,
 };
@@ -189,6 +189,14 @@ static size_t all_slices(const struct partita_stream *stream, size_t i)
     return forward_slices(stream, i) + stream->plan->shape.out_channels * output_slices(stream, i);
 }
 
+// A helper gives a chain back after a few slices.
+void team_drop(struct partita_stream *stream)
+{
+    for (size_t i = 0; i < levels_of(stream); i++)
+        for (size_t chain = 0; chain < chains_of(stream); chain++)
+            while (!claim(&team_of(stream)->crew[i].chain[chain])) relax();
+}
+
 void team_pause(struct partita_stream *stream)
 {
     const struct partitioned_stream *state = stream->state;
@@ -196,11 +204,8 @@ void team_pause(struct partita_stream *stream)
     for (size_t i = 0; i < levels_of(stream); i++)
         if (state->level[i].progress->running) due[i] = all_slices(stream, i);
     while (!run_due(stream, due)) relax();
-    for (size_t i = 0; i < levels_of(stream); i++) {
-        state->level[i].progress->done = due[i];
-        for (size_t chain = 0; chain < chains_of(stream); chain++)
-            while (!claim(&team_of(stream)->crew[i].chain[chain])) relax();
-    }
+    for (size_t i = 0; i < levels_of(stream); i++) state->level[i].progress->done = due[i];
+    team_drop(stream);
 }
 
 void team_resume(struct partita_stream *stream)

@@ -19,6 +19,7 @@ void team_run(struct partita_stream *stream, const size_t *due);
 
 // Finishes all blocks that have begun and keeps everyone away; team_resume goes on from the levels' progress.
 void team_pause(struct partita_stream *stream);
+void team_drop(struct partita_stream *stream); // keeps everyone away without finishing
 void team_resume(struct partita_stream *stream);
 
 #endif

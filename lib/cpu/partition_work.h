@@ -23,6 +23,7 @@ void work_tick(struct partita_stream *stream);
 
 // Around replacing the region, or copying it: nobody works on it in between.
 void work_pause(struct partita_stream *stream);
+void work_drop(struct partita_stream *stream); // a pause for which unfinished work is given up
 void work_resume(struct partita_stream *stream);
 
 static inline size_t forward_slices(const struct partita_stream *stream, size_t i)

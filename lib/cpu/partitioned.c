@@ -48,11 +48,13 @@ static double flops_of(const struct shape *shape, const struct layout *layout)
 // Spectra of a dense filter, and of the stream.
 static size_t bytes_of(const struct shape *shape, const struct layout *layout)
 {
-    size_t bytes = size_mul(2 * shape->in_channels, size_mul(ring_frames(layout), shape->sample_bytes));
+    // Every frame twice, and whether it was a number.
+    size_t bytes = size_mul(shape->in_channels, size_mul(ring_frames(layout), 2 * shape->sample_bytes + 1));
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
-        const size_t spectra = size_add(size_mul(shape->out_channels * shape->group_in, level->parts),
-                                        shape->in_channels * (level_slots(level) + 1) + 5 * shape->out_channels);
+        const size_t spectra =
+            size_add(size_mul(shape->out_channels * shape->group_in, level->parts),
+                     shape->in_channels * (level_slots(level) + 1) + (level->paired ? 9 : 5) * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, level->n * shape->sample_bytes));
     }
     return bytes;
@@ -134,10 +136,11 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         const struct work *work = &partitioned->work[i];
-        const size_t parts[] = {level->hop,         level->n,
-                                level->parts,       level->start,
-                                level->window,      work->transform.slices,
-                                work->store.slices, work->product[0].slices};
+        const size_t parts[] = {
+            level->hop,           level->n,         level->parts,          level->start,         level->window,
+            work->transform.each, work->store.each, work->product[0].each, work->product[1].each};
+        const char *provider = fft_provider(work->fft);
+        hash = hash_bytes(hash, provider, strlen(provider));
         hash = hash_bytes(hash, parts, sizeof parts);
     }
     return hash;

@@ -10,7 +10,8 @@
 //      work               | 0 |   | 1 |   | 2 |           begins in the tick that completes the block
 //      play                   | block 0 | block 1 | ...   hence taps from hop + (window-1) ticks on are in time
 //
-// Everything that changes while a stream runs lies in one region without pointers, so saving it is copying it.
+// Everything that outputs depend on lies in one region without pointers, so saving it is copying it; what refers to it
+// is made again when a stream resumes.
 #ifndef PARTITA_PARTITIONED_H
 #define PARTITA_PARTITIONED_H
 
@@ -43,7 +44,7 @@ static inline size_t place_in_pair(const struct level *level, uint64_t block)
     return level->paired ? block & 1 : 0;
 }
 
-// The first partition that odd blocks work on: they and even blocks have the same to do then.
+// The first partition that odd blocks work on besides partition 0: they and even blocks have the same to do then.
 static inline size_t level_split(const struct level *level)
 {
     return (level->parts + 2) / 2;
@@ -114,7 +115,7 @@ struct partitioned {
     struct work work[MAX_LEVELS];
     size_t ring; // frames of input kept a channel, a multiple of tick
     struct partita_load load;
-    double *tick_seconds; // [hyper] predicted work of each tick of the longest level's period
+    double *tick_seconds; // [hyper] predicted work of each tick of the longest level's cycle
     size_t hyper;
 };
 
@@ -194,7 +195,7 @@ struct partitioned_stream {
     uint64_t *loud;       // [in] frames up to the last one that was not zero
     uint64_t *bad;        // [in] frames up to the last one that was no number
     unsigned char *marks; // [in][ring] which frames were none
-    uint64_t *poisoned;   // [out] frames whose outputs such an input reaches
+    uint64_t *poisoned;   // [in] output frames up to which such an input is heard
     char *ring;           // [in][2 * ring] inputs, every frame twice: windows never wrap
     struct level_state level[MAX_LEVELS];
     char *silence;     // a tile of zeros
@@ -210,7 +211,7 @@ static inline size_t level_slots(const struct level *level)
     return (level->parts - 1) * level->multiple + 1;
 }
 
-// Frames of the ring from frame `first` on, as far as `n` contiguous ones, history included, are asked for.
+// A frame's place in the doubled ring of a channel, index < 2 * ring.
 static inline char *ring_at(const struct partita_stream *stream, size_t channel, size_t index)
 {
     const struct partitioned *partitioned = stream->plan->state;
