@@ -13,6 +13,8 @@ enum {
     MAX_HOP = 1 << 17,
     MAX_HOPS = 14, // MIN_TICK << 13
     MAX_MULTIPLE = 4,
+    MOST_WASTE =
+        10, // zeros behind the last tap: a tenth of the filter, so that spectra take 2.2 times its bytes at most
 };
 
 // What a slice and a tick cost beyond their loops.
@@ -155,11 +157,14 @@ static void relax(struct search *search, size_t i, size_t j, size_t multiple)
 static void consider(const struct search *search, size_t i, const struct level *before, const struct level *last,
                      double seconds, struct layout *best)
 {
-    if (best->n_levels && best->seconds <= seconds) return;
+    const size_t span = search->request->shape->axis[0].span;
+    const bool wasteful = end_of(last) - span > span / MOST_WASTE;
+    if (best->n_levels && (best->wasteful == wasteful ? best->seconds <= seconds : wasteful)) return;
     *best = (struct layout){.tick = search->tick,
                             .latency = search->latency,
                             .head = before ? search->node[search->begin].first : last->first,
                             .n_levels = before ? 2 : 1,
+                            .wasteful = wasteful,
                             .seconds = seconds};
     best->head_seconds = head_seconds(search->request, best->head, search->tick);
     for (size_t at = i; before && at != search->begin; at = search->node[at].before) best->n_levels++;
@@ -169,13 +174,18 @@ static void consider(const struct search *search, size_t i, const struct level *
     for (size_t at = i; place > 0; at = search->node[at].before) best->level[--place] = search->node[at].level;
 }
 
+static double seconds_to_beat(const struct layout *best)
+{
+    return best->n_levels && !best->wasteful ? best->seconds : INFINITY;
+}
+
 // Completes what leads to node i by a level of hop j that holds the rest.
 static void finish(const struct search *search, size_t i, size_t j, size_t multiple, struct layout *best)
 {
     const size_t span = search->request->shape->axis[0].span;
     const struct level before = level_between(search, i, j, multiple, true);
     const double seconds = search->node[i].seconds + level_seconds(search->request, &before, search->tick);
-    if (end_of(&before) >= span || (best->n_levels && seconds >= best->seconds)) return;
+    if (end_of(&before) >= span || seconds >= seconds_to_beat(best)) return;
     for (size_t own = 1; own <= MAX_MULTIPLE; own++) {
         if (!served(search, j, own)) continue;
         const size_t parts = parts_for(span - end_of(&before), own, hop_at(search, j));
@@ -224,7 +234,7 @@ static void search_from(struct search *search, size_t begin, size_t allowed, str
     search->node[begin] =
         (struct node){.seconds = head_seconds(search->request, head, search->tick), .first = head, .before = begin};
     for (size_t i = begin; i < search->n_hops; i++) {
-        if (search->node[i].seconds >= (best->n_levels ? best->seconds : INFINITY)) continue;
+        if (search->node[i].seconds >= seconds_to_beat(best)) continue;
         for (size_t multiple = 1; multiple <= MAX_MULTIPLE; multiple++) {
             if (!served(search, i, multiple)) continue;
             for (size_t j = i + 1; j < search->n_hops; j++) {

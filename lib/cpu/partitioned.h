@@ -67,6 +67,7 @@ struct layout {
     size_t head;    // taps summed directly
     size_t n_levels;
     struct level level[MAX_LEVELS];
+    bool wasteful;       // the last partition holds many zeros: taken only if there is nothing else
     double seconds;      // predicted, one frame
     double head_seconds; // of these, outside of the levels
 };
