@@ -84,7 +84,7 @@ static void check_steps(struct lab *lab, struct random *random)
         fft_forward_steps(lab->fft, lab->spectrum_h, lab->x, lab->scratch, (struct fft_steps){at, at + n});
     }
     assert_memory_equal(lab->spectrum_h, lab->spectrum_x, bytes);
-    fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
+    fft_inverse_steps(lab->fft, lab->y, lab->spectrum_x, lab->scratch, (struct fft_steps){0, steps}, upper);
     for (size_t at = 0, n; at < steps; at += n) {
         n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
         if (n > steps - at) n = steps - at;

@@ -15,7 +15,7 @@ enum { KERNEL = 3000, N_FILTERS = 4 };
 static const struct named_problem problems[] = {
     {"mono", {STREAM, .kernel = {KERNEL}}},
     {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {800}}},
-    {"few-taps", {STREAM, .kernel = {30}}},
+    {"few-taps", {STREAM, .kernel = {150}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const struct partita_problem *const mono = &problems[0].problem, *const matrix = &problems[1].problem,

@@ -12,7 +12,7 @@ static const struct named_problem problems[] = {
     {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}}},
     {"late-matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}, .latency = 1000}},
     {"groups", {STREAM, .in_channels = 6, .out_channels = 6, .groups = 6, .kernel = {6000}}},
-    {"short", {STREAM, .kernel = {20}}},
+    {"short", {STREAM, .kernel = {150}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
