@@ -287,6 +287,8 @@ class Signals(Faults):
         return child
 
     def test_signals_remove_the_unfinished_file(self):
+        # Whoever runs the tests may have set hang-ups aside (nohup); children inherit that.
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.write("out.raw", b"old")
             child = self.start_endless()
