@@ -13,7 +13,7 @@
 #define PARTITA_API
 #endif
 
-// Marks functions that never allocate, lock, wait or call the system, for compilers that check their callers (clang 20
+// Marks functions that never allocate, lock or call the system, for compilers that check their callers (clang 20
 // and later, -Wfunction-effects).
 #if defined(__has_attribute)
 #if __has_attribute(nonblocking)

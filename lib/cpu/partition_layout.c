@@ -13,8 +13,8 @@ enum {
     MAX_HOP = 1 << 17,
     MAX_HOPS = 14, // MIN_TICK << 13
     MAX_MULTIPLE = 4,
-    MOST_WASTE =
-        10, // zeros behind the last tap: a tenth of the filter, so that spectra take 2.2 times its bytes at most
+    // Zeros behind the last tap: a tenth of the filter, so that spectra take 2.2 times its bytes at most.
+    MOST_WASTE = 10,
 };
 
 // What a slice and a tick cost beyond their loops.

@@ -214,6 +214,13 @@ static uint64_t poison_from(const struct partita_stream *stream, size_t input, u
     return frame + stream->plan->shape.axis[0].span;
 }
 
+static bool any_tainted(const struct partita_stream *stream)
+{
+    for (size_t c = 0; c < stream->plan->shape.in_channels; c++)
+        if (tainted(stream, c)) return true;
+    return false;
+}
+
 // Makes those outputs no numbers that hear such an input.
 static void poison_outputs(const struct partita_stream *stream, size_t channel, char *y, size_t n)
 {
@@ -248,7 +255,7 @@ static size_t emit(struct partita_stream *stream, const struct frames *frames, s
     const struct shape *shape = &stream->plan->shape;
     const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
     const size_t wait = (stride - stream->phase) % stride, due = n > wait ? (n - wait - 1) / stride + 1 : 0;
-    const bool straight = stride == 1 && frames->y_stride == 1;
+    const bool straight = stride == 1 && frames->y_stride == 1, poisoned = any_tainted(stream);
     for (size_t k = 0; k < shape->out_channels && due; k++) {
         char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : state->samples[0];
         compute(stream, stream->filter, state->position->set, k, y, n);
@@ -256,7 +263,7 @@ static size_t emit(struct partita_stream *stream, const struct frames *frames, s
             compute(stream, stream->swap.incoming, 1 - state->position->set, k, state->samples[1], n);
             stream_blend(stream, y, state->samples[1], n, 0, 1);
         }
-        poison_outputs(stream, k, y, n);
+        if (poisoned) poison_outputs(stream, k, y, n);
         if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
     }
     return due;
