@@ -126,6 +126,7 @@ void ours_calibrate(void);
 
 // Contenders; bench/ours.c and bench/peers/*.c.
 open_fn ours_stream, ours_signal;
+open_fn ours_stream_whole;    // promising whole blocks, as peers demand them
 open_fn ours_stream_swap;     // while the stream fades from one filter to another
 open_fn ours_stream_parallel; // channels only: with one there is little to share
 open_fn peer_fma_peak;

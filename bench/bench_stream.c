@@ -33,6 +33,7 @@ static const struct contender contenders[] = {
     {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .threads = 1, .open = ours_stream},
     {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream},
     {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 2, .open = ours_stream_parallel},
+    {.name = "cpu/partitioned-whole", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream_whole},
     {.name = "cpu/partitioned-swap", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream_swap},
     {.name = "auto", .threads = 1, .open = ours_stream},
     {.name = "zita-convolver", .threads = 1, .open = peer_zita},

@@ -70,11 +70,12 @@ static void ours_close(void *state)
     free(o);
 }
 
-// Plans the workload; on failure the contender's reason says why.
-static struct ours *ours_create(struct contender *contender, const struct workload *w)
+// Plans a problem of the workload's; on failure the contender's reason says why.
+static struct ours *ours_create(struct contender *contender, const struct workload *w,
+                                const struct partita_problem *problem)
 {
     struct ours *o = bench_allocate(sizeof *o);
-    o->problem = problem_of(w);
+    o->problem = *problem;
     o->options = (struct partita_options){.engine = contender->engine,
                                           .threads = contender->threads,
                                           .wisdom = host_wisdom,
@@ -112,9 +113,9 @@ static bool hopeless(const struct ours *o, const struct workload *w)
     return strcmp(partita_plan_engine(o->plan), "cpu/direct") == 0 && products > 5e10;
 }
 
-bool ours_stream(struct contender *contender, const struct workload *w)
+static bool open_stream(struct contender *contender, const struct workload *w, const struct partita_problem *problem)
 {
-    struct ours *o = ours_create(contender, w);
+    struct ours *o = ours_create(contender, w, problem);
     if (o == NULL) return false;
     if (hopeless(o, w)) {
         remember_line(contender, "a pass of direct sums would take more than a second");
@@ -132,6 +133,19 @@ bool ours_stream(struct contender *contender, const struct workload *w)
     contender->gate = gate_of(w, o->plan);
     contender->delay = partita_stream_latency(o->stream);
     return true;
+}
+
+bool ours_stream(struct contender *contender, const struct workload *w)
+{
+    const struct partita_problem problem = problem_of(w);
+    return open_stream(contender, w, &problem);
+}
+
+bool ours_stream_whole(struct contender *contender, const struct workload *w)
+{
+    struct partita_problem problem = problem_of(w);
+    problem.whole_blocks = true;
+    return open_stream(contender, w, &problem);
 }
 
 bool ours_stream_parallel(struct contender *contender, const struct workload *w)
@@ -157,7 +171,7 @@ static double swap_pass(void *state, const struct workload *w, double *calls)
 bool ours_stream_swap(struct contender *contender, const struct workload *w)
 {
     struct partita_load load;
-    if (w->warm == 0 || !ours_stream(contender, w)) return false;
+    if (w->warm == 0 || !ours_stream_whole(contender, w)) return false;
     struct ours *o = contender->state;
     contender->pass = swap_pass;
     if (partita_plan_load(o->plan, &load) == PARTITA_OK && load.swap_delay <= w->warm &&
@@ -186,7 +200,8 @@ static double signal_pass(void *state, const struct workload *w, double *calls)
 bool ours_signal(struct contender *contender, const struct workload *w)
 {
     bool slow = w->n_taps > 4096 && contender->engine != NULL && strcmp(contender->engine, "cpu/direct") == 0;
-    struct ours *o = slow ? NULL : ours_create(contender, w);
+    const struct partita_problem problem = problem_of(w);
+    struct ours *o = slow ? NULL : ours_create(contender, w, &problem);
     if (o == NULL) return false;
     contender->state = o;
     contender->pass = signal_pass;

@@ -14,6 +14,8 @@ struct bench {
     const struct fft *fft;
     char *a, *b, *c, *scratch;
     size_t n;
+    enum host_distance distance;
+    size_t sums;
 };
 
 typedef void run_fn(const struct bench *bench);
@@ -68,29 +70,26 @@ static void run_cmac(const struct bench *bench)
     bench->kernels->cmac(bench->a, bench->b, bench->n, bench->c, bench->n, 1, bench->n);
 }
 
-enum { TERMS = 8 };
+enum { TERMS = 16 };
 
-// n blocks of x and of h, TERMS terms in each tile.
-static void run_lines(const struct bench *bench)
+// Sums of products along a ring of n blocks, 1, 2 or 4 of them at once.
+static void run_products(const struct bench *bench)
 {
-    const size_t tiles = bench->n / SPECTRUM_TILE / TERMS;
-    const struct cmac_line line = {
-        .x = bench->b, .h = bench->c, .x_step = 1, .x_tile = TERMS, .h_tile = TERMS, .terms = TERMS};
-    bench->kernels->cmac_lines(bench->a, &line, 1, 0, tiles);
-}
-
-static void run_pairs(const struct bench *bench)
-{
-    const size_t tiles = bench->n / SPECTRUM_TILE / TERMS;
+    const size_t slots = TERMS + bench->sums - 1, tiles = bench->n / TERMS;
+    const struct cmac_terms terms = {.slots = TERMS,
+                                     .newest = TERMS - 1,
+                                     .multiple = 1,
+                                     .sums = bench->sums,
+                                     .fresh = {true, true, true, true},
+                                     .ahead = bench->distance == HOST_NEAR ? 0 : 2 * TERMS};
     const struct cmac_line line = {.x = bench->b,
                                    .h = bench->c,
-                                   .x_next = bench->b + SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES,
-                                   .x_step = 1,
-                                   .x_tile = TERMS,
-                                   .h_tile = TERMS,
-                                   .terms = TERMS};
-    char *next = bench->a + tiles * SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES;
-    bench->kernels->cmac_pairs(bench->a, next, &line, 1, 0, tiles);
+                                   .count = TERMS,
+                                   .x_tile = bench->distance == HOST_MEMORY ? 0 : slots,
+                                   .h_tile = TERMS};
+    void *y[CMAC_SUMS];
+    for (size_t k = 0; k < CMAC_SUMS; k++) y[k] = bench->a + k * tiles * TILE_BYTES;
+    bench->kernels->cmac_lines(y, &terms, &line, 1, 0, tiles);
 }
 
 static void run_copy(const struct bench *bench)
@@ -141,9 +140,25 @@ static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum c
     return cost;
 }
 
+enum { BYTES = 1 << 25, FAR = 1 << 22, NEAR = 1 << 18 }; // beyond the caches; beyond those of a core; in them
+
+static void measure_products(struct host_costs *costs, struct bench *bench)
+{
+    static const size_t bytes[HOST_DISTANCES] = {NEAR, FAR, BYTES};
+    const size_t scalar = bench->kernels->f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    for (int distance = 0; distance < HOST_DISTANCES; distance++)
+        for (int i = 0; i < 3; i++) {
+            bench->distance = (enum host_distance)distance;
+            bench->sums = (size_t)1 << i;
+            bench->n = bytes[distance] / (2 * SPECTRUM_BLOCK_BYTES);
+            const double seconds =
+                distance == HOST_NEAR ? best_time(run_products, bench) : usual_time(run_products, bench);
+            costs->product[distance][i] = seconds / (double)(bench->sums * bench->n * lanes);
+        }
+}
+
 static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level level)
 {
-    enum { BYTES = 1 << 25, FAR = 1 << 23 }; // beyond the caches; beyond those of a core
     char *memory = mem_allocate(&plain, 3 * BYTES);
     if (!memory) return false;
     const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
@@ -155,16 +170,9 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     costs->fma = best_time(run_fir, &bench) / (16.0 * TILE * TAPS);
     bench.n = 1024;
     costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
-    bench.n = FAR / (2 * SPECTRUM_BLOCK_BYTES);
+    bench.n = 2 * FAR / (2 * SPECTRUM_BLOCK_BYTES);
     costs->cmac_far = usual_time(run_cmac, &bench) / (double)(bench.n * lanes);
-    costs->line_far = usual_time(run_lines, &bench) / (double)(bench.n * lanes);
-    costs->pair_far = usual_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
-    bench.n = BYTES / (2 * SPECTRUM_BLOCK_BYTES) - SPECTRUM_TILE * TERMS;
-    costs->line_memory = usual_time(run_lines, &bench) / (double)(bench.n * lanes);
-    costs->pair_memory = usual_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
-    bench.n = 2048;
-    costs->pair_near = best_time(run_pairs, &bench) / (2.0 * (double)(bench.n * lanes));
-    costs->line_near = best_time(run_lines, &bench) / (double)(bench.n * lanes);
+    measure_products(costs, &bench);
     bench.n = 1 << 15;
     costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
     bench.n = BYTES / 4 - 2;

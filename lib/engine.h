@@ -42,7 +42,8 @@ struct frames {
     size_t y_stride, y_first; // in samples; frame
     const void *const *x;     // NULL: silence
     size_t x_stride, x_first;
-    size_t n; // input frames from x_first on
+    size_t n;    // input frames from x_first on
+    size_t rest; // input frames of the call from x_first on: a step may read as many, but not take more than n
 };
 
 static inline char *frames_y(const struct frames *frames, size_t channel, size_t i, size_t bytes)

@@ -16,6 +16,8 @@ static const double fft_real[HOST_FFT_SIZES] = {4.4,  3.6,  2.3,  0.66, 0.63, 0.
 static const double fft_complex[HOST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35, 1.37, 1.46, 1.65,
                                                    1.74, 1.81, 1.95, 2.05, 2.15, 2.25, 2.35, 2.5};
 
+static const double product[HOST_DISTANCES][3] = {{0.14, 0.08, 0.07}, {0.17, 0.1, 0.07}, {0.4, 0.2, 0.1}};
+
 static size_t last_cache(void)
 {
 #ifdef _SC_LEVEL3_CACHE_SIZE
@@ -36,12 +38,8 @@ void host_default(struct host *ret, enum cpu_level level)
         costs->fir_call = 50e-9;
         costs->cmac_cached = 0.2 * slow;
         costs->cmac_far = 0.5 * wide;
-        costs->line_near = 0.1 * slow;
-        costs->line_far = 0.3 * wide;
-        costs->pair_near = 0.08 * slow;
-        costs->pair_far = 0.16 * wide;
-        costs->line_memory = 0.4 * wide;
-        costs->pair_memory = 0.2 * wide;
+        for (int i = 0; i < HOST_DISTANCES * 3; i++)
+            costs->product[i / 3][i % 3] = fmax(product[i / 3][i % 3] * wide, product[HOST_NEAR][2] * slow);
         costs->fetch = 0.12 * wide;
         costs->copy = 0.073 * wide;
         costs->copy_far = 0.4 * wide;

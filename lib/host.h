@@ -15,18 +15,19 @@ enum {
     HOST_FFT_SIZES = HOST_FFT_LAST - HOST_FFT_FIRST + 1,
 };
 
+// Where the operands of a sum of products are: all in L2, all beyond it, or h in memory and x in L2.
+enum host_distance { HOST_NEAR, HOST_FAR, HOST_MEMORY, HOST_DISTANCES };
+
 // Costs of one precision.
 struct host_costs {
-    double fma;                      // direct kernel: one real multiply-add of a 64-tap filter in tiles
-    double fir_call;                 // direct kernel: fixed cost of one call
-    double cmac_cached, cmac_far;    // one complex bin product: operands in L2, and beyond it
-    double line_near, line_far;      // the same in sums along lines of tiles: a level in L2, and beyond it
-    double pair_near, pair_far;      // the same for two blocks at once, each product
-    double line_memory, pair_memory; // both with spectra that no cache holds
-    double fetch;                    // a transform's first pass over samples out of cache takes this more, a scalar
-    double copy;                     // moving one scalar through a window or output copy
-    double copy_far;                 // the same from and to memory beyond the caches
-    double fft[2][HOST_FFT_SIZES];   // forward plus inverse, a sample: real, complex
+    double fma;                        // direct kernel: one real multiply-add of a 64-tap filter in tiles
+    double fir_call;                   // direct kernel: fixed cost of one call
+    double cmac_cached, cmac_far;      // one complex bin product: operands in L2, and beyond it
+    double product[HOST_DISTANCES][3]; // the same in sums along lines, of which 1, 2 or 4 are made at once
+    double fetch;                      // a transform's first pass over samples out of cache takes this more, a scalar
+    double copy;                       // moving one scalar through a window or output copy
+    double copy_far;                   // the same from and to memory beyond the caches
+    double fft[2][HOST_FFT_SIZES];     // forward plus inverse, a sample: real, complex
 };
 
 struct host {

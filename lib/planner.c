@@ -27,7 +27,8 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
-    if (shape->stream) text_add(&text, " b%zu l%zd", shape->block, (ptrdiff_t)shape->latency);
+    if (shape->stream)
+        text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "", (ptrdiff_t)shape->latency);
 }
 
 static bool known_engine(const char *name)

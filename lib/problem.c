@@ -102,6 +102,11 @@ static bool stream_axis(const struct partita_problem *problem, const struct part
     axis->out = 0;
     ret->block = or_default(problem->block, 1024);
     ret->latency = problem->latency;
+    ret->whole_blocks = problem->whole_blocks;
+    if (ret->whole_blocks && ret->block % 16) {
+        log_line(log, "whole blocks have a multiple of 16 frames, not problem.block = %zu", ret->block);
+        return false;
+    }
     return in_range(log, "block", 0, ret->block) &&
            (problem->latency == PARTITA_UNBOUNDED || in_range(log, "latency", 0, problem->latency));
 }

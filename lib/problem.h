@@ -25,6 +25,7 @@ struct shape {
     size_t batch, in_channels, out_channels, groups, group_in, group_out;
     struct axis axis[PARTITA_MAX_RANK]; // unused axes are of size 1
     size_t block, latency;
+    bool whole_blocks;
     size_t scalar_bytes; // of one real: 4 or 8
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w

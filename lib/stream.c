@@ -41,6 +41,7 @@ static void feed(struct partita_stream *stream, struct frames frames)
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames.n) {
         struct frames part = frames;
+        part.rest = part.n;
         begin_swap(stream);
         struct swap *swap = &stream->swap;
         if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left; // a step sees one state
@@ -86,7 +87,9 @@ size_t partita_stream_latency(const struct partita_stream *stream)
 
 size_t partita_stream_tail(const struct partita_stream *stream)
 {
-    return stream->plan->choice.latency + stream->plan->shape.axis[0].span - 1;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t tail = stream->plan->choice.latency + shape->axis[0].span - 1;
+    return shape->whole_blocks ? (tail + shape->block - 1) / shape->block * shape->block : tail;
 }
 
 void partita_stream_reset(struct partita_stream *stream)

@@ -15,7 +15,7 @@
 #include "hash.h"
 #include "mem.h"
 
-#define HEADER "partita wisdom 2"
+#define HEADER "partita wisdom 3"
 
 enum { KEY_SIZE = 224, MAX_FILE = 1 << 24 };
 
@@ -113,17 +113,16 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struc
 }
 
 // All costs in the order of the file.
-enum { N_COSTS = 13, ALL_COSTS = N_COSTS + 2 * HOST_FFT_SIZES };
+enum { N_COSTS = 7, N_PRODUCTS = HOST_DISTANCES * 3, ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * HOST_FFT_SIZES };
 
 static void list_costs(struct host_costs *costs, double *list[ALL_COSTS])
 {
-    double *const first[N_COSTS] = {&costs->fma,         &costs->fir_call,    &costs->cmac_cached, &costs->cmac_far,
-                                    &costs->line_near,   &costs->line_far,    &costs->pair_near,   &costs->pair_far,
-                                    &costs->line_memory, &costs->pair_memory, &costs->fetch,       &costs->copy,
-                                    &costs->copy_far};
+    double *const first[N_COSTS] = {&costs->fma,   &costs->fir_call, &costs->cmac_cached, &costs->cmac_far,
+                                    &costs->fetch, &costs->copy,     &costs->copy_far};
     memcpy(list, first, sizeof first);
+    for (int i = 0; i < N_PRODUCTS; i++) list[N_COSTS + i] = &costs->product[i / 3][i % 3];
     for (int i = 0; i < 2 * HOST_FFT_SIZES; i++)
-        list[N_COSTS + i] = &costs->fft[i / HOST_FFT_SIZES][i % HOST_FFT_SIZES];
+        list[N_COSTS + N_PRODUCTS + i] = &costs->fft[i / HOST_FFT_SIZES][i % HOST_FFT_SIZES];
 }
 
 static void write_costs(FILE *file, struct host_costs costs)

@@ -48,6 +48,9 @@ struct partita_problem {
     ptrdiff_t pad_begin[PARTITA_MAX_RANK], pad_end[PARTITA_MAX_RANK]; // zeros around x [0]; negative crops
     size_t block;   // streams: the largest usual call in frames, for planning [1024]; any call works
     size_t latency; // streams: the largest added delay allowed, in input frames [0]
+    // Streams: every call holds a multiple of `block` frames, which is itself a multiple of 16. Then a filter's first
+    // taps may wait for the rest of the block: long filters cost less, at the same latency [false: any call].
+    bool whole_blocks;
 };
 
 // Output samples of a bounded problem along each of its axes.

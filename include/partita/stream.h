@@ -27,7 +27,8 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 // the input was cut into calls, bit for bit.
 // Shapes:  x [in_channels] pointers to n_frames samples each, y [out_channels] pointers to
 //          partita_stream_output_frames(stream, n_frames) samples each.
-// Ranges:  n_frames >= 0. y[c] == x[c] is allowed; any other overlap is not.
+// Ranges:  n_frames >= 0, with problem.whole_blocks a multiple of problem.block: frames beyond that are not heard, and
+//          come out as zeros. y[c] == x[c] is allowed; any other overlap is not.
 // Errors:  none: arguments are trusted here. Never allocates, locks, logs or calls the system.
 // Time:    amortised cost and latency are the plan's; the worst call is what partita_plan_load says, up to twice that
 //          while a swap is under way. With threads (options.threads) a call may wait for a slice of work, microseconds,
@@ -51,7 +52,8 @@ PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *str
 // Added delay in input frames, exact and constant; a multiple of the problem's stride. Real-time safe.
 PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
-// Input frames of silence that bring out everything the input so far contributes to: latency + dilation*(kernel-1).
+// Input frames of silence that bring out everything the input so far contributes to: latency + dilation*(kernel-1), in
+// whole blocks if the problem says so.
 // Real-time safe.
 PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 

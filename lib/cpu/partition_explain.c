@@ -13,10 +13,7 @@ static double level_rate(const struct partita_plan *plan, size_t i)
     const struct partitioned *partitioned = plan->state;
     const struct level *level = &partitioned->layout.level[i];
     const struct work *work = &partitioned->work[i];
-    const size_t last = level_cycle(level) - 1;
-    return (slices_seconds(&plan->shape, work, 0, 0, work->due[level->ticks - 1]) +
-            slices_seconds(&plan->shape, work, last / level->ticks, 0, work->due[last])) /
-           (2 * (double)level->hop);
+    return slices_seconds(work, 0, block_slices(work)) / (double)level->hop;
 }
 
 // What every call of the problem's block does besides the slices: the head, the copies, the calls of kernels.
@@ -36,11 +33,9 @@ static void describe_level(const struct partita_plan *plan, size_t i, struct tex
     const struct work *work = &partitioned->work[i];
     const size_t taps = level->multiple * level->hop, span = plan->shape.axis[0].span;
     const size_t end = level->first + level->parts * taps;
-    const double transform = slices_seconds(&plan->shape, work, 0, 0, work->transform.slices);
-    double products = 0; // the mean of a pair's
-    for (int place = 0; place < 2; place++)
-        products +=
-            (double)plan->shape.out_channels * (double)work->product[place].slices * work->product[place].seconds / 2;
+    const double transform = slices_seconds(work, 0, work->transform.slices);
+    const size_t inputs = stage_slices(work, STAGE_FORWARD);
+    const double products = slices_seconds(work, inputs, inputs + stage_slices(work, STAGE_PRODUCTS));
     const double mean = partitioned->load.mean / (double)partitioned->load.frames;
     text_add(text, "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %9zu %5zu %8.2f us %9.2f us %5.1f %%\n", i, level->first,
              (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->ticks, transform * 1e6,
@@ -89,9 +84,8 @@ static double tick_seconds(const struct partita_plan *plan, size_t i, size_t tic
     const struct partitioned *partitioned = plan->state;
     const struct level *level = &partitioned->layout.level[i];
     const struct work *work = &partitioned->work[i];
-    const size_t cycle = level_cycle(level), at = (tick + cycle - level->start % cycle) % cycle;
-    return slices_seconds(&plan->shape, work, at / level->ticks, at % level->ticks ? work->due[at - 1] : 0,
-                          work->due[at]);
+    const size_t at = ticks_into_block(level, tick + level->ticks - level->start % level->ticks);
+    return slices_seconds(work, at ? work->due[at - 1] : 0, work->due[at]);
 }
 
 // The calls of one period, compressed.

@@ -53,22 +53,25 @@ static const char *partition_taps(const struct build *build, const struct level 
     return build->causal + (*ret_n ? first : 0) * shape->tap_bytes;
 }
 
-// Which partitions of a level are not zero.
-static struct cell_level find_range(const struct build *build, const struct level *level)
+// Which partitions of a level are not zero, section by section.
+static void find_ranges(const struct build *build, const struct level *level, struct cell_section ret[SECTIONS])
 {
-    struct cell_level range = {0};
+    size_t bounds[SECTIONS + 1], first = level->parts, end = 0, n;
+    level_sections(level, bounds);
     for (size_t p = 0; p < level->parts; p++) {
-        size_t n;
         const char *taps = partition_taps(build, level, p, &n);
         if (all_zero(build->plan, taps, n)) continue;
-        if (range.count == 0) range.first = p;
-        range.count = p - range.first + 1;
+        if (p < first) first = p;
+        end = p + 1;
     }
-    return range;
+    for (size_t s = 0; s < SECTIONS; s++) {
+        const size_t from = first > bounds[s] ? first : bounds[s], to = end < bounds[s + 1] ? end : bounds[s + 1];
+        ret[s] = (struct cell_section){.first = from, .count = to > from ? to - from : 0};
+    }
 }
 
 // Transforms partition `p` of the range into its place among the tiles.
-static void transform_partition(const struct build *build, size_t i, const struct cell_level *own, size_t p)
+static void transform_partition(const struct build *build, size_t i, const struct cell_section *own, size_t p)
 {
     const struct partitioned *partitioned = build->plan->state;
     const struct level *level = &partitioned->layout.level[i];
@@ -81,16 +84,15 @@ static void transform_partition(const struct build *build, size_t i, const struc
     samples_copy(build->samples, widen ? 2 : 1, taps, 1, n, shape->tap_bytes);
     build->plan->kernels->scale(build->samples, build->samples, 1 / fft_gain(work->fft),
                                 n * (shape->complex_signal ? 2 : 1));
-    memset(build->spectrum, 0, work->tiles * TILE_BYTES);
     fft_forward(work->fft, build->spectrum, build->samples, build->scratch);
     char *spectra = own->spectra + p * TILE_BYTES;
     for (size_t tile = 0; tile < work->tiles; tile++)
         memcpy(spectra + tile * own->stride * TILE_BYTES, build->spectrum + tile * TILE_BYTES, TILE_BYTES);
 }
 
-// Takes a level's spectra over from another filter.
-static void copy_spectra(const struct build *build, size_t i, const struct cell_level *own,
-                         const struct cell_level *old)
+// Takes a section's spectra over from another filter.
+static void copy_spectra(const struct build *build, size_t i, const struct cell_section *own,
+                         const struct cell_section *old)
 {
     const struct work *work = &((const struct partitioned *)build->plan->state)->work[i];
     for (size_t tile = 0; tile < work->tiles; tile++)
@@ -108,7 +110,7 @@ static void measure_cell(struct build *build, const struct source *source, struc
     load_cell(build, source->fresh);
     while (cell->head_taps && all_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
         cell->head_taps--;
-    for (size_t i = 0; i < layout->n_levels; i++) cell->level[i] = find_range(build, &layout->level[i]);
+    for (size_t i = 0; i < layout->n_levels; i++) find_ranges(build, &layout->level[i], cell->level[i]);
 }
 
 static void fill_cell(struct build *build, const struct source *source, const struct cell *cell, char *head)
@@ -116,34 +118,40 @@ static void fill_cell(struct build *build, const struct source *source, const st
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     if (source->fresh) load_cell(build, source->fresh);
     memcpy(head, source->kept ? source->kept->head : build->causal, cell->head_taps * build->plan->shape.tap_bytes);
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        if (source->kept) copy_spectra(build, i, &cell->level[i], &source->kept->level[i]);
+    for (size_t i = 0; i < layout->n_levels * SECTIONS; i++) {
+        const size_t level = i / SECTIONS, s = i % SECTIONS;
+        const struct cell_section *own = &cell->level[level][s];
+        if (source->kept) copy_spectra(build, level, own, &source->kept->level[level][s]);
         else
-            for (size_t p = 0; p < cell->level[i].count; p++) transform_partition(build, i, &cell->level[i], p);
+            for (size_t p = 0; p < own->count; p++) transform_partition(build, level, own, p);
     }
 }
 
-// The cells first .. end-1, all of one output: measured, given their places in the arena, and filled unless it only
-// counts.
-static void build_output(struct build *build, size_t first, size_t end)
+// The cells' places in one line of spectra for a section of a level.
+static void place_spectra(struct build *build, size_t i, size_t section)
 {
-    const struct partitioned *partitioned = build->plan->state;
-    for (size_t c = first; c < end; c++)
-        if (build->sources[c].twin == c) measure_cell(build, &build->sources[c], &build->cells[c]);
-    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
-        size_t stride = 0, before = 0;
-        for (size_t c = first; c < end; c++)
-            if (build->sources[c].twin == c) stride += build->cells[c].level[i].count;
-        char *spectra = arena_take(&build->arena, size_mul(stride, partitioned->work[i].tiles * TILE_BYTES));
-        for (size_t c = first; c < end; c++) {
-            if (build->sources[c].twin != c) continue;
-            struct cell_level *own = &build->cells[c].level[i];
-            own->stride = stride;
-            own->spectra = spectra ? spectra + before * TILE_BYTES : NULL;
-            before += own->count;
-        }
+    const struct work *work = &((const struct partitioned *)build->plan->state)->work[i];
+    size_t stride = 0, before = 0;
+    for (size_t c = 0; c < build->n_sources; c++)
+        if (build->sources[c].twin == c) stride += build->cells[c].level[i][section].count;
+    char *spectra = arena_take(&build->arena, size_mul(stride, work->tiles * TILE_BYTES));
+    for (size_t c = 0; c < build->n_sources; c++) {
+        if (build->sources[c].twin != c) continue;
+        struct cell_section *own = &build->cells[c].level[i][section];
+        own->stride = stride;
+        own->spectra = spectra ? spectra + before * TILE_BYTES : NULL;
+        before += own->count;
     }
-    for (size_t c = first; c < end; c++) {
+}
+
+// All cells: measured, given their places in the arena, and filled unless it only counts.
+static void build_cells(struct build *build)
+{
+    for (size_t c = 0; c < build->n_sources; c++)
+        if (build->sources[c].twin == c) measure_cell(build, &build->sources[c], &build->cells[c]);
+    const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
+    for (size_t i = 0; i < layout->n_levels * SECTIONS; i++) place_spectra(build, i / SECTIONS, i % SECTIONS);
+    for (size_t c = 0; c < build->n_sources; c++) {
         struct cell *cell = &build->cells[c];
         const size_t twin = build->sources[c].twin;
         if (twin == c) {
@@ -222,14 +230,12 @@ static struct partitioned_filter *cut_filter(struct build *build)
     struct partitioned_filter *state = arena_take(&build->arena, sizeof *state);
     size_t *first = arena_take(&build->arena, (outputs + 1) * sizeof *first);
     struct cell *cells = arena_take(&build->arena, size_mul(build->n_sources, sizeof *cells));
-    for (size_t out = 0, end = 0; out < outputs; out++) {
-        const size_t begin = end;
-        while (end < build->n_sources && build->sources[end].out == out) end++;
-        build_output(build, begin, end);
-        if (state) first[out] = begin;
-    }
+    build_cells(build);
     if (!state) return NULL;
-    first[outputs] = build->n_sources;
+    for (size_t out = 0, c = 0; out <= outputs; out++) {
+        while (c < build->n_sources && build->sources[c].out < out) c++;
+        first[out] = c;
+    }
     memcpy(cells, build->cells, build->n_sources * sizeof *cells);
     *state = (struct partitioned_filter){first, cells};
     return state;

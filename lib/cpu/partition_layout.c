@@ -17,33 +17,73 @@ enum {
     MOST_WASTE = 10,
 };
 
-// What a slice and a tick cost beyond their loops.
-static const double SLICE_SECONDS = 1e-8, TICK_SECONDS = 3e-8;
+// What a slice, a turn of an output and a tick cost beyond their loops.
+static const double SLICE_SECONDS = 1e-8, TURN_SECONDS = 2e-8, TICK_SECONDS = 3e-8;
 
 static size_t cells_of(const struct shape *shape)
 {
     return shape->out_channels * shape->group_in;
 }
 
+// Complex bins of a level's spectra.
+static size_t bins_of(const struct shape *shape, const struct level *level)
+{
+    return shape->complex_signal ? level->n : level->n / 2;
+}
+
+// How far away a level's spectra are: all cells' partitions and all inputs' slots.
+static enum host_distance distance_of(const struct request *request, const struct level *level)
+{
+    const struct shape *shape = request->shape;
+    const size_t bytes = 2 * bins_of(shape, level) * shape->scalar_bytes, shared = request->host->shared_bytes;
+    const size_t held = bytes * (cells_of(shape) * level->parts + shape->in_channels * level_slots(level));
+    // A filter that no cache holds comes from memory block after block, but for its small levels.
+    const size_t filter = 2 * cells_of(shape) * shape->axis[0].span * shape->tap_bytes;
+    if (filter > shared / 2 && held > shared / 16) return HOST_MEMORY;
+    return held > request->host->cache_bytes / 2 ? HOST_FAR : HOST_NEAR;
+}
+
+// Seconds of a bin's product if `sums` are made at once. The outputs share what they read of the inputs.
+static double product_seconds(const struct request *request, const struct level *level, size_t sums)
+{
+    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const enum host_distance distance = distance_of(request, level);
+    const double *cost = costs->product[distance],
+                 share = fmin(1, (double)level->multiple / (double)cells_of(request->shape) *
+                                     (double)request->shape->in_channels);
+    const size_t i = sums / 2; // 1, 2, 4
+    if (distance == HOST_MEMORY) return cost[i] * (1 + share);
+    return distance == HOST_FAR ? fmax(costs->product[HOST_NEAR][i], cost[i] * (1 + share) / 2) : cost[i];
+}
+
+// A share of the tiles has each age once in a bundle.
 struct level_costs layout_costs(const struct request *request, const struct level *level)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
-    const size_t bins = shape->complex_signal ? level->n : level->n / 2, bytes = 2 * bins * shape->scalar_bytes;
-    // What a block's products may touch: all cells' partitions and all inputs' spectra.
-    const size_t held = bytes * level->parts * (cells_of(shape) + shape->in_channels * level->multiple);
-    // A filter that no cache holds comes from memory block after block, but for its small levels.
-    const size_t filter = 2 * cells_of(shape) * shape->axis[0].span * shape->tap_bytes,
-                 shared = request->host->shared_bytes;
-    const bool memory = filter > shared / 2 && held > shared / 16, far = held > request->host->cache_bytes / 2;
-    const double line = memory ? costs->line_memory : far ? costs->line_far : costs->line_near;
-    const double two = memory ? costs->pair_memory : far ? costs->pair_far : costs->pair_near;
-    const double single = (double)bins * line, pair = 2 * (double)bins * two;
+    double products = 0;
+    size_t bounds[SECTIONS + 1];
+    level_sections(level, bounds);
+    for (size_t age = 0; age < level->bundle; age++) {
+        struct turn turns[SECTIONS];
+        const size_t n = level_turns(level, age, turns);
+        for (size_t i = 0; i < n; i++)
+            products += (double)((bounds[turns[i].section + 1] - bounds[turns[i].section]) * turns[i].sums) *
+                        product_seconds(request, level, turns[i].sums);
+    }
     return (struct level_costs){
         .transform = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2,
-        .product = {level->paired ? pair * (double)level_split(level) : single,
-                    level->paired ? pair * (double)(1 + level->parts - level_split(level)) : single},
+        .product = products * (double)bins_of(shape, level) / (double)level->bundle,
     };
+}
+
+// Seconds of a block's products for all outputs.
+static double products_seconds(const struct request *request, const struct level *level)
+{
+    const struct shape *shape = request->shape;
+    size_t turns = 0;
+    for (size_t age = 0; age < level->bundle; age++) turns += level_turns(level, age, (struct turn[SECTIONS]){{0}});
+    return (double)cells_of(shape) * layout_costs(request, level).product +
+           (double)(turns * shape->out_channels) * TURN_SECONDS;
 }
 
 // Seconds a frame.
@@ -55,8 +95,7 @@ static double level_seconds(const struct request *request, const struct level *l
     const struct host_costs *host = &request->host->costs[shape->f64];
     // Inputs are fetched, then stored as spectra; half of the outputs is written.
     const double moved = (double)(level->n * (shape->complex_signal ? 2 : 1)) * (host->copy / 2 + host->fetch);
-    const double block = channels * (costs.transform + moved + 4 * SLICE_SECONDS) +
-                         (double)cells_of(shape) * (costs.product[0] + costs.product[1]) / 2;
+    const double block = channels * (costs.transform + moved + 4 * SLICE_SECONDS) + products_seconds(request, level);
     return block / (double)level->hop + TICK_SECONDS / (double)tick;
 }
 
@@ -80,6 +119,7 @@ struct node {
 struct search {
     const struct request *request;
     size_t tick, latency, n_hops;
+    bool whole;   // struct layout
     size_t begin; // index of the first level's hop
     struct node node[MAX_HOPS];
 };
@@ -108,22 +148,41 @@ static size_t in_time(const struct search *search, size_t i, bool last)
     return hop_at(search, i) + (window_of((size_t)1 << i, last) - 1) * search->tick;
 }
 
+// The cheapest bundle that has far partitions and a tile for every share.
+static void bundle_blocks(const struct request *request, struct level *level)
+{
+    double least = products_seconds(request, level);
+    const size_t tiles = 2 * bins_of(request->shape, level) * request->shape->scalar_bytes / TILE_BYTES;
+    const size_t known = (level->parts - 1) * level->multiple; // blocks before, of the last partition
+    for (size_t bundle = 2; bundle <= MAX_BUNDLE && bundle <= tiles && bundle - 1 <= known; bundle *= 2) {
+        struct level other = *level;
+        other.bundle = bundle;
+        const double seconds = products_seconds(request, &other);
+        if (seconds >= least) continue;
+        least = seconds;
+        level->bundle = bundle;
+    }
+}
+
 static struct level level_from(const struct search *search, size_t i, size_t first, size_t multiple, size_t parts,
                                bool last)
 {
     const size_t hop = hop_at(search, i), ticks = (size_t)1 << i;
-    return (struct level){
+    struct level level = {
         .hop = hop,
         .n = (multiple + 1) * hop,
         .multiple = multiple,
         .parts = parts,
-        .paired = parts > 1,
+        .bundle = 1,
         .first = first,
         .ticks = ticks,
         .window = window_of(ticks, last),
         // Work may wait as long as the level's taps are further away than they need be.
         .start = ticks - 1 + (first + search->latency - in_time(search, i, last)) / search->tick,
     };
+    level.far = distance_of(search->request, &level) != HOST_NEAR;
+    bundle_blocks(search->request, &level);
+    return level;
 }
 
 static size_t parts_for(size_t taps, size_t multiple, size_t hop)
@@ -162,6 +221,7 @@ static void consider(const struct search *search, size_t i, const struct level *
     if (best->n_levels && (best->wasteful == wasteful ? best->seconds <= seconds : wasteful)) return;
     *best = (struct layout){.tick = search->tick,
                             .latency = search->latency,
+                            .whole = search->whole,
                             .head = before ? search->node[search->begin].first : last->first,
                             .n_levels = before ? 2 : 1,
                             .wasteful = wasteful,
@@ -217,8 +277,9 @@ static size_t choose_latency(struct search *search, size_t needed, size_t allowe
     // The least common multiple: a tick is a power of two.
     const size_t twos = stride & (~stride + 1),
                  unit = size_mul(stride, search->tick / (twos < search->tick ? twos : search->tick));
-    const size_t least = needed / unit + (needed % unit > 0); // units
-    search->latency = least <= allowed / unit ? least * unit : allowed / unit * unit;
+    const size_t own = search->whole ? search->tick : 0, more = needed > own ? needed - own : 0;
+    const size_t least = more / unit + (more % unit > 0); // units
+    search->latency = own + (least <= allowed / unit ? least : allowed / unit) * unit;
     return needed > search->latency ? needed - search->latency : 0;
 }
 
@@ -250,7 +311,8 @@ bool layout_search(const struct request *request, struct layout *ret)
     const struct shape *shape = request->shape;
     *ret = (struct layout){0};
     for (size_t tick = MIN_TICK; tick <= MAX_TICK && (tick == MIN_TICK || tick <= shape->block); tick *= 2) {
-        struct search search = {.request = request, .tick = tick};
+        struct search search = {
+            .request = request, .tick = tick, .whole = shape->whole_blocks && shape->block % tick == 0};
         // A hop beyond the filter's length covers it with one partition: no larger one is needed.
         while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
                (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))

@@ -8,14 +8,14 @@ static void run_until(const struct partita_stream *stream, size_t i, size_t due)
 {
     const struct partitioned *partitioned = stream->plan->state;
     struct progress *progress = ((struct partitioned_stream *)stream->state)->level[i].progress;
-    const size_t forward = forward_slices(stream, i), output = output_slices(stream, i);
     for (; progress->done < due; progress->done++) {
-        const bool first = progress->done < forward;
-        const struct slice at = {stream, i, progress->chain, progress->number};
-        work_slice(&at, first);
-        if (++progress->number < (first ? partitioned->work[i].forward : output)) continue;
+        const struct slice at = {stream, i, progress->stage, progress->chain, progress->number};
+        work_slice(&at);
+        if (++progress->number < partitioned->work[i].stage[at.stage].length) continue;
         progress->number = 0;
-        progress->chain = progress->done + 1 == forward ? 0 : progress->chain + 1;
+        if (++progress->chain < partitioned->work[i].stage[at.stage].chains) continue;
+        progress->chain = 0;
+        progress->stage++;
     }
 }
 
@@ -28,16 +28,21 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     struct level_state *own = &state->level[i];
     const bool twice = stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
     *own->progress = (struct progress){.running = true, .twice = twice, .set = state->position->set, .block = block};
-    own->filters[0] = stream->filter;
-    own->filters[1] = stream->swap.incoming;
+    const size_t slots = level_slots(level);
+    bool changed = false;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        const bool silent = state->loud[c] + level->n <= (block + 1) * level->hop;
-        own->quiet[c] = !silent ? 0 : own->quiet[c] > level_slots(level) ? own->quiet[c] : own->quiet[c] + 1;
+        const bool silent = state->loud[c] + level->n <= (block + 1) * level->hop, heard = own->quiet[c] < slots;
+        own->quiet[c] = !silent ? 0 : own->quiet[c] > slots ? own->quiet[c] : own->quiet[c] + 1;
+        changed |= heard != (own->quiet[c] < slots);
     }
+    const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
+    for (size_t which = 0; which < (twice ? 2 : 1); which++)
+        if (changed || own->hearing[which].filter != filters[which]) work_point(stream, i, which, filters[which]);
+    work_prepare(stream, i);
     if (state->team) team_begin(stream, i);
 }
 
-// How many slices must be done when the current tick ends. While two filters run, each slice of an output counts twice.
+// How many slices must be done when the current tick ends.
 static size_t due_in_tick(struct partita_stream *stream, size_t i)
 {
     const struct partitioned *partitioned = stream->plan->state;
@@ -45,10 +50,8 @@ static size_t due_in_tick(struct partita_stream *stream, size_t i)
     const struct level *level = &partitioned->layout.level[i];
     if (state->position->tick < level->start) return 0;
     const uint64_t ticks = state->position->tick - level->start;
-    const size_t forward = forward_slices(stream, i);
     if (ticks_into_block(level, ticks) == 0) begin_block(stream, i, whole_blocks(level, ticks));
-    const size_t due = partitioned->work[i].due[ticks & (level_cycle(level) - 1)];
-    return state->level[i].progress->twice && due > forward ? forward + 2 * (due - forward) : due;
+    return partitioned->work[i].due[ticks_into_block(level, ticks)];
 }
 
 void work_tick(struct partita_stream *stream)
@@ -80,10 +83,8 @@ void work_resume(struct partita_stream *stream)
     const struct partitioned *partitioned = stream->plan->state;
     struct partitioned_stream *state = stream->state;
     for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
-        struct level_state *own = &state->level[i];
-        own->filters[0] = own->filters[1] = stream->filter;
-        for (size_t k = 0; own->progress->running && k < stream->plan->shape.out_channels; k++)
-            work_point(stream, i, k);
+        state->level[i].hearing[0].filter = state->level[i].hearing[1].filter = NULL;
+        if (state->level[i].progress->running) work_point(stream, i, 0, stream->filter);
     }
     if (state->team) team_resume(stream);
 }

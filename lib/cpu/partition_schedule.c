@@ -10,8 +10,12 @@
 
 #include "partitioned.h"
 
-// Slices take about this share of a tick's mean work, but are not cut smaller than their overhead allows.
-static const double SHARE = 0.125, LEAST_SECONDS = 2.5e-7;
+// Slices take about an eighth of a tick's mean work, longer if that is less than a microsecond: a slice finds cold what
+// the last one has left behind. But so many fit into a tick that it can be filled.
+static double slice_target(double tick_seconds)
+{
+    return fmin(0.3 * tick_seconds, fmax(1e-6, 0.125 * tick_seconds));
+}
 
 // Cuts work that takes `seconds` and consists of `units` indivisible parts into slices of about `target` seconds.
 static struct cut cut_work(double seconds, double target, size_t units)
@@ -40,89 +44,86 @@ static enum partita_status cut_level(struct partita_plan *plan, const struct req
     const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));
     const double fetch = scalars * host->fetch;
     const double store = scalars * host->copy + fetch / 2;
-    work->tiles = (fft_blocks(work->fft) + SPECTRUM_TILE - 1) / SPECTRUM_TILE;
+    work->tiles = fft_blocks(work->fft);
+    work->pitch = work->tiles + 1;
     work->transform = cut_work(costs.transform, target, fft_steps(work->fft));
     work->store = cut_work(store, target, work->tiles);
-    work->forward = work->transform.slices + work->store.slices;
-    for (int place = 0; place < 2; place++) {
-        work->product[place] = cut_work(costs.product[place] * (double)shape->group_in, target, work->tiles);
-        work->output[place] = work->product[place].slices + work->transform.slices;
-    }
+    const double products = costs.product * (double)(shape->out_channels * shape->group_in);
+    work->product = cut_work(products, target, (work->tiles + level->bundle - 1) / level->bundle);
+    work->stage[STAGE_FORWARD].chains = shape->in_channels;
+    work->stage[STAGE_FORWARD].length = work->transform.slices + work->store.slices;
+    const size_t chains = work->product.slices < MAX_PRODUCT_CHAINS ? work->product.slices : MAX_PRODUCT_CHAINS;
+    work->stage[STAGE_PRODUCTS].chains = chains;
+    work->stage[STAGE_PRODUCTS].length = (work->product.slices + chains - 1) / chains;
+    work->stage[STAGE_INVERSE].chains = shape->out_channels;
+    work->stage[STAGE_INVERSE].length = work->transform.slices;
     work->edge_slices = (fft_edge_steps(work->fft) + work->transform.each - 1) / work->transform.each;
     work->read_seconds = fetch / (double)work->edge_slices;
     work->write_seconds = fetch / 3 / (double)work->edge_slices; // half of the samples, and none are read
     return PARTITA_OK;
 }
 
-static size_t slices_of(const struct shape *shape, const struct work *work, size_t place)
+static double cut_seconds(const struct cut *cut, size_t slice)
 {
-    return shape->in_channels * work->forward + shape->out_channels * work->output[place];
+    const struct fft_steps steps = slice_of(cut, slice);
+    return cut->seconds * (double)(steps.end - steps.first) / (double)cut->each;
 }
 
-static double slice_seconds(const struct shape *shape, const struct work *work, size_t place, size_t slice)
+static double slice_seconds(const struct work *work, size_t slice)
 {
-    const size_t forward = shape->in_channels * work->forward;
-    if (slice < forward) {
-        const size_t number = slice % work->forward;
-        if (number >= work->transform.slices) return work->store.seconds;
-        return work->transform.seconds + (number < work->edge_slices ? work->read_seconds : 0);
-    }
-    const size_t number = (slice - forward) % work->output[place];
-    if (number < work->product[place].slices) return work->product[place].seconds;
-    return work->transform.seconds + (number >= work->output[place] - work->edge_slices ? work->write_seconds : 0);
+    int stage = STAGE_FORWARD;
+    for (size_t all; slice >= (all = stage_slices(work, (enum stage)stage)); slice -= all) stage++;
+    if (stage == STAGE_PRODUCTS) return cut_seconds(&work->product, slice);
+    const size_t number = slice % work->stage[stage].length, last = work->transform.slices;
+    if (number >= last) return cut_seconds(&work->store, number - last);
+    const bool edge = stage == STAGE_FORWARD ? number < work->edge_slices : number + work->edge_slices >= last;
+    const double more = stage == STAGE_FORWARD ? work->read_seconds : work->write_seconds;
+    return cut_seconds(&work->transform, number) + (edge ? more : 0);
 }
 
-double slices_seconds(const struct shape *shape, const struct work *work, size_t place, size_t first, size_t end)
+double slices_seconds(const struct work *work, size_t first, size_t end)
 {
     double sum = 0;
-    for (size_t slice = first; slice < end; slice++) sum += slice_seconds(shape, work, place, slice);
+    for (size_t slice = first; slice < end; slice++) sum += slice_seconds(work, slice);
     return sum;
 }
 
 // What the shorter levels left in a level's tick r of its cycle.
 static double *load_at(const struct level *level, double *load, size_t r)
 {
-    return &load[(level->start + r) & (level_cycle(level) - 1)];
+    return &load[(level->start + r) & (level->ticks - 1)];
 }
 
-// Fills a level's windows in order, no tick above the ceiling. Returns whether all slices found a place.
-static bool fill(const struct shape *shape, const struct level *level, struct work *work, double *load, double ceiling)
+// Fills a level's window in order, no tick above the ceiling. Returns whether all slices found a place.
+static bool fill(const struct level *level, struct work *work, double *load, double ceiling)
 {
-    size_t slice = 0, n = 0;
-    bool fits = true;
-    for (size_t r = 0; r < level_cycle(level); r++) {
-        const size_t place = r / level->ticks, into = ticks_into_block(level, r);
-        if (into == 0) {
-            fits &= slice == n;
-            slice = 0;
-            n = slices_of(shape, work, place);
-        }
-        double tick = into < level->window ? *load_at(level, load, r) : ceiling;
+    size_t slice = 0;
+    const size_t n = block_slices(work);
+    for (size_t r = 0; r < level->ticks; r++) {
+        double tick = r < level->window ? *load_at(level, load, r) : ceiling;
         for (; slice < n; slice++) {
-            tick += slice_seconds(shape, work, place, slice);
+            tick += slice_seconds(work, slice);
             if (tick > ceiling) break;
         }
         work->due[r] = (uint32_t)slice;
     }
-    return fits && slice == n;
+    return slice == n;
 }
 
 // Places a level: the lowest ceiling under which it fits, then its share added to the load.
-static void place_level(const struct shape *shape, const struct level *level, struct work *work, double *load)
+static void place_level(const struct level *level, struct work *work, double *load)
 {
-    const double most = fmax(slices_seconds(shape, work, 0, 0, slices_of(shape, work, 0)),
-                             slices_seconds(shape, work, 1, 0, slices_of(shape, work, 1)));
+    const double most = slices_seconds(work, 0, block_slices(work));
     double low = 0, high = most * 1.01;
-    for (size_t r = 0; r < level_cycle(level); r++) high = fmax(high, load[r] + most * 1.01);
+    for (size_t r = 0; r < level->ticks; r++) high = fmax(high, load[r] + most * 1.01);
     for (int i = 0; i < 40; i++) {
         const double middle = (low + high) / 2;
-        if (fill(shape, level, work, load, middle)) high = middle;
+        if (fill(level, work, load, middle)) high = middle;
         else low = middle;
     }
-    fill(shape, level, work, load, high);
-    for (size_t r = 0; r < level_cycle(level); r++) {
-        const size_t done = ticks_into_block(level, r) ? work->due[r - 1] : 0;
-        *load_at(level, load, r) += slices_seconds(shape, work, r / level->ticks, done, work->due[r]);
+    fill(level, work, load, high);
+    for (size_t r = 0; r < level->ticks; r++) {
+        *load_at(level, load, r) += slices_seconds(work, r ? work->due[r - 1] : 0, work->due[r]);
     }
 }
 
@@ -152,7 +153,8 @@ static void predict(struct partita_plan *plan)
     for (size_t r = 0; r < partitioned->hyper; r++) mean += partitioned->tick_seconds[r] / (double)partitioned->hyper;
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
-        const size_t begin = (level->start > level->ticks ? level->start : level->ticks) + level->ticks;
+        const size_t begin =
+            (level->start > level->ticks ? level->start : level->ticks) + (level->bundle - 1) * level->ticks;
         if (begin + level->window > swap) swap = begin + level->window;
     }
     partitioned->load = (struct partita_load){
@@ -167,9 +169,8 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
 {
     struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
-    const struct shape *shape = &plan->shape;
-    const size_t hyper = level_cycle(&layout->level[layout->n_levels - 1]);
-    const double target = fmax(LEAST_SECONDS, SHARE * layout->seconds * (double)layout->tick);
+    const size_t hyper = layout->level[layout->n_levels - 1].ticks;
+    const double target = slice_target(layout->seconds * (double)layout->tick);
     partitioned->hyper = hyper;
     partitioned->tick_seconds = mem_allocate(&plan->allocator, hyper * sizeof *partitioned->tick_seconds);
     if (!partitioned->tick_seconds) return PARTITA_ERR_NOMEM;
@@ -179,12 +180,12 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
         struct work *work = &partitioned->work[i];
         const enum partita_status status = cut_level(plan, request, i, target);
         if (status != PARTITA_OK) return status;
-        work->due = mem_allocate(&plan->allocator, level_cycle(level) * sizeof *work->due);
+        work->due = mem_allocate(&plan->allocator, level->ticks * sizeof *work->due);
         if (!work->due) return PARTITA_ERR_NOMEM;
-        for (size_t r = period; r < level_cycle(level); r++)
+        for (size_t r = period; r < level->ticks; r++)
             partitioned->tick_seconds[r] = partitioned->tick_seconds[r % period];
-        period = level_cycle(level);
-        place_level(shape, level, work, partitioned->tick_seconds);
+        period = level->ticks;
+        place_level(level, work, partitioned->tick_seconds);
     }
     predict(plan);
     return PARTITA_OK;

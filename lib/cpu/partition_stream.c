@@ -15,14 +15,14 @@ static void cut_level(const struct partita_plan *plan, size_t i, struct level_st
     const struct level *level = &partitioned->layout.level[i];
     const struct work *work = &partitioned->work[i];
     const struct shape *shape = &plan->shape;
-    const size_t spectrum = work->tiles * TILE_BYTES;
+    const size_t spectrum = work->pitch * TILE_BYTES;
     own->progress = arena_take(arena, sizeof *own->progress);
     own->quiet = arena_take(arena, shape->in_channels * sizeof *own->quiet);
-    own->slots = arena_take(arena, size_mul(shape->in_channels, size_mul(spectrum, level_slots(level))));
+    own->slots = arena_take(arena, size_mul(shape->in_channels, size_mul(spectrum, level_row(level))));
     own->spectrum = arena_take(arena, size_mul(shape->in_channels, spectrum));
-    own->sum = arena_take(arena, size_mul(shape->out_channels, spectrum));
-    own->silent = arena_take(arena, 4 * shape->out_channels * sizeof *own->silent);
-    if (level->paired) own->next = arena_take(arena, size_mul(4 * shape->out_channels, spectrum));
+    own->sum = arena_take(arena, size_mul(2 * level->bundle * shape->out_channels, spectrum));
+    own->held = arena_take(arena, 2 * shape->out_channels * sizeof *own->held);
+    own->kept = arena_take(arena, 2 * shape->out_channels * sizeof *own->held);
     own->out = arena_take(arena, size_mul(4 * shape->out_channels, level->n * shape->sample_bytes));
 }
 
@@ -30,11 +30,18 @@ static void cut_level_pointers(const struct partita_plan *plan, size_t i, struct
 {
     const struct partitioned *partitioned = plan->state;
     const struct shape *shape = &plan->shape;
-    const size_t chains = shape->in_channels > shape->out_channels ? shape->in_channels : shape->out_channels;
-    own->scratch = arena_take(arena, size_mul(chains, fft_scratch_bytes(partitioned->work[i].fft)));
-    own->lines =
-        arena_take(arena, size_mul(size_mul(shape->out_channels, CELL_LINES * shape->group_in), sizeof *own->lines));
-    own->n_lines = arena_take(arena, shape->out_channels * sizeof *own->n_lines);
+    const size_t transforms =
+        shape->in_channels > 2 * shape->out_channels ? shape->in_channels : 2 * shape->out_channels;
+    own->scratch = arena_take(arena, size_mul(transforms, fft_scratch_bytes(partitioned->work[i].fft)));
+    for (int which = 0; which < 2; which++) {
+        struct hearing *hearing = &own->hearing[which];
+        const size_t outputs = shape->out_channels, cells = size_mul(outputs, shape->group_in);
+        hearing->any = arena_take(arena, outputs * sizeof *hearing->any);
+        for (int s = 0; s < SECTIONS; s++) {
+            hearing->section[s].lines = arena_take(arena, size_mul(cells, sizeof(struct cmac_line)));
+            hearing->section[s].n_lines = arena_take(arena, outputs * sizeof(size_t));
+        }
+    }
 }
 
 struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *plan, struct arena *arena)
@@ -43,7 +50,6 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
     const struct layout *layout = &partitioned->layout;
     const struct shape *shape = &plan->shape;
     struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
-    fresh.silence = arena_take(arena, TILE_BYTES);
     for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, layout->tick * shape->sample_bytes);
     for (size_t i = 0; i < layout->n_levels; i++) cut_level_pointers(plan, i, &fresh.level[i], arena);
     const size_t begin = arena->used;
@@ -269,21 +275,52 @@ static size_t emit(struct partita_stream *stream, const struct frames *frames, s
     return due;
 }
 
+// A tick's work when its frames are complete.
+static void end_tick(struct partita_stream *stream)
+{
+    struct position *position = ((struct partitioned_stream *)stream->state)->position;
+    work_tick(stream);
+    position->fill = 0;
+    position->tick++;
+}
+
+// Frames that make no whole block: not taken, and answered with silence.
+static struct step refuse(struct partita_stream *stream, const struct frames *frames)
+{
+    const size_t bytes = stream->plan->shape.sample_bytes, due = partita_stream_output_frames(stream, frames->n);
+    for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
+        for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
+    return (struct step){frames->n, due};
+}
+
+// Whole ticks are worked on first and played then, in several steps if need be.
+static struct step step_whole(struct partita_stream *stream, const struct frames *frames)
+{
+    const size_t tick = ((const struct partitioned *)stream->plan->state)->layout.tick;
+    struct position *position = ((struct partitioned_stream *)stream->state)->position;
+    if (position->fill == 0) {
+        if (frames->rest < tick) return refuse(stream, frames);
+        collect(stream, frames, tick);
+        end_tick(stream);
+    }
+    const size_t room = tick - position->fill, n = frames->n < room ? frames->n : room;
+    const size_t written = emit(stream, frames, n);
+    pass_poison(stream, n);
+    position->fill = (position->fill + n) % tick;
+    return (struct step){n, written};
+}
+
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    const size_t tick = partitioned->layout.tick, room = tick - state->position->fill;
-    const size_t n = frames->n < room ? frames->n : room;
+    const struct layout *layout = &((const struct partitioned *)stream->plan->state)->layout;
+    struct position *position = ((struct partitioned_stream *)stream->state)->position;
+    if (layout->whole) return step_whole(stream, frames);
+    const size_t room = layout->tick - position->fill, n = frames->n < room ? frames->n : room;
     collect(stream, frames, n);
     const size_t written = emit(stream, frames, n);
     pass_poison(stream, n);
-    state->position->fill += n;
-    if (state->position->fill == tick) {
-        work_tick(stream);
-        state->position->fill = 0;
-        state->position->tick++;
-    }
+    position->fill += n;
+    if (position->fill == layout->tick) end_tick(stream);
     return (struct step){n, written};
 }
 
@@ -291,14 +328,19 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
 size_t partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct partitioned *partitioned = stream->plan->state;
-    const struct position *position = ((const struct partitioned_stream *)stream->state)->position;
+    struct partitioned_stream *state = stream->state;
+    const struct position *position = state->position;
     const struct layout *layout = &partitioned->layout;
     uint64_t last = 0;
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
+        // Nothing that an earlier filter has left; nor is this one that filter, even at the same address.
+        const size_t outputs = stream->plan->shape.out_channels;
+        memset(state->level[i].kept + (1 - position->set) * outputs, 0, outputs * sizeof *state->level[i].kept);
+        state->level[i].hearing[1].filter = NULL;
         const uint64_t begun = position->tick > level->start ? position->tick - level->start : 0;
-        // The first block lacks what a block before would have left for it.
-        const uint64_t block = (begun + level->ticks - 1) / level->ticks + (level->paired ? 1 : 0);
+        // The first blocks lack what blocks before would have added to their sums.
+        const uint64_t block = (begun + level->ticks - 1) / level->ticks + level->bundle - 1;
         const uint64_t end = level->start + block * level->ticks + level->window;
         if (end > last) last = end;
     }

@@ -13,7 +13,7 @@ enum {
     NAP_NANOSECONDS = 50000,
 };
 
-// A chain of a level's inputs or outputs, on a cache line of its own. Its length changes only while nothing is left.
+// A chain of a stage, on a cache line of its own. Its length changes only while nothing is left.
 struct chain {
     _Alignas(64) atomic_bool claimed;
     atomic_size_t left; // slices
@@ -21,8 +21,8 @@ struct chain {
 };
 
 struct crew {
-    struct chain *chain;        // inputs', then outputs'
-    atomic_size_t forward_left; // inputs' chains that are not done
+    struct chain *chain;                // of all stages in order
+    atomic_size_t stage_left[N_STAGES]; // chains that are not done
 };
 
 struct team {
@@ -44,9 +44,28 @@ static size_t levels_of(const struct partita_stream *stream)
     return ((const struct partitioned *)stream->plan->state)->layout.n_levels;
 }
 
+// Chains that a stage may have; a block may have fewer, and leave the others empty.
+static size_t most_chains(const struct partita_stream *stream, enum stage stage)
+{
+    const struct shape *shape = &stream->plan->shape;
+    const size_t most[] = {shape->in_channels, MAX_PRODUCT_CHAINS, shape->out_channels};
+    return most[stage];
+}
+
 static size_t chains_of(const struct partita_stream *stream)
 {
-    return stream->plan->shape.in_channels + stream->plan->shape.out_channels;
+    size_t n = 0;
+    for (int stage = 0; stage < N_STAGES; stage++) n += most_chains(stream, (enum stage)stage);
+    return n;
+}
+
+// The stage that a chain belongs to; *ret_chain is its number within it.
+static enum stage stage_of(const struct partita_stream *stream, size_t chain, size_t *ret_chain)
+{
+    int stage = STAGE_FORWARD;
+    for (size_t most; chain >= (most = most_chains(stream, (enum stage)stage)); chain -= most) stage++;
+    *ret_chain = chain;
+    return (enum stage)stage;
 }
 
 static bool claim(struct chain *chain)
@@ -74,11 +93,10 @@ static void relax(void)
 #endif
 }
 
-// An output's chain waits for all inputs'. To be asked after the chain's own progress, which is reset later.
-static bool ready(const struct partita_stream *stream, size_t i, size_t chain)
+// A stage waits for the one before. To be asked after the chain's own progress, which is reset later.
+static bool ready(const struct crew *crew, enum stage stage)
 {
-    return chain < stream->plan->shape.in_channels ||
-           atomic_load_explicit(&team_of(stream)->crew[i].forward_left, memory_order_acquire) == 0;
+    return stage == STAGE_FORWARD || atomic_load_explicit(&crew->stage_left[stage - 1], memory_order_acquire) == 0;
 }
 
 // Runs at most `most` slices of a chain, as long as more than `keep` are left. Returns whether there was one to run.
@@ -86,14 +104,15 @@ static bool run_chain(const struct partita_stream *stream, size_t i, size_t chai
 {
     struct crew *crew = &team_of(stream)->crew[i];
     struct chain *own = &crew->chain[chain];
-    if (left_of(own) <= keep || !ready(stream, i, chain) || !claim(own)) return false;
-    const size_t inputs = stream->plan->shape.in_channels;
+    struct slice at = {.stream = stream, .i = i};
+    at.stage = stage_of(stream, chain, &at.chain);
+    if (left_of(own) <= keep || !ready(crew, at.stage) || !claim(own)) return false;
     bool ran = false;
-    for (size_t left; most > 0 && (left = left_of(own)) > keep && ready(stream, i, chain); most--) {
-        const struct slice at = {stream, i, chain < inputs ? chain : chain - inputs, own->length - left};
-        work_slice(&at, chain < inputs);
-        // The count of inputs first: when the chain shows nothing left, a new block may begin.
-        if (chain < inputs && left == 1) atomic_fetch_sub_explicit(&crew->forward_left, 1, memory_order_acq_rel);
+    for (size_t left; most > 0 && (left = left_of(own)) > keep && ready(crew, at.stage); most--) {
+        at.number = own->length - left;
+        work_slice(&at);
+        // The stage's count first: when the chain shows nothing left, a new block may begin.
+        if (left == 1) atomic_fetch_sub_explicit(&crew->stage_left[at.stage], 1, memory_order_acq_rel);
         atomic_store_explicit(&own->left, left - 1, memory_order_release);
         ran = true;
     }
@@ -104,8 +123,12 @@ static bool run_chain(const struct partita_stream *stream, size_t i, size_t chai
 // How many slices of a chain come after the first `due` of the level.
 static size_t left_after(const struct partita_stream *stream, size_t i, size_t chain, size_t due)
 {
-    const size_t inputs = stream->plan->shape.in_channels, length = team_of(stream)->crew[i].chain[chain].length;
-    const size_t before = chain < inputs ? chain * length : forward_slices(stream, i) + (chain - inputs) * length;
+    const struct work *work = &((const struct partitioned *)stream->plan->state)->work[i];
+    size_t number, before = 0;
+    const enum stage stage = stage_of(stream, chain, &number);
+    for (int s = 0; s < (int)stage; s++) before += stage_slices(work, (enum stage)s);
+    const size_t length = number < work->stage[stage].chains ? work->stage[stage].length : 0;
+    before += number * length;
     return due <= before ? length : due - before < length ? length - (due - before) : 0;
 }
 
@@ -162,19 +185,18 @@ static void *helper(void *context)
     return NULL;
 }
 
-// Sets the chains of a level to where they are when `done` slices are done. The count of inputs comes first, so that
-// whoever sees an output's chain begin sees it too.
+// Sets the chains of a level to where they are when `done` slices are done. The stages' counts come first, so that
+// whoever sees a chain of a later stage begin sees them too.
 static void set_progress(const struct partita_stream *stream, size_t i, size_t done)
 {
-    const struct partitioned *partitioned = stream->plan->state;
     struct crew *crew = &team_of(stream)->crew[i];
-    const size_t inputs = stream->plan->shape.in_channels;
-    size_t forward_left = 0;
+    size_t stage_left[N_STAGES] = {0}, number;
     for (size_t chain = 0; chain < chains_of(stream); chain++) {
-        crew->chain[chain].length = chain < inputs ? partitioned->work[i].forward : output_slices(stream, i);
-        forward_left += chain < inputs && left_after(stream, i, chain, done) > 0;
+        crew->chain[chain].length = left_after(stream, i, chain, 0);
+        stage_left[stage_of(stream, chain, &number)] += left_after(stream, i, chain, done) > 0;
     }
-    atomic_store_explicit(&crew->forward_left, forward_left, memory_order_release);
+    for (int stage = 0; stage < N_STAGES; stage++)
+        atomic_store_explicit(&crew->stage_left[stage], stage_left[stage], memory_order_release);
     for (size_t chain = chains_of(stream); chain-- > 0;)
         atomic_store_explicit(&crew->chain[chain].left, left_after(stream, i, chain, done), memory_order_release);
 }
@@ -186,7 +208,7 @@ void team_begin(struct partita_stream *stream, size_t i)
 
 static size_t all_slices(const struct partita_stream *stream, size_t i)
 {
-    return forward_slices(stream, i) + stream->plan->shape.out_channels * output_slices(stream, i);
+    return block_slices(&((const struct partitioned *)stream->plan->state)->work[i]);
 }
 
 // A helper gives a chain back after a few slices.

@@ -54,7 +54,7 @@ static size_t bytes_of(const struct shape *shape, const struct layout *layout)
         const struct level *level = &layout->level[i];
         const size_t spectra =
             size_add(size_mul(shape->out_channels * shape->group_in, level->parts),
-                     shape->in_channels * (level_slots(level) + 1) + (level->paired ? 9 : 5) * shape->out_channels);
+                     shape->in_channels * (level_row(level) + 1) + (2 * level->bundle + 4) * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, level->n * shape->sample_bytes));
     }
     return bytes;
@@ -76,7 +76,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
             .applicable = true,
             .transform = largest_transform(&layout),
             .hop = layout.level[layout.n_levels - 1].hop,
-            .latency = layout.latency,
+            .latency = layout_delay(&layout),
             .seconds = layout.seconds,
             .flops = flops_of(shape, &layout),
             .bytes = bytes_of(shape, &layout),
@@ -131,14 +131,15 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
 {
     const struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
-    const size_t whole[] = {layout->tick, layout->latency, layout->head, layout->n_levels};
+    const size_t whole[] = {layout->tick, layout->latency, layout->whole, layout->head, layout->n_levels};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         const struct work *work = &partitioned->work[i];
-        const size_t parts[] = {
-            level->hop,           level->n,         level->parts,          level->start,         level->window,
-            work->transform.each, work->store.each, work->product[0].each, work->product[1].each};
+        const size_t parts[] = {level->hop,    level->n,
+                                level->parts,  level->start,
+                                level->window, level->bundle,
+                                work->transform.each, work->store.each, work->product.each};
         const char *provider = fft_provider(work->fft);
         hash = hash_bytes(hash, provider, strlen(provider));
         hash = hash_bytes(hash, parts, sizeof parts);

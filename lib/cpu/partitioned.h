@@ -29,26 +29,34 @@ struct level {
     size_t ticks;  // of a block: hop / tick, a power of two
     size_t window; // ticks of work on a block
     size_t start;  // tick in which the work on the first block begins
-    bool paired;   // blocks are worked on in pairs: see struct work
+    size_t bundle; // 1, 2 or 4 blocks that are multiplied together: see struct turn
+    bool far;      // its spectra lie beyond a core's caches
 };
 
-// Ticks after which the work repeats.
-static inline size_t level_cycle(const struct level *level)
+// Which of its bundle a block is.
+static inline size_t place_in_bundle(const struct level *level, uint64_t block)
 {
-    return level->paired ? 2 * level->ticks : level->ticks;
+    return block & (level->bundle - 1);
 }
 
-// Which of its pair a block is: 0 or 1, 0 if there are no pairs.
-static inline size_t place_in_pair(const struct level *level, uint64_t block)
-{
-    return level->paired ? block & 1 : 0;
-}
+// Blocks of a bundle read the spectra of a filter together. What partition p contributes to a block is known
+// p * multiple blocks before: so the far partitions are multiplied for a block and for the bundle-1 ones after it at
+// once, whose sums wait until it is their turn. Near ones serve fewer blocks at a time, partition 0 its own block
+// alone. The tiles of the spectra are as many shares as the bundle has blocks, and the bundle of share s begins with
+// the block at place s: so there is as much to do with every block.
+struct turn {
+    size_t section; // of the partitions
+    size_t sums;    // blocks that they serve, from the current one on
+};
 
-// The first partition that odd blocks work on besides partition 0: they and even blocks have the same to do then.
-static inline size_t level_split(const struct level *level)
-{
-    return (level->parts + 2) / 2;
-}
+enum { MAX_BUNDLE = CMAC_SUMS, SECTIONS = 3 };
+
+// The partitions by how early they are known: section s holds bounds[s] .. bounds[s+1]-1 (partition_turns.c).
+void level_sections(const struct level *level, size_t bounds[SECTIONS + 1]);
+
+// What is multiplied in a share of the tiles, in this order, with the block `age` blocks after its bundle's first one;
+// returns how many turns.
+size_t level_turns(const struct level *level, size_t age, struct turn turns[SECTIONS]);
 
 // Whole blocks of a level and ticks of the current one, `ticks` ticks after the first one began.
 static inline uint64_t whole_blocks(const struct level *level, uint64_t ticks)
@@ -64,6 +72,7 @@ static inline size_t ticks_into_block(const struct level *level, uint64_t ticks)
 struct layout {
     size_t tick;    // frames
     size_t latency; // frames by which outputs are delayed, a multiple of tick
+    bool whole;     // calls bring whole ticks, whose outputs are played when their inputs have been worked on
     size_t head;    // taps summed directly
     size_t n_levels;
     struct level level[MAX_LEVELS];
@@ -72,17 +81,23 @@ struct layout {
     double head_seconds; // of these, outside of the levels
 };
 
+// Frames by which a stream's outputs are late: a whole tick's delay is over when it is played.
+static inline size_t layout_delay(const struct layout *layout)
+{
+    return layout->latency - (layout->whole ? layout->tick : 0);
+}
+
 // The cheapest layout for a stream's shape. False if there is none: then the direct engine does it all.
 bool layout_search(const struct request *request, struct layout *ret);
 
 // Predicted seconds of a level's parts of work, one channel each.
 struct level_costs {
-    double transform;  // forward or inverse
-    double product[2]; // of the partitions of one cell, with the first and with the second block of a pair
+    double transform; // forward or inverse
+    double product;   // of the partitions of one cell
 };
 struct level_costs layout_costs(const struct request *request, const struct level *level);
 
-// Work of `units` cut into slices of `each`; the last one may be smaller.
+// Work of `units` cut into slices of `each`; the last ones may be smaller or empty.
 struct cut {
     size_t units, each, slices;
     double seconds; // of one slice
@@ -91,24 +106,34 @@ struct cut {
 static inline struct fft_steps slice_of(const struct cut *cut, size_t slice)
 {
     const size_t first = slice * cut->each, end = first + cut->each;
-    return (struct fft_steps){first, end < cut->units ? end : cut->units};
+    return (struct fft_steps){first < cut->units ? first : cut->units, end < cut->units ? end : cut->units};
 }
 
-// The slices of a level's work on one block. Stage 0: each input's transform, then its storing; stage 1: each output's
-// products, then its inverse transform. Inputs and outputs are chains: within one, order counts.
-//
-// Two blocks meet most of a filter's spectra at once, so that each is read once for two products (level->paired). What
-// partition p > 0 contributes to a block is known when the block before has come in. So with every even block the
-// partitions below level_split are multiplied for it and for the next one, with every odd block those from level_split
-// on; what that yields for the next block waits in `next`. Partition 0 of an odd block comes on top.
+// A block is worked on in stages, one after the other. A stage consists of chains of slices: within a chain order
+// counts, two chains touch nothing in common.
+enum stage {
+    STAGE_FORWARD,  // each input's transform, then its storing
+    STAGE_PRODUCTS, // for some tiles each, of all outputs: so the inputs' spectra stay near
+    STAGE_INVERSE,  // each output's inverse transform
+    N_STAGES
+};
+
+enum { MAX_PRODUCT_CHAINS = 8 };
+
 struct work {
     struct fft *fft;
-    size_t tiles;                            // of a spectrum
-    struct cut transform, store, product[2]; // of one chain: the inverse is cut as the transform is; by place in a pair
-    size_t forward, output[2];               // slices of an input's and of an output's chain
-    size_t edge_slices;                      // first ones of a transform, last ones of an inverse:
-    double read_seconds, write_seconds;      // what they take more, for samples not in the cache
-    uint32_t *due; // [cycle] how many slices of all chains, in order, must be done by the end of that tick
+    size_t tiles; // of a spectrum
+    size_t
+        pitch; // from one channel's spectrum to the next, in tiles: not a power of two, lest all fall in one cache set
+    struct cut transform; // of one channel, either way
+    struct cut store;     // of one input
+    struct cut product;   // of all outputs, in tiles of each share
+    struct {
+        size_t chains, length; // slices of each chain
+    } stage[N_STAGES];
+    size_t edge_slices;                 // first ones of a transform, last ones of an inverse:
+    double read_seconds, write_seconds; // what they take more, for samples not in the cache
+    uint32_t *due; // [ticks] how many slices of all stages, in order, must be done by the end of that tick
 };
 
 struct partitioned {
@@ -123,19 +148,27 @@ struct partitioned {
 // Cuts every level's work into slices and spreads them over its ticks so that the largest tick is as small as it gets.
 enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
 
-// Predicted seconds of the slices first .. end-1 of a level's work on either block of a pair.
-double slices_seconds(const struct shape *shape, const struct work *work, size_t place, size_t first, size_t end);
+// Slices of a stage, and of all of them.
+static inline size_t stage_slices(const struct work *work, enum stage stage)
+{
+    return work->stage[stage].chains * work->stage[stage].length;
+}
+
+static inline size_t block_slices(const struct work *work)
+{
+    return stage_slices(work, STAGE_FORWARD) + stage_slices(work, STAGE_PRODUCTS) + stage_slices(work, STAGE_INVERSE);
+}
+
+// Predicted seconds of the slices first .. end-1 of a level's work on a block.
+double slices_seconds(const struct work *work, size_t first, size_t end);
 
 // The table of levels and a timeline of their work, as text (partition_explain.c).
 void partitioned_explain(const struct partita_plan *plan, struct text *text);
 
-// A tile is SPECTRUM_TILE blocks of a spectrum.
-enum { TILE_BYTES = SPECTRUM_TILE * 2 * SPECTRUM_BLOCK_BYTES };
-
-// One cell's spectra of one level: [tiles][stride] tiles, of which the first `count` are those of partitions first ..
-// first+count-1, the only ones not zero; the others belong to other cells of the output, so that what its products read
-// lies in one line.
-struct cell_level {
+// One cell's spectra of one section of a level: [tiles][stride] tiles, of which the first `count` are those of
+// partitions first .. first+count-1, the only ones not zero; the others belong to other cells, sorted by output, so
+// that products of all outputs read them from one end to the other.
+struct cell_section {
     char *spectra; // written once, when the filter is made
     size_t first, count, stride;
 };
@@ -144,7 +177,7 @@ struct cell {
     size_t in;
     const char *head; // taps of the head, causal
     size_t head_taps;
-    struct cell_level level[MAX_LEVELS];
+    struct cell_section level[MAX_LEVELS][SECTIONS];
 };
 
 // filter->state.
@@ -165,28 +198,37 @@ struct position {
 
 // A level's progress on its current block, kept in the region.
 struct progress {
-    size_t done;          // slices, in the order of the table; kept by a team elsewhere while it is at work
-    size_t chain, number; // of the next slice
-    bool running;         // there is a block
-    bool twice;           // worked on with two filters: every output chain is as long again
-    size_t set;           // of the first filter's outputs
+    size_t done;      // slices, in the order of the table; kept by a team elsewhere while it is at work
+    enum stage stage; // of the next slice
+    size_t chain, number;
+    bool running; // there is a block
+    bool twice;   // worked on with two filters
+    size_t set;   // of the first filter's sums and outputs
     uint64_t block;
+};
+
+// What the outputs' products are with one filter.
+struct hearing {
+    const struct partita_filter *filter; // NULL: not pointed yet
+    bool *any;                           // [out] is there a line at all
+    struct {
+        struct cmac_line *lines; // [cells] each output's from its first cell's place on
+        size_t *n_lines;         // [out] cells that hear more than silence
+    } section[SECTIONS];
 };
 
 // One level's part of the region, and what is derived from it.
 struct level_state {
     struct progress *progress;
-    size_t *quiet;           // [in] blocks of silence in a row, up to the current one
-    char *slots;             // [in][tiles][slots] spectra of the last blocks
-    char *spectrum;          // [in][tiles] being transformed
-    char *sum;               // [out][tiles]
-    bool *silent;            // [2 sets][2 in a pair][out] nothing is left in `next`
-    char *next;              // [2 sets][2 in a pair][out][tiles] sums for the block after; NULL unless paired
-    char *out;               // [2 sets][2 blocks in turn][out][n]
-    char *scratch;           // [in or out] of the transforms
-    struct cmac_line *lines; // [out][CELL_LINES * group_in] what the output's products are; not in the region
-    size_t *n_lines;         // [out]
-    const struct partita_filter *filters[2]; // of the current block
+    size_t *quiet;             // [in] blocks of silence in a row, up to the current one
+    char *slots;               // [in][tiles][row] spectra of the last blocks, and copies of the first ones (kernels.h)
+    char *spectrum;            // [in][tiles] being transformed
+    char *sum;                 // [2 sets][bundle][out][tiles] of the blocks of a bundle
+    uint16_t *held;            // [2 sets][out] which shares of which sums hold something, before the current block
+    uint16_t *kept;            // the same after it
+    char *out;                 // [2 sets][2 blocks in turn][out][n]
+    char *scratch;             // [in or 2 x out] of the transforms; this and what follows is not in the region
+    struct hearing hearing[2]; // by the current block's filters
 };
 
 struct team; // partition_team.h
@@ -199,17 +241,20 @@ struct partitioned_stream {
     uint64_t *poisoned;   // [in] output frames up to which such an input is heard
     char *ring;           // [in][2 * ring] inputs, every frame twice: windows never wrap
     struct level_state level[MAX_LEVELS];
-    char *silence;     // a tile of zeros
     char *samples[2];  // outputs of one tick of one channel, by either filter
     struct team *team; // NULL: the stream's thread works alone
     struct region region;
 };
 
-enum { CELL_LINES = 4 }; // that the products of one cell take at most
-
 static inline size_t level_slots(const struct level *level)
 {
     return (level->parts - 1) * level->multiple + 1;
+}
+
+// Tiles from one tile of a spectrum to the next in the slots of an input.
+static inline size_t level_row(const struct level *level)
+{
+    return level_slots(level) + level->bundle - 1;
 }
 
 // A frame's place in the doubled ring of a channel, index < 2 * ring.

@@ -6,19 +6,15 @@
 
 enum {
     VECTORS = SPECTRUM_BLOCK_BYTES / VECTOR_BYTES, // of a block's real or imaginary lanes
-    GROUP = CMAC_GROUP,                            // vectors at a time
-    PAIR_GROUP = GROUP / 2,                        // likewise, where two sums are made of them
+    GROUP = CMAC_GROUP,                            // vectors at a time, of all sums together
+    BLOCK = 2 * SPECTRUM_LANES,                    // reals
 };
 
-// Vector v of a run of blocks: its real lanes; the imaginary ones are SPECTRUM_LANES further on.
-INLINE size_t position(size_t v)
+// Vector v of a spectrum whose blocks are `stride` reals apart: its real lanes; the imaginary ones are SPECTRUM_LANES
+// further on.
+INLINE size_t position(size_t v, size_t stride)
 {
-    return v / VECTORS * (2 * SPECTRUM_LANES) + v % VECTORS * LANES;
-}
-
-INLINE const vec *at_vector(const REAL *x, size_t v, size_t part)
-{
-    return (const vec *)(x + position(v) + part * SPECTRUM_LANES);
+    return v / VECTORS * stride + v % VECTORS * LANES;
 }
 
 // The four sums of each vector.
@@ -26,25 +22,52 @@ struct sums {
     vec rr[GROUP], ii[GROUP], ri[GROUP], ir[GROUP];
 };
 
-INLINE void add_products(struct sums *s, const REAL *x, const REAL *h, size_t count)
+INLINE vec real_lanes(const REAL *x)
+{
+    return held(*(const vec *)x);
+}
+
+INLINE vec imaginary_lanes(const REAL *x)
+{
+    return held(*(const vec *)(x + SPECTRUM_LANES));
+}
+
+// `count` vectors of h by those of each of n spectra, a block of x apart.
+INLINE void add_products(struct sums *s, const REAL *x, size_t x_stride, const REAL *h, size_t h_stride, size_t n,
+                         size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const vec xr = held(*at_vector(x, v, 0)), xi = held(*at_vector(x, v, 1));
-        const vec hr = held(*at_vector(h, v, 0)), hi = held(*at_vector(h, v, 1));
-        s->rr[v] = multiply_add(xr, hr, s->rr[v]);
-        s->ii[v] = multiply_add(xi, hi, s->ii[v]);
-        s->ri[v] = multiply_add(xr, hi, s->ri[v]);
-        s->ir[v] = multiply_add(xi, hr, s->ir[v]);
+        const vec hr = real_lanes(h + position(v, h_stride)), hi = imaginary_lanes(h + position(v, h_stride));
+        UNROLL
+        for (size_t k = 0; k < n; k++) {
+            const size_t i = k * count + v;
+            const REAL *own = x + k * BLOCK + position(v, x_stride);
+            const vec xr = real_lanes(own), xi = imaginary_lanes(own);
+            s->rr[i] = multiply_add(xr, hr, s->rr[i]);
+            s->ii[i] = multiply_add(xi, hi, s->ii[i]);
+            s->ri[i] = multiply_add(xr, hi, s->ri[i]);
+            s->ir[i] = multiply_add(xi, hr, s->ir[i]);
+        }
     }
 }
 
-INLINE void put_sums(REAL *y, const struct sums *s, size_t count)
+// `count` vectors of sum k of those.
+INLINE void put_sums(REAL *y, const struct sums *s, size_t k, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        *(vec *)(y + position(v)) = s->rr[v] - s->ii[v];
-        *(vec *)(y + position(v) + SPECTRUM_LANES) = s->ri[v] + s->ir[v];
+        *(vec *)(y + position(v, BLOCK)) = s->rr[k * count + v] - s->ii[k * count + v];
+        *(vec *)(y + position(v, BLOCK) + SPECTRUM_LANES) = s->ri[k * count + v] + s->ir[k * count + v];
+    }
+}
+
+INLINE void get_sums(const REAL *y, struct sums *s, size_t k, size_t count)
+{
+    UNROLL
+    for (size_t v = 0; v < count; v++) {
+        s->rr[k * count + v] = real_lanes(y + position(v, BLOCK));
+        s->ri[k * count + v] = imaginary_lanes(y + position(v, BLOCK));
     }
 }
 
@@ -53,66 +76,94 @@ INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h,
                          size_t count)
 {
     struct sums sums = {0};
-    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride) add_products(&sums, x, h, count);
-    put_sums(y, &sums, count);
+    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride) add_products(&sums, x, BLOCK, h, BLOCK, 1, count);
+    put_sums(y, &sums, 0, count);
 }
 
-void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride, size_t terms,
+void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride, size_t terms,
                   size_t n_blocks)
 {
-    REAL *y = y_;
-    const REAL *x = x_, *h = h_;
-    const size_t block = 2 * SPECTRUM_LANES, end = n_blocks * VECTORS;
+    const size_t end = n_blocks * VECTORS;
     size_t v = 0;
-    for (; end - v >= GROUP; v += GROUP)
-        sum_products(y + position(v), x + position(v), x_stride * block, h + position(v), h_stride * block, terms,
-                     GROUP);
-    for (; v < end; v++)
-        sum_products(y + position(v), x + position(v), x_stride * block, h + position(v), h_stride * block, terms, 1);
+    for (size_t at; (at = position(v, BLOCK)), end - v >= GROUP; v += GROUP)
+        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at, h_stride * BLOCK,
+                     terms, GROUP);
+    for (size_t at; (at = position(v, BLOCK)), v < end; v++)
+        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at, h_stride * BLOCK,
+                     terms, 1);
 }
 
-// Vectors of one tile from `at` on, over all lines.
-INLINE void sum_lines(REAL *y, const struct cmac_line *lines, size_t n_lines, size_t tile, size_t at)
+// Fetches what lies some reals further on, which may be nothing, into the second cache: it will be a while.
+INLINE void fetch(const REAL *x, size_t distance, size_t stride, size_t count)
 {
-    const size_t reals = SPECTRUM_TILE * 2 * SPECTRUM_LANES;
-    struct sums sums = {0};
-    for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
-        const REAL *x = (const REAL *)line->x + tile * line->x_tile * reals + position(at);
-        const REAL *h = (const REAL *)line->h + tile * line->h_tile * reals + position(at);
-        const ptrdiff_t x_step = line->x_step * (ptrdiff_t)reals;
-        for (size_t t = 0; t < line->terms; t++, x += x_step, h += reals) add_products(&sums, x, h, GROUP);
+    UNROLL
+    for (size_t v = 0; v < count; v++) {
+        const uintptr_t later = (uintptr_t)x + (distance + position(v, stride)) * sizeof *x;
+        __builtin_prefetch((const void *)later, 0, 2);
+        __builtin_prefetch((const void *)(later + SPECTRUM_BLOCK_BYTES), 0, 2);
     }
-    put_sums(y + tile * reals + position(at), &sums, GROUP);
 }
 
-void KERNEL(cmac_lines)(void *y, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+// The products of one line for sums k .. k+n-1 with `count` vectors from `at` on.
+INLINE void add_line(struct sums *sums, const struct cmac_terms *terms, const struct cmac_line *line, size_t at,
+                     size_t k, size_t n, size_t count, bool ahead)
 {
-    for (size_t tile = first; tile < end; tile++)
-        for (size_t at = 0; at < SPECTRUM_TILE * VECTORS; at += GROUP) sum_lines(y, lines, n_lines, tile, at);
-}
-
-INLINE void sum_pairs(REAL *y, REAL *y_next, const struct cmac_line *lines, size_t n_lines, size_t tile, size_t at)
-{
-    const size_t reals = SPECTRUM_TILE * 2 * SPECTRUM_LANES;
-    struct sums sums = {0}, next = {0};
-    for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
-        const REAL *x = (const REAL *)line->x + tile * line->x_tile * reals + position(at);
-        const REAL *h = (const REAL *)line->h + tile * line->h_tile * reals + position(at);
-        const REAL *x_next =
-            (const REAL *)line->x_next + (line->still ? 0 : tile * line->x_tile * reals) + position(at);
-        const ptrdiff_t x_step = line->x_step * (ptrdiff_t)reals, next_step = line->still ? 0 : x_step;
-        for (size_t t = 0; t < line->terms; t++, x += x_step, x_next += next_step, h += reals) {
-            add_products(&sums, x, h, PAIR_GROUP);
-            add_products(&next, x_next, h, PAIR_GROUP);
+    const size_t multiple = terms->multiple, slots = terms->slots, back = line->first * multiple;
+    const size_t x_stride = line->x_tile * BLOCK, h_stride = line->h_tile * BLOCK;
+    const REAL *ring = (const REAL *)line->x + position(at, x_stride) + k * BLOCK;
+    const REAL *h = (const REAL *)line->h + position(at, h_stride);
+    size_t slot = terms->newest >= back ? terms->newest - back : terms->newest + slots - back;
+    for (size_t p = 0; p < line->count; p++, h += BLOCK) {
+        const REAL *x = ring + slot * BLOCK;
+        add_products(sums, x, x_stride, h, h_stride, n, count);
+        if (ahead) {
+            fetch(x, count * x_stride / VECTORS, x_stride, count);
+            fetch(h, terms->ahead * BLOCK, h_stride, count);
         }
+        slot = slot >= multiple ? slot - multiple : slot + slots - multiple;
     }
-    put_sums(y + tile * reals + position(at), &sums, PAIR_GROUP);
-    put_sums(y_next + tile * reals + position(at), &next, PAIR_GROUP);
 }
 
-void KERNEL(cmac_pairs)(void *y, void *y_next, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+// Vectors at .. at+count-1 of sums k .. k+n-1.
+INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                      size_t at, size_t k, size_t n, size_t count, bool ahead)
 {
-    for (size_t tile = first; tile < end; tile++)
-        for (size_t at = 0; at < SPECTRUM_TILE * VECTORS; at += PAIR_GROUP)
-            sum_pairs(y, y_next, lines, n_lines, tile, at);
+    struct sums sums = {0};
+    UNROLL
+    for (size_t i = 0; i < n; i++)
+        if (!terms->fresh[k + i]) get_sums((const REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
+    UNROLL
+    for (size_t i = 0; ahead && i < n; i++)
+        fetch((const REAL *)y[k + i] + position(at, BLOCK), 8 * BLOCK, BLOCK, count);
+    for (const struct cmac_line *line = lines; line < lines + n_lines; line++)
+        add_line(&sums, terms, line, at, k, n, count, ahead);
+    UNROLL
+    for (size_t i = 0; i < n; i++) put_sums((REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
+}
+
+// All tiles of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by one.
+INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                      size_t first, size_t end, size_t k, size_t n, bool ahead)
+{
+    const size_t count = GROUP / n;
+    size_t at = first * VECTORS;
+    for (; end * VECTORS - at >= count; at += count) sum_lines(y, terms, lines, n_lines, at, k, n, count, ahead);
+    for (; at < end * VECTORS; at++) sum_lines(y, terms, lines, n_lines, at, k, n, 1, ahead);
+}
+
+INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                    size_t first, size_t end, bool ahead)
+{
+    const size_t group = GROUP, most = group < CMAC_SUMS ? group : CMAC_SUMS; // sums at a time
+    if (terms->sums == 1) sum_tiles(y, terms, lines, n_lines, first, end, 0, 1, ahead);
+    else if (terms->sums == 2) sum_tiles(y, terms, lines, n_lines, first, end, 0, 2, ahead);
+    else
+        for (size_t k = 0; k < terms->sums; k += most) sum_tiles(y, terms, lines, n_lines, first, end, k, most, ahead);
+}
+
+void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                        size_t first, size_t end)
+{
+    if (terms->ahead) sum_all(y, terms, lines, n_lines, first, end, true);
+    else sum_all(y, terms, lines, n_lines, first, end, false);
 }

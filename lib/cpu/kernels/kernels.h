@@ -37,27 +37,33 @@ typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, siz
 typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride, size_t terms,
                      size_t n_blocks);
 
-// Spectra of streams lie in tiles of SPECTRUM_TILE blocks; what a sum walks through tile by tile are lines: for each
-// tile, `terms` tiles of x, `x_step` apart, and as many of h side by side.
-enum { SPECTRUM_TILE = 4 };
+// Spectra of streams are taken apart into their blocks, here called tiles. The last spectra of an input are a ring:
+// tile by tile of the spectrum, its slots side by side, then copies of the first ones, so that the spectra which follow
+// a slot in time, up to CMAC_SUMS - 1 of them, follow it in memory.
+enum { TILE_BYTES = 2 * SPECTRUM_BLOCK_BYTES, CMAC_SUMS = 4 };
 
+// One input's ring against partitions of a filter.
 struct cmac_line {
-    const void *x, *h;  // tiles of the first term
-    const void *x_next; // for the second sum; steps and tiles as x, or tiles 0 apart if `still`
-    bool still;
-    ptrdiff_t x_step;      // from term to term, in tiles
+    const void *x;         // the ring
+    const void *h;         // tile by tile, the partitions first .. first+count-1 side by side
+    size_t first, count;   // partitions
     size_t x_tile, h_tile; // from one tile of the spectrum to the next, in tiles
-    size_t terms;
 };
 
-// y[tile] = sum over lines and their terms t of x[tile*x_tile + t*x_step] * h[tile*h_tile + t], complex products bin by
-// bin, for tiles first .. end-1; 0 without lines. All pointers 64-byte aligned. The sum stays in registers over all
-// terms, in order of lines and terms. y overlaps nothing.
-typedef void cmac_lines_fn(void *y, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end);
+// Which partitions meet which spectra.
+struct cmac_terms {
+    size_t slots, newest, multiple; // partition p meets the slot `multiple * p` before the newest, at most once round
+    size_t sums;                    // 1, 2 or 4: sum k takes the slot k after that
+    bool fresh[CMAC_SUMS];          // the sum begins with 0, not with what y holds
+    size_t ahead; // tiles: so far beyond itself h is fetched meanwhile, and x of the next tile; 0: neither
+};
 
-// The same, and beside it y_next with x_next in place of x: each h is read once for both.
-typedef void cmac_pairs_fn(void *y, void *y_next, const struct cmac_line *lines, size_t n_lines, size_t first,
-                           size_t end);
+// y[k][tile] += sum over lines and their partitions p of x[slot_p + k][tile] * h[p][tile], complex
+// products bin by bin, for tiles first .. end-1 and k < terms->sums. All pointers 64-byte aligned. Each h is read once;
+// the sums stay in registers, in order of lines and partitions, and are the same for every number of sums. y overlaps
+// nothing. What is fetched ahead may lie beyond the operands.
+typedef void cmac_lines_fn(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+                           size_t n_lines, size_t first, size_t end);
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
@@ -88,7 +94,6 @@ struct kernels {
     fir_complex_fn *fir_complex;
     cmac_fn *cmac;
     cmac_lines_fn *cmac_lines;
-    cmac_pairs_fn *cmac_pairs;
     peak_fn *peak;
     blend_fn *blend;
     add_fn *add;

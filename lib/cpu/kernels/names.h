@@ -15,7 +15,6 @@ fir_fn KERNEL(fir);
 fir_complex_fn KERNEL(fir_complex);
 cmac_fn KERNEL(cmac);
 cmac_lines_fn KERNEL(cmac_lines);
-cmac_pairs_fn KERNEL(cmac_pairs);
 peak_fn KERNEL(peak);
 blend_fn KERNEL(blend);
 add_fn KERNEL(add);

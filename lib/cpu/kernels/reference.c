@@ -43,68 +43,52 @@ void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, siz
     }
 }
 
+enum { TILE_REALS = 2 * SPECTRUM_LANES };
+
+// Adds a term to one block.
+static void add_products(REAL *y, const REAL *x, const REAL *h)
+{
+    for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+        const REAL xr = x[k], xi = x[SPECTRUM_LANES + k], hr = h[k], hi = h[SPECTRUM_LANES + k];
+        y[k] += xr * hr - xi * hi;
+        y[SPECTRUM_LANES + k] += xr * hi + xi * hr;
+    }
+}
+
 void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride, size_t terms,
                   size_t n_blocks)
 {
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
-    const size_t block = 2 * SPECTRUM_LANES;
     for (size_t b = 0; b < n_blocks; b++) {
-        REAL re[SPECTRUM_LANES] = {0}, im[SPECTRUM_LANES] = {0};
-        for (size_t t = 0; t < terms; t++) {
-            const REAL *xr = x + (t * x_stride + b) * block, *xi = xr + SPECTRUM_LANES;
-            const REAL *hr = h + (t * h_stride + b) * block, *hi = hr + SPECTRUM_LANES;
-            for (size_t k = 0; k < SPECTRUM_LANES; k++) {
-                re[k] += xr[k] * hr[k] - xi[k] * hi[k];
-                im[k] += xr[k] * hi[k] + xi[k] * hr[k];
-            }
-        }
-        memcpy(y + b * block, re, sizeof re);
-        memcpy(y + b * block + SPECTRUM_LANES, im, sizeof im);
+        REAL sum[TILE_REALS] = {0};
+        for (size_t t = 0; t < terms; t++)
+            add_products(sum, x + (t * x_stride + b) * TILE_REALS, h + (t * h_stride + b) * TILE_REALS);
+        memcpy(y + b * TILE_REALS, sum, sizeof sum);
     }
 }
 
-// Adds a term to one tile.
-static void add_products(REAL *y, const REAL *x, const REAL *h)
+// One tile of one sum.
+static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                     size_t tile, size_t k)
 {
-    for (size_t b = 0; b < SPECTRUM_TILE;
-         b++, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES, h += 2 * SPECTRUM_LANES)
-        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
-            const REAL xr = x[k], xi = x[SPECTRUM_LANES + k], hr = h[k], hi = h[SPECTRUM_LANES + k];
-            y[k] += xr * hr - xi * hi;
-            y[SPECTRUM_LANES + k] += xr * hi + xi * hr;
+    REAL sum[TILE_REALS] = {0};
+    if (!terms->fresh[k]) memcpy(sum, y, sizeof sum);
+    for (const struct cmac_line *line = lines; line < lines + n_lines; line++)
+        for (size_t p = line->first; p < line->first + line->count; p++) {
+            const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
+            add_products(sum, (const REAL *)line->x + (tile * line->x_tile + slot + k) * TILE_REALS,
+                         (const REAL *)line->h + (tile * line->h_tile + p - line->first) * TILE_REALS);
         }
+    memcpy(y, sum, sizeof sum);
 }
 
-void KERNEL(cmac_lines)(void *y_, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                        size_t first, size_t end)
 {
-    enum { TILE = SPECTRUM_TILE * 2 * SPECTRUM_LANES };
-    for (size_t tile = first; tile < end; tile++) {
-        REAL *y = (REAL *)y_ + tile * TILE;
-        memset(y, 0, TILE * sizeof *y);
-        for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
-            const REAL *x = (const REAL *)line->x + tile * line->x_tile * TILE;
-            const REAL *h = (const REAL *)line->h + tile * line->h_tile * TILE;
-            for (size_t t = 0; t < line->terms; t++)
-                add_products(y, x + (ptrdiff_t)t * line->x_step * TILE, h + t * TILE);
-        }
-    }
-}
-
-void KERNEL(cmac_pairs)(void *y, void *y_next, const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
-{
-    enum { TILE = SPECTRUM_TILE * 2 * SPECTRUM_LANES };
-    KERNEL(cmac_lines)(y, lines, n_lines, first, end);
-    for (size_t tile = first; tile < end; tile++) {
-        REAL *next = (REAL *)y_next + tile * TILE;
-        memset(next, 0, TILE * sizeof *next);
-        for (const struct cmac_line *line = lines; line < lines + n_lines; line++) {
-            const REAL *x = (const REAL *)line->x_next + (line->still ? 0 : tile * line->x_tile * TILE);
-            const REAL *h = (const REAL *)line->h + tile * line->h_tile * TILE;
-            for (size_t t = 0; t < line->terms; t++)
-                add_products(next, x + (line->still ? 0 : (ptrdiff_t)t * line->x_step * TILE), h + t * TILE);
-        }
-    }
+    for (size_t tile = first; tile < end; tile++)
+        for (size_t k = 0; k < terms->sums; k++)
+            sum_tile((REAL *)y[k] + tile * TILE_REALS, terms, lines, n_lines, tile, k);
 }
 
 void KERNEL(add)(void *y_, const void *x_, size_t n)

@@ -12,7 +12,6 @@ const struct kernels KERNEL(table) = {
     .fir_complex = KERNEL(fir_complex),
     .cmac = KERNEL(cmac),
     .cmac_lines = KERNEL(cmac_lines),
-    .cmac_pairs = KERNEL(cmac_pairs),
     .peak = KERNEL(peak),
     .blend = KERNEL(blend),
     .add = KERNEL(add),
