@@ -57,15 +57,16 @@ static void table_covers_all_taps(void **state)
     assert_int_equal(latency, partita_plan_latency(plan));
     double shares = share_of(lines.line[at + 2]);
     for (at += 3; strstr(lines.line[at], " us"); at++, level++) {
-        size_t number, first, last, parts, taps, hop, transform, ticks;
-        if (sscanf(lines.line[at], "%zu %zu .. %zu %zu x %zu %zu %zu %zu", &number, &first, &last, &parts, &taps, &hop,
-                   &transform, &ticks) != 8)
+        size_t number, first, last, parts, taps, hop, transform, bundle, ticks;
+        if (sscanf(lines.line[at], "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first, &last, &parts, &taps,
+                   &hop, &transform, &bundle, &ticks) != 9)
             break;
         assert_int_equal(number, level);
         assert_int_equal(first, next);
         next = last + 1;
         assert_int_equal(hop, ticks * tick);
         assert_int_equal(transform, taps + hop);
+        assert_true(bundle == 1 || bundle == 2 || bundle == 4);
         assert_true(first + parts * taps >= next && first + (parts - 1) * taps < next);
         shares += share_of(lines.line[at]);
     }

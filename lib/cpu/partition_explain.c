@@ -37,9 +37,9 @@ static void describe_level(const struct partita_plan *plan, size_t i, struct tex
     const size_t inputs = stage_slices(work, STAGE_FORWARD);
     const double products = slices_seconds(work, inputs, inputs + stage_slices(work, STAGE_PRODUCTS));
     const double mean = partitioned->load.mean / (double)partitioned->load.frames;
-    text_add(text, "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %9zu %5zu %8.2f us %9.2f us %5.1f %%\n", i, level->first,
-             (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->ticks, transform * 1e6,
-             products * 1e6, 100 * level_rate(plan, i) / mean);
+    text_add(text, "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %6zu %6zu %5zu %7.2f us %8.2f us %5.1f %%\n", i,
+             level->first, (end < span ? end : span) - 1, level->parts, taps, level->hop, level->n, level->bundle,
+             level->ticks, transform * 1e6, products * 1e6, 100 * level_rate(plan, i) / mean);
 }
 
 static void describe_levels(const struct partita_plan *plan, struct text *text)
@@ -47,12 +47,12 @@ static void describe_levels(const struct partita_plan *plan, struct text *text)
     const struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
     const double rest = 100 * rest_seconds(plan) / partitioned->load.mean;
-    text_add(text, "  %5s %5s%-14s  %-13s %6s %9s %5s %11s %12s %7s\n", "level", "", "taps", "partitions", "hop",
-             "transform", "ticks", "transform", "products", "share");
+    text_add(text, "  %5s %5s%-14s  %-13s %6s %6s %6s %5s %10s %11s %7s\n", "level", "", "taps", "partitions", "hop",
+             "size", "bundle", "ticks", "transform", "products", "share");
     if (layout->head)
-        text_add(text, "  %5s %8d .. %-8zu %-61s %5.1f %%\n", "head", 0, layout->head - 1,
+        text_add(text, "  %5s %8d .. %-8zu %-63s %5.1f %%\n", "head", 0, layout->head - 1,
                  "  summed directly, with all copies", rest);
-    else text_add(text, "  %5s %8s    %-8s %-61s %5.1f %%\n", "head", "none", "", "  copies alone", rest);
+    else text_add(text, "  %5s %8s    %-8s %-63s %5.1f %%\n", "head", "none", "", "  copies alone", rest);
     for (size_t i = 0; i < layout->n_levels; i++) describe_level(plan, i, text);
 }
 
@@ -160,7 +160,7 @@ void partitioned_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct layout *layout = &((const struct partitioned *)plan->state)->layout;
     text_add(text, "  ticks of %zu frames; latency %zu; %zu taps in the head; levels: %zu\n", layout->tick,
-             layout->latency, layout->head, layout->n_levels);
+             layout_delay(layout), layout->head, layout->n_levels);
     describe_levels(plan, text);
     describe_uncut(plan, text);
     describe_load(plan, text);

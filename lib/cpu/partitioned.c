@@ -136,9 +136,8 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         const struct work *work = &partitioned->work[i];
-        const size_t parts[] = {level->hop,    level->n,
-                                level->parts,  level->start,
-                                level->window, level->bundle,
+        const size_t parts[] = {level->hop,           level->n,         level->parts,
+                                level->start,         level->window,    level->bundle,
                                 work->transform.each, work->store.each, work->product.each};
         const char *provider = fft_provider(work->fft);
         hash = hash_bytes(hash, provider, strlen(provider));
