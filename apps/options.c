@@ -81,6 +81,8 @@ const struct option_row option_rows[] = {
      "length of the filter (default: 4096)"},
     {NULL, "latency", 0, OPTION_NUMBER, "N", PLAN, AT(latency), 0, MAX_SIZE,
      "largest delay allowed, in frames (default: 0 with --block, as a live filter has it, else any)"},
+    {NULL, "whole-blocks", 0, OPTION_FLAG, NULL, PLAN, AT(whole_blocks), 0, 0,
+     "every call holds a multiple of --block frames: long filters cost less then"},
     {NULL, "out-channels", 0, OPTION_NUMBER, "N", PLAN, AT(out_channels), 1, 1 << 20,
      "output channels (default: as --channels)"},
     {NULL, "groups", 0, OPTION_NUMBER, "N", PLAN, AT(groups), 1, 1 << 20,

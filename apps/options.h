@@ -43,7 +43,7 @@ struct settings {
     int stats, json, quiet, verbose, help;
 
     int64_t taps, latency, out_channels, groups, size;
-    int type, taps_type, correlate, measure, calibrate;
+    int whole_blocks, type, taps_type, correlate, measure, calibrate;
 
     int man, completion;
 };

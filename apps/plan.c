@@ -36,6 +36,7 @@ static struct partita_problem describe(const struct settings *s)
         problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)(s->taps - 1);
     } else {
         problem.block = (size_t)s->block;
+        problem.whole_blocks = s->whole_blocks;
         // A call of a given size is a live filter's: what it asks for is no delay at all.
         problem.latency = s->latency != NOT_GIVEN ? (size_t)s->latency : s->block ? 0 : PARTITA_UNBOUNDED;
     }

@@ -124,6 +124,21 @@ static void lines_are_short(void **state)
     partita_plan_destroy(plan);
 }
 
+// What spectra of a filter take beside its taps: 2.2 times as much at most.
+static void spectra_are_small(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {.kernel = {480000}, .size = {PARTITA_UNBOUNDED}, .block = 64};
+    struct partita_plan *plan = plan_of(&problem);
+    struct lines lines;
+    explain_into(&lines, plan);
+    size_t samples = 0, at = find(&lines, "ticks of") + 3;
+    for (size_t parts, size; sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
+        samples += parts * size; // of a real signal, as many as reals in its spectrum
+    assert_true(samples >= 2 * 470000 && samples <= 2.2 * 480000);
+    partita_plan_destroy(plan);
+}
+
 // One column would say nothing: calls that all do the same have no timeline.
 static void no_timeline_without_a_period(void **state)
 {
@@ -189,6 +204,7 @@ int main(void)
             named_test(timeline_reaches_the_worst_call, problem, "%s/timeline-reaches-the-worst-call", cases[i].name);
         tests[n++] = named_test(lines_are_short, problem, "%s/lines-are-short", cases[i].name);
     }
+    tests[n++] = named_test(spectra_are_small, NULL, "spectra-are-small");
     tests[n++] = named_test(no_timeline_without_a_period, NULL, "no-timeline-without-a-period");
     tests[n++] = named_test(says_when_transforms_run_in_one_piece, &room, "says-when-transforms-run-in-one-piece");
     return run_test_list(tests, n);

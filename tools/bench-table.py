@@ -27,7 +27,8 @@ KINDS = {
     "flat": (lambda ours, _: ours["flat"], "x", True),
 }
 OURS, LIQUID, PEAK = ("cpu/direct", 1), ("liquid-dsp", 1), ("fma-peak", 1)
-PARTITIONED, ZITA = ("cpu/partitioned", 1), ("zita-convolver", 1)
+PARTITIONED, WHOLE = ("cpu/partitioned", 1), ("cpu/partitioned-whole", 1)
+ZITA = ("zita-convolver", 1)
 FLOORS = []
 for taps in (16, 64, 256):
     FLOORS.append(("real f32 stream, liquid-dsp", f"direct-f32-t{taps}", OURS, LIQUID, "ratio", 15, None))
@@ -49,16 +50,18 @@ for peer in ("ffmpeg", "sox"):
 for case in ("stream-f32-t64", "stream-f32-t65536", "signal-f32-t65536", "signal-cf64-t65536"):
     FLOORS.append(("plan creation", f"plan-{case}", ("auto", 1), None, "limit", 5, None))
 for case, floor, goal in (("mono-b64-t480000", 5, 12), ("mono-b64-t65536", 4, 10), ("mono-b256-t480000", 5, 12)):
-    FLOORS.append(("long filter, zita-convolver", case, PARTITIONED, ZITA, "ratio", floor, goal))
-    FLOORS.append(("long filter, p99.9 over mean", case, PARTITIONED, None, "flat", 4, 1.5))
+    FLOORS.append(("long filter, zita-convolver", case, WHOLE, ZITA, "ratio", floor, goal))
+    FLOORS.append(("long filter, p99.9 over mean", case, WHOLE, None, "flat", 4, 1.5))
+    FLOORS.append(("the same for any call, zita-convolver", case, PARTITIONED, ZITA, "ratio", None, None))
 for case, floor in (("zero-b32-t480000", 3), ("zero-b32-t2880000", 8)):
     FLOORS.append(("a call of 32 frames", case, PARTITIONED, None, "call", floor, None))
     FLOORS.append(("a call of 32 frames, p99.9 over mean", case, PARTITIONED, None, "flat", None, 1.5))
 case = "matrix-16x16-b64-t48000"
-FLOORS.append(("dense matrix, zita-convolver", case, PARTITIONED, ZITA, "ratio", 3, 8))
+FLOORS.append(("dense matrix, zita-convolver", case, WHOLE, ZITA, "ratio", 3, 8))
+FLOORS.append(("the same for any call, zita-convolver", case, PARTITIONED, ZITA, "ratio", None, None))
 FLOORS.append(("two threads against one", case, ("cpu/partitioned", 2), PARTITIONED, "ratio", 1.6, 1.9))
 for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
-    FLOORS.append(("extra cost while a swap fades", case, ("cpu/partitioned-swap", 1), PARTITIONED, "extra", 60, 30))
+    FLOORS.append(("extra cost while a swap fades", case, ("cpu/partitioned-swap", 1), WHOLE, "extra", 60, 30))
 
 
 def read_results(folder):
@@ -212,7 +215,9 @@ two; the tables of floors take the faster. All commands read and write 16-bit fi
 Streams: `delayed-*` allow one block of latency, all others none beyond the call; those are timed after as many frames
 as the filter is long. zita-convolver, ffmpeg's afir (in this process, call by call) and the two-stage textbook method
 run with the partition sizes that are fastest here; in the rows of one thread zita-convolver's threads share one core
-with their caller, so that all work counts. `cpu/partitioned-swap` fades from one filter to another in every call.
+with their caller, so that all work counts. `cpu/partitioned` would take calls of any length; `cpu/partitioned-whole`
+relies on calls of whole blocks (`problem.whole_blocks`), as those peers do, and so does `cpu/partitioned-swap`, which
+fades from one filter to another in every call.
 """
 
 PLOTTED = "mono-b64-t480000"
