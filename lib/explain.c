@@ -23,9 +23,9 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     if (axis->dilation > 1) text_add(text, ", dilation %zu", axis->dilation);
     if (shape->stream && shape->latency == PARTITA_UNBOUNDED) text_add(text, ", any latency");
     else if (shape->stream) text_add(text, ", latency at most %zu", shape->latency);
-    if (shape->whole_blocks) text_add(text, ", calls of whole blocks of %zu", shape->block);
     else text_add(text, ", %zu -> %zu samples", axis->size, axis->out);
-    text_add(text, "; cpu x%d %s\n", shape->stream ? 1 : plan->threads, plan->kernels->isa);
+    if (shape->whole_blocks) text_add(text, ", calls of whole blocks of %zu", shape->block);
+    text_add(text, "; cpu x%d %s\n", shape->stream ? plan->stream_threads : plan->threads, plan->kernels->isa);
 }
 
 static void describe_time(double seconds, bool stream, struct text *text)
