@@ -25,7 +25,11 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     else if (shape->stream) text_add(text, ", latency at most %zu", shape->latency);
     else text_add(text, ", %zu -> %zu samples", axis->size, axis->out);
     if (shape->whole_blocks) text_add(text, ", calls of whole blocks of %zu", shape->block);
-    text_add(text, "; cpu x%d %s\n", shape->stream ? plan->stream_threads : plan->threads, plan->kernels->isa);
+    text_add(text, "; cpu x%d %s\n",
+             !shape->stream               ? plan->threads
+             : plan->engine->stream_pause ? plan->stream_threads
+                                          : 1,
+             plan->kernels->isa);
 }
 
 static void describe_time(double seconds, bool stream, struct text *text)
