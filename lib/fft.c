@@ -108,7 +108,14 @@ size_t fft_edge_steps(const struct fft *fft)
 
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
 {
-    fft->provider->forward(fft, spectrum, x, scratch, steps);
+    fft_forward_apart(fft, spectrum, 2 * SPECTRUM_BLOCK_BYTES, spectrum, x, scratch, steps);
+}
+
+void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x, void *scratch,
+                       struct fft_steps steps)
+{
+    const struct fft_target target = {.to = to, .work = work, .stride = stride};
+    fft->provider->forward(fft, &target, x, scratch, steps);
 }
 
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,

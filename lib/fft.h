@@ -53,6 +53,11 @@ size_t fft_steps(const struct fft *fft);      // of about the same work each; 1 
 size_t fft_edge_steps(const struct fft *fft); // the first ones forward and the last ones back: they touch the samples
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
 
+// The same, but the spectrum's blocks come to lie `stride` bytes apart, from `to` on, the same bits as at once. They
+// may be written in any step. work holds fft_spectrum_bytes, which must stay as they are between the steps.
+void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x, void *scratch,
+                       struct fft_steps steps);
+
 // `upper`: samples before the middle of x are not wanted, and may be left unwritten. The bits are those of all steps at
 // once with the same wish.
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,

@@ -119,7 +119,8 @@ static bool aligned(const void *pointer)
     return (uintptr_t)pointer % MEM_ALIGN == 0;
 }
 
-static void fftw_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
+static void fftw_forward(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
+                         struct fft_steps steps)
 {
     (void)steps; // the one there is
     const struct fftw *fftw = (const struct fftw *)fft;
@@ -131,7 +132,11 @@ static void fftw_forward(const struct fft *fft, void *spectrum, const void *x, v
     else if (fftw->f64) fftw_execute_dft_r2c(fftw->forward, samples, bins);
     else if (fftw->complex) fftwf_execute_dft(fftw->forward, samples, bins);
     else fftwf_execute_dft_r2c(fftw->forward, samples, bins);
-    fftw->kernels->split(spectrum, bins, fftw->bins);
+    fftw->kernels->split(target->work, bins, fftw->bins);
+    if (target->to == target->work) return;
+    for (size_t block = 0; block < fft->blocks; block++)
+        memcpy((char *)target->to + block * target->stride, (char *)target->work + block * 2 * SPECTRUM_BLOCK_BYTES,
+               2 * SPECTRUM_BLOCK_BYTES);
 }
 
 static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,

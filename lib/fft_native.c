@@ -257,21 +257,30 @@ static char *factors_at(const struct native *native, int pass, size_t node)
     return (char *)native->factors[pass] + node * (size_t)(native->radix[pass] - 1) * complex_bytes(native);
 }
 
-static void leaves(const struct native *native, fft_leaves_fn *run, char *data, size_t first, size_t count)
+// Leaves first .. first+count-1, on to the target, or back if there is none.
+static void leaves(const struct native *native, const struct fft_target *target, char *data, size_t first, size_t count)
 {
     const size_t leaf_bytes = 4 * native->kernels->lanes * complex_bytes(native), group = native->group;
     const bool grouped = native->grouped_from > 0;
     for (size_t n; count; first += n, count -= n, data += n * leaf_bytes) {
         const size_t from = first % group;
         n = count < group - from ? count : group - from;
-        run(data, n, (char *)native->leaf_factors + first * 3 * complex_bytes(native),
-            (char *)native->twists + from * leaf_bytes,
-            grouped ? (char *)native->common + first / group * vector_bytes(native) : NULL);
+        const char *factors = (char *)native->leaf_factors + first * 3 * complex_bytes(native);
+        const char *twists = (char *)native->twists + from * leaf_bytes;
+        const char *common = grouped ? (char *)native->common + first / group * vector_bytes(native) : NULL;
+        if (!target) {
+            native->kernels->leaves_back(data, n, factors, twists, common);
+            continue;
+        }
+        const size_t block = first * leaf_bytes / (2 * SPECTRUM_BLOCK_BYTES);
+        native->kernels->leaves((char *)target->to + block * target->stride, target->stride, data, n, factors, twists,
+                                common);
     }
 }
 
 // What is left of the transform of one node, from `pass` on.
-static void forward_node(const struct native *native, int pass, size_t node, size_t length, char *data)
+static void forward_node(const struct native *native, const struct fft_target *target, int pass, size_t node,
+                         size_t length, char *data)
 {
     const struct fft_kernels *kernels = native->kernels;
     if (pass == native->passes || length * complex_bytes(native) <= NEAR_BYTES) {
@@ -282,22 +291,22 @@ static void forward_node(const struct native *native, int pass, size_t node, siz
             nodes *= (size_t)native->radix[pass], node *= (size_t)native->radix[pass];
             length /= (size_t)native->radix[pass];
         }
-        leaves(native, kernels->leaves, data, node, nodes);
+        leaves(native, target, data, node, nodes);
         return;
     }
     const size_t radix = (size_t)native->radix[pass], part = length / radix;
     kernels->pass(data, whole(native, pass, length), 1, (int)radix, factors_at(native, pass, node));
     for (size_t q = 0; q < radix; q++)
-        forward_node(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native));
+        forward_node(native, target, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native));
 }
 
 // The given steps of a node's transform.
-static void forward_steps(const struct native *native, int pass, size_t node, size_t length, char *data,
-                          struct fft_steps steps)
+static void forward_steps(const struct native *native, const struct fft_target *target, int pass, size_t node,
+                          size_t length, char *data, struct fft_steps steps)
 {
     if (steps.first == steps.end) return;
     if (steps.end - steps.first == native->steps[pass]) {
-        forward_node(native, pass, node, length, data);
+        forward_node(native, target, pass, node, length, data);
         return;
     }
     const size_t radix = (size_t)native->radix[pass], part = length / radix;
@@ -305,11 +314,12 @@ static void forward_steps(const struct native *native, int pass, size_t node, si
     const struct fft_node own = columns(native, pass, length, clip(steps, 0, pieces));
     if (own.first < own.end) native->kernels->pass(data, own, 1, (int)radix, factors_at(native, pass, node));
     for (size_t q = child_at(steps.first, pieces, below); q < radix && pieces + q * below < steps.end; q++)
-        forward_steps(native, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native),
+        forward_steps(native, target, pass + 1, node * radix + q, part, data + q * part * complex_bytes(native),
                       clip(steps, pieces + q * below, below));
 }
 
-static void native_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
+static void native_forward(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
+                           struct fft_steps steps)
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
@@ -318,9 +328,9 @@ static void native_forward(const struct fft *fft, void *spectrum, const void *x,
     if (fft->steps == 1) steps.end = pieces + radix * below;
     const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
     fft_read_fn *read = native->complex ? native->kernels->read_complex : native->kernels->read_real;
-    if (own.first < own.end) read(spectrum, x, own, (int)radix, native->factors[0]);
+    if (own.first < own.end) read(target->work, x, own, (int)radix, native->factors[0]);
     for (size_t q = child_at(steps.first, pieces, below); q < radix && pieces + q * below < steps.end; q++)
-        forward_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
+        forward_steps(native, target, 1, q, part, (char *)target->work + q * part * complex_bytes(native),
                       clip(steps, pieces + q * below, below));
 }
 
@@ -335,7 +345,7 @@ static void inverse_node(const struct native *native, int pass, size_t node, siz
             nodes *= (size_t)native->radix[last], node *= (size_t)native->radix[last];
             length /= (size_t)native->radix[last];
         }
-        leaves(native, kernels->leaves_back, data, node, nodes);
+        leaves(native, NULL, data, node, nodes);
         while (last-- > pass) {
             nodes /= (size_t)native->radix[last], node /= (size_t)native->radix[last];
             length *= (size_t)native->radix[last];

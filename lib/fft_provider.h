@@ -5,6 +5,13 @@
 
 #include "fft.h"
 
+// Where a spectrum goes: its blocks `stride` bytes apart. work: fft_spectrum_bytes for what is not finished; may be
+// `to` if the blocks lie side by side.
+struct fft_target {
+    void *to, *work;
+    size_t stride;
+};
+
 struct fft_provider {
     const char *name;
     bool (*serves)(size_t n); // sizes that it does well
@@ -12,7 +19,8 @@ struct fft_provider {
                                   struct fft **ret);
     void (*destroy)(struct fft *fft);
     // Steps first .. end-1 of fft->steps.
-    void (*forward)(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
+    void (*forward)(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
+                    struct fft_steps steps);
     void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps, bool upper);
 };
 

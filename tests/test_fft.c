@@ -95,6 +95,27 @@ static void check_steps(struct lab *lab, struct random *random)
     guarded_free(y);
 }
 
+// Blocks that come to lie apart hold the bits of those side by side, and nothing between them is written.
+static void check_apart(struct lab *lab, struct random *random)
+{
+    enum { BLOCK = 2 * SPECTRUM_BLOCK_BYTES };
+    const size_t blocks = fft_blocks(lab->fft), steps = fft_steps(lab->fft);
+    const size_t stride = BLOCK * (1 + random_below(random, 4));
+    char *apart = guarded_alloc(blocks * stride, 0);
+    memset(apart, 0x5a, blocks * stride);
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    for (size_t at = 0, n; at < steps; at += n) {
+        n = 1 + random_below(random, steps - at);
+        fft_forward_apart(lab->fft, apart, stride, lab->spectrum_h, lab->x, lab->scratch,
+                          (struct fft_steps){at, at + n});
+    }
+    for (size_t i = 0; i < blocks * stride; i++) {
+        const char expected = i % stride < BLOCK ? lab->spectrum_x[i / stride * BLOCK + i % stride] : 0x5a;
+        if (apart[i] != expected) fail_msg("n %zu, stride %zu: byte %zu", lab->n, stride, i);
+    }
+    guarded_free(apart);
+}
+
 // Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long ones a random part.
 static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first, size_t last)
 {
@@ -185,6 +206,7 @@ static void steps_are_the_whole(void **state)
     lab_open(&lab, *state, false);
     fill(&lab, &random, lab.n, lab.n);
     check_steps(&lab, &random);
+    check_apart(&lab, &random);
     lab_close(&lab);
 }
 

@@ -43,7 +43,8 @@ static enum partita_status cut_level(struct partita_plan *plan, const struct req
     const struct host_costs *host = &request->host->costs[shape->f64];
     const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));
     const double fetch = scalars * host->fetch;
-    const double store = scalars * host->copy + fetch / 2;
+    // Only slots that have a copy are stored twice.
+    const double store = (scalars * host->copy + fetch / 2) * (double)(level->bundle - 1) / (double)level_slots(level);
     work->tiles = fft_blocks(work->fft);
     work->pitch = work->tiles + 1;
     work->transform = cut_work(costs.transform, target, fft_steps(work->fft));

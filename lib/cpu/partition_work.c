@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { STORE_AHEAD = 16, TILES_AHEAD = 32 }; // 4 KiB: some hundred products
+enum { TILES_AHEAD = 32 }; // 4 KiB: some hundred products
 
 static const struct partitioned *plan_of(const struct slice *at)
 {
@@ -36,7 +36,14 @@ static char *spectrum_of(const struct slice *at)
     return state_of(at)->spectrum + at->chain * work_of(at)->pitch * TILE_BYTES;
 }
 
-// Transforms a part of an input's current window, unless that is silence.
+// Tile 0 of a slot of the chain's input.
+static char *slot_at(const struct slice *at, size_t slot)
+{
+    const size_t tiles = at->chain * work_of(at)->pitch * level_row(level_of(at)) + slot;
+    return state_of(at)->slots + tiles * TILE_BYTES;
+}
+
+// Transforms a part of an input's current window into the slot of the oldest spectrum, unless that is silence.
 static void transform_slice(const struct slice *at)
 {
     const struct level *level = level_of(at);
@@ -46,29 +53,24 @@ static void transform_slice(const struct slice *at)
     const size_t ring = plan_of(at)->ring;
     // The window's first frame; before the stream's begin the ring holds zeros.
     const uint64_t first = (state->progress->block + 1) * level->hop + 2 * ring - level->n;
-    fft_forward_steps(work->fft, spectrum_of(at), ring_at(at->stream, at->chain, first % ring),
+    fft_forward_apart(work->fft, slot_at(at, state->progress->block % level_slots(level)),
+                      level_row(level) * TILE_BYTES, spectrum_of(at), ring_at(at->stream, at->chain, first % ring),
                       state->scratch + at->chain * fft_scratch_bytes(work->fft),
                       slice_of(&work->transform, at->number));
 }
 
-// Stores a part of an input's new spectrum in the slot of the oldest one, and in that slot's copy if it has one.
+// Silence instead, and the copy of the slot that has one.
 static void store_slice(const struct slice *at)
 {
     const struct level *level = level_of(at);
-    const struct work *work = work_of(at);
-    const struct level_state *state = state_of(at);
-    const size_t slots = level_slots(level), row = level_row(level), quiet = state->quiet[at->chain];
-    const struct fft_steps tiles = slice_of(&work->store, at->number - work->transform.slices);
+    const size_t slots = level_slots(level), row = level_row(level), quiet = state_of(at)->quiet[at->chain];
+    const struct fft_steps tiles = slice_of(&work_of(at)->store, at->number - work_of(at)->transform.slices);
     if (quiet > slots) return; // this slot holds silence already
-    const size_t slot = state->progress->block % slots;
-    for (size_t copy = slot; copy < row; copy += slots) {
-        char *to = state->slots + ((at->chain * work->pitch + tiles.first) * row + copy) * TILE_BYTES;
-        for (size_t tile = tiles.first; tile < tiles.end; tile++, to += row * TILE_BYTES) {
-            __builtin_prefetch(to + STORE_AHEAD * row * TILE_BYTES, 1);
-            __builtin_prefetch(to + STORE_AHEAD * row * TILE_BYTES + SPECTRUM_BLOCK_BYTES, 1);
-            if (quiet) memset(to, 0, TILE_BYTES);
-            else memcpy(to, spectrum_of(at) + tile * TILE_BYTES, TILE_BYTES);
-        }
+    const size_t slot = state_of(at)->progress->block % slots;
+    char *own = slot_at(at, slot), *copy = slot_at(at, slot + slots);
+    for (size_t tile = tiles.first; tile < tiles.end; tile++) {
+        if (quiet) memset(own + tile * row * TILE_BYTES, 0, TILE_BYTES);
+        if (slot + slots < row) memcpy(copy + tile * row * TILE_BYTES, own + tile * row * TILE_BYTES, TILE_BYTES);
     }
 }
 

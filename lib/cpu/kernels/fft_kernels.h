@@ -29,14 +29,18 @@ typedef void fft_read_fn(void *data, const void *x, struct fft_node node, int ra
 typedef void fft_write_fn(void *x, const void *data, struct fft_node node, int radix, const void *factors, bool upper);
 
 // factors: 3 complex scalars a leaf. twists: 4 * lanes complex numbers a leaf, each vector's real parts then imaginary.
-// common: lanes complex numbers by which all vectors are twisted besides; NULL if there is no such part.
-typedef void fft_leaves_fn(void *data, size_t leaves, const void *factors, const void *twists, const void *common);
+// common: lanes complex numbers by which all vectors are twisted besides; NULL if there is no such part. The results go
+// to blocks `stride` bytes apart; that may be where the data are, or none of it.
+typedef void fft_leaves_fn(void *to, size_t stride, const void *data, size_t leaves, const void *factors,
+                           const void *twists, const void *common);
+typedef void fft_leaves_back_fn(void *data, size_t leaves, const void *factors, const void *twists, const void *common);
 
 struct fft_kernels {
     size_t lanes; // complex numbers in a vector
     fft_read_fn *read_real, *read_complex;
     fft_pass_fn *pass, *pass_back;
-    fft_leaves_fn *leaves, *leaves_back;
+    fft_leaves_fn *leaves;
+    fft_leaves_back_fn *leaves_back;
     fft_write_fn *write_real, *write_complex;
 };
 

@@ -4,6 +4,8 @@
 #include "fft_kernels.h"
 #include "fft_lanes.h"
 
+enum { LEAF_BLOCKS = 4 * LANES / SPECTRUM_LANES, LEAVES_AHEAD = 4 };
+
 // Real parts of complex numbers j .. j+LANES-1 of blocked data; the imaginary ones are SPECTRUM_LANES further on.
 INLINE size_t position(size_t j)
 {
@@ -253,9 +255,30 @@ INLINE struct cvec twist_of(const REAL *twists, size_t q, const struct cvec *com
     return common ? times(own, common->re, common->im) : own;
 }
 
-INLINE void split_leaves(REAL *data, size_t leaves, const REAL *factors, const REAL *twists, const struct cvec *common)
+// Blocks of the results, `stride` reals apart.
+INLINE void put_apart(REAL *to, size_t stride, size_t j, struct cvec a)
 {
-    for (size_t i = 0; i < leaves; i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
+    REAL *at = to + j / SPECTRUM_LANES * stride + j % SPECTRUM_LANES;
+    *(vec *)at = a.re;
+    *(vec *)(at + SPECTRUM_LANES) = a.im;
+}
+
+// Results that lie far apart are in no cache: the lines of those to come are fetched.
+INLINE void fetch_results(const REAL *to, size_t stride)
+{
+    for (size_t block = 0; block < LEAF_BLOCKS; block++) {
+        const uintptr_t later = (uintptr_t)(to) + (LEAVES_AHEAD * LEAF_BLOCKS + block) * stride * sizeof *to;
+        __builtin_prefetch((const void *)later, 1);
+        __builtin_prefetch((const void *)(later + SPECTRUM_BLOCK_BYTES), 1);
+    }
+}
+
+INLINE void split_leaves(REAL *to, size_t stride, const REAL *data, size_t leaves, const REAL *factors,
+                         const REAL *twists, const struct cvec *common)
+{
+    for (size_t i = 0; i < leaves;
+         i++, to += LEAF_BLOCKS * stride, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
+        if (to != data) fetch_results(to, stride);
         struct cvec v[4];
         UNROLL
         for (size_t p = 0; p < 4; p++) v[p] = get(data, p * LANES);
@@ -269,7 +292,7 @@ INLINE void split_leaves(REAL *data, size_t leaves, const REAL *factors, const R
         lanes_forward(&v[0], &v[1]);
         lanes_forward(&v[2], &v[3]);
         UNROLL
-        for (size_t q = 0; q < 4; q++) put(data, q * LANES, v[q]);
+        for (size_t q = 0; q < 4; q++) put_apart(to, stride, q * LANES, v[q]);
     }
 }
 
@@ -293,13 +316,14 @@ INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const R
     }
 }
 
-static void fft_leaves(void *data, size_t leaves, const void *factors, const void *twists, const void *common)
+static void fft_leaves(void *to, size_t stride, const void *data, size_t leaves, const void *factors,
+                       const void *twists, const void *common)
 {
     if (common) {
         const struct cvec shared = {load(common), load((const REAL *)common + LANES)};
-        split_leaves(data, leaves, factors, twists, &shared);
+        split_leaves(to, stride / sizeof(REAL), data, leaves, factors, twists, &shared);
     } else {
-        split_leaves(data, leaves, factors, twists, NULL);
+        split_leaves(to, stride / sizeof(REAL), data, leaves, factors, twists, NULL);
     }
 }
 
