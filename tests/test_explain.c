@@ -135,7 +135,7 @@ static void spectra_are_small(void **state)
     size_t samples = 0, at = find(&lines, "ticks of") + 3;
     for (size_t parts, size; sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
         samples += parts * size; // of a real signal, as many as reals in its spectrum
-    assert_true(samples >= 2 * 470000 && samples <= 2.2 * 480000);
+    assert_true(samples >= 2 * 470000 && (double)samples <= 2.2 * 480000);
     partita_plan_destroy(plan);
 }
 

@@ -38,7 +38,7 @@ static enum partita_status cut_level(struct partita_plan *plan, const struct req
                                           .level = plan->level};
     const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
     if (status != PARTITA_OK) return status;
-    const struct level_costs costs = layout_costs(request, level);
+    const struct level_costs costs = cost_level(request, level);
     // A block's samples and the spectra of the last one have left the core's cache meanwhile.
     const struct host_costs *host = &request->host->costs[shape->f64];
     const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));

@@ -95,7 +95,15 @@ struct level_costs {
     double transform; // forward or inverse
     double product;   // of the partitions of one cell
 };
-struct level_costs layout_costs(const struct request *request, const struct level *level);
+struct level_costs cost_level(const struct request *request, const struct level *level);
+
+// Predicted seconds a frame, of all channels (partition_cost.c): a level's transforms and products, the head, and how
+// long a tick takes beyond its work. cost_bundle chooses the level's bundle and says how far its spectra are.
+double cost_transforms(const struct request *request, const struct level *level);
+double cost_products(const struct request *request, const struct level *level);
+double cost_head(const struct request *request, size_t head, size_t tick);
+double cost_tick(void);
+void cost_bundle(const struct request *request, struct level *level);
 
 // Work of `units` cut into slices of `each`; the last ones may be smaller or empty.
 struct cut {
