@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
-#include <partita/partita.h>
-
-#include "mem.h"
+#include "engine.h"
 
 // Index of the full result's first sample that a slice starts with, counted from 0, and how many it takes.
 struct range {
@@ -41,13 +39,28 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
     return resolve(op, n, m, slice).size;
 }
 
+// Taps that are as long as the signal and used once are not worth a filter.
+static enum partita_status run_once(const struct partita_plan *plan, void *y, const void *x, const void *h)
+{
+    if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
+    void *workspace = mem_reserve(&plan->allocator, plan_workspace(plan));
+    if (!workspace) return PARTITA_ERR_NOMEM;
+    plan->engine->forward_taps(plan, h, y, x, workspace);
+    mem_release(&plan->allocator, workspace);
+    return PARTITA_OK;
+}
+
 static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
 {
     struct partita_plan *plan = NULL;
     struct partita_filter *filter = NULL;
     enum partita_status status = partita_plan_create(problem, NULL, &plan);
-    if (status == PARTITA_OK) status = partita_filter_create(plan, h, &filter);
-    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
+    if (status == PARTITA_OK && plan->choice.from_taps) {
+        status = run_once(plan, y, x, h);
+    } else if (status == PARTITA_OK) {
+        status = partita_filter_create(plan, h, &filter);
+        if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
+    }
     partita_filter_destroy(filter);
     partita_plan_destroy(plan);
     return status;
