@@ -35,6 +35,7 @@ struct request {
     const struct host *host;
     size_t transform;       // this FFT size and no other; 0: the engine chooses
     size_t workspace_limit; // bytes of partita_forward on one thread; SIZE_MAX: no limit
+    struct partita_parts parts;
 };
 
 // Frames of one process call that are still to be done.

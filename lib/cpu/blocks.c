@@ -49,10 +49,13 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan, const s
                                           .complex = plan->shape.complex_signal,
                                           .measure = plan->measure,
                                           .level = plan->level};
-    const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
-    if (status != PARTITA_OK) return status;
+    if (blocks->layout.n) {
+        const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
+        if (status != PARTITA_OK) return status;
+    }
     if (blocks->layout.way == BLOCKS_PAIRS) pairs_sizes(plan, blocks);
-    else lags_sizes(plan, blocks);
+    else if (blocks->layout.way == BLOCKS_LAGS) lags_sizes(plan, blocks);
+    else divisions_sizes(plan, blocks);
     plan->choice.shared = blocks->layout.shared;
     plan->choice.worker = blocks->layout.worker;
     return PARTITA_OK;
@@ -61,7 +64,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan, const s
 static void blocks_plan_destroy(struct partita_plan *plan)
 {
     struct blocks *blocks = plan->state;
-    if (blocks) fft_destroy(blocks->fft);
+    if (blocks && blocks->fft) fft_destroy(blocks->fft);
     mem_release(&plan->allocator, blocks);
 }
 
@@ -72,13 +75,16 @@ static enum blocks_way way_of(const struct partita_plan *plan)
 
 static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
 {
-    return way_of(filter->plan) == BLOCKS_PAIRS ? pairs_filter(filter, taps) : lags_filter(filter, taps);
+    const enum blocks_way way = way_of(filter->plan);
+    if (way == BLOCKS_PAIRS) return pairs_filter(filter, taps);
+    return way == BLOCKS_LAGS ? lags_filter(filter, taps) : divisions_filter(filter, taps);
 }
 
 static void blocks_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                            void *workspace)
 {
     if (way_of(plan) == BLOCKS_PAIRS) pairs_forward(filter, y, x, workspace);
+    else if (way_of(plan) == BLOCKS_DIVISIONS) divisions_forward(filter, y, x, workspace);
     else lags_forward(plan, filter, NULL, y, x, workspace);
 }
 

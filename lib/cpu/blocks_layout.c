@@ -157,6 +157,45 @@ static bool cut_lags(const struct request *request, size_t n, struct blocks_layo
     return true;
 }
 
+// Parts that the caller imposes; the cost is that of the products in time or of the transforms of the pairs.
+static bool cut_divisions(const struct request *request, struct blocks_layout *layout)
+{
+    const struct shape *shape = request->shape;
+    const struct axis *axis = &shape->axis[0];
+    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct partita_parts *parts = &request->parts;
+    layout->way = BLOCKS_DIVISIONS;
+    layout->taps = axis->span, layout->first_tap = 0, layout->first = causal_first(axis); // parts begin where they do
+    layout->part = parts->taps;
+    layout->signal_part = parts->signal;
+    layout->hop = parts->taps + parts->signal - 1;
+    layout->n = parts->in_time ? 0 : fft_good_size(layout->hop);
+    if (!layout->n && !parts->in_time) return false;
+    layout->parts = ceil_div(layout->taps, layout->part);
+    layout->blocks = ceil_div(layout->outputs, lesser(parts->taps, parts->signal));
+    layout->run = 1;
+    const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)bins_of(shape, layout->n);
+    const size_t signals = ceil_div(axis->size, layout->signal_part);
+    const double pairs = (double)layout->parts * (double)signals * cells;
+    const size_t spectrum = 2 * SPECTRUM_BLOCK_BYTES * spectrum_blocks(shape, layout->n);
+    const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
+    layout->worker = 3 * mem_round(layout->hop * shape->sample_bytes);
+    if (layout->n) layout->worker = transform_bytes(shape, layout->n) + 3 * spectrum;
+    layout->shared = layout->n ? size_mul(shape->group_in, size_mul(signals, spectrum)) : 0;
+    layout->filter =
+        size_mul(shape->out_channels * shape->group_in,
+                 size_mul(layout->parts, layout->n ? spectrum : mem_round(layout->part * shape->tap_bytes)));
+    const double transforms = (double)(shape->in_channels * signals) + (double)(shape->out_channels * layout->blocks);
+    const double in_time = pairs * products * (double)layout->part * (double)layout->hop;
+    layout->seconds =
+        (double)shape->batch *
+        (layout->n ? transforms * half_fft(request, layout->n) + pairs * bins * costs->cmac_far : in_time * costs->fma);
+    layout->flops =
+        (double)shape->batch *
+        (layout->n ? transforms * 2.5 * (double)layout->n * log2((double)layout->n) + 8 * pairs * bins : 2 * in_time);
+    return true;
+}
+
 typedef bool cut_fn(const struct request *request, size_t n, struct blocks_layout *layout);
 
 static void consider(const struct request *request, cut_fn *cut, size_t n, struct blocks_layout *best)
@@ -169,8 +208,20 @@ bool blocks_search(const struct request *request, struct blocks_layout *ret, cha
 {
     const struct blocks_layout trimmed = blocks_trim(request->shape);
     const size_t taps = trimmed.taps ? trimmed.taps : 1, smaller = lesser(taps, trimmed.outputs);
+    const struct partita_parts *parts = &request->parts;
     *ret = (struct blocks_layout){0};
-    if (request->transform) {
+    if (parts->taps &&
+        (parts->taps != parts->signal || parts->in_time || fft_good_size(2 * parts->taps) != 2 * parts->taps)) {
+        const size_t stride = request->shape->axis[0].stride;
+        *ret = trimmed;
+        if (stride == 1 && cut_divisions(request, ret)) return true;
+        if (stride > 1) snprintf(reason, reason_size, "parts of given sizes need a stride of 1, not %zu", stride);
+        else snprintf(reason, reason_size, "no transform holds parts of %zu and %zu", parts->taps, parts->signal);
+        return false;
+    }
+    if (parts->taps) {
+        consider(request, cut_pairs, 2 * parts->taps, ret);
+    } else if (request->transform) {
         if (fft_good_size(request->transform) == request->transform) {
             consider(request, cut_pairs, request->transform, ret);
             consider(request, cut_lags, request->transform, ret);
