@@ -9,7 +9,7 @@ static void explain_pairs(const struct partita_plan *plan, const struct blocks_l
              "  parts of %zu samples by transforms of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
              layout->part, layout->n, layout->parts, inputs, layout->blocks);
     if (layout->run < layout->blocks)
-        text_add(text, "  %zu parts of the result at a time, %zu of the signal with each time\n", layout->run,
+        text_add(text, "  %zu parts of the result at a time, %zu of the signal held\n", layout->run,
                  layout->run + layout->parts);
     text_add(text, "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }

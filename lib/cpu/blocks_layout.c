@@ -9,8 +9,8 @@
 
 enum {
     MOST_PARTS = 4096, // more products in a row than a tile in the cache holds, and than their rounding errors allow
-    LEAST_RUN = 32,    // blocks of outputs at once, and
-    RUN_PARTS = 8, // at least this many times the parts: a run transforms as many input blocks again as there are parts
+    LEAST_RUN = 8,     // blocks of outputs at once: enough for several threads, and
+    RUN_PARTS = 2,     // at least twice the parts, which every run reads
     LARGEST_WINDOW = 1 << 20,
 };
 
@@ -108,21 +108,19 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const size_t reached = size_add(layout->blocks, layout->parts);
     const size_t inputs = lesser(blocks_inside(layout->first, layout->part, shape->axis[0].size).count, reached);
     if (!choose_run(request, layout, inputs)) return false;
-    const double again = (double)ceil_div(layout->blocks, layout->run);
-    const double forwards = fmin((double)inputs + (again - 1) * (double)layout->parts, again * (double)inputs);
     const double pairs = fmin((double)(layout->blocks + 1) * (double)lesser(layout->parts, inputs),
-                              (double)layout->parts * (double)inputs * again);
+                              (double)layout->parts * (double)inputs);
     const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)bins_of(shape, n);
     const double transforms =
-        (double)shape->in_channels * forwards + (double)shape->out_channels * (double)layout->blocks;
+        (double)(shape->in_channels * inputs) + (double)shape->out_channels * (double)layout->blocks;
     const size_t spectra =
         size_mul(shape->out_channels * shape->group_in, parts_bytes(spectrum_blocks(shape, n), layout->parts));
     const bool far = size_add(spectra, layout->shared) > request->host->shared_bytes;
     const double move = (double)n * (shape->complex_signal ? 2 : 1) * (far ? costs->copy_far : costs->copy);
     layout->filter = spectra;
-    layout->seconds = (double)shape->batch *
-                          (transforms * (half_fft(request, n) + 2 * move) + cells * pairs * bins * costs->line_near) +
-                      memory_seconds(request->host, shape);
+    layout->seconds =
+        (double)shape->batch * (transforms * (half_fft(request, n) + move) + cells * pairs * bins * costs->line_near) +
+        memory_seconds(request->host, shape);
     layout->flops =
         (double)shape->batch *
         (transforms * (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n) + 8 * cells * pairs * bins);
@@ -207,7 +205,7 @@ static void consider(const struct request *request, cut_fn *cut, size_t n, struc
 bool blocks_search(const struct request *request, struct blocks_layout *ret, char *reason, size_t reason_size)
 {
     const struct blocks_layout trimmed = blocks_trim(request->shape);
-    const size_t taps = trimmed.taps ? trimmed.taps : 1, smaller = lesser(taps, trimmed.outputs);
+    const size_t taps = trimmed.taps ? trimmed.taps : 1;
     const struct partita_parts *parts = &request->parts;
     *ret = (struct blocks_layout){0};
     if (parts->taps &&
@@ -221,18 +219,14 @@ bool blocks_search(const struct request *request, struct blocks_layout *ret, cha
     }
     if (parts->taps) {
         consider(request, cut_pairs, 2 * parts->taps, ret);
-    } else if (request->transform) {
-        if (fft_good_size(request->transform) == request->transform) {
-            consider(request, cut_pairs, request->transform, ret);
-            consider(request, cut_lags, request->transform, ret);
-        }
     } else {
-        const size_t longest = fft_good_size(2 * smaller), window = lesser(taps + trimmed.outputs, LARGEST_WINDOW);
-        for (size_t n = fft_good_size(2 * (taps / MOST_PARTS + 1)); n && n <= longest; n = fft_good_size(n + 1))
-            consider(request, cut_pairs, n, ret);
-        for (size_t n = fft_good_size(2 * lesser(smaller, LARGEST_WINDOW / 4)); n; n = fft_good_size(n + 1)) {
-            consider(request, cut_lags, n, ret);
-            if (n >= window) break;
+        // Beyond these sizes one part holds everything.
+        const size_t pairs = fft_good_size(2 * lesser(taps, trimmed.outputs));
+        const size_t lags = fft_good_size(lesser(taps + trimmed.outputs, LARGEST_WINDOW));
+        const size_t most = pairs > lags ? pairs : lags, given = request->transform;
+        for (size_t n = fft_good_size(given); n && n <= (given ? given : most); n = fft_good_size(n + 1)) {
+            if (n <= pairs) consider(request, cut_pairs, n, ret);
+            if (n <= lags) consider(request, cut_lags, n, ret);
         }
     }
     if (!ret->n) snprintf(reason, reason_size, "no transform size fits taps, outputs and workspace limit");

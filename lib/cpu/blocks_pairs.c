@@ -144,13 +144,14 @@ struct run {
     char *y;       // of the output channel
     size_t first;
     struct blocks_range inputs;
+    size_t kept; // of these, from the run before
     struct pairs pairs;
 };
 
 static struct parts input_parts(const struct run *run, size_t channel)
 {
     const size_t bytes = parts_bytes(run->kit.blocks, most_inputs(run->plan));
-    return (struct parts){run->workspace.inputs + channel * bytes, run->inputs.count};
+    return (struct parts){run->workspace.inputs + channel * bytes, most_inputs(run->plan)};
 }
 
 // One task: one input block of one channel.
@@ -159,7 +160,8 @@ static void transform_input(void *context, size_t task, int worker)
     const struct run *run = context;
     const struct shape *shape = &run->plan->shape;
     const struct blocks_layout *layout = &((const struct blocks *)run->plan->state)->layout;
-    const size_t channel = task / run->inputs.count, i = task % run->inputs.count, size = shape->axis[0].size;
+    const size_t fresh = run->inputs.count - run->kept, size = shape->axis[0].size;
+    const size_t channel = task / fresh, i = run->kept + task % fresh;
     struct arena arena = {.base = run->workspace.work + (size_t)worker * worker_bytes(run->plan)};
     struct parts_work work = cut_worker(run->plan, &arena);
     const ptrdiff_t at = layout->first + (run->inputs.first + (ptrdiff_t)i) * (ptrdiff_t)layout->part;
@@ -167,6 +169,20 @@ static void transform_input(void *context, size_t task, int worker)
                    shape->sample_bytes);
     const struct parts parts = input_parts(run, channel);
     parts_forward(&run->kit, &parts, i, &work);
+}
+
+// Goes on to the input blocks of the next run; those that the last one had too are kept.
+static void next_inputs(struct run *run, struct blocks_range next)
+{
+    const struct blocks_range last = run->inputs;
+    const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
+    run->kept = end > next.first ? (size_t)(end - next.first) : 0;
+    run->inputs = next;
+    for (size_t c = 0; run->kept && c < run->plan->shape.group_in; c++) {
+        const struct parts parts = input_parts(run, c);
+        parts_shift(&run->kit, &parts, (size_t)(next.first - last.first), run->kept, run->plan->threads);
+    }
+    thread_loop(run->plan->threads, run->plan->shape.group_in * (next.count - run->kept), transform_input, run);
 }
 
 // One task: one output block.
@@ -196,6 +212,7 @@ static void run_outputs(struct run *run, const struct partita_filter *filter, si
                                         .left = cell_parts(plan, filter->state, k * shape->group_in + c),
                                         .right = input_parts(run, c),
                                         .right_first = run->inputs.first,
+                                        .right_count = run->inputs.count,
                                         .first = (ptrdiff_t)run->first,
                                         .count = count,
                                         .out = {run->workspace.outputs, count + 1},
@@ -220,8 +237,8 @@ void pairs_forward(const struct partita_filter *filter, void *y, const void *x, 
         run.x = (const char *)x + channel * shape->axis[0].size * shape->sample_bytes;
         for (run.first = 0; run.first < layout->blocks; run.first += layout->run) {
             const size_t left = layout->blocks - run.first, count = left < layout->run ? left : layout->run;
-            run.inputs = inputs_of(plan, run.first, run.first + count);
-            thread_loop(plan->threads, shape->group_in * run.inputs.count, transform_input, &run);
+            if (run.first == 0) run.inputs = (struct blocks_range){PTRDIFF_MIN, 0};
+            next_inputs(&run, inputs_of(plan, run.first, run.first + count));
             run_outputs(&run, filter, item, group, count, y);
         }
     }

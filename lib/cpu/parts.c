@@ -66,6 +66,24 @@ void parts_inverse(const struct parts_kit *kit, const struct parts *parts, size_
     kit->kernels->scale(work->samples, work->samples, 1 / fft_gain(kit->fft), kit->block * kit->sample_bytes / scalar);
 }
 
+struct shift {
+    const struct parts *parts;
+    size_t from, count;
+};
+
+static void shift_tile(void *context, size_t tile, int worker)
+{
+    (void)worker;
+    const struct shift *shift = context;
+    memmove(piece(shift->parts, tile, 0), piece(shift->parts, tile, shift->from), shift->count * PIECE_BYTES);
+}
+
+void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count, int threads)
+{
+    struct shift shift = {parts, from, count};
+    if (from && count) thread_loop(threads, kit->tiles, shift_tile, &shift);
+}
+
 size_t pairs_work_bytes(size_t left_count)
 {
     return size_mul(size_add(left_count, 1), PIECE_BYTES);
@@ -104,7 +122,7 @@ static void sum_block(const struct pairs *pairs, size_t tile, ptrdiff_t q, char 
     const size_t width = tile_width(pairs->kit, tile), n_left = pairs->left.count;
     // Right's block j meets the arranged left's spectrum j + shift.
     const ptrdiff_t shift = pairs->lags ? -q : (ptrdiff_t)n_left - 1 - q;
-    ptrdiff_t j = pairs->right_first, end = j + (ptrdiff_t)pairs->right.count;
+    ptrdiff_t j = pairs->right_first, end = j + (ptrdiff_t)pairs->right_count;
     if (j < -shift) j = -shift;
     if (end > (ptrdiff_t)n_left - shift) end = (ptrdiff_t)n_left - shift;
     char *spare = work + n_left * PIECE_BYTES;

@@ -50,7 +50,8 @@ void parts_inverse(const struct parts_kit *kit, const struct parts *parts, size_
 struct pairs {
     const struct parts_kit *kit;
     struct parts left, right;
-    ptrdiff_t right_first; // index of right's first block
+    ptrdiff_t right_first; // index of the block that right's first spectrum is of,
+    size_t right_count;    // and how many of them there are
     bool lags;
     ptrdiff_t first; // output blocks first .. first + count - 1
     size_t count;
@@ -61,6 +62,9 @@ struct pairs {
 };
 
 size_t pairs_work_bytes(size_t left_count);
+
+// Moves `count` spectra to the front of the run, on up to `threads` threads.
+void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count, int threads);
 
 // Runs all sums on up to `threads` threads, a tile of all outputs a task.
 void pairs_sum(struct pairs *pairs, int threads);
