@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
 #include "engine.h"
+#include "slice.h"
 
-// Index of the full result's first sample that a slice starts with, counted from 0, and how many it takes.
-struct range {
-    ptrdiff_t first;
-    size_t size;
-};
-
-static struct range resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+struct range slice_resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
 {
     const struct range none = {0, 0};
     const size_t longer = n > m ? n : m, shorter = n > m ? m : n;
@@ -36,7 +31,7 @@ static struct range resolve(enum partita_op op, size_t n, size_t m, const struct
 
 size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
 {
-    return resolve(op, n, m, slice).size;
+    return slice_resolve(op, n, m, slice).size;
 }
 
 // Taps that are as long as the signal and used once are not worth a filter.
@@ -69,7 +64,7 @@ static enum partita_status run(const struct partita_problem *problem, void *y, c
 static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
                                  const void *h, size_t m, const struct partita_slice *slice)
 {
-    const struct range range = resolve(op, n, m, slice);
+    const struct range range = slice_resolve(op, n, m, slice);
     if (!y || !x || !h || range.size == 0) return PARTITA_ERR_ARG;
     const struct partita_problem problem = {
         .signal = type,
