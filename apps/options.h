@@ -43,6 +43,7 @@ struct settings {
     int stats, json, quiet, verbose, help;
 
     int64_t taps, latency, out_channels, groups, size;
+    const char *parts;
     int type, taps_type, correlate, measure, calibrate;
 
     int man, completion;
