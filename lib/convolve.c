@@ -34,29 +34,34 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
     return slice_resolve(op, n, m, slice).size;
 }
 
-// Taps that are as long as the signal and used once are not worth a filter.
-static enum partita_status run_once(const struct partita_plan *plan, void *y, const void *x, const void *h)
+// Taps that are as long as the signal are not worth a filter.
+static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
 {
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
     void *workspace = mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace) return PARTITA_ERR_NOMEM;
-    plan->engine->forward_taps(plan, h, y, x, workspace);
+    plan->engine->forward_taps(plan, taps, y, x, workspace);
     mem_release(&plan->allocator, workspace);
     return PARTITA_OK;
+}
+
+enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+{
+    struct partita_filter *filter = NULL;
+    if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
+    if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if (plan->choice.from_taps) return run_from_taps(plan, y, x, taps);
+    enum partita_status status = partita_filter_create(plan, taps, &filter);
+    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
+    partita_filter_destroy(filter);
+    return status;
 }
 
 static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
 {
     struct partita_plan *plan = NULL;
-    struct partita_filter *filter = NULL;
     enum partita_status status = partita_plan_create(problem, NULL, &plan);
-    if (status == PARTITA_OK && plan->choice.from_taps) {
-        status = run_once(plan, y, x, h);
-    } else if (status == PARTITA_OK) {
-        status = partita_filter_create(plan, h, &filter);
-        if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
-    }
-    partita_filter_destroy(filter);
+    if (status == PARTITA_OK) status = partita_forward_once(plan, y, x, h);
     partita_plan_destroy(plan);
     return status;
 }

@@ -71,6 +71,16 @@ struct audio_writer;
 // Creates `path`. info: container, encoding, channels, rate, rank, and frames where known.
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
                   struct fault *fault);
+
+// Goes on with `path`, of which `partial` holds `frames` frames already and maybe more, with these counts; 0: begins
+// it. What is unfinished stays under the name `partial`. WAV, .npy and raw only, and info->frames known.
+bool audio_resume(struct audio_writer **ret_writer, const char *path, const char *partial,
+                  const struct audio_info *info, uint64_t frames, const struct sample_counts *counts,
+                  struct fault *fault);
+
+// Waits until all that was written is on the disk; the counts so far.
+bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault);
+
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault);
 

@@ -108,6 +108,15 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter,
                                                 void *y, const void *x, void *workspace);
 
+// Runs a bounded problem once: as partita_filter_create and partita_forward, but an engine that does better without a
+// filter reads the taps themselves. With cpu/blocks and a narrow window of lags that saves memory as large as the taps.
+// Shapes:  taps as for partita_filter_create; y and x as for partita_forward.
+// Errors:  those of both.
+// Memory:  allocates the workspace, and a filter where one is needed.
+// Threads: any.
+PARTITA_API enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x,
+                                                     const void *taps);
+
 // Makes an empty store of measured facts: the model of this host, FFTW's wisdom, choices made by PARTITA_MEASURE.
 // An empty store leaves planning as without one. Threads: any.
 PARTITA_API enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom);
