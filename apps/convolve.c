@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "engine_name.h"
 #include "interrupt.h"
+#include "io/sigmf.h"
 #include "io/temp.h"
 #include "output.h"
 #include "pass.h"
@@ -225,8 +226,10 @@ static int run(struct job *job, const struct encoding *raw_in, const struct enco
     struct fault fault;
     const char *const *names = job->settings.operands;
     enum command command = job->settings.command;
+    char data[2][PATH_MAX];
+    const char *inputs[] = {sigmf_samples(names[0], data[0]), sigmf_samples(names[1], data[1])};
     bool good =
-        temp_differs(names[2], names, 2, &fault) && open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
+        temp_differs(names[2], inputs, 2, &fault) && open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
     if (good) {
         job->pass.runner = job->runner;
         job->pass.writer = job->out;

@@ -8,7 +8,7 @@
 
 #include "commands.h"
 #include "interrupt.h"
-#include "io/audio.h"
+#include "io/sigmf.h"
 #include "io/temp.h"
 #include "record.h"
 #include "report.h"
@@ -68,7 +68,8 @@ static bool open_part(const struct part *part, const struct settings *s, struct 
     bool known;
     struct audio_request request = {.path = part->path, .max_channels = (size_t)s->max_channels, .wake_fd = -1};
     request.channels = (size_t)s->channels;
-    if (container_of_name(part->path, &known) == CONTAINER_RAW && encoding_parse(part->record.format, &encoding))
+    if (container_of_name(part->path, &known) == CONTAINER_RAW && !sigmf_is_recording(part->path) &&
+        encoding_parse(part->record.format, &encoding))
         request.raw = &encoding;
     if (!audio_open(ret, &request, fault)) return false;
     const uint64_t frames = audio_reader_info(*ret)->frames, wanted = part->record.end - part->record.first;

@@ -2,12 +2,10 @@
 // See share.h.
 #include "share.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,17 +61,6 @@ static uint64_t cut(uint64_t total, uint64_t k, uint64_t n)
     return total / n * k + (uint64_t)((unsigned __int128)(total % n) * k / n);
 }
 
-static bool describe_input(struct share *share, struct fault *fault)
-{
-    struct stat st;
-    const char *path = share->settings->operands[1];
-    if (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &st) : stat(path, &st))
-        return fault_set(fault, "%s: %s", path, strerror(errno));
-    share->input_bytes = (uint64_t)st.st_size;
-    share->record.input_time = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    return true;
-}
-
 // What an earlier run noted, if it was the same.
 static bool look_back(struct share *share, struct fault *fault)
 {
@@ -112,7 +99,9 @@ bool share_open(struct share *share, const struct settings *settings, const stru
     record->total = *frames;
     record->first = cut(*frames, k - 1, n);
     record->end = cut(*frames, k, n);
-    if (!describe_input(share, fault) || (settings->resume && !look_back(share, fault))) return false;
+    if (!audio_reader_state(in, &share->input_bytes, &record->input_time))
+        return fault_set(fault, "%s: %s cannot watch this file", option, settings->operands[1]);
+    if (settings->resume && !look_back(share, fault)) return false;
     const int64_t stride = settings->stride, begin = range->begin;
     *range = (struct range){begin + (int64_t)(record->first + record->done) * stride,
                             begin + (int64_t)record->end * stride, false};
@@ -153,12 +142,13 @@ bool share_note(struct share *share, struct audio_writer *writer, uint64_t writt
 bool share_check_input(const struct share *share, const struct audio_reader *in, struct fault *fault)
 {
     if (!share->active) return true;
-    struct share after = {.settings = share->settings};
+    uint64_t bytes = 0;
+    int64_t time = 0;
     if (audio_shortfall(in)) return fault_set(fault, "%s", audio_shortfall(in));
-    if (!describe_input(&after, fault)) return false;
-    if (after.input_bytes == share->input_bytes && after.record.input_time == share->record.input_time) return true;
+    if (audio_reader_state(in, &bytes, &time) && bytes == share->input_bytes && time == share->record.input_time)
+        return true;
     return fault_set(fault, "%s: changed while it was read, from %" PRIu64 " to %" PRIu64 " bytes",
-                     share->settings->operands[1], share->input_bytes, after.input_bytes);
+                     share->settings->operands[1], share->input_bytes, bytes);
 }
 
 bool share_finish(struct share *share, const struct sample_counts *counts, struct fault *fault)

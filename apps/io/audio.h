@@ -48,6 +48,9 @@ const struct audio_info *audio_reader_info(const struct audio_reader *reader);
 // Whether frames may come slowly or never: a pipe, not a file.
 bool audio_reader_is_pipe(const struct audio_reader *reader);
 
+// Bytes of the file as it is now, and when it was last changed in nanoseconds; false for memory and on errors.
+bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, int64_t *ret_time);
+
 // Reads up to n frames as `type`; *ret_n is 0 at the end. From a pipe, as soon as there is one frame.
 // A complex signal read as a real type is an error of the caller's.
 bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n, size_t *ret_n,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "formats.h"
+#include "sigmf.h"
 
 static const struct {
     const char *suffix;
@@ -159,7 +160,7 @@ bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
 {
     bool good = writer->ops->finish(writer, fault);
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
-    good = good && temp_commit(&writer->temp, fault);
+    good = good && temp_commit(&writer->temp, fault) && sigmf_write(writer->sink.name, &writer->info, fault);
     *ret_counts = writer->counts;
     audio_discard(writer);
     return good;
