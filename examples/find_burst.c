@@ -25,22 +25,31 @@ static float complex *load(const char *path, size_t *ret_n)
     return x;
 }
 
-int main(int argc, char **argv)
+// Prints where the burst is; false without memory.
+static bool find(const float complex *capture, size_t n, const float complex *burst, size_t m)
 {
-    size_t n, m, best = 0;
-    float complex *burst = argc == 3 ? load(argv[1], &m) : NULL, *capture = burst ? load(argv[2], &n) : NULL;
-    if (!capture || m < 1 || n < m) {
-        fprintf(stderr, "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
-        return 2;
-    }
     const struct partita_slice whole_bursts = {.mode = PARTITA_VALID};
     float complex *match = malloc((n - m + 1) * sizeof *match);
-    if (!match || partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m, &whole_bursts)) return 1;
+    size_t best = 0;
+    if (!match || partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m, &whole_bursts)) {
+        free(match);
+        return false;
+    }
     for (size_t i = 1; i < n - m + 1; i++)
         if (cabsf(match[i]) > cabsf(match[best])) best = i;
     printf("sample %zu, match %.3f, phase %.3f\n", best, (double)cabsf(match[best]), (double)cargf(match[best]));
     free(match);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    size_t n = 0, m = 0;
+    float complex *burst = argc == 3 ? load(argv[1], &m) : NULL, *capture = burst ? load(argv[2], &n) : NULL;
+    int status = 2;
+    if (capture && m >= 1 && n >= m) status = find(capture, n, burst, m) ? 0 : 1;
+    else fprintf(stderr, "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
     free(capture);
     free(burst);
-    return 0;
+    return status;
 }

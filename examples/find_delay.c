@@ -26,18 +26,15 @@ static float *load(const char *path, size_t *ret_n)
     return x;
 }
 
-int main(int argc, char **argv)
+// Prints the delay; false without memory.
+static bool find(const float *second, size_t n, const float *first, size_t m, long most)
 {
-    size_t n, m;
-    const long most = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
-    float *first = most > 0 ? load(argv[1], &m) : NULL, *second = first ? load(argv[2], &n) : NULL;
-    if (!second || !m || !n) {
-        fprintf(stderr, "usage: find_delay FIRST SECOND MOST, raw f32; MOST: samples either way\n");
-        return 2;
-    }
     const struct partita_slice lags = {.first = -most, .last = most + 1};
     float *match = malloc((2 * (size_t)most + 1) * sizeof *match);
-    if (!match || partita_correlate(PARTITA_F32, match, second, n, first, m, &lags)) return 1;
+    if (!match || partita_correlate(PARTITA_F32, match, second, n, first, m, &lags)) {
+        free(match);
+        return false;
+    }
     long best = 0;
     for (long i = 1; i <= 2 * most; i++)
         if (match[i] > match[best]) best = i;
@@ -48,7 +45,18 @@ int main(int argc, char **argv)
     }
     printf("delay %.2f samples\n", delay);
     free(match);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    size_t n = 0, m = 0;
+    const long most = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
+    float *first = most > 0 ? load(argv[1], &m) : NULL, *second = first ? load(argv[2], &n) : NULL;
+    int status = 2;
+    if (second && m && n) status = find(second, n, first, m, most) ? 0 : 1;
+    else fprintf(stderr, "usage: find_delay FIRST SECOND MOST, raw f32; MOST: samples either way\n");
     free(first);
     free(second);
-    return 0;
+    return status;
 }
