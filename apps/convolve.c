@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "engine_name.h"
 #include "interrupt.h"
+#include "io/sigmf.h"
 #include "io/temp.h"
 #include "output.h"
 #include "pass.h"
@@ -24,6 +25,7 @@ struct job {
     struct partita_wisdom *wisdom;
     struct runner *runner;
     struct pass pass;
+    struct share share;
     struct stats stats;
 };
 
@@ -55,6 +57,10 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
         return fault_set(fault, "both %s and IN are standard input",
                          s->command == COMMAND_CONVOLVE ? "IR" : "TEMPLATE");
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
+    uint64_t k, n;
+    if (s->range && !share_parse(s->range, &k, &n, fault)) return false;
+    if ((s->range || s->resume) && s->block)
+        return fault_set(fault, "--block makes a stream, which --range and --resume cannot cut");
     if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
     return range_check(s, fault) && check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
@@ -148,9 +154,15 @@ static bool prepare(struct job *job, struct fault *fault)
     const struct audio_info *in = audio_reader_info(job->in);
     choose_types(job, &type, &taps_type);
     if (!taps_load(&job->taps, job->ir, taps_type, in, &job->settings, fault)) return false;
-    job->pass = (struct pass){
-        .settings = &job->settings, .reader = job->in, .taps = &job->taps, .type = type, .stats = &job->stats};
-    if (!choose_range(job, &frames, fault)) return false;
+    job->pass = (struct pass){.settings = &job->settings,
+                              .reader = job->in,
+                              .taps = &job->taps,
+                              .type = type,
+                              .share = &job->share,
+                              .stats = &job->stats};
+    if (!choose_range(job, &frames, fault) ||
+        !share_open(&job->share, &job->settings, job->in, &job->taps, type, &job->pass.range, &frames, fault))
+        return false;
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
     if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
@@ -159,7 +171,7 @@ static bool prepare(struct job *job, struct fault *fault)
                      &job->taps, job->wisdom, fault))
         return false;
     explain(job);
-    return audio_create(&job->out, job->settings.operands[2], &output, fault);
+    return share_create(&job->share, &job->out, &output, fault);
 }
 
 static void fill_stats(struct job *job)
@@ -214,17 +226,19 @@ static int run(struct job *job, const struct encoding *raw_in, const struct enco
     struct fault fault;
     const char *const *names = job->settings.operands;
     enum command command = job->settings.command;
+    char data[2][PATH_MAX];
+    const char *inputs[] = {sigmf_samples(names[0], data[0]), sigmf_samples(names[1], data[1])};
     bool good =
-        temp_differs(names[2], names, 2, &fault) && open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
+        temp_differs(names[2], inputs, 2, &fault) && open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
     if (good) {
         job->pass.runner = job->runner;
         job->pass.writer = job->out;
-        good = pass_run(&job->pass, &fault);
+        good = pass_run(&job->pass, &fault) && share_check_input(&job->share, job->in, &fault);
     }
     if (good) {
         struct audio_writer *out = job->out;
         job->out = NULL;
-        good = audio_finish(out, &job->stats.written, &fault);
+        good = audio_finish(out, &job->stats.written, &fault) && share_finish(&job->share, &job->stats.written, &fault);
     }
     return good ? conclude(job) : report_fault(command, &fault, EXIT_FAILED);
 }
@@ -232,6 +246,7 @@ static int run(struct job *job, const struct encoding *raw_in, const struct enco
 static void release(struct job *job)
 {
     pass_release(&job->pass);
+    share_release(&job->share);
     audio_discard(job->out);
     runner_close(job->runner);
     partita_wisdom_destroy(job->wisdom);

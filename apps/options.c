@@ -23,11 +23,16 @@ const struct command_row command_rows[N_COMMANDS] = {
      "each column shows the heaviest of its calls. With --calibrate, measures this machine first and remembers it for "
      "all later runs. ",
      0},
+    {"join", "OUT PART...", "joins the shares that convolve and correlate made with --range",
+     "Every PART needs the file PART.range that lies beside it. Shares of different results, missing, overlapping or "
+     "shortened ones are refused. OUT is what one run without --range would have written. ",
+     -2},
     {"help", "[COMMAND]", "shows this text, the manual page or shell completions", "", 1},
 };
 
 #define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
 #define PLAN (1u << COMMAND_PLAN)
+#define JOIN (1u << COMMAND_JOIN)
 #define HELP (1u << COMMAND_HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
@@ -36,9 +41,9 @@ const struct command_row command_rows[N_COMMANDS] = {
 const struct option_row option_rows[] = {
     {"Result", "mode", 'm', OPTION_CHOICE, "full|same|valid", FILTERS, AT(mode), 0, 0,
      "which part of the result to write, in SciPy's words: everything, as long as IN and centred, or where both overlap completely (default: full)"},
-    {NULL, "first", 0, OPTION_NUMBER, "N", FILTERS, AT(first), -MAX_SIZE, MAX_SIZE,
+    {NULL, "first", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(first), -MAX_SIZE, MAX_SIZE,
      "start at this sample of the full result (at this lag for correlate); what lies before costs nothing in a file"},
-    {NULL, "last", 0, OPTION_NUMBER, "N", FILTERS, AT(last), -MAX_SIZE, MAX_SIZE,
+    {NULL, "last", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(last), -MAX_SIZE, MAX_SIZE,
      "stop before this sample of the full result (before this lag for correlate); beyond its end the result is zero"},
     {NULL, "max-lag", 0, OPTION_NUMBER, "N", 1u << COMMAND_CORRELATE, AT(max_lag), 0, MAX_SIZE,
      "write the lags -N to N and no others"},
@@ -59,12 +64,17 @@ const struct option_row option_rows[] = {
      "sample type of OUT, for example i16, i24, f32 (default: that of IN, as far as the file can hold it)"},
     {NULL, "rate", 'r', OPTION_NUMBER, "HZ", FILTERS, AT(rate), 1, UINT32_MAX,
      "sample rate of an IN that does not say it itself (raw, .npy)"},
-    {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | PLAN, AT(channels), 1, 1 << 20,
+    {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | PLAN | JOIN, AT(channels), 1, 1 << 20,
      "channels of raw samples; for plan, input channels (default: 1)"},
-    {NULL, "max-channels", 0, OPTION_NUMBER, "N", FILTERS, AT(max_channels), 1, 1 << 20,
+    {NULL, "max-channels", 0, OPTION_NUMBER, "N", FILTERS | JOIN, AT(max_channels), 1, 1 << 20,
      "refuse files of more channels (default: 1024)"},
     {NULL, "nan", 0, OPTION_CHOICE, "zero|propagate|error", FILTERS, AT(nan), 0, 0,
      "NaN and infinite samples of IN: replace by 0 and count, let them spread over the length of IR, or fail (default: zero)"},
+
+    {NULL, "range", 0, OPTION_TEXT, "K/N", FILTERS, AT(range), 0, 0,
+     "write the Kth of N shares of the result, and beside OUT the file OUT.range for `partita join`; the joined bits do not depend on N"},
+    {NULL, "resume", 0, OPTION_FLAG, NULL, FILTERS, AT(resume), 0, 0,
+     "write to OUT.partial first and note how far it is; go on from there if an earlier run was stopped, to the same bits"},
 
     {"Computation", "engine", 'e', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(engine), 0, 0,
      "use this engine, for example cpu/direct or cpu/overlap-save (default: the cheapest)"},
@@ -88,7 +98,9 @@ const struct option_row option_rows[] = {
     {NULL, "groups", 0, OPTION_NUMBER, "N", PLAN, AT(groups), 1, 1 << 20,
      "groups of channels that do not mix (default: one a channel if in and out are as many, else 1)"},
     {NULL, "size", 0, OPTION_NUMBER, "N", PLAN, AT(size), 1, MAX_SIZE,
-     "a signal of N frames, full result, instead of a stream"},
+     "a signal of N frames, instead of a stream; full result unless --first and --last say otherwise"},
+    {NULL, "parts", 0, OPTION_TEXT, "TAPS,SIGNAL", PLAN, AT(parts), 0, 0,
+     "let cpu/blocks cut taps and signal into parts of these sizes, and print the schedule"},
     {NULL, "type", 0, OPTION_CHOICE, "f32|f64|cf32|cf64", PLAN, AT(type), 0, 0,
      "type of the signal (default: f32)"},
     {NULL, "taps-type", 0, OPTION_CHOICE, "same|real", PLAN, AT(taps_type), 0, 0,
@@ -112,7 +124,7 @@ const struct option_row option_rows[] = {
      "print the manual page as roff"},
     {NULL, "completion", 0, OPTION_CHOICE, "none|bash|zsh|fish", HELP, AT(completion), 0, 0,
      "print completions for this shell"},
-    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | PLAN | HELP, AT(help), 0, 0,
+    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | PLAN | JOIN | HELP, AT(help), 0, 0,
      "print this text"},
 };
 // clang-format on
@@ -247,8 +259,11 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     const struct command_row *command = &command_rows[s->command];
     int n = argc - optind;
     for (int i = 0; i < n && i < MAX_OPERANDS; i++) s->operands[i] = argv[optind + i];
+    s->files = argv + optind;
     s->n_operands = n;
-    if (n == command->n_operands || s->help || (n == 0 && s->command == COMMAND_HELP)) return true;
+    if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) || s->help ||
+        (n == 0 && s->command == COMMAND_HELP))
+        return true;
     if (command->n_operands == 0) return fault_set(fault, "takes no files, but %d are named", n);
     return fault_set(fault, "needs %s, but %d names are given", command->operands, n);
 }

@@ -12,6 +12,7 @@ enum command {
     COMMAND_CONVOLVE = 0,
     COMMAND_CORRELATE,
     COMMAND_PLAN,
+    COMMAND_JOIN,
     COMMAND_HELP,
     N_COMMANDS,
 };
@@ -31,6 +32,7 @@ struct settings {
     enum command command;
     const char *operands[MAX_OPERANDS];
     int n_operands;
+    char **files; // all operands
 
     int mode, precision, nan;
     int64_t first, last, max_lag, stride;
@@ -40,9 +42,12 @@ struct settings {
     int matrix, resample_ir;
     const char *format, *ir_format, *output_format;
     int64_t rate, channels, max_channels;
+    const char *range;
+    int resume;
     int stats, json, quiet, verbose, help;
 
     int64_t taps, latency, out_channels, groups, size;
+    const char *parts;
     int whole_blocks, type, taps_type, correlate, measure, calibrate;
 
     int man, completion;
@@ -70,7 +75,7 @@ struct option_row {
 
 struct command_row {
     const char *name, *operands, *summary, *text;
-    int n_operands;
+    int n_operands; // negative: at least as many
 };
 
 extern const struct option_row option_rows[];

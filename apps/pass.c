@@ -52,17 +52,63 @@ static size_t choose_chunk(const struct pass *p)
     return chunk;
 }
 
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+// Pieces lie on one grid, wherever the range begins: then a sample's bits do not depend on the range. It goes through
+// input 0, or as little before it as the first result's place between strides asks for.
+static int64_t grid_of(const struct pass *p)
+{
+    int64_t stride = p->settings->stride, wanted = p->range.begin + (int64_t)p->taps->lead;
+    int64_t phase = wanted - floor_div(wanted, stride) * stride;
+    return phase ? phase - stride : 0;
+}
+
+// Pieces before the first one wanted are filtered for its history; before the signal that is silence.
+static void align_pieces(struct pass *p, int64_t wanted, int64_t piece)
+{
+    int64_t before = ((int64_t)p->taps->length - 1 + piece - 1) / piece, first = floor_div(wanted - grid_of(p), piece);
+    int64_t begin = first - before;
+    if (begin < 0) begin = first < 0 ? first : 0;
+    p->origin = grid_of(p) + begin * piece;
+    p->skip = (wanted - p->origin) / p->settings->stride;
+}
+
 // Result q of the runner's taps needs input q - (length - 1) to q. Starting at `origin`, a multiple of the stride
 // before the first result wanted, gives all of it; a start before the signal is silence.
 static void align(struct pass *p)
 {
     int64_t stride = p->settings->stride, length = (int64_t)p->taps->length;
     int64_t wanted = p->range.begin + (int64_t)p->taps->lead;
-    int64_t reach = (length - 1 + stride - 1) / stride * stride;
+    int64_t reach = (length - 1 + stride - 1) / stride * stride, piece = (int64_t)runner_piece(p->runner);
+    if (piece) {
+        align_pieces(p, wanted, piece);
+        return;
+    }
     if (wanted >= reach) p->origin = wanted - reach;
     else if (wanted < 0 || wanted % stride == 0) p->origin = wanted < 0 ? wanted : 0;
     else p->origin = wanted % stride - stride;
     p->skip = (wanted - p->origin) / stride;
+}
+
+// Input frames beyond which nothing changes any result wanted, not even in its last bit: a piece is filtered with all
+// of its frames. -1: all are needed.
+static int64_t input_limit(const struct pass *p)
+{
+    if (p->range.end_counts_from_n) return -1;
+    int64_t end = p->range.end + (int64_t)p->taps->lead, piece = (int64_t)runner_piece(p->runner);
+    if (piece) end = grid_of(p) - floor_div(grid_of(p) - end, piece) * piece;
+    return end > 0 ? end : 0;
+}
+
+// Seconds, at the rate so far: of the input up to where it is needed.
+static double remaining(const struct pass *p, double spent)
+{
+    int64_t limit = input_limit(p), total = (int64_t)audio_reader_info(p->reader)->frames;
+    int64_t end = limit >= 0 && limit < total ? limit : total, begin = p->origin > 0 ? p->origin : 0;
+    return p->consumed > begin ? spent * (double)(end - p->consumed) / (double)(p->consumed - begin) : 0;
 }
 
 static void progress(struct pass *p)
@@ -72,7 +118,8 @@ static void progress(struct pass *p)
     p->reported = t;
     uint64_t total = audio_reader_info(p->reader)->frames, done = (uint64_t)p->consumed;
     if (total != SIZE_UNKNOWN && total)
-        fprintf(stderr, "\r%3.0f %%  %.1f s ", 100.0 * (double)done / (double)total, t - p->started);
+        fprintf(stderr, "\r%3.0f %%  %.1f s, %.0f s left  ", 100.0 * (double)done / (double)total, t - p->started,
+                remaining(p, t - p->started));
     else fprintf(stderr, "\r%llu frames  %.1f s ", (unsigned long long)done, t - p->started);
     fflush(stderr);
 }
@@ -87,7 +134,7 @@ static bool emit(struct pass *p, size_t n, struct fault *fault)
     if (!n) return true;
     if (p->settings->stats || p->settings->json) stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
     p->written += (int64_t)n;
-    return audio_write(p->writer, p->type, y, n, fault);
+    return audio_write(p->writer, p->type, y, n, fault) && share_note(p->share, p->writer, (uint64_t)p->written, fault);
 }
 
 static bool feed(struct pass *p, const void *x, size_t n, struct fault *fault)
@@ -117,14 +164,6 @@ static bool purge(struct pass *p, size_t n, struct fault *fault)
     if (!bad || p->settings->nan == NAN_ZERO) return true;
     return fault_set(fault, "%s: a NaN or infinite sample within the frames %llu to %llu", p->settings->operands[1],
                      (unsigned long long)p->consumed, (unsigned long long)p->consumed + n - 1);
-}
-
-// Input frames beyond which nothing changes any result wanted; -1: all are needed.
-static int64_t input_limit(const struct pass *p)
-{
-    if (p->range.end_counts_from_n) return -1;
-    int64_t end = p->range.end + (int64_t)p->taps->lead;
-    return end > 0 ? end : 0;
 }
 
 static bool feed_input(struct pass *p, struct fault *fault)

@@ -6,6 +6,7 @@
 #include "io/audio.h"
 #include "range.h"
 #include "runner.h"
+#include "share.h"
 #include "stats.h"
 
 struct pass {
@@ -16,6 +17,7 @@ struct pass {
     const struct taps *taps;
     enum partita_type type;
     struct range range; // of the full result, of taps without lead
+    struct share *share;
     struct stats *stats;
     size_t chunk; // frames a call at most, once run
     // Private:

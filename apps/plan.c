@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "engine_name.h"
+#include "range.h"
 #include "report.h"
 #include "wisdom_file.h"
 
@@ -33,7 +34,12 @@ static struct partita_problem describe(const struct settings *s)
         .size = {s->size ? (size_t)s->size : PARTITA_UNBOUNDED},
     };
     if (s->size) {
-        problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)(s->taps - 1);
+        // Correlation counts lags, of which the first of the full result is -(taps - 1).
+        const int64_t zero = s->correlate ? s->taps - 1 : 0;
+        const int64_t first = s->first == NOT_GIVEN ? 0 : zero + s->first;
+        const int64_t last = s->last == NOT_GIVEN ? s->size + s->taps - 1 : zero + s->last;
+        problem.pad_begin[0] = (ptrdiff_t)(s->taps - 1 - first);
+        problem.pad_end[0] = (ptrdiff_t)(last - s->size);
     } else {
         problem.block = (size_t)s->block;
         problem.whole_blocks = s->whole_blocks;
@@ -56,6 +62,26 @@ static void keep_line(void *user, const char *text)
     fault_set(user, "%s", text);
 }
 
+// "TAPS,SIGNAL"
+static bool parse_parts(const struct settings *s, struct partita_parts *ret, struct fault *fault)
+{
+    long long taps, signal;
+    char behind;
+    if (!s->parts) return true;
+    if (sscanf(s->parts, "%lld,%lld%c", &taps, &signal, &behind) != 2 || taps < 1 || signal < 1)
+        return fault_set(fault, "--parts %s: is not two sizes such as 6,12", s->parts);
+    *ret = (struct partita_parts){.taps = (size_t)taps, .signal = (size_t)signal};
+    return true;
+}
+
+static bool check(const struct settings *s, struct fault *fault)
+{
+    struct partita_parts ignored;
+    if (!s->size && (s->parts || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
+        return fault_set(fault, "--parts, --first and --last are for a signal; say --size too");
+    return engine_check(s->engine, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
+}
+
 static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
 {
     struct partita_problem problem = describe(s);
@@ -63,13 +89,14 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
     struct fault detail = {{0}};
     struct partita_options options = {
         .device = s->device,
-        .engine = engine_name(s->engine, name),
+        .engine = s->parts && !s->engine ? "cpu/blocks" : engine_name(s->engine, name),
         .effort = s->measure ? PARTITA_MEASURE : PARTITA_ESTIMATE,
         .threads = (int)s->threads,
         .wisdom = wisdom,
         .log = {keep_line, &detail},
     };
     struct partita_plan *plan;
+    if (!parse_parts(s, &options.parts, fault)) return false;
     enum partita_status status = partita_plan_create(&problem, &options, &plan);
     if (status) return fault_set(fault, "%s%s%s", partita_status_string(status), *detail.text ? ": " : "", detail.text);
     size_t n = partita_plan_explain(plan, NULL, 0);
@@ -103,7 +130,7 @@ int plan_main(enum command command, int argc, char **argv)
         help_print(command);
         return report_close(command, EXIT_DONE);
     }
-    if (!engine_check(settings.engine, &fault)) return report_usage(command, &fault);
+    if (!check(&settings, &fault)) return report_usage(command, &fault);
     struct partita_wisdom *wisdom = wisdom_file_load();
     bool good = run(&settings, wisdom, &fault);
     partita_wisdom_destroy(wisdom);

@@ -24,6 +24,9 @@ struct runner {
     struct fault detail; // the library's last line
 };
 
+// Files of more frames are filtered piece by piece: what --range and --resume do, so that these give the same bits.
+static const uint64_t MANY_FRAMES = (uint64_t)1 << 24;
+
 static void keep_line(void *user, const char *text)
 {
     fault_set(user, "%s", text);
@@ -115,7 +118,8 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
     r->bytes = partita_type_size(signal);
     r->stride = (size_t)settings->stride;
     r->is_live = is_live;
-    if (settings->threads > 1 && !settings->block) {
+    const bool many = frames != SIZE_UNKNOWN && frames > MANY_FRAMES && !is_live;
+    if (settings->range || settings->resume || (!settings->block && (settings->threads > 1 || many))) {
         r->history = taps->length - 1;
         r->piece = choose_piece(taps, frames, r->stride);
     }
@@ -229,6 +233,11 @@ size_t runner_capacity(const struct runner *runner, size_t n)
 size_t runner_appetite(const struct runner *runner)
 {
     return runner->stream ? SIZE_MAX : runner->piece;
+}
+
+size_t runner_piece(const struct runner *runner)
+{
+    return runner->piece;
 }
 
 size_t runner_latency(const struct runner *runner)

@@ -27,6 +27,10 @@ size_t runner_capacity(const struct runner *runner, size_t n);
 // The most frames that are worth feeding at once, so that silence at the end is not filtered for nothing.
 size_t runner_appetite(const struct runner *runner);
 
+// Input frames of a piece, if the runner works on pieces: piece after piece from the first frame fed, and what comes of
+// one depends on its frames and on the length - 1 before them alone. 0: a stream.
+size_t runner_piece(const struct runner *runner);
+
 // What was removed from the start of the engine's output, in input frames.
 size_t runner_latency(const struct runner *runner);
 const struct partita_plan *runner_plan(const struct runner *runner);

@@ -14,12 +14,13 @@ struct workload {
     const char *name;
     enum partita_type signal, taps;
     size_t n_frames, n_taps;
-    size_t block, latency;             // streams: frames a call, added delay allowed
-    size_t warm;                       // streams: of n_frames the first ones, which fill the history and are not timed
-    size_t stride;                     // decimation [1]
-    size_t in_channels, out_channels;  // [1]; every output hears every input of its group
-    size_t groups;                     // [1]
-    int repetitions;                   // [the suite's]
+    size_t block, latency;            // streams: frames a call, added delay allowed
+    size_t warm;                      // streams: of n_frames the first ones, which fill the history and are not timed
+    size_t stride;                    // decimation [1]
+    size_t in_channels, out_channels; // [1]; every output hears every input of its group
+    size_t groups;                    // [1]
+    size_t lags;     // signals: not convolution but correlation, and of its result the lags -lags to lags alone
+    int repetitions; // [the suite's]
     void (*shape)(struct workload *w); // changes the noise that workload_create makes [leaves it]
     // Filled by workload_create:
     size_t timed;    // n_frames - warm
@@ -134,6 +135,7 @@ open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir;                           // bench_stream
 open_fn peer_textbook_uniform, peer_textbook_two_stage; // likewise
 open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;
+open_fn peer_scipy_correlate;                // cases with lags
 open_fn ours_command, peer_ffmpeg, peer_sox; // bench_cli, with what command.h asks of the workload
 
 #endif

@@ -48,8 +48,11 @@ static struct partita_problem problem_of(const struct workload *w)
         .latency = w->latency,
     };
     if (w->block == 0) {
+        const ptrdiff_t n = (ptrdiff_t)w->n_frames, taps = (ptrdiff_t)w->n_taps, lags = (ptrdiff_t)w->lags;
         problem.size[0] = w->n_frames;
-        problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)w->n_taps - 1;
+        problem.op = lags ? PARTITA_CORRELATE : PARTITA_CONVOLVE;
+        problem.pad_begin[0] = lags ? lags : taps - 1;
+        problem.pad_end[0] = lags ? lags + taps - n : taps - 1;
     }
     return problem;
 }
@@ -81,7 +84,7 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
                                           .wisdom = host_wisdom,
                                           .log = {remember_line, contender}};
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
-    if (status == PARTITA_OK) status = partita_filter_create(o->plan, w->h, &o->filter);
+    if (status == PARTITA_OK && w->lags == 0) status = partita_filter_create(o->plan, w->h, &o->filter);
     if (status == PARTITA_OK) return o;
     if (contender->reason[0] == '\0') remember_line(contender, partita_status_string(status));
     ours_close(o);
@@ -186,13 +189,10 @@ static double signal_pass(void *state, const struct workload *w, double *calls)
 {
     struct ours *o = state;
     struct partita_plan *plan = NULL;
-    struct partita_filter *filter = NULL;
     (void)calls;
     double start = bench_now();
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &plan);
-    if (status == PARTITA_OK) status = partita_filter_create(plan, w->h, &filter);
-    if (status == PARTITA_OK) status = partita_forward(plan, filter, w->y, w->x, NULL);
-    partita_filter_destroy(filter);
+    if (status == PARTITA_OK) status = partita_forward_once(plan, w->y, w->x, w->h);
     partita_plan_destroy(plan);
     return status == PARTITA_OK ? bench_now() - start : NAN;
 }

@@ -6,11 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { EDGE = 128, INSIDE = 768, POSITIONS = EDGE + INSIDE + EDGE };
+enum { EDGE = 128, INSIDE = 768, POSITIONS = EDGE + INSIDE + EDGE, FEW = 32 }; // few: sums over whole recordings
 
 // The right result at some positions, [channel][position][real, imaginary].
 struct oracle {
-    size_t at[POSITIONS];
+    size_t n, at[POSITIONS];
     double *value;
 };
 
@@ -50,6 +50,7 @@ void workload_create(struct workload *w, bool quick)
     if (w->block > 0) w->n_frames = (w->n_frames + w->block - 1) / w->block * w->block;
     w->timed = w->n_frames - w->warm;
     w->n_out = w->block > 0 ? w->n_frames / w->stride : w->n_frames + w->n_taps - 1;
+    if (w->lags > 0) w->n_out = 2 * w->lags + 1;
     w->x = noise_create(w->signal, w->in_channels * w->n_frames, 1);
     w->h = noise_create(w->taps, w->out_channels * (w->in_channels / w->groups) * w->n_taps, 2);
     w->y = bench_allocate(w->out_channels * w->n_out * partita_type_size(w->signal));
@@ -108,13 +109,24 @@ static void direct_sum(double ret[2], const struct workload *w, const char *x, c
     for (int part = 0; part < 2; part++) ret[part] += (double)value[part];
 }
 
+// ret += sum over k of h[k] x[k + p - lags], for f32.
+static void lag_sum(double ret[2], const struct workload *w, const char *x, const char *h, size_t p)
+{
+    const float *a = (const float *)x, *b = (const float *)h;
+    ptrdiff_t lag = (ptrdiff_t)p - (ptrdiff_t)w->lags, first = lag < 0 ? -lag : 0;
+    ptrdiff_t last =
+        (ptrdiff_t)w->n_frames - lag < (ptrdiff_t)w->n_taps ? (ptrdiff_t)w->n_frames - lag : (ptrdiff_t)w->n_taps;
+    for (ptrdiff_t k = first; k < last; k++) ret[0] += (double)b[k] * (double)a[k + lag];
+}
+
 // Positions whose samples arrive within the stream for any allowed delay.
 static struct oracle *oracle_create(const struct workload *w)
 {
     struct oracle *oracle = bench_allocate(sizeof *oracle);
     size_t n = w->block > 0 ? (w->n_frames - w->latency) / w->stride : w->n_out, edge = n < EDGE ? n : EDGE;
     uint64_t state = 3;
-    for (size_t i = 0; i < POSITIONS; i++) {
+    oracle->n = w->lags > 0 ? FEW : POSITIONS;
+    for (size_t i = 0; i < oracle->n; i++) {
         size_t p = (size_t)(noise_next(&state) % n);
         if (i < edge) p = i;
         if (i >= POSITIONS - edge) p = n - (POSITIONS - i);
@@ -124,11 +136,11 @@ static struct oracle *oracle_create(const struct workload *w)
     oracle->value = bench_allocate(w->out_channels * POSITIONS * 2 * sizeof(double));
     size_t group_in = w->in_channels / w->groups, group_out = w->out_channels / w->groups;
     for (size_t out = 0; out < w->out_channels; out++)
-        for (size_t i = 0; i < POSITIONS; i++)
+        for (size_t i = 0; i < oracle->n; i++)
             for (size_t in = 0; in < group_in; in++)
-                direct_sum(oracle->value + 2 * (out * POSITIONS + i), w,
-                           w->x + (out / group_out * group_in + in) * x_bytes, w->h + (out * group_in + in) * h_bytes,
-                           oracle->at[i] * w->stride);
+                (w->lags > 0 ? lag_sum : direct_sum)(oracle->value + 2 * (out * POSITIONS + i), w,
+                                                     w->x + (out / group_out * group_in + in) * x_bytes,
+                                                     w->h + (out * group_in + in) * h_bytes, oracle->at[i] * w->stride);
     return oracle;
 }
 
@@ -144,7 +156,7 @@ double oracle_error(struct workload *w, size_t delay)
     if (w->oracle == NULL) w->oracle = oracle_create(w);
     double error = 0, norm = 0;
     for (size_t out = 0; out < w->out_channels; out++)
-        for (size_t i = 0; i < POSITIONS; i++) {
+        for (size_t i = 0; i < w->oracle->n; i++) {
             const double *right = w->oracle->value + 2 * (out * POSITIONS + i);
             double y[2];
             sample(y, w->y, w->signal, out * w->n_out + w->oracle->at[i] + delay / w->stride);

@@ -19,6 +19,14 @@ enum partita_status partita_problem_output_size(const struct partita_problem *pr
     return PARTITA_OK;
 }
 
+static const size_t MOST_PART = (size_t)1 << 40;
+
+static bool parts_are_valid(const struct partita_parts *parts)
+{
+    if (!parts->taps || !parts->signal) return !parts->taps && !parts->signal && !parts->in_time;
+    return parts->taps <= MOST_PART && parts->signal <= MOST_PART;
+}
+
 static enum partita_status check_options(const struct partita_options *options)
 {
     const struct partita_log *log = &options->log;
@@ -28,6 +36,9 @@ static enum partita_status check_options(const struct partita_options *options)
         log_line(log, "options.threads = %d: 0 to 4096", options->threads);
     else if (!(options->error_budget >= 0))
         log_line(log, "options.error_budget = %g: not negative", options->error_budget);
+    else if (!parts_are_valid(&options->parts))
+        log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", options->parts.taps, options->parts.signal,
+                 MOST_PART);
     else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
         log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
     else if (!options->allocator.allocate != !options->allocator.release)

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
-#include <partita/partita.h>
+#include "engine.h"
+#include "slice.h"
 
-#include "mem.h"
-
-// Index of the full result's first sample that a slice starts with, counted from 0, and how many it takes.
-struct range {
-    ptrdiff_t first;
-    size_t size;
-};
-
-static struct range resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+struct range slice_resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
 {
     const struct range none = {0, 0};
     const size_t longer = n > m ? n : m, shorter = n > m ? m : n;
@@ -38,17 +31,37 @@ static struct range resolve(enum partita_op op, size_t n, size_t m, const struct
 
 size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
 {
-    return resolve(op, n, m, slice).size;
+    return slice_resolve(op, n, m, slice).size;
+}
+
+// Taps that are as long as the signal are not worth a filter.
+static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+{
+    if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
+    void *workspace = mem_reserve(&plan->allocator, plan_workspace(plan));
+    if (!workspace) return PARTITA_ERR_NOMEM;
+    plan->engine->forward_taps(plan, taps, y, x, workspace);
+    mem_release(&plan->allocator, workspace);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+{
+    struct partita_filter *filter = NULL;
+    if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
+    if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if (plan->choice.from_taps) return run_from_taps(plan, y, x, taps);
+    enum partita_status status = partita_filter_create(plan, taps, &filter);
+    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
+    partita_filter_destroy(filter);
+    return status;
 }
 
 static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
 {
     struct partita_plan *plan = NULL;
-    struct partita_filter *filter = NULL;
     enum partita_status status = partita_plan_create(problem, NULL, &plan);
-    if (status == PARTITA_OK) status = partita_filter_create(plan, h, &filter);
-    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
-    partita_filter_destroy(filter);
+    if (status == PARTITA_OK) status = partita_forward_once(plan, y, x, h);
     partita_plan_destroy(plan);
     return status;
 }
@@ -56,7 +69,7 @@ static enum partita_status run(const struct partita_problem *problem, void *y, c
 static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
                                  const void *h, size_t m, const struct partita_slice *slice)
 {
-    const struct range range = resolve(op, n, m, slice);
+    const struct range range = slice_resolve(op, n, m, slice);
     if (!y || !x || !h || range.size == 0) return PARTITA_ERR_ARG;
     const struct partita_problem problem = {
         .signal = type,

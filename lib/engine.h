@@ -26,6 +26,7 @@ struct estimate {
     size_t shared, worker; // bytes of partita_forward's workspace: once, and for each thread
     size_t bytes;          // filter, and stream or the workspace of one thread: what running it holds
     double error;          // predicted relative L2 error
+    bool from_taps;        // a single use of the taps is done best by forward_taps
 };
 
 // What the planner asks an engine. The number of threads is none of it: results must not depend on it.
@@ -34,6 +35,7 @@ struct request {
     const struct host *host;
     size_t transform;       // this FFT size and no other; 0: the engine chooses
     size_t workspace_limit; // bytes of partita_forward on one thread; SIZE_MAX: no limit
+    struct partita_parts parts;
 };
 
 // Frames of one process call that are still to be done.
@@ -103,6 +105,8 @@ struct engine {
     // Bounded problems. workspace is as the choice says, aligned.
     void (*forward)(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                     void *workspace);
+    // The same for one call, with the taps as the caller has them; where the choice says from_taps.
+    void (*forward_taps)(const struct partita_plan *plan, const void *taps, void *y, const void *x, void *workspace);
 };
 
 struct partita_plan {

@@ -17,7 +17,7 @@ struct request estimate_request(const struct partita_plan *plan, const struct pa
                                 const struct host *host, size_t transform)
 {
     return (struct request){&plan->shape, host, transform,
-                            options->workspace_limit ? options->workspace_limit : SIZE_MAX};
+                            options->workspace_limit ? options->workspace_limit : SIZE_MAX, options->parts};
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,

@@ -69,7 +69,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
     const bool cut = plan->engine->plan_explain;
-    if (cut) text_add(text, "  partitions of several sizes, below");
+    if (cut) text_add(text, "  in parts, below");
     else if (choice->transform)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);

@@ -124,6 +124,30 @@ void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scr
     fft->provider->inverse(fft, x, spectrum, scratch, steps, upper);
 }
 
+void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double even, double odd)
+{
+    if (f64) {
+        double *y = y_;
+        const double *x = x_;
+        for (size_t i = 0; i < count * 2 * SPECTRUM_BLOCK_BYTES / sizeof *y; i += 2) {
+            y[i] += even * x[i];
+            y[i + 1] += odd * x[i + 1];
+        }
+    } else {
+        float *y = y_;
+        const float *x = x_, signs[] = {(float)even, (float)odd};
+        for (size_t i = 0; i < count * 2 * SPECTRUM_BLOCK_BYTES / sizeof *y; i += 2) {
+            y[i] += signs[0] * x[i];
+            y[i + 1] += signs[1] * x[i + 1];
+        }
+    }
+}
+
+void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back)
+{
+    fft->provider->add_turned(fft, y, x, first, count, back);
+}
+
 #ifndef HAVE_FFTW
 char *fft_wisdom_export(bool f64)
 {

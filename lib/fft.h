@@ -63,6 +63,11 @@ void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *wor
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
                        bool upper);
 
+// y += x u^(n/2), or with `back` x u^(-n/2): the spectrum of x's samples moved by half the transform, towards the end
+// or the start; what passes the end comes back as the provider wraps. Of x's blocks first .. first+count-1, y and x
+// pointing at the first of these, 64-byte aligned. Bin by bin a factor of modulus 1 that costs no multiplication.
+void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back);
+
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.
 // Export returns a string for free(), or NULL.
 char *fft_wisdom_export(bool f64);

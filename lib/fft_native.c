@@ -393,6 +393,51 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
     if (own.first < own.end) write(x, spectrum, own, (int)radix, native->factors[0], upper);
 }
 
+// Real samples: u^(n/2) is -i in every bin, for that is the modulus.
+static void add_turned_f32(float *y, const float *x, size_t count, float sign)
+{
+    enum { LANES = SPECTRUM_BLOCK_BYTES / sizeof(float) };
+    for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            y[k] += sign * x[LANES + k];
+            y[LANES + k] -= sign * x[k];
+        }
+}
+
+static void add_turned_f64(double *y, const double *x, size_t count, double sign)
+{
+    enum { LANES = SPECTRUM_BLOCK_BYTES / sizeof(double) };
+    for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
+        for (size_t k = 0; k < LANES; k++) {
+            y[k] += sign * x[LANES + k];
+            y[LANES + k] -= sign * x[k];
+        }
+}
+
+// Complex samples: 1 or -1 by turns in the nodes that an even number of parts leaves. Child p of node q of an odd pass
+// has phase (q + 3 p) / (3 r), in a similar way with 5: q + p tells odd from even.
+static bool is_odd_node(const struct native *native, size_t block)
+{
+    const size_t radix = (size_t)native->radix[0];
+    if (radix % 2 == 0) return block / (native->fft.blocks / radix) % 2;
+    const size_t next = (size_t)native->radix[1], node = block / (native->fft.blocks / radix / next);
+    return (node / next + node % next) % 2;
+}
+
+static void native_add_turned(const struct fft *fft, void *y_, const void *x_, size_t first, size_t count, bool back)
+{
+    const struct native *native = (const struct native *)fft;
+    char *y = y_;
+    const char *x = x_;
+    if (!native->complex && native->f64) add_turned_f64(y_, x_, count, back ? -1 : 1);
+    else if (!native->complex) add_turned_f32(y_, x_, count, back ? -1 : 1);
+    else
+        for (size_t b = 0; b < count; b++, y += 2 * SPECTRUM_BLOCK_BYTES, x += 2 * SPECTRUM_BLOCK_BYTES) {
+            const double sign = is_odd_node(native, first + b) ? -1 : 1;
+            fft_add_signed(native->f64, y, x, 1, sign, sign);
+        }
+}
+
 const struct fft_provider fft_native = {
     .name = "native",
     .serves = native_serves,
@@ -400,4 +445,5 @@ const struct fft_provider fft_native = {
     .destroy = native_destroy,
     .forward = native_forward,
     .inverse = native_inverse,
+    .add_turned = native_add_turned,
 };

@@ -22,6 +22,7 @@ struct fft_provider {
     void (*forward)(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
                     struct fft_steps steps);
     void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps, bool upper);
+    void (*add_turned)(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back);
 };
 
 struct fft {
@@ -32,6 +33,9 @@ struct fft {
     size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last ones
     double gain;
 };
+
+// y += x with a sign for the even lanes and one for the odd ones of each of `count` blocks.
+void fft_add_signed(bool f64, void *y, const void *x, size_t count, double even, double odd);
 
 #ifdef HAVE_FFTW
 extern const struct fft_provider fft_fftw;

@@ -11,7 +11,7 @@
 
 enum {
     HOST_FFT_FIRST = 5, // transforms of 2^5 ..
-    HOST_FFT_LAST = 20, // .. 2^20 samples are measured; cost a sample and octave is extrapolated from the last two
+    HOST_FFT_LAST = 20, // .. 2^20 samples are measured; beyond them passes over memory are added
     HOST_FFT_SIZES = HOST_FFT_LAST - HOST_FFT_FIRST + 1,
 };
 

@@ -24,10 +24,10 @@ struct type_pair {
 enum { N_TYPE_PAIRS = 6 };
 extern const struct type_pair type_pairs[N_TYPE_PAIRS];
 
-// The engines that serve bounded signals and streams of any size, by name. cpu/partitioned serves neither signals nor
-// short filters: subjects about streams with long ones name it beside these.
-enum { N_ENGINES = 3 };
-extern const char *const engine_names[N_ENGINES];
+// The engines that serve bounded signals of any size, by name; the first N_ENGINES of them serve streams too.
+// cpu/partitioned serves neither signals nor short filters: subjects about streams with long ones name it beside these.
+enum { N_ENGINES = 3, N_SIGNAL_ENGINES = 4 };
+extern const char *const engine_names[N_SIGNAL_ENGINES];
 
 static inline bool type_is_f64(enum partita_type type)
 {

@@ -116,10 +116,13 @@ void __wrap_free(void *memory)
 struct attempt {
     const char *engine;
     struct partita_problem problem;
+    struct partita_parts parts;
 };
 
 static const struct partita_problem bounded = {
     .batch = 2, .in_channels = 2, .out_channels = 2, .kernel = {40}, .size = {700}, .stride = {2}};
+static const struct partita_problem lags = {
+    .in_channels = 2, .out_channels = 2, .kernel = {698}, .size = {700}, .op = PARTITA_CORRELATE};
 static const struct partita_problem live_problem = {.in_channels = 2,
                                                     .out_channels = 2,
                                                     .kernel = {40},
@@ -173,11 +176,12 @@ static void objects(void **state)
 {
     const struct attempt *attempt = *state;
     struct meter meter = {.failing = SIZE_MAX};
-    struct partita_options options = {.engine = attempt->engine, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_options options = {
+        .engine = attempt->engine, .parts = attempt->parts, .allocator = {hook_allocate, hook_release, &meter}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter = (struct partita_filter *)1;
     struct partita_stream *stream = (struct partita_stream *)1;
-    static float w[4 * 40], x[2 * 2 * 700], y[2 * 2 * 700], kept[2 * 2 * 700];
+    static float w[4 * 700], x[2 * 2 * 700], y[2 * 2 * 700], kept[2 * 2 * 700];
     UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan), plan == (struct partita_plan *)1);
     size_t with_plan = meter.n_live;
     assert_true(with_plan > 0);
@@ -207,6 +211,26 @@ static void objects(void **state)
     partita_filter_destroy(filter);
     assert_int_equal(meter.n_live, with_plan);
     partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+}
+
+static void spectra(void **state)
+{
+    (void)state;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_options options = {.threads = 1, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_spectrum *spectrum = (struct partita_spectrum *)1;
+    static float x[700], y[1399], kept[1399];
+    memset(y, 0x77, sizeof y);
+    memcpy(kept, y, sizeof y);
+    UNTIL_OK(&meter, 0, partita_spectrum_create(PARTITA_F32, x, 700, 64, &options, &spectrum),
+             spectrum == (struct partita_spectrum *)1);
+    const size_t held = meter.n_live;
+    UNTIL_OK(&meter, held, partita_spectrum_convolve(y, spectrum, spectrum, NULL), memcmp(y, kept, sizeof y) == 0);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, held, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL), memcmp(y, kept, sizeof y) == 0);
+    assert_int_equal(meter.n_live, held);
+    partita_spectrum_destroy(spectrum);
     assert_int_equal(meter.n_live, 0);
 }
 
@@ -241,6 +265,9 @@ static void helpers(void **state)
     memcpy(y, kept, sizeof y);
     UNTIL_OK(&meter, 0, partita_correlate(PARTITA_F32, y, x, 3000, h, 300, NULL), memcmp(y, kept, sizeof y) == 0);
     assert_int_equal(meter.n_live, 0);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, 0, partita_correlate_normalised(PARTITA_F32, y, x, 3000, h, 300, NULL), true);
+    assert_int_equal(meter.n_live, 0);
     wrapped = NULL;
 }
 
@@ -268,18 +295,26 @@ int main(int n_arguments, char **arguments)
 {
     static bool slow;
     slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
-    static struct attempt attempts[8];
-    struct CMUnitTest tests[16];
+    static struct attempt attempts[12];
+    struct CMUnitTest tests[24];
     size_t n = 0, n_attempts = 0;
     for (size_t e = 0; e < 3; e++) {
         for (int stream = 0; stream < 2; stream++) {
             struct attempt *attempt = &attempts[n_attempts++];
-            *attempt = (struct attempt){engine_names[e], stream ? live_problem : bounded};
+            *attempt = (struct attempt){.engine = engine_names[e], .problem = stream ? live_problem : bounded};
             tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e], stream ? "stream" : "signal");
         }
     }
-    attempts[n_attempts] = (struct attempt){"cpu/partitioned", live_problem};
-    tests[n++] = named_test(objects, &attempts[n_attempts], "cpu/partitioned/stream");
+    attempts[n_attempts] = (struct attempt){.engine = "cpu/partitioned", .problem = live_problem};
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/partitioned/stream");
+    attempts[n_attempts] = (struct attempt){.engine = "cpu/blocks", .problem = bounded};
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/signal");
+    attempts[n_attempts] = (struct attempt){.engine = "cpu/blocks", .problem = lags};
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/lags");
+    attempts[n_attempts] = (struct attempt){"cpu/blocks", bounded, {24, 60, false}};
+    attempts[n_attempts].problem.stride[0] = 1;
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/divisions");
+    tests[n++] = named_test(spectra, NULL, "spectra");
     tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
     tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
     tests[n++] = named_test(helpers, NULL, "helpers");

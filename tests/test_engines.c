@@ -68,7 +68,7 @@ struct engine_case {
     const struct named_problem *named;
 };
 
-static struct engine_case cases[N_ENGINES * N_TYPE_PAIRS * N_PROBLEMS];
+static struct engine_case cases[N_SIGNAL_ENGINES * N_TYPE_PAIRS * N_PROBLEMS];
 
 static struct partita_problem typed(const struct partita_problem *problem, const struct type_pair *types)
 {
@@ -253,7 +253,7 @@ static void all_engines_agree(void **state)
     rig_forward(&chosen);
     double complex *y = malloc(chosen.n_y * sizeof *y);
     for (size_t i = 0; i < chosen.n_y; i++) y[i] = reference_sample(problem.signal, chosen.y, i);
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = 0; e < N_SIGNAL_ENGINES; e++) {
         struct partita_options options = {.engine = engine_names[e]};
         rig_open_with(&other, &problem, &options, chosen.x, chosen.w);
         rig_forward(&other);
@@ -337,10 +337,10 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static struct engine_case grid[N_ENGINES][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
+    static struct engine_case grid[N_SIGNAL_ENGINES][N_TYPE_PAIRS];
+    static struct CMUnitTest tests[N_SIGNAL_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
     size_t n = 0;
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = 0; e < N_SIGNAL_ENGINES; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             const struct type_pair *types = &type_pairs[t];
             for (size_t p = 0; p < N_PROBLEMS; p++) {

@@ -199,6 +199,38 @@ static void round_trip(void **state)
     lab_close(&lab);
 }
 
+// A signal in the first half of h and one in the second half of x: turned by half the transform, either lies on the
+// other's samples. Their sums say so, with a sign for what comes around the end; the blocks in two pieces.
+static void turned_by_half(void **state)
+{
+    const struct fft_case *c = *state;
+    struct random random = random_start("turned");
+    struct lab lab;
+    lab_open(&lab, c, false);
+    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_blocks(lab.fft), cut = blocks / 3;
+    for (int back = 0; back < 2; back++) {
+        fill(&lab, &random, c->n, c->n);
+        double _Complex *expected = malloc(half * sizeof *expected);
+        memset(back ? lab.x : lab.x + half * bytes, 0, half * bytes);
+        memset(back ? lab.h + half * bytes : lab.h, 0, half * bytes);
+        for (size_t i = 0; i < half; i++)
+            expected[i] = reference_sample(lab.type, lab.x, back ? half + i : i) +
+                          reference_sample(lab.type, lab.h, back ? i : half + i);
+        fft_forward(lab.fft, lab.spectrum_x, lab.x, lab.scratch);
+        fft_forward(lab.fft, lab.spectrum_h, lab.h, lab.scratch);
+        const size_t at = cut * 2 * SPECTRUM_BLOCK_BYTES;
+        fft_add_turned(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, cut, back);
+        fft_add_turned(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
+        fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);
+        for (size_t i = 0; i < c->n; i++)
+            sample_put(lab.type, lab.y, i, reference_sample(lab.type, lab.y, i) / fft_gain(lab.fft));
+        const double gate = gate_for_outputs(gate_transform(lab.type, c->n), half);
+        assert_true(error_against(lab.type, back ? lab.y : lab.y + half * bytes, expected, half, 0) <= gate);
+        free(expected);
+    }
+    lab_close(&lab);
+}
+
 static void steps_are_the_whole(void **state)
 {
     struct random random = random_start("steps");
@@ -250,7 +282,7 @@ int main(int n_arguments, char **arguments)
     bool slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
     size_t from = slow ? FAST_LIMIT : 1, to = slow ? SLOW_LIMIT : FAST_LIMIT, n = 0, n_cases = 0;
     static struct fft_case cases[1000];
-    static struct CMUnitTest tests[3000];
+    static struct CMUnitTest tests[4000];
     for (size_t size = fft_good_size(from); size <= to; size = fft_good_size(size + 1)) {
         for (int kind = 0; kind < 4; kind++) {
             struct fft_case *c = &cases[n_cases++];
@@ -258,6 +290,7 @@ int main(int n_arguments, char **arguments)
             const char *name = partita_type_name((enum partita_type)kind);
             tests[n++] = named_test(products_are_convolutions, c, "convolution-%zu-%s", size, name);
             tests[n++] = named_test(steps_are_the_whole, c, "steps-%zu-%s", size, name);
+            tests[n++] = named_test(turned_by_half, c, "turned-%zu-%s", size, name);
             if (!slow) tests[n++] = named_test(round_trip, c, "round-trip-%zu-%s", size, name);
         }
     }

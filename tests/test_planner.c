@@ -32,7 +32,7 @@ static void explain_names_all_engines(void **state)
     struct partita_plan *plan;
     assert_ok(partita_plan_create(*state, NULL, &plan));
     char *text = explain(plan);
-    for (int e = 0; e < N_ENGINES; e++) assert_non_null(strstr(text, engine_names[e]));
+    for (int e = 0; e < N_SIGNAL_ENGINES; e++) assert_non_null(strstr(text, engine_names[e]));
     char *chosen = strstr(text, "<- chosen");
     assert_non_null(chosen);
     assert_null(strstr(chosen + 1, "<- chosen"));
@@ -105,7 +105,7 @@ static void unsupported_names_every_reason(void **state)
     struct partita_options options = {.log = log_into(&lines)};
     assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_ptr_equal(plan, (struct partita_plan *)1);
-    for (int e = 0; e < N_ENGINES; e++) assert_non_null(strstr(lines.text, engine_names[e]));
+    for (int e = 0; e < N_SIGNAL_ENGINES; e++) assert_non_null(strstr(lines.text, engine_names[e]));
     options.engine = "cpu/overlap-add";
     options.log = log_into(&lines);
     assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
@@ -358,7 +358,7 @@ int main(void)
     tests[n++] = named_test(forced_engine_is_chosen, &live, "forced-engine-is-chosen-stream");
     tests[n++] = named_test(unknown_engine_is_named, NULL, "unknown-engine-is-named");
     tests[n++] = named_test(unsupported_names_every_reason, NULL, "unsupported-names-every-reason");
-    for (int e = 0; e < N_ENGINES; e++) {
+    for (int e = 0; e < N_SIGNAL_ENGINES; e++) {
         tests[n++] =
             named_test(workspace_limit_is_kept, engine_names[e], "%s/workspace-limit-is-kept", engine_names[e]);
         tests[n++] = named_test(error_is_predicted, engine_names[e], "%s/error-is-predicted", engine_names[e]);

@@ -44,6 +44,10 @@ for taps in (64, 1024, 65536):
     FLOORS.append(("whole signal, oaconvolve", case, ("auto", 1), ("scipy-oaconvolve", 1), "ratio", 4, 8))
 for taps in (64, 1024, 65536):
     FLOORS.append(("two threads against one", f"long-10M-x-{taps}", ("auto", 2), ("auto", 1), "ratio", 1.7, 1.9))
+for case, peer, floor, goal in (("square-4M", "scipy-fftconvolve", 2.5, 5), ("long-10M-x-1M", "scipy-oaconvolve", 4, 8),
+                                ("lags-1000-of-2p26", "scipy-correlate", 25, None)):
+    FLOORS.append((f"whole signal, {peer}", case, ("auto", 1), (peer, 1), "ratio", floor, goal))
+    FLOORS.append(("two threads against one", case, ("auto", 2), ("auto", 1), "ratio", 1.7, 1.9))
 for peer in ("ffmpeg", "sox"):
     case = "convolve-10min-stereo-t4096"
     FLOORS.append((f"whole command, {peer}'s fastest", case, ("partita", 1), (peer, None), "ratio", 1, 3))

@@ -48,6 +48,9 @@ const struct audio_info *audio_reader_info(const struct audio_reader *reader);
 // Whether frames may come slowly or never: a pipe, not a file.
 bool audio_reader_is_pipe(const struct audio_reader *reader);
 
+// Bytes of the file as it is now, and when it was last changed in nanoseconds; false for memory and on errors.
+bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, int64_t *ret_time);
+
 // Reads up to n frames as `type`; *ret_n is 0 at the end. From a pipe, as soon as there is one frame.
 // A complex signal read as a real type is an error of the caller's.
 bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n, size_t *ret_n,
@@ -71,6 +74,16 @@ struct audio_writer;
 // Creates `path`. info: container, encoding, channels, rate, rank, and frames where known.
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
                   struct fault *fault);
+
+// Goes on with `path`, of which `partial` holds `frames` frames already and maybe more, with these counts; 0: begins
+// it. What is unfinished stays under the name `partial`. WAV, .npy and raw only, and info->frames known.
+bool audio_resume(struct audio_writer **ret_writer, const char *path, const char *partial,
+                  const struct audio_info *info, uint64_t frames, const struct sample_counts *counts,
+                  struct fault *fault);
+
+// Waits until all that was written is on the disk; the counts so far.
+bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault);
+
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault);
 

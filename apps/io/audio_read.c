@@ -2,8 +2,10 @@
 // Opening and reading a signal of any format: which format it is, and frames in the type that the caller works with.
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "formats.h"
+#include "sigmf.h"
 
 bool audio_check_shape(const char *name, uint64_t channels, size_t max_channels, struct fault *fault)
 {
@@ -73,7 +75,7 @@ static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r
     return true;
 }
 
-bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+static bool open_file(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
 {
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -81,6 +83,29 @@ bool audio_open(struct audio_reader **ret_reader, const struct audio_request *re
         return finish_open(ret_reader, r, request, fault);
     free(r);
     return false;
+}
+
+static bool open_recording(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+{
+    struct sigmf sigmf;
+    struct audio_request raw = *request;
+    if (!sigmf_read(request->path, &sigmf, fault)) return false;
+    if (request->rate && sigmf.rate && request->rate != sigmf.rate)
+        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate, request->path,
+                         sigmf.rate);
+    raw.path = sigmf.data;
+    raw.raw = &sigmf.encoding;
+    raw.channels = sigmf.channels;
+    if (sigmf.rate) raw.rate = sigmf.rate;
+    if (!open_file(ret_reader, &raw, fault)) return false;
+    (*ret_reader)->source.name = request->path; // the other name does not outlive this call
+    return true;
+}
+
+bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+{
+    if (!request->raw && sigmf_is_recording(request->path)) return open_recording(ret_reader, request, fault);
+    return open_file(ret_reader, request, fault);
 }
 
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size, bool as_pipe,
@@ -101,6 +126,15 @@ const struct audio_info *audio_reader_info(const struct audio_reader *reader)
 bool audio_reader_is_pipe(const struct audio_reader *reader)
 {
     return !reader->source.seekable;
+}
+
+bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, int64_t *ret_time)
+{
+    struct stat st;
+    if (reader->source.fd < 0 || fstat(reader->source.fd, &st)) return false;
+    *ret_bytes = (uint64_t)st.st_size;
+    *ret_time = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    return true;
 }
 
 // Gives n real scalars at the start of x an imaginary part of 0, in place and hence from the back.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Creating and finishing an output of any format, and which format and encoding that is.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "formats.h"
+#include "sigmf.h"
 
 static const struct {
     const char *suffix;
@@ -101,6 +105,51 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
     return true;
 }
 
+// Everything behind the header and the frames that are known to be there is cut off.
+static bool go_on(struct audio_writer *w, const char *partial, uint64_t frames, struct fault *fault)
+{
+    const uint64_t at = w->sink.position + frames * w->info.channels * encoding_size(w->info.encoding);
+    struct stat st;
+    if (fstat(w->sink.fd, &st) || (uint64_t)st.st_size < at)
+        return fault_set(fault, "%s: is shorter than what was noted of it; remove it to start afresh", partial);
+    if (ftruncate(w->sink.fd, (off_t)at) || !sink_seek(&w->sink, at))
+        return fault_set(fault, "%s: cannot write: %s", partial, strerror(errno));
+    w->frames = frames;
+    return true;
+}
+
+bool audio_resume(struct audio_writer **ret_writer, const char *path, const char *partial,
+                  const struct audio_info *info, uint64_t frames, const struct sample_counts *counts,
+                  struct fault *fault)
+{
+    if (info->container == CONTAINER_SNDFILE || info->container == CONTAINER_TEXT)
+        return fault_set(fault, "%s: --resume writes .wav, .npy and raw samples only", path);
+    struct audio_writer *w = calloc(1, sizeof *w);
+    if (!w) return fault_set(fault, "out of memory");
+    w->info = *info;
+    w->counts = *counts;
+    int fd = temp_resume(&w->temp, path, partial, fault);
+    if (fd < 0) {
+        free(w);
+        return false;
+    }
+    sink_from_fd(&w->sink, fd, path);
+    if (!begin(w, path, fault) || !go_on(w, partial, frames, fault)) {
+        audio_discard(w);
+        return false;
+    }
+    *ret_writer = w;
+    return true;
+}
+
+bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+{
+    *ret_counts = writer->counts;
+    if (fdatasync(writer->sink.fd) == 0) return true;
+    writer->sink.error = errno;
+    return sink_fault(&writer->sink, fault);
+}
+
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n, struct fault *fault)
 {
     bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
@@ -111,7 +160,7 @@ bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
 {
     bool good = writer->ops->finish(writer, fault);
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
-    good = good && temp_commit(&writer->temp, fault);
+    good = good && temp_commit(&writer->temp, fault) && sigmf_write(writer->sink.name, &writer->info, fault);
     *ret_counts = writer->counts;
     audio_discard(writer);
     return good;

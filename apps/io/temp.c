@@ -114,6 +114,24 @@ int temp_open(struct temp *temp, const char *path, struct fault *fault)
     return fd;
 }
 
+int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault)
+{
+    struct stat st;
+    *temp = (struct temp){.keep = true};
+    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) {
+        fault_set(fault, "%s: --resume writes to a file of its own, not to pipes, devices or directories", path);
+        return -1;
+    }
+    int fd = open(partial, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        fault_set(fault, "%s: cannot create: %s", partial, strerror(errno));
+        return -1;
+    }
+    temp->final = strdup(path);
+    temp->temporary = strdup(partial);
+    return fd;
+}
+
 static void forget(struct temp *temp)
 {
     remember(NULL);
@@ -136,7 +154,7 @@ bool temp_commit(struct temp *temp, struct fault *fault)
 
 void temp_discard(struct temp *temp)
 {
-    if (temp->temporary) unlink(temp->temporary);
+    if (temp->temporary && !temp->keep) unlink(temp->temporary);
     forget(temp);
 }
 

@@ -11,10 +11,14 @@
 struct temp {
     char *final;     // the name to appear; NULL: written directly
     char *temporary; // the name it has until then
+    bool keep;       // what is unfinished stays for a later run
 };
 
 // Opens `path` for writing ("-" is standard output) and returns the descriptor, or -1.
 int temp_open(struct temp *temp, const char *path, struct fault *fault);
+
+// The same for a file that may exist in part, under a name of its own, and that stays there until it is complete.
+int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault);
 
 // Gives the finished file its name. The descriptor is closed already.
 bool temp_commit(struct temp *temp, struct fault *fault);

@@ -73,6 +73,8 @@ static bool scipy_fetch(void *state, const struct workload *w)
 static bool spawn(struct scipy *s, const char *function, const struct workload *w)
 {
     int down[2], up[2];
+    char lags[24];
+    snprintf(lags, sizeof lags, "%zu", w->lags);
     // Closed on exec: a second child holding these ends would keep the first from seeing its end of file.
     if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0) return false;
     s->child = fork();
@@ -80,7 +82,7 @@ static bool spawn(struct scipy *s, const char *function, const struct workload *
         dup2(down[0], 0);
         dup2(up[1], 1);
         execl("/usr/bin/python3", "python3", PEERS_FOLDER "/scipy_server.py", function, s->folder,
-              partita_type_name(w->signal), partita_type_name(w->taps), (char *)NULL);
+              partita_type_name(w->signal), partita_type_name(w->taps), lags, (char *)NULL);
         _exit(127);
     }
     close(down[0]);
@@ -93,6 +95,7 @@ static bool spawn(struct scipy *s, const char *function, const struct workload *
 static bool scipy_open(struct contender *contender, const struct workload *w, const char *function)
 {
     if (w->block > 0 || w->in_channels != 1 || w->out_channels != 1) return false;
+    if ((w->lags > 0) != (strcmp(function, "correlate") == 0)) return false;
     struct scipy *s = bench_allocate(sizeof *s);
     snprintf(s->folder, sizeof s->folder, "/tmp/partita-bench-XXXXXX");
     contender->state = s;
@@ -122,4 +125,9 @@ bool peer_scipy_oaconvolve(struct contender *contender, const struct workload *w
 bool peer_scipy_fftconvolve(struct contender *contender, const struct workload *w)
 {
     return scipy_open(contender, w, "fftconvolve");
+}
+
+bool peer_scipy_correlate(struct contender *contender, const struct workload *w)
+{
+    return scipy_open(contender, w, "correlate");
 }

@@ -22,30 +22,13 @@
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
+#include <partita/slice.h>
+#include <partita/spectrum.h>
 #include <partita/stream.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-// Which part of a full result to compute, SciPy's words.
-enum partita_mode {
-    PARTITA_RANGE = 0, // [first, last) of the full result, which is zero outside itself
-    PARTITA_FULL,      // everything: n + m - 1 samples
-    PARTITA_SAME,      // n samples, centred on the full result
-    PARTITA_VALID,     // where both overlap completely: max(n, m) - min(n, m) + 1 samples
-};
-
-// A slice of a result; NULL or all zeros means PARTITA_FULL. `first` and `last` count only in PARTITA_RANGE. For
-// convolution they index the full result from 0; for correlation they are lags: y[lag] = sum_i x[i + lag] conj(h[i]),
-// the full result holding lags -(m-1) to n-1.
-struct partita_slice {
-    enum partita_mode mode;
-    ptrdiff_t first, last;
-};
-
-// Samples that a slice of x[n] with h[m] holds; 0 if it is empty or malformed, or n or m is 0. Any thread.
-PARTITA_API size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice);
 
 // Convolves a signal with taps, at the cost of the slice asked for: scipy.signal.convolve(x, h, mode).
 // Shapes:  x [n], h [m], y [partita_slice_size(PARTITA_CONVOLVE, n, m, slice)], all of `type`.
@@ -60,6 +43,15 @@ PARTITA_API enum partita_status partita_convolve(enum partita_type type, void *y
 // Shapes, ranges, errors, threads: as partita_convolve; PARTITA_RANGE counts lags.
 PARTITA_API enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n,
                                                   const void *h, size_t m, const struct partita_slice *slice);
+
+// The same, divided by the lengths of the template and of the signal under it:
+//   y[lag] = sum_i x[i + lag] conj(h[i]) / sqrt(sum_i |x[i + lag]|^2 * sum_i |h[i]|^2),  i < m,
+// of magnitude 1 at most but for rounding; 0 where either is silent. Lengths are summed in double without differences,
+// so a quiet passage after a loud one keeps its figures. Memory:  besides, one double for each output or template
+// sample, whichever are fewer.
+PARTITA_API enum partita_status partita_correlate_normalised(enum partita_type type, void *y, const void *x, size_t n,
+                                                             const void *h, size_t m,
+                                                             const struct partita_slice *slice);
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,17 @@ struct partita_executor {
     void *user;
 };
 
+// Sizes of parts that cpu/blocks is to cut taps and signal into, in samples of the filter (dilation included) and of x,
+// where it is chosen. Parts of one size, half of a size that transforms are good at, work as those it would choose
+// itself. Any other two sizes are for operands whose blocks are given: the results of all pairs that begin at one
+// output are summed in one transform of at least taps + signal - 1 samples, and what begins at different outputs is
+// added in divisions, within which nothing overlaps: taps/signal + 1 of them if signal divides taps, in general (taps +
+// signal) over the greatest common divisor. They need a stride of 1. partita_plan_explain prints the schedule.
+struct partita_parts {
+    size_t taps, signal; // at most 2^40 [0: the engine's choice; both or none]
+    bool in_time;        // sum the pairs as they are, without transforms [false]
+};
+
 // Wishes. Plain data; zero-initialise it and set what differs. NULL instead of a struct means all defaults.
 struct partita_options {
     const char *device;         // "cpu" [NULL: "cpu"]
@@ -35,6 +46,7 @@ struct partita_options {
     struct partita_executor executor;   // streams: use these threads and start none [none]
     double sample_rate;                 // streams: frames a second, for partita_stream_stats [0: calls are not timed]
     size_t workspace_limit;             // bytes that one partita_forward may be asked for [0: no limit]
+    struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
     double error_budget;                // largest predicted relative L2 error [0: no limit]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
     struct partita_log log;             // [silent]
@@ -95,6 +107,15 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 // Processing, 8.7.
 PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter,
                                                 void *y, const void *x, void *workspace);
+
+// Runs a bounded problem once: as partita_filter_create and partita_forward, but an engine that does better without a
+// filter reads the taps themselves. With cpu/blocks and a narrow window of lags that saves memory as large as the taps.
+// Shapes:  taps as for partita_filter_create; y and x as for partita_forward.
+// Errors:  those of both.
+// Memory:  allocates the workspace, and a filter where one is needed.
+// Threads: any.
+PARTITA_API enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x,
+                                                     const void *taps);
 
 // Makes an empty store of measured facts: the model of this host, FFTW's wisdom, choices made by PARTITA_MEASURE.
 // An empty store leaves planning as without one. Threads: any.

@@ -58,13 +58,39 @@ static void conjugate(void *g, size_t n, bool f64)
     }
 }
 
-void causal_taps(const struct shape *shape, void *g, const void *taps)
+// y[i] = x[-i], i < n.
+static void copy_backwards(void *y, const void *x, size_t n, size_t bytes)
+{
+    if (bytes == 4) {
+        for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = *((const word4 *)x - i);
+    } else if (bytes == 8) {
+        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i, (const char *)x - 8 * i, 8);
+    } else {
+        for (size_t i = 0; i < n; i++) ((word16 *)y)[i] = *((const word16 *)x - i);
+    }
+}
+
+void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n)
 {
     const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->tap_bytes;
-    for (size_t i = 0; i < axis->kernel; i++) {
-        const size_t r = shape->flip ? i : axis->kernel - 1 - i;
-        memcpy((char *)g + i * axis->dilation * bytes, (const char *)taps + r * bytes, bytes);
+    const size_t bytes = shape->tap_bytes, step = axis->dilation, count = axis->span > first ? axis->span - first : 0;
+    const size_t end = first + (n < count ? n : count), from = (first + step - 1) / step; // taps `from` .. of this part
+    const size_t inside = end > from * step ? (end - from * step - 1) / step + 1 : 0;
+    if (step > 1 || inside < n) memset(g, 0, n * bytes);
+    if (!inside) return;
+    char *at = (char *)g + (from * step - first) * bytes;
+    if (shape->flip) {
+        samples_copy(at, step, (const char *)taps + from * bytes, 1, inside, bytes);
+    } else {
+        const char *last = (const char *)taps + (axis->kernel - 1 - from) * bytes;
+        if (step == 1) copy_backwards(at, last, inside, bytes);
+        else
+            for (size_t i = 0; i < inside; i++) memcpy(at + i * step * bytes, last - i * bytes, bytes);
+        if (shape->complex_taps) conjugate(g, n, shape->f64);
     }
-    if (!shape->flip && shape->complex_taps) conjugate(g, axis->span, shape->f64);
+}
+
+void causal_taps(const struct shape *shape, void *g, const void *taps)
+{
+    causal_part(shape, g, taps, 0, shape->axis[0].span);
 }

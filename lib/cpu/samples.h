@@ -16,7 +16,10 @@ void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t
 ptrdiff_t causal_first(const struct axis *axis);
 
 // g[span] of one cell from its taps in the caller's order: flipped and conjugated for correlation, spread by the
-// dilation. g must be zero on entry.
+// dilation.
 void causal_taps(const struct shape *shape, void *g, const void *taps);
+
+// The same for g[first .. first+n-1] alone; all of these are written, zeros included. Indices beyond the span are zero.
+void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n);
 
 #endif

@@ -53,10 +53,12 @@ static double block_seconds(const struct request *request, size_t n, double move
     const size_t filter = cells_of(shape) * spectrum_bytes(shape, n);
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
+    // A block that no cache holds goes through memory with every move.
+    const bool beyond = spectrum_bytes(shape, n) > request->host->shared_bytes / 2;
     return BLOCK_SECONDS + channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
            (double)cells_of(shape) * (double)bins_of(shape, n) *
                (filter > request->host->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached) +
-           channels / 2 * moves * scalars * costs->copy;
+           channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }
 
 // Fills *ret if a transform of n samples takes fewer seconds than `limit`.

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Runs of gigabytes: outputs beyond 4 GiB become RF64, memory does not grow with the length."""
+import hashlib
 import os
 import shutil
 import struct
 import subprocess
+import time
 
 import numpy as np
 
@@ -37,6 +39,63 @@ class Long(Case):
         os.remove("in.wav")
         self.run_program("convolve", "--first", n - 2, "one.txt", "out.wav", "end.npy")
         self.assertEqual(np.load("end.npy").tolist(), [-1.0, 0.5])
+
+    def watched(self, *arguments, kill_after=None):
+        """Runs the program, or kills it after some seconds; its exit status and peak resident memory in KiB."""
+        environment = dict(os.environ, XDG_CACHE_HOME=self.folder + "/cache")
+        child = subprocess.Popen([rig.PROGRAM] + [str(a) for a in arguments], env=environment)
+        begun, peak = time.time(), 0
+        while child.poll() is None:
+            try:
+                with open("/proc/%d/status" % child.pid) as f:
+                    peak = max(peak, next((int(line.split()[1]) for line in f if line.startswith("VmHWM")), 0))
+            except OSError:
+                break
+            if kill_after is not None and time.time() - begun > kill_after:
+                child.kill()
+            time.sleep(0.02)
+        return child.wait(), peak
+
+    def checksum(self, name):
+        digest = hashlib.blake2b()
+        with open(name, "rb") as f:
+            for data in iter(lambda: f.read(1 << 22), b""):
+                digest.update(data)
+        os.remove(name)
+        return digest.hexdigest()
+
+    def test_four_gigabytes_whole_in_shares_and_killed(self):
+        """PARTITA_LONG_BYTES takes another size. One file of noise, 65536 taps; three ways to the same bytes, within
+        128 MiB."""
+        size = int(os.environ.get("PARTITA_LONG_BYTES", 1 << 32))
+        if shutil.disk_usage(self.folder).free < 4 * size:
+            self.skipTest("needs %d bytes of disk" % (4 * size))
+        np.save("h.npy", self.random.standard_normal(65536).astype("f4"))
+        with open("x.raw", "wb") as f:
+            for _ in range(size >> 22):
+                f.write(self.random.standard_normal(1 << 20).astype("<f4").tobytes())
+        run = ("convolve", "-q", "-f", "f32_le")
+        begun = time.time()
+        status, peak = self.watched(*run, "h.npy", "x.raw", "y.raw")
+        seconds = time.time() - begun
+        self.assertEqual(status, 0)
+        self.assertGreater(peak, 0)
+        if not os.environ.get("SANITIZED"):
+            self.assertLess(peak, 128 * 1024, "KiB resident")
+        whole = self.checksum("y.raw")
+        for k in (2, 3, 1):
+            self.assertEqual(self.watched(*run, "--range", "%d/3" % k, "h.npy", "x.raw", "%d.raw" % k)[0], 0)
+        self.run_program("join", "y.raw", "3.raw", "1.raw", "2.raw")
+        self.assertEqual(self.checksum("y.raw"), whole)
+        for k in (1, 2, 3):
+            os.remove("%d.raw" % k)
+        killed = 0
+        while self.watched(*run, "--resume", "h.npy", "x.raw", "y.raw",
+                           kill_after=seconds * self.random.uniform(0.3, 0.8))[0]:
+            killed += 1
+            self.assertLess(killed, 50)
+        self.assertEqual(self.checksum("y.raw"), whole)
+        self.assertGreater(killed, 0)
 
     def test_ten_gigabytes_in_little_memory(self):
         self.write("h.txt", b"".join(b"%g\n" % (0.99**i) for i in range(500)))

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Finds a known burst in a noisy capture, both raw cf32: the lag at which the normalised correlation is largest. It
+// does not depend on gain or phase, and a loud stretch of noise does not outshine the burst.
+//
+//     find_burst burst.cf32 capture.cf32
+#include <complex.h>
+#include <partita/partita.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static float complex *load(const char *path, size_t *ret_n)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return NULL;
+    size_t n = 0, room = 1 << 16;
+    float complex *x = malloc(room * sizeof *x);
+    while (x) {
+        n += fread(x + n, sizeof *x, room - n, file);
+        if (n < room) break;
+        room *= 2;
+        x = realloc(x, room * sizeof *x);
+    }
+    fclose(file);
+    *ret_n = n;
+    return x;
+}
+
+// Prints where the burst is; false without memory.
+static bool find(const float complex *capture, size_t n, const float complex *burst, size_t m)
+{
+    const struct partita_slice whole_bursts = {.mode = PARTITA_VALID};
+    float complex *match = malloc((n - m + 1) * sizeof *match);
+    size_t best = 0;
+    if (!match || partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m, &whole_bursts)) {
+        free(match);
+        return false;
+    }
+    for (size_t i = 1; i < n - m + 1; i++)
+        if (cabsf(match[i]) > cabsf(match[best])) best = i;
+    printf("sample %zu, match %.3f, phase %.3f\n", best, (double)cabsf(match[best]), (double)cargf(match[best]));
+    free(match);
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    size_t n = 0, m = 0;
+    float complex *burst = argc == 3 ? load(argv[1], &m) : NULL, *capture = burst ? load(argv[2], &n) : NULL;
+    int status = 2;
+    if (capture && m >= 1 && n >= m) status = find(capture, n, burst, m) ? 0 : 1;
+    else fprintf(stderr, "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
+    free(capture);
+    free(burst);
+    return status;
+}

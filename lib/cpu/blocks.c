@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// cpu/blocks: both the signal and the taps in parts, for filters about as long as the signal, and for a few outputs of
+// long operands. How it is cut is blocks_layout.c's choice; what is done then is in a file a way.
+// Source: convolution in parts after Stockham (1966); the halves brought together in the spectrum: theory.md, 7.
+#include <math.h>
+#include <stdio.h>
+
+#include "blocks.h"
+
+// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more walks.
+static double error_of(const struct shape *shape, const struct blocks_layout *layout)
+{
+    const double terms = (double)layout->parts * (double)shape->group_in, row = fmin(terms, 64);
+    const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0, sums = 0.3 * sqrt(row + terms / 64);
+    return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(transforms, sums);
+}
+
+static void blocks_estimate(const struct request *request, struct estimate *ret)
+{
+    struct blocks_layout layout;
+    if (request->shape->stream) {
+        snprintf(ret->reason, sizeof ret->reason, "works on bounded signals, not on streams");
+        return;
+    }
+    if (!blocks_search(request, &layout, ret->reason, sizeof ret->reason)) return;
+    *ret = (struct estimate){
+        .applicable = true,
+        .transform = layout.n,
+        .hop = layout.hop,
+        .seconds = layout.seconds,
+        .flops = layout.flops,
+        .shared = layout.shared,
+        .worker = layout.worker,
+        .bytes = size_add(layout.filter, size_add(layout.shared, layout.worker)),
+        .error = error_of(request->shape, &layout),
+        .from_taps = layout.way == BLOCKS_LAGS,
+    };
+}
+
+static enum partita_status blocks_plan_create(struct partita_plan *plan, const struct request *request)
+{
+    struct blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
+    char reason[96];
+    if (!blocks) return PARTITA_ERR_NOMEM;
+    plan->state = blocks;
+    if (!blocks_search(request, &blocks->layout, reason, sizeof reason)) return PARTITA_ERR_UNSUPPORTED;
+    const struct fft_request transform = {.n = blocks->layout.n,
+                                          .f64 = plan->shape.f64,
+                                          .complex = plan->shape.complex_signal,
+                                          .measure = plan->measure,
+                                          .level = plan->level};
+    if (blocks->layout.n) {
+        const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
+        if (status != PARTITA_OK) return status;
+    }
+    if (blocks->layout.way == BLOCKS_PAIRS) pairs_sizes(plan, blocks);
+    else if (blocks->layout.way == BLOCKS_LAGS) lags_sizes(plan, blocks);
+    else divisions_sizes(plan, blocks);
+    plan->choice.shared = blocks->layout.shared;
+    plan->choice.worker = blocks->layout.worker;
+    return PARTITA_OK;
+}
+
+static void blocks_plan_destroy(struct partita_plan *plan)
+{
+    struct blocks *blocks = plan->state;
+    if (blocks && blocks->fft) fft_destroy(blocks->fft);
+    mem_release(&plan->allocator, blocks);
+}
+
+static enum blocks_way way_of(const struct partita_plan *plan)
+{
+    return ((const struct blocks *)plan->state)->layout.way;
+}
+
+static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
+{
+    const enum blocks_way way = way_of(filter->plan);
+    if (way == BLOCKS_PAIRS) return pairs_filter(filter, taps);
+    return way == BLOCKS_LAGS ? lags_filter(filter, taps) : divisions_filter(filter, taps);
+}
+
+static void blocks_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
+                           void *workspace)
+{
+    if (way_of(plan) == BLOCKS_PAIRS) pairs_forward(filter, y, x, workspace);
+    else if (way_of(plan) == BLOCKS_DIVISIONS) divisions_forward(filter, y, x, workspace);
+    else lags_forward(plan, filter, NULL, y, x, workspace);
+}
+
+static void blocks_forward_taps(const struct partita_plan *plan, const void *taps, void *y, const void *x,
+                                void *workspace)
+{
+    lags_forward(plan, NULL, taps, y, x, workspace);
+}
+
+const struct engine engine_blocks = {
+    .name = "cpu/blocks",
+    .estimate = blocks_estimate,
+    .plan_create = blocks_plan_create,
+    .plan_destroy = blocks_plan_destroy,
+    .plan_explain = blocks_explain,
+    .filter_create = blocks_filter_create,
+    .forward = blocks_forward,
+    .forward_taps = blocks_forward_taps,
+};

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+// cpu/blocks: long signals by long filters, in parts. What its files share.
+#ifndef PARTITA_BLOCKS_H
+#define PARTITA_BLOCKS_H
+
+#include "../engine.h"
+#include "../explain.h"
+#include "parts.h"
+
+enum blocks_way {
+    BLOCKS_PAIRS,     // spectra of both operands are kept, all pairs summed: blocks_pairs.c
+    BLOCKS_LAGS,      // few outputs of long operands: one sum of all parts for a window of outputs: blocks_lags.c
+    BLOCKS_DIVISIONS, // parts of sizes that the caller imposes: blocks_divisions.c
+};
+
+enum {
+    LAGS_GROUP = 4,   // parts transformed before their products are summed
+    LAGS_RUNS = 32,   // runs of parts summed at once, each by one thread
+    LAGS_LEVELS = 24, // sums of 1, 2, 4 .. times as many runs, brought together in pairs
+};
+
+// How a problem is cut. Along its axis it is y[p] = sum over j < taps of g[j] * x[first + stride*p - j], with g from
+// the first tap that any output sees to the last.
+struct blocks_layout {
+    enum blocks_way way;
+    size_t first_tap, taps; // of the causal filter; no taps: the result is zero
+    ptrdiff_t first;        // see above
+    size_t outputs;         // at full rate, those between strides included
+    size_t n;               // transform; 0: sums in time (divisions)
+    size_t part, parts;     // taps of a part, parts
+    size_t hop, blocks;     // outputs of a block or window, blocks
+    size_t run;             // pairs: blocks that are worked on at once
+    size_t signal_part;     // divisions: samples of a part of x
+    double seconds, flops;
+    size_t shared, worker, filter; // bytes of workspace and of a filter
+};
+
+struct blocks {
+    struct blocks_layout layout;
+    struct fft *fft; // NULL: sums in time
+};
+
+// The cheapest layout, or the one that the request asks for; false if none fits, with a reason.
+bool blocks_search(const struct request *request, struct blocks_layout *ret, char *reason, size_t reason_size);
+
+// The trimmed problem, before it is cut.
+struct blocks_layout blocks_trim(const struct shape *shape);
+
+// Input blocks or parts that lie in [0, size): the first one of those that start at origin + i*length, and how many.
+struct blocks_range {
+    ptrdiff_t first;
+    size_t count;
+};
+struct blocks_range blocks_inside(ptrdiff_t origin, size_t length, size_t size);
+
+// Outputs of the problem that lie in [from, end) of those at full rate, and where the first of them is.
+struct blocks_outputs {
+    size_t first, count, skip; // index, number; of the first, from `from`
+};
+struct blocks_outputs blocks_outputs(const struct axis *axis, size_t from, size_t end);
+
+void blocks_explain(const struct partita_plan *plan, struct text *text);
+
+// samples[n] = taps first .. first+count-1 of a cell in causal order, widened to the signal's type, and zeros.
+// `narrow` holds n taps where the taps' type is not the signal's.
+void blocks_load_taps(const struct shape *shape, char *samples, char *narrow, const void *taps, size_t first,
+                      size_t count, size_t n);
+
+// Exact sizes once the transform is there; making a filter's state; running.
+void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks);
+enum partita_status pairs_filter(struct partita_filter *filter, const void *taps);
+void pairs_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
+
+void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks);
+enum partita_status divisions_filter(struct partita_filter *filter, const void *taps);
+void divisions_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
+
+// Results of pairs of parts begin at multiples of the smaller part. Division k holds the intervals that begin at k
+// units and every `apart` outputs on: within a division none overlaps another.
+struct divisions {
+    size_t taps_part, signal_part, unit; // sizes; their greatest common divisor
+    size_t apart, count;                 // both sizes together; divisions: apart/unit
+    size_t taps, signals;                // parts of either
+    ptrdiff_t first, end;                // outputs of the full result that are wanted
+};
+struct divisions divisions_of(const struct shape *shape, const struct blocks_layout *layout);
+
+// Intervals of division k that reach wanted outputs, numbered from 0: how many, and the output that one begins at.
+size_t divisions_intervals(const struct divisions *divisions, size_t k);
+size_t divisions_begin(const struct divisions *divisions, size_t k, size_t interval);
+
+// Pairs (taps' part, signal's part) of the interval that begins at an output: the first one, and how far it is from
+// each to the next, up in the taps, down in the signal.
+struct divisions_pairs {
+    size_t taps, taps_step, signal, signal_step, count;
+};
+struct divisions_pairs divisions_pairs(const struct divisions *divisions, size_t begin);
+
+void lags_sizes(const struct partita_plan *plan, struct blocks *blocks);
+enum partita_status lags_filter(struct partita_filter *filter, const void *taps);
+// The taps are those of the filter, or without one given as they are.
+void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter, const void *taps, void *y,
+                  const void *x, void *workspace);
+
+#endif

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Two signals in parts: each cut into disjoint blocks of half a transform, each block transformed once, zeros behind
+// it. Products of all pairs of blocks that meet in an output block are summed in the spectrum; the halves by which
+// neighbouring sums overlap are brought together there too, so every output block is gathered by one inverse transform
+// and nothing is ever added to samples. (theory.md, section 7; decision 10.)
+#ifndef PARTITA_PARTS_H
+#define PARTITA_PARTS_H
+
+#include "../fft.h"
+#include "../thread.h"
+
+// A run of spectra that lie tile by tile: of all spectra their first PARTS_TILE blocks, then of all the next ones. Sums
+// of many products then read memory from front to back, and both operands of a tile fit into a core's cache.
+enum { PARTS_TILE = 16 };
+
+struct parts {
+    char *tiles;
+    size_t count; // spectra
+};
+
+// What works on parts of one size.
+struct parts_kit {
+    const struct fft *fft;
+    const struct kernels *kernels;
+    size_t sample_bytes;
+    size_t block;         // samples of a part: half a transform
+    size_t blocks, tiles; // of a spectrum
+};
+
+struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels, size_t sample_bytes);
+
+// Bytes of `count` spectra, SIZE_MAX if that is more than memory; of spectra of `blocks` blocks without a kit.
+size_t parts_bytes(size_t blocks, size_t count);
+
+// What one thread needs to transform a part.
+struct parts_work {
+    char *samples, *spectrum, *scratch;
+};
+
+struct parts_work parts_work_cut(const struct parts_kit *kit, struct arena *arena);
+
+// Spectrum `index` = transform of work->samples, of which the first `block` are given and the rest is zeroed here.
+void parts_forward(const struct parts_kit *kit, const struct parts *parts, size_t index, struct parts_work *work);
+
+// work->samples[block] = the first half of what spectrum `index` holds, the transform's gain taken out.
+void parts_inverse(const struct parts_kit *kit, const struct parts *parts, size_t index, struct parts_work *work);
+
+// Sums over pairs: left's block i and right's block j meet in output block i + j, or with `lags` j - i, left
+// conjugated: block t then holds the lags from t * block on.
+struct pairs {
+    const struct parts_kit *kit;
+    struct parts left, right;
+    ptrdiff_t right_first; // index of the block that right's first spectrum is of,
+    size_t right_count;    // and how many of them there are
+    bool lags;
+    ptrdiff_t first; // output blocks first .. first + count - 1
+    size_t count;
+    struct parts out; // count + 1 spectra; pairs_slot says where an output block is
+    char *work;       // [threads] of pairs_work_bytes
+    bool add;         // to what is in `out`: several channels are summed
+    bool gather;      // the last channel: then bring the overlapping halves together
+};
+
+size_t pairs_work_bytes(size_t left_count);
+
+// Moves `count` spectra to the front of the run, on up to `threads` threads.
+void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count, int threads);
+
+// Runs all sums on up to `threads` threads, a tile of all outputs a task.
+void pairs_sum(struct pairs *pairs, int threads);
+
+// Index in `out` of output block first + i.
+size_t pairs_slot(const struct pairs *pairs, size_t i);
+
+#endif

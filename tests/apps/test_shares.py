@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Results done in shares (--range, join) and runs that go on where they were killed (--resume): the same bytes as one
+run, whatever N and whenever it was killed; inputs that change, shares that do not fit, disks that are full."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+
+import numpy as np
+
+import rig
+from rig import Case, wav_bytes
+
+
+class Shares(Case):
+    def noise(self, name, n, channels=1, dtype="f4"):
+        x = self.random.standard_normal((channels, n) if channels > 1 else n)
+        if dtype == "c8":
+            x = x + 1j * self.random.standard_normal(n)
+        np.save(name, x.astype(dtype))
+        return name
+
+    def joined(self, n, out, *arguments, command="convolve", suffix=".npy"):
+        """Shares in another order than they are joined in."""
+        parts = ["part%d%s" % (k, suffix) for k in range(1, n + 1)]
+        for k in reversed(range(n)):
+            self.run_program(command, "--range", "%d/%d" % (k + 1, n), *arguments, parts[k])
+        self.run_program("join", out, *parts[n // 2:], *parts[:n // 2])
+        data = self.read(out)
+        for name in parts + [out]:
+            os.remove(name)
+        return data
+
+
+class Ranges(Shares):
+    def test_joined_shares_are_the_whole_whatever_their_number(self):
+        self.noise("h.npy", 3000)
+        self.noise("x.npy", 150001)
+        for options in ([], ["--mode", "valid"], ["--mode", "same", "--stride", "3"], ["--first", "-50", "--last", "99999"],
+                        ["--precision", "f64"], ["--threads", "3"], ["--first", "-1000", "--stride", "7"],
+                        ["--first", "200000", "--last", "200010"], ["--first", "-20", "--last", "-10"]):
+            with self.subTest(options=options):
+                whole = self.joined(1, "y.npy", *options, "h.npy", "x.npy")
+                for n in (2, 3, 7):
+                    self.assertEqual(self.joined(n, "y.npy", *options, "h.npy", "x.npy"), whole)
+                self.run_program("convolve", *options, "h.npy", "x.npy", "plain.npy")
+                self.close(np.load("plain.npy"), self.loaded(whole), typical=30)
+
+    def loaded(self, data):
+        self.write("loaded.npy", data)
+        return np.load("loaded.npy")
+
+    def test_several_threads_give_the_bytes_of_shares(self):
+        self.noise("h.npy", 700)
+        self.noise("x.npy", 2500000)
+        self.run_program("convolve", "--threads", 2, "h.npy", "x.npy", "y.npy")
+        whole = self.read("y.npy")
+        for n in (1, 4):
+            self.assertEqual(self.joined(n, "z.npy", "h.npy", "x.npy"), whole)
+
+    def test_other_formats_commands_and_channels(self):
+        self.noise("h.npy", 500, dtype="c8")
+        self.noise("x.npy", 40000, dtype="c8")
+        lags = ["--max-lag", "1000", "h.npy", "x.npy"]
+        self.assertEqual(self.joined(1, "y.npy", *lags, command="correlate"),
+                         self.joined(5, "y.npy", *lags, command="correlate"))
+        raw = self.joined(3, "y.raw", "-o", "cf32_le", "h.npy", "x.npy", suffix=".raw")
+        self.assertEqual(len(raw), 8 * 40499)
+        self.write("h.txt", b"0.5\n0.25\n0.125\n")
+        self.write("x.wav", wav_bytes(self.random.integers(-9000, 9000, (30000, 2))))
+        self.assertEqual(self.joined(1, "y.wav", "h.txt", "x.wav", suffix=".wav"),
+                         self.joined(4, "y.wav", "h.txt", "x.wav", suffix=".wav"))
+
+    def test_more_shares_than_samples(self):
+        self.write("h.txt", b"1\n")
+        np.save("x.npy", np.arange(3, dtype="f4"))
+        self.assertEqual(self.loaded(self.joined(5, "y.npy", "h.txt", "x.npy")).tolist(), [0, 1, 2])
+
+    def test_shares_that_do_not_fit_are_refused(self):
+        self.noise("h.npy", 10)
+        self.noise("x.npy", 1000)
+        self.noise("other.npy", 10)
+        for k, n, name in ((1, 3, "a"), (2, 3, "b"), (3, 3, "c"), (2, 2, "half"), (1, 2, "first")):
+            self.run_program("convolve", "--range", "%d/%d" % (k, n), "h.npy", "x.npy", name + ".npy")
+        self.run_program("convolve", "--range", "2/3", "other.npy", "x.npy", "o.npy")
+        self.fails("join", "y.npy", "a.npy", "c.npy", says=["samples 336 to 671 are missing before c.npy"])
+        self.fails("join", "y.npy", "b.npy", "c.npy", says=["samples 0 to 335 are missing before b.npy"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", says=["samples 672 to 1008 are missing behind b.npy"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", "half.npy", says=["half.npy: begins at sample 504, but b.npy goes"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", "b.npy", "c.npy", says=["b.npy: begins at sample 336, but b.npy"])
+        self.fails("join", "y.npy", "a.npy", "o.npy", "c.npy", says=["a.npy and o.npy", "one result"])
+        self.fails("join", "y.wav", "a.npy", "b.npy", "c.npy", says=["y.wav", "another format"])
+        self.fails("join", "a.npy", "a.npy", "b.npy", "c.npy", says=["is the input"])
+        self.fails("join", "y.npy", "x.npy", says=["x.npy.range is missing"])
+        data = self.read("b.npy")
+        self.write("b.npy", data[:-8])
+        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy"])
+        self.write("b.npy", data)
+        self.write("b.npy.range", b"{}")
+        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "no record"])
+        self.write("b.npy.range", b"\0\xff")
+        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "no record"])
+        self.run_program("join", "y.npy", "first.npy", "half.npy")
+
+    def test_inputs_that_differ_are_no_shares_of_one_result(self):
+        self.write("h.txt", b"1\n2\n")
+        self.noise("x.npy", 1000)
+        self.run_program("convolve", "--range", "1/2", "h.txt", "x.npy", "a.npy")
+        self.noise("x.npy", 1010)
+        self.run_program("convolve", "--range", "2/2", "h.txt", "x.npy", "b.npy")
+        self.fails("join", "y.npy", "a.npy", "b.npy", says=["one result"])
+
+    def test_wrong_usage(self):
+        self.write("h.txt", b"1\n")
+        self.noise("x.npy", 100)
+        for word in ("0/2", "3/2", "1", "1/2x", "-1/2", "a/b", "1/0"):
+            self.fails("convolve", "--range", word, "h.txt", "x.npy", "y.npy", rc=2, says=["--range " + word, "K/N"])
+        self.fails("convolve", "--range", "1/2", "--block", 64, "h.txt", "x.npy", "y.npy", rc=2, says=["--block"])
+        self.fails("convolve", "--range", "1/2", "-f", "f32", "h.txt", "-", "y.npy", stdin=bytes(400), says=["length"])
+        self.fails("join", "y.npy", rc=2, says=["OUT PART"])
+
+
+class Resumed(Shares):
+    def start(self, *arguments):
+        environment = dict(os.environ, XDG_CACHE_HOME=self.folder + "/cache")
+        return subprocess.Popen([rig.PROGRAM, "convolve", "--resume"] + list(map(str, arguments)), env=environment,
+                                stderr=subprocess.PIPE)
+
+    def until_noted(self, child, path="y.npy.partial.range"):
+        limit = time.time() + 60
+        while not os.path.exists(path) and child.poll() is None and time.time() < limit:
+            time.sleep(0.005)
+
+    def test_killed_at_random_points(self):
+        """Notes are written once a second, the first with the first piece; the run is slowed down by a long filter."""
+        self.noise("h.npy", 200000)
+        self.noise("x.npy", 12000000)
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
+        whole = self.read("whole.npy")
+        self.assertFalse([name for name in os.listdir(".") if "partial" in name])
+        killed = went_on = 0
+        for attempt in range(40):
+            child = self.start("h.npy", "x.npy", "y.npy")
+            self.until_noted(child)
+            try:
+                child.wait(timeout=float(self.random.uniform(0, 0.1)))
+            except subprocess.TimeoutExpired:
+                child.send_signal(signal.SIGKILL)
+                child.wait()
+                killed += 1
+                with open("y.npy.partial.range") as f:
+                    went_on += int(json.load(f)["done"]) > 0
+            child.stderr.close()
+            self.assertEqual(os.path.exists("y.npy"), child.returncode == 0)
+            if child.returncode == 0:
+                break
+            if attempt == 20:
+                self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
+                break
+        self.assertEqual(self.read("y.npy"), whole)
+        self.assertFalse([name for name in os.listdir(".") if "partial" in name])
+        self.assertGreater(killed, 0)
+        self.assertGreater(went_on, 0)
+
+    def killed(self, out="y.npy"):
+        self.noise("h.npy", 200000)
+        self.noise("x.npy", 12000000)
+        child = self.start("h.npy", "x.npy", out)
+        self.until_noted(child, out + ".partial.range")
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stderr.close()
+        if not os.path.exists(out + ".partial"):
+            self.skipTest("done before it was killed")
+
+    def test_another_command_does_not_go_on(self):
+        self.killed()
+        self.noise("h2.npy", 200000)
+        self.fails("convolve", "--resume", "h2.npy", "x.npy", "y.npy", says=["y.npy.partial", "another command"])
+        self.fails("convolve", "--resume", "-g", 1, "h.npy", "x.npy", "y.npy", says=["y.npy.partial", "another command"])
+        with open("x.npy", "r+b") as f:
+            f.seek(5000)
+            f.write(b"1234")
+        self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["x.npy: has changed"])
+        self.write("y.npy.partial", b"short")
+        os.utime("x.npy", ns=(0, int(json.loads(self.read("y.npy.partial.range"))["input_time"])))
+        self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["y.npy.partial", "shorter"])
+        os.remove("y.npy.partial")
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
+
+    def test_full_disk_and_more_room_later(self):
+        self.noise("h.npy", 3000)
+        self.noise("x.npy", 1000000)
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
+        limit = lambda: (resource.setrlimit(resource.RLIMIT_FSIZE, (1000000, 1000000)),
+                         signal.signal(signal.SIGXFSZ, signal.SIG_IGN))
+        done = self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy", rc=1, preexec_fn=limit)
+        self.assertIn(b"File too large", done.stderr)
+        self.assertFalse(os.path.exists("y.npy"))
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
+        self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
+        self.fails("convolve", "--resume", "h.npy", "x.npy", "/dev/full", says=["/dev/full", "file of its own"])
+        self.fails("convolve", "--range", "1/2", "h.npy", "x.npy", "/dev/full", says=["No space"])
+
+    def test_input_that_changes_while_it_is_read(self):
+        self.noise("h.npy", 200000)
+        for change in (-4000000, 4000000):
+            self.noise("x.npy", 12000000)
+            child = self.start("h.npy", "x.npy", "y.npy")
+            self.until_noted(child)
+            running = child.poll() is None
+            os.truncate("x.npy", 48000128 + change)
+            text = child.communicate()[1].decode()
+            if running and child.returncode:
+                self.assertIn("x.npy", text)
+                self.assertFalse(os.path.exists("y.npy"))
+            for name in ("y.npy", "y.npy.partial", "y.npy.partial.range"):
+                if os.path.exists(name):
+                    os.remove(name)
+
+    def test_share_that_is_resumed(self):
+        self.noise("h.npy", 3000)
+        self.noise("x.npy", 500000)
+        self.run_program("convolve", "--range", "1/2", "--resume", "h.npy", "x.npy", "a.npy")
+        self.run_program("convolve", "--range", "2/2", "h.npy", "x.npy", "b.npy")
+        self.run_program("join", "y.npy", "a.npy", "b.npy")
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
+        self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
+
+    def test_formats_without_a_place_to_go_on(self):
+        self.write("h.txt", b"1\n")
+        self.write("x.wav", wav_bytes(np.arange(100)))
+        self.fails("convolve", "--resume", "h.txt", "x.wav", "y.flac", says=["--resume writes .wav, .npy and raw"])
+        self.run_program("convolve", "--resume", "h.txt", "x.wav", "y.wav")
+        self.run_program("convolve", "--threads", 2, "h.txt", "x.wav", "z.wav")
+        self.assertEqual(self.read("y.wav"), self.read("z.wav"))
+
+
+if __name__ == "__main__":
+    rig.main()
