@@ -11,6 +11,8 @@ typedef int main_fn(enum command command, int argc, char **argv);
 static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_CONVOLVE] = convolve_main,
     [COMMAND_CORRELATE] = convolve_main,
+    [COMMAND_LIVE] = live_main,
+    [COMMAND_DEVICES] = devices_main,
     [COMMAND_PLAN] = plan_main,
     [COMMAND_HELP] = help_main,
 };
@@ -30,6 +32,6 @@ int main(int argc, char **argv)
     if (command_find(word, &command)) return mains[command](command, argc - 1, argv + 1);
     if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
     else fprintf(stderr, "partita: which command?\n");
-    fprintf(stderr, "usage: partita convolve|correlate|plan|help ...   (partita help)\n");
+    fprintf(stderr, "usage: partita convolve|correlate|live|devices|plan|help ...   (partita help)\n");
     return EXIT_USAGE;
 }
