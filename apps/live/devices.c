@@ -2,6 +2,7 @@
 // `partita devices`: what there is to play on and to listen to.
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../commands.h"
 #include "../report.h"
@@ -9,12 +10,19 @@
 
 static void print_table(void)
 {
-    printf("%5s  %-36s %-6s %3s %4s %8s  %s\n", "index", "name", "API", "in", "out", "rate", "latency in/out, ms");
+    int name = 4, api = 3;
+    for (size_t i = 0; i < host_n_devices(); i++) {
+        struct host_device d = host_device(i);
+        if ((int)strlen(d.name) > name) name = (int)strlen(d.name);
+        if ((int)strlen(d.api) > api) api = (int)strlen(d.api);
+    }
+    printf("index  %-*s  %-*s  %4s %4s %7s  %s\n", name, "name", api, "API", "in", "out", "rate",
+           "latency in / out, ms");
     for (size_t i = 0; i < host_n_devices(); i++) {
         struct host_device d = host_device(i);
         const char *mark = d.is_default_in || d.is_default_out ? "*" : " ";
-        printf("%s%4d  %-36s %-6s %3zu %4zu %8g  ", mark, d.index, d.name, d.api, d.in_channels, d.out_channels,
-               d.rate);
+        printf("%s%4d  %-*s  %-*s  %4zu %4zu %7g  ", mark, d.index, name, d.name, api, d.api, d.in_channels,
+               d.out_channels, d.rate);
         if (d.in_channels) printf("%.1f-%.1f", d.low_in * 1e3, d.high_in * 1e3);
         else printf("-");
         if (d.out_channels) printf(" / %.1f-%.1f\n", d.low_out * 1e3, d.high_out * 1e3);

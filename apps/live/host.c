@@ -55,10 +55,8 @@ struct host_device host_device(size_t i)
 {
     const PaDeviceInfo *info = Pa_GetDeviceInfo((int)i);
     const PaHostApiInfo *api = Pa_GetHostApiInfo(info->hostApi);
-    return (struct host_device){
+    struct host_device device = {
         .index = (int)i,
-        .name = info->name,
-        .api = api->name,
         .in_channels = (size_t)info->maxInputChannels,
         .out_channels = (size_t)info->maxOutputChannels,
         .rate = info->defaultSampleRate,
@@ -69,6 +67,9 @@ struct host_device host_device(size_t i)
         .is_default_in = api->defaultInputDevice == (int)i,
         .is_default_out = api->defaultOutputDevice == (int)i,
     };
+    snprintf(device.name, sizeof device.name, "%s", info->name);
+    snprintf(device.api, sizeof device.api, "%s", api->name);
+    return device;
 }
 
 static bool can(const struct host_device *d, unsigned directions)
@@ -229,7 +230,7 @@ bool host_open(struct host_stream **ret_stream, const struct host_request *reque
     // Clipping and dither are PortAudio's for integers; the limiter has been at work before.
     PaError error = Pa_OpenStream(&s->stream, &in, &out, r->rate, r->block, paDitherOff, call_back, s);
     if (error) {
-        char what[320];
+        char what[sizeof fault->text];
         snprintf(what, sizeof what, "%s and %s: cannot open %zu in and %zu out at %g Hz", r->in.name, r->out.name,
                  r->in_channels, r->out_channels, r->rate);
         free(s);

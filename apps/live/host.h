@@ -9,10 +9,10 @@
 
 #include "../fault.h"
 
-// A device as the host sees it. Strings live until host_terminate.
+// A device as the host sees it.
 struct host_device {
     int index;
-    const char *name, *api;
+    char name[192], api[48];
     size_t in_channels, out_channels; // at most
     double rate;                      // Hz, its own
     double low_in, high_in, low_out, high_out; // latencies to ask for, s
