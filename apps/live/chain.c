@@ -34,7 +34,7 @@ struct chain {
     float *frames, **x, **y; // PIECE frames of every channel
     float *interleaved;
     // Told by the audio thread.
-    atomic_ullong n_calls, n_frames, lost[N_HOST_LOSSES], bad_in, bad_out, limited, unrecorded;
+    atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited, unrecorded;
     _Atomic float limiter_gain;
     atomic_bool ended;
     struct stats load; // in shares of the deadline
@@ -153,7 +153,7 @@ static void limit(struct chain *c, size_t n)
 {
     if (!c->use_limiter) return;
     increase(&c->limited, limiter_run(&c->limiter, c->y, c->out_channels, n));
-    atomic_store_explicit(&c->limiter_gain, c->limiter.gain, memory_order_relaxed);
+    atomic_store_explicit(&c->limiter_gain, (float)c->limiter.gain, memory_order_relaxed);
 }
 
 static void record(struct chain *c, size_t n)
@@ -181,6 +181,7 @@ static void count(struct chain *c, size_t n, unsigned losses, double seconds)
     if (c->calls) ring_put(c->calls, &time, 1);
     if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
     for (int i = 0; i < N_HOST_LOSSES; i++) increase(&c->lost[i], losses >> i & 1);
+    increase(&c->xruns, losses != 0);
     increase(&c->n_frames, n);
     increase(&c->n_calls, 1);
 }
@@ -234,6 +235,7 @@ struct chain_counts chain_counts(const struct chain *chain)
         .ended = atomic_load_explicit(&c->ended, memory_order_acquire), // first: what follows is then the last word
         .calls = atomic_load_explicit(&c->n_calls, memory_order_relaxed),
         .frames = atomic_load_explicit(&c->n_frames, memory_order_relaxed),
+        .xruns = atomic_load_explicit(&c->xruns, memory_order_relaxed),
         .bad_in = atomic_load_explicit(&c->bad_in, memory_order_relaxed),
         .bad_out = atomic_load_explicit(&c->bad_out, memory_order_relaxed),
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),

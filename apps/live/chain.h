@@ -33,6 +33,7 @@ struct chain_request {
 // What has happened so far.
 struct chain_counts {
     uint64_t calls, frames;
+    uint64_t xruns;               // calls around which anything was lost
     uint64_t lost[N_HOST_LOSSES]; // calls with that loss, in the order of enum host_loss
     uint64_t bad_in, bad_out;     // samples that were no number, played as 0
     uint64_t limited;             // frames

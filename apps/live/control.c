@@ -25,7 +25,7 @@ struct control {
     struct heartbeat heartbeat;
     bool on_screen;
     double next_line; // s
-    uint64_t losses;  // told already
+    uint64_t xruns;   // told already
     char news[sizeof((struct fault *)0)->text];
 };
 
@@ -117,12 +117,11 @@ static void look_after_files(struct control *c)
 }
 
 // At most one sentence a second, and on the screen none: it has the counts.
-static void tell_losses(struct control *c, const struct chain_counts *counts)
+static void tell_xruns(struct control *c, const struct chain_counts *counts)
 {
-    uint64_t losses = status_losses(counts);
-    if (losses > c->losses && !c->on_screen && !c->session->settings->json)
-        report_warning(c->session->settings, "%llu xruns", (unsigned long long)(losses - c->losses));
-    c->losses = losses;
+    if (counts->xruns > c->xruns && !c->on_screen && !c->session->settings->json)
+        report_warning(c->session->settings, "%llu xruns", (unsigned long long)(counts->xruns - c->xruns));
+    c->xruns = counts->xruns;
 }
 
 static void show(struct control *c, const struct chain_counts *counts, double now)
@@ -133,7 +132,7 @@ static void show(struct control *c, const struct chain_counts *counts, double no
     c->next_line += 1;
     if (c->next_line < now) c->next_line = now + 1;
     if (s->settings->json) status_print_json(s, false, stdout);
-    tell_losses(c, counts);
+    tell_xruns(c, counts);
 }
 
 static bool is_lost(struct control *c, const struct chain_counts *counts, double now)

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 struct limiter {
-    float gain;    // now, at most 1
-    float release; // share of the way to 1 that a frame makes good
+    double gain;    // now, at most 1; a float would stop short of 1, its steps being larger than those that lead there
+    double release; // share of the way to 1 that a frame makes good
 };
 
 // release: seconds in which all but 1/e of a reduction is undone.

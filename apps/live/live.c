@@ -18,8 +18,9 @@
 #include "signals.h"
 #include "status.h"
 
-// How long PortAudio may take to end a stream, and how long to wait before asking for a lost device again.
-static const double CLOSE_SECONDS = 2;
+// How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
+// a lost device again.
+static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
 enum { RETRY_MILLISECONDS = 500 };
 
 struct live {
@@ -99,7 +100,7 @@ static int conclude(struct live *live, struct session *session)
     status_conclude(session);
     if (live->settings.json && !status_print_json(session, true, stdout)) status = status ? status : EXIT_FAILED;
     struct chain_counts counts = chain_counts(session->chain);
-    bool degraded = counts.unrecorded || (live->settings.strict && status_losses(&counts));
+    bool degraded = counts.unrecorded || (live->settings.strict && counts.xruns);
     return status == EXIT_DONE && degraded ? EXIT_DEGRADED : status;
 }
 
@@ -135,7 +136,7 @@ static int play(struct live *live)
         keep_for_resume(live, &session);
         resume_as_new(&live->resume, live->argc, live->argv);
     }
-    if (session.host) live->hangs = !host_close(session.host, true, CLOSE_SECONDS);
+    if (session.host) live->hangs = !host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
     if (!live->hangs) session_close(&session);
     return status;
 }

@@ -47,7 +47,8 @@ static bool play(void *user, float *const *out, const float *const *in, size_t n
     memcpy(out[0], m->played + at, now * sizeof **out);
     memset(out[0] + now, 0, (n - now) * sizeof **out);
     for (size_t c = 0; in && c < m->channels; c++) memcpy(m->recorded + c * m->n_frames + at, in[c], now * sizeof **in);
-    atomic_fetch_add_explicit(&m->losses, losses != 0, memory_order_relaxed);
+    // Before the sweep nothing counts: to start and connect costs an xrun at times.
+    atomic_fetch_add_explicit(&m->losses, losses != 0 && at > m->n_pause, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->calls, 1, memory_order_relaxed);
     atomic_store_explicit(&m->at, at + now, memory_order_release);
     return at + now < m->n_frames;

@@ -11,13 +11,6 @@
 static const char *const loss_names[N_HOST_LOSSES] = {"in_underflows", "in_overflows", "out_underflows",
                                                       "out_overflows"};
 
-uint64_t status_losses(const struct chain_counts *counts)
-{
-    uint64_t sum = 0;
-    for (int i = 0; i < N_HOST_LOSSES; i++) sum += counts->lost[i];
-    return sum;
-}
-
 static double decibels(double factor)
 {
     return factor > 0 ? 20 * log10(factor) : -INFINITY;
@@ -87,6 +80,7 @@ bool status_print_json(struct session *session, bool final, FILE *to)
     json_object_set_new(j, "out", levels(s, true));
     json_object_set_new(j, "load", load_object(s));
     json_object_set_new(j, "latency", latency_object(s));
+    json_object_set_new(j, "xruns", json_integer((json_int_t)counts.xruns));
     json_object_set_new(j, "losses", lost);
     json_object_set_new(j, "limited", json_integer((json_int_t)counts.limited));
     json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.bad_in));
@@ -138,8 +132,8 @@ void status_draw(struct session *session, const char *news)
     for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++) draw_meter("out", c, chain_take_out_level(s->chain, c));
     fprintf(stderr, "\r\033[Kload    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late\n",
             100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
-    fprintf(stderr, "\r\033[Kxruns   input %llu under %llu over, output %llu under %llu over; limited %llu, NaN %llu\n",
-            (unsigned long long)counts.lost[0], (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
+    fprintf(stderr, "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; limited %llu, NaN %llu\n",
+            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0], (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
             (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
             (unsigned long long)(counts.bad_in + counts.bad_out));
     fprintf(stderr, "\r\033[Klatency ");
@@ -154,9 +148,10 @@ void status_draw(struct session *session, const char *news)
 
 static void warn_of_losses(const struct session *s, const struct chain_counts *counts)
 {
-    if (status_losses(counts))
-        report_warning(s->settings, "xruns: input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
-                       (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
+    if (counts->xruns)
+        report_warning(s->settings,
+                       "%llu xruns: input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
+                       (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
                        (unsigned long long)counts->lost[2], (unsigned long long)counts->lost[3]);
     if (counts->unrecorded)
         report_warning(s->settings, "%s: %llu frames are missing, the disk was too slow", s->settings->record,

@@ -7,7 +7,7 @@
 
 #include "session.h"
 
-// Draws the screen over the one before; `news` is its last line. begin and end: the first draws, the last stays.
+// Draws the screen over the one before; `news` is its last line.
 void status_draw(struct session *session, const char *news);
 
 // One line of JSON on `to`. final: of the whole run. False if it cannot be written.
@@ -15,8 +15,5 @@ bool status_print_json(struct session *session, bool final, FILE *to);
 
 // What happened, on standard error, unless --quiet.
 void status_conclude(struct session *session);
-
-// Samples lost around callbacks so far, of any kind.
-uint64_t status_losses(const struct chain_counts *counts);
 
 #endif
