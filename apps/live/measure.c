@@ -34,6 +34,7 @@ struct measure {
     struct host_format format;
     size_t channels, n_pause, n_sweep, n_response, n_frames;
     double *sweep, *template, *heard, *response;
+    double unit_peak; // of the response of a path of gain 1
     float *played;   // n_frames
     float *recorded; // [channels][n_frames]
     atomic_ullong at, calls, losses;
@@ -83,7 +84,7 @@ static bool prepare(struct measure *m, double rate, struct fault *fault)
     m->recorded = calloc(m->channels * m->n_frames, sizeof *m->recorded);
     if (!m->sweep || !m->template || !m->heard || !m->response || !m->played || !m->recorded)
         return fault_set(fault, "out of memory for %zu frames", m->n_frames);
-    sweep_make(m->sweep, m->template, m->n_sweep, rate);
+    m->unit_peak = sweep_make(m->sweep, m->template, m->n_sweep, rate);
     for (size_t i = 0; i < m->n_sweep; i++) m->played[m->n_pause + i] = (float)(factor * m->sweep[i]);
     for (size_t i = 0; i < m->n_sweep; i++) m->template[i] /= factor;
     return true;
@@ -138,7 +139,7 @@ static bool deconvolve(struct measure *m, size_t channel, struct fault *fault)
 
 struct path {
     size_t latency; // frames
-    double level;   // of the peak; 0: nothing came back
+    double level;   // gain of a path with that peak; 0: nothing came back
 };
 
 static struct path find_path(const struct measure *m)
@@ -152,6 +153,7 @@ static struct path find_path(const struct measure *m)
         path = (struct path){i, size};
     }
     if (path.level < STANDS_OUT * sqrt(energy / (double)m->n_response)) path.level = 0;
+    path.level /= m->unit_peak;
     return path;
 }
 

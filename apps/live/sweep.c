@@ -4,6 +4,7 @@
 // of both spectra flat.
 #include "sweep.h"
 
+#include <complex.h>
 #include <math.h>
 
 static const double LOWEST_HZ = 20, HIGHEST_SHARE = 0.45, RISE_SECONDS = 0.05, FALL_SECONDS = 0.005;
@@ -14,15 +15,27 @@ static double fade(double t, double seconds)
     return t >= seconds ? 1 : 0.5 - 0.5 * cos(M_PI * t / seconds);
 }
 
-void sweep_make(double *sweep, double *template, size_t n, double rate)
+// One bin of the spectrum of n samples.
+static double magnitude_at(const double *x, size_t n, double cycles_per_sample)
 {
-    double lowest = 2 * M_PI * LOWEST_HZ, ratio = HIGHEST_SHARE * rate / LOWEST_HZ, length = (double)n / rate;
-    double constant = length / log(ratio), energy = 0;
+    double complex sum = 0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * cexp(-2 * M_PI * I * fmod(cycles_per_sample * (double)i, 1));
+    return cabs(sum);
+}
+
+double sweep_make(double *sweep, double *template, size_t n, double rate)
+{
+    double ratio = HIGHEST_SHARE * rate / LOWEST_HZ, length = (double)n / rate, constant = length / log(ratio);
+    double lowest = 2 * M_PI * LOWEST_HZ, middle = LOWEST_HZ * sqrt(ratio) / rate, peak = 0;
     for (size_t i = 0; i < n; i++) {
         double t = (double)i / rate, left = (double)(n - 1 - i) / rate;
         sweep[i] = sin(lowest * constant * expm1(t / constant)) * fade(t, RISE_SECONDS) * fade(left, FALL_SECONDS);
         template[i] = sweep[i] * exp((t - length) / constant);
-        energy += sweep[i] * template[i];
     }
-    for (size_t i = 0; i < n; i++) template[i] /= energy;
+    double gain = magnitude_at(sweep, n, middle) * magnitude_at(template, n, middle);
+    for (size_t i = 0; i < n; i++) {
+        template[i] /= gain;
+        peak += sweep[i] * template[i];
+    }
+    return peak;
 }

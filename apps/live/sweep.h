@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 // Fills n samples with the sweep from 20 Hz to 0.45 times the rate, of amplitude 1, faded in and out; and the template
-// that turns its flat-sloped spectrum into a white one, scaled so that the correlation of both is 1 at lag 0.
-void sweep_make(double *sweep, double *template, size_t n, double rate);
+// that turns its flat-sloped spectrum into a white one, scaled so that a path of gain 1 measures as gain 1 within the
+// band. Returns the peak of that path's response, which is below 1 since what lies outside the band is missing.
+double sweep_make(double *sweep, double *template, size_t n, double rate);
 
 #endif
