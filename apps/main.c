@@ -9,12 +9,8 @@
 typedef int main_fn(enum command command, int argc, char **argv);
 
 static main_fn *const mains[N_COMMANDS] = {
-    [COMMAND_CONVOLVE] = convolve_main,
-    [COMMAND_CORRELATE] = convolve_main,
-    [COMMAND_LIVE] = live_main,
-    [COMMAND_DEVICES] = devices_main,
-    [COMMAND_PLAN] = plan_main,
-    [COMMAND_HELP] = help_main,
+    [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main, [COMMAND_LIVE] = live_main,
+    [COMMAND_DEVICES] = devices_main,   [COMMAND_PLAN] = plan_main,          [COMMAND_HELP] = help_main,
 };
 
 int main(int argc, char **argv)

@@ -18,7 +18,8 @@ const struct command_row command_rows[N_COMMANDS] = {
      "of the full result is the lag k - (length of TEMPLATE - 1). ",
      3},
     {"live", "", "filters what an audio device hears and plays it",
-     "Needs --ir or --measure. In a terminal it shows levels, load and latency and obeys keys; SIGHUP reads the current "
+     "Needs --ir or --measure. In a terminal it shows levels, load and latency and obeys keys; SIGHUP reads the "
+     "current "
      "filter again, SIGINT ends cleanly, a second one at once. ",
      0},
     {"devices", "", "lists the audio devices", "", 0},

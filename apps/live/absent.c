@@ -12,7 +12,8 @@ static int say_absent(enum command command, int argc, char **argv)
         help_print(command);
         return report_close(command, EXIT_DONE);
     }
-    fault_set(&fault, "this program was built without PortAudio; install portaudio19-dev and build with -Dlive=enabled");
+    fault_set(&fault,
+              "this program was built without PortAudio; install portaudio19-dev and build with -Dlive=enabled");
     return report_fault(command, &fault, EXIT_FAILED);
 }
 

@@ -118,8 +118,7 @@ static bool choose_index(struct host_device *ret, const char *wish, unsigned dir
     size_t n = host_n_devices();
     errno = 0;
     unsigned long i = strtoul(wish, NULL, 10);
-    if (errno || i >= n)
-        return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", wish, n);
+    if (errno || i >= n) return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", wish, n);
     *ret = host_device(i);
     if (can(ret, directions)) return true;
     return fault_set(fault, "device %s, %s: has %zu input and %zu output channels; %s is needed", wish, ret->name,

@@ -13,8 +13,8 @@
 struct host_device {
     int index;
     char name[192], api[48];
-    size_t in_channels, out_channels; // at most
-    double rate;                      // Hz, its own
+    size_t in_channels, out_channels;          // at most
+    double rate;                               // Hz, its own
     double low_in, high_in, low_out, high_out; // latencies to ask for, s
     bool is_default_in, is_default_out;        // of its API
 };
@@ -28,8 +28,8 @@ struct host_device host_device(size_t i);
 
 enum host_direction { HOST_IN = 1, HOST_OUT = 2 };
 
-// The device that `wish` means: an index, or part of "name, API" that fits one device only (or names one exactly). NULL:
-// the default of the first API that has one. directions: what it must be able to do.
+// The device that `wish` means: an index, or part of "name, API" that fits one device only (or names one exactly).
+// NULL: the default of the first API that has one. directions: what it must be able to do.
 bool host_choose(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault);
 
 // What was lost around a callback, as bits.

@@ -56,7 +56,8 @@ static bool open_session(struct live *live, struct session *session, struct faul
 {
     bool told = false;
     for (;;) {
-        *session = (struct session){.gain = live->resume.gain, .mute = live->resume.mute, .bypass = live->resume.bypass};
+        *session =
+            (struct session){.gain = live->resume.gain, .mute = live->resume.mute, .bypass = live->resume.bypass};
         if (!host_initialize(live->settings.verbose, fault)) return false;
         if (session_open(session, &live->settings, live->resume.take, fault)) return true;
         bool wait = session->no_device && live->settings.retry;

@@ -35,8 +35,8 @@ struct measure {
     size_t channels, n_pause, n_sweep, n_response, n_frames;
     double *sweep, *template, *heard, *response;
     double unit_peak; // of the response of a path of gain 1
-    float *played;   // n_frames
-    float *recorded; // [channels][n_frames]
+    float *played;    // n_frames
+    float *recorded;  // [channels][n_frames]
     atomic_ullong at, calls, losses;
 };
 
@@ -161,11 +161,10 @@ static void print_path(const struct measure *m, size_t channel, struct path path
 {
     double seconds = (double)path.latency / m->format.rate;
     if (m->settings->json) {
-        json_t *j = path.level > 0 ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1, "frames",
-                                               (json_int_t)path.latency, "seconds", seconds, "level",
-                                               20 * log10(path.level))
-                                   : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1, "frames", "seconds",
-                                               "level");
+        json_t *j = path.level > 0
+                        ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1, "frames",
+                                    (json_int_t)path.latency, "seconds", seconds, "level", 20 * log10(path.level))
+                        : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1, "frames", "seconds", "level");
         json_array_append_new(list, j);
     } else if (path.level > 0) {
         printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1, path.latency, 1e3 * seconds,

@@ -41,7 +41,8 @@ static bool choose_format(struct audio_info *ret, const struct settings *s, cons
     bool known;
     ret->container = container_of_name(path, &known);
     if (!known && strncmp(path, "/dev/", 5) != 0)
-        return fault_set(fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like", path);
+        return fault_set(fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
+                         path);
     if (ret->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
     if (s->output_format && !encoding_parse(s->output_format, &wish))

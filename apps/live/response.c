@@ -41,8 +41,7 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     audio_reader_close(reader);
     size_t out = settings->matrix ? n_ir / in : in == 1 ? n_ir : in;
     if (settings->out_channels) out = (size_t)settings->out_channels;
-    if (in > request->max_in)
-        return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
+    if (in > request->max_in) return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
     if (out > request->max_out)
         return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out, request->max_out);
     *ret = (struct response_shape){.in_channels = in, .out_channels = out, .rate = (uint32_t)lrint(request->rate)};

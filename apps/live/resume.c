@@ -14,7 +14,8 @@ bool resume_read(struct resume *ret)
     const char *text = getenv(VARIABLE);
     struct resume r = {.take = 1};
     int mute, bypass;
-    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%d:%d", &r.take, &r.filter, &r.gain, &r.played, &mute, &bypass) == 6;
+    bool good =
+        text && sscanf(text, "%d:%d:%lf:%lf:%d:%d", &r.take, &r.filter, &r.gain, &r.played, &mute, &bypass) == 6;
     unsetenv(VARIABLE);
     *ret = (struct resume){.take = 1};
     if (!good) return false;

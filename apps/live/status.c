@@ -63,7 +63,8 @@ bool status_print_json(struct session *session, bool final, FILE *to)
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     json_t *j = json_object(), *lost = json_object();
-    for (int i = 0; i < N_HOST_LOSSES; i++) json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts.lost[i]));
+    for (int i = 0; i < N_HOST_LOSSES; i++)
+        json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts.lost[i]));
     json_object_set_new(j, "state", json_string(!final ? "running" : s->lost ? "lost" : "ended"));
     json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
     json_object_set_new(j, "frames", json_integer((json_int_t)counts.frames));
@@ -86,8 +87,8 @@ bool status_print_json(struct session *session, bool final, FILE *to)
     json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.bad_in));
     json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.bad_out));
     json_object_set_new(j, "unrecorded", json_integer((json_int_t)counts.unrecorded));
-    bool good = j && json_dumpf(j, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', to) != EOF &&
-                fflush(to) == 0;
+    bool good =
+        j && json_dumpf(j, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
     json_decref(j);
     return good;
 }
@@ -132,9 +133,10 @@ void status_draw(struct session *session, const char *news)
     for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++) draw_meter("out", c, chain_take_out_level(s->chain, c));
     fprintf(stderr, "\r\033[Kload    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late\n",
             100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
-    fprintf(stderr, "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; limited %llu, NaN %llu\n",
-            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0], (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
-            (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
+    fprintf(stderr,
+            "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; limited %llu, NaN %llu\n",
+            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0], (unsigned long long)counts.lost[1],
+            (unsigned long long)counts.lost[2], (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
             (unsigned long long)(counts.bad_in + counts.bad_out));
     fprintf(stderr, "\r\033[Klatency ");
     print_latency(s, stderr);
@@ -149,10 +151,10 @@ void status_draw(struct session *session, const char *news)
 static void warn_of_losses(const struct session *s, const struct chain_counts *counts)
 {
     if (counts->xruns)
-        report_warning(s->settings,
-                       "%llu xruns: input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
-                       (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
-                       (unsigned long long)counts->lost[2], (unsigned long long)counts->lost[3]);
+        report_warning(
+            s->settings, "%llu xruns: input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
+            (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
+            (unsigned long long)counts->lost[2], (unsigned long long)counts->lost[3]);
     if (counts->unrecorded)
         report_warning(s->settings, "%s: %llu frames are missing, the disk was too slow", s->settings->record,
                        (unsigned long long)counts->unrecorded);
@@ -171,9 +173,11 @@ void status_conclude(struct session *session)
         report_warning(s->settings, "NaN or infinite samples played as 0: %llu of the input, %llu of the output",
                        (unsigned long long)counts.bad_in, (unsigned long long)counts.bad_out);
     if (counts.limited)
-        report_warning(s->settings, "the limiter held back %llu frames; lower --gain", (unsigned long long)counts.limited);
+        report_warning(s->settings, "the limiter held back %llu frames; lower --gain",
+                       (unsigned long long)counts.limited);
     if (s->settings->quiet || s->settings->json) return;
-    fprintf(stderr, "partita live: %.1f s in %llu calls; load mean %.1f %%, p99 %.1f %%, worst %.1f %% of the deadline\n",
+    fprintf(stderr,
+            "partita live: %.1f s in %llu calls; load mean %.1f %%, p99 %.1f %%, worst %.1f %% of the deadline\n",
             (double)counts.frames / s->format.rate, (unsigned long long)counts.calls, 100 * load.mean, 100 * load.p99,
             100 * load.worst);
 }

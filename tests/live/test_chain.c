@@ -116,9 +116,8 @@ static void check_against_oracle(const struct rig *rig, const char *engine, doub
             expected[c * FRAMES + i] = wet * expected[c * FRAMES + i] + dry * x;
         }
     // Two more roundings, of the mix; transforms of partitions reach to twice the length of the filter.
-    double gate = strcmp(engine, "cpu/direct") == 0
-                      ? gate_direct(PARTITA_F32, kernel * (in / rig->problem.groups) + 1)
-                      : gate_transform(PARTITA_F32, 4 * kernel);
+    double gate = strcmp(engine, "cpu/direct") == 0 ? gate_direct(PARTITA_F32, kernel * (in / rig->problem.groups) + 1)
+                                                    : gate_transform(PARTITA_F32, 4 * kernel);
     double error = error_against(PARTITA_F32, rig->y, expected, out * FRAMES, 0);
     if (error > gate) fail_msg("error %g, gate %g", error, gate);
     free(expected);
