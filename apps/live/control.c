@@ -120,7 +120,7 @@ static void look_after_files(struct control *c)
 static void tell_xruns(struct control *c, const struct chain_counts *counts)
 {
     if (counts->xruns > c->xruns && !c->on_screen && !c->session->settings->json)
-        report_warning(c->session->settings, "%llu xruns", (unsigned long long)(counts->xruns - c->xruns));
+        report_warning(c->session->settings, "xruns: %llu", (unsigned long long)(counts->xruns - c->xruns));
     c->xruns = counts->xruns;
 }
 

@@ -152,7 +152,8 @@ static void warn_of_losses(const struct session *s, const struct chain_counts *c
 {
     if (counts->xruns)
         report_warning(
-            s->settings, "%llu xruns: input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
+            s->settings,
+            "xruns: %llu in all; input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
             (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
             (unsigned long long)counts->lost[2], (unsigned long long)counts->lost[3]);
     if (counts->unrecorded)

@@ -149,6 +149,11 @@ def claim_server_name():
     raise RuntimeError("four test runs with JACK servers are under way already")
 
 
+def may_run_in_real_time():
+    """Whether the system lets us have real-time scheduling."""
+    return subprocess.run(["chrt", "-f", "10", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
 class Jack(Live):
     """Cases with a JACK server of their own, without a card, in real time or nearly so."""
 
@@ -168,9 +173,12 @@ class Jack(Live):
         return super().environment(JACK_DEFAULT_SERVER=self.server_name, JACK_NO_AUDIO_RESERVATION="1",
                                    JACK_NO_START_SERVER="1", **more)
 
-    def start_server(self, period=256, rate=48000, channels=2):
+    def start_server(self, period=256, rate=48000, channels=2, realtime=False):
+        """realtime: with real-time scheduling for the server and its clients' audio threads, and a server that waits for
+        its clients: else, when it was itself woken up late and hurries on, it finds them not finished."""
         self.log = open("jackd.log", "ab")
-        self.server = subprocess.Popen(["jackd", "-r", "-m", "-d", "dummy", "-r", str(rate), "-p", str(period), "-C",
+        how = ["-R", "-P", "10", "-S"] if realtime else ["-r"]
+        self.server = subprocess.Popen(["jackd", *how, "-m", "-d", "dummy", "-r", str(rate), "-p", str(period), "-C",
                                         str(channels), "-P", str(channels)], env=self.environment(), stdout=self.log,
                                        stderr=self.log, stdin=subprocess.DEVNULL)
         self.log.close()
