@@ -119,7 +119,7 @@ const struct option_row option_rows[] = {
     {NULL, "out-channels", 0, OPTION_NUMBER, "N", LIVE, AT(out_channels), 1, 1024,
      "output channels (default: what IR makes of the input; more than that for one input and one response alone)"},
     {NULL, "rate", 'r', OPTION_NUMBER, "HZ", LIVE, AT(rate), 1, 1 << 24,
-     "sample rate to run the device at (default: its own)"},
+     "sample rate to run the device at (default: that of IR if the device has it, else its own)"},
     {NULL, "block", 'b', OPTION_NUMBER, "N", LIVE, AT(block), 0, 65536,
      "frames per callback; 0 leaves it to the device (default: 0)"},
     {NULL, "latency", 0, OPTION_TEXT, "low|high|SECONDS", LIVE, AT(audio_latency), 0, 0,
@@ -313,7 +313,9 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     for (int i = 0; i < n && i < MAX_OPERANDS; i++) s->operands[i] = argv[optind + i];
     s->n_operands = n;
     if (n == command->n_operands || s->help || (n == 0 && s->command == COMMAND_HELP)) return true;
-    if (command->n_operands == 0) return fault_set(fault, "takes no files, but %d are named", n);
+    if (command->n_operands == 0)
+        return fault_set(fault, "takes no files, but %d are named%s", n,
+                         s->command == COMMAND_LIVE ? "; filters go by --ir" : "");
     return fault_set(fault, "needs %s, but %d names are given", command->operands, n);
 }
 

@@ -206,6 +206,29 @@ static double sane(double latency)
     return latency >= 0 && latency <= MAX_LATENCY ? latency : -1;
 }
 
+static void describe(const struct host_request *r, PaStreamParameters *in, PaStreamParameters *out)
+{
+    *in = (PaStreamParameters){
+        .device = r->in.index,
+        .channelCount = (int)r->in_channels,
+        .sampleFormat = paFloat32 | paNonInterleaved,
+        .suggestedLatency = latency_of(r->latency, r->in.low_in, r->in.high_in),
+    };
+    *out = (PaStreamParameters){
+        .device = r->out.index,
+        .channelCount = (int)r->out_channels,
+        .sampleFormat = paFloat32 | paNonInterleaved,
+        .suggestedLatency = latency_of(r->latency, r->out.low_out, r->out.high_out),
+    };
+}
+
+bool host_can_run_at(const struct host_request *request)
+{
+    PaStreamParameters in, out;
+    describe(request, &in, &out);
+    return Pa_IsFormatSupported(&in, &out, request->rate) == paFormatIsSupported;
+}
+
 bool host_open(struct host_stream **ret_stream, const struct host_request *request, struct host_format *ret_format,
                struct fault *fault)
 {
@@ -214,18 +237,8 @@ bool host_open(struct host_stream **ret_stream, const struct host_request *reque
     if (!s) return fault_set(fault, "out of memory");
     s->callback = r->callback;
     s->user = r->user;
-    PaStreamParameters in = {
-        .device = r->in.index,
-        .channelCount = (int)r->in_channels,
-        .sampleFormat = paFloat32 | paNonInterleaved,
-        .suggestedLatency = latency_of(r->latency, r->in.low_in, r->in.high_in),
-    };
-    PaStreamParameters out = {
-        .device = r->out.index,
-        .channelCount = (int)r->out_channels,
-        .sampleFormat = paFloat32 | paNonInterleaved,
-        .suggestedLatency = latency_of(r->latency, r->out.low_out, r->out.high_out),
-    };
+    PaStreamParameters in, out;
+    describe(r, &in, &out);
     // Clipping and dither are PortAudio's for integers; the limiter has been at work before.
     PaError error = Pa_OpenStream(&s->stream, &in, &out, r->rate, r->block, paDitherOff, call_back, s);
     if (error) {

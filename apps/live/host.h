@@ -54,6 +54,9 @@ struct host_request {
     void *user;
 };
 
+// Whether the devices can run at the request's rate.
+bool host_can_run_at(const struct host_request *request);
+
 struct host_stream;
 
 // What a stream really is.

@@ -38,6 +38,8 @@ static bool check_usage(const struct settings *s, struct fault *fault)
     if (s->irs.n && s->measure_to) return fault_set(fault, "--measure plays a sweep; leave out --ir");
     if (s->measure_to && (s->record || s->calls || s->retry))
         return fault_set(fault, "--measure does without --record, --calls and --retry");
+    if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
+        return fault_set(fault, "--duration %g: a sweep takes 0.1 to 600 seconds", s->duration);
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0) return fault_set(fault, "--record -: names a file, not a pipe");
     return host_check_latency(s->audio_latency, fault) && engine_check(s->engine, fault);

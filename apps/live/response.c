@@ -48,6 +48,16 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     return true;
 }
 
+double response_rate(const struct settings *settings, const char *path)
+{
+    struct audio_reader *reader;
+    struct fault ignored; // response_load will find it too
+    if (!open_file(&reader, settings, path, &ignored)) return 0;
+    double rate = audio_reader_info(reader)->rate;
+    audio_reader_close(reader);
+    return rate;
+}
+
 static const float *row(const struct response *r, size_t cell)
 {
     return (const float *)r->taps.data + cell * r->taps.length;

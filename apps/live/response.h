@@ -29,6 +29,9 @@ struct response {
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings, const char *path,
                            const struct bank_request *request, struct fault *fault);
 
+// The sample rate of a file, 0 if it does not say or cannot be read.
+double response_rate(const struct settings *settings, const char *path);
+
 bool response_load(struct response *ret, const struct settings *settings, const char *path,
                    const struct response_shape *shape, struct fault *fault);
 void response_release(struct response *response);

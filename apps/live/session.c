@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../report.h"
+#include "response.h"
 
 static bool choose_devices(struct session *s, struct fault *fault)
 {
@@ -25,6 +26,15 @@ static bool choose_devices(struct session *s, struct fault *fault)
     if (strcmp(s->in.api, s->out.api) == 0) return true;
     return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", s->in.name, s->in.api,
                      s->out.name, s->out.api);
+}
+
+// What the user says; else the filter's own, if the devices can run at it; else the device's.
+static double choose_rate(const struct session *s)
+{
+    double rate = response_rate(s->settings, s->settings->irs.words[0]);
+    struct host_request request = {.in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
+    if (s->settings->rate) return (double)s->settings->rate;
+    return rate > 0 && host_can_run_at(&request) ? rate : s->out.rate;
 }
 
 static double wet_of(const struct session *s)
@@ -101,7 +111,7 @@ bool session_open(struct session *session, const struct settings *settings, int 
     s->settings = settings;
     s->no_device = !choose_devices(s, fault);
     if (s->no_device) return false;
-    double rate = settings->rate ? (double)settings->rate : s->out.rate;
+    double rate = choose_rate(s);
     struct bank_request request = {.max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!bank_open(&s->bank, settings, &request, fault)) return false;
     explain(s);

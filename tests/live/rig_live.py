@@ -87,6 +87,7 @@ class Live(Case):
             self.write("in.raw", np.asarray(x, "<f4").tobytes())
         elif not os.path.exists("in.raw"):
             self.write("in.raw", bytes(4 * inputs * 100000))
+        self.write("out.raw", b"") # ALSA makes it whenever PortAudio looks at the device
         self.write(".asoundrc", ASOUNDRC.format(folder=self.folder, inputs=inputs, outputs=outputs, rate=rate).encode())
 
     def ir(self, taps, name="ir.wav", rate=48000):

@@ -144,8 +144,8 @@ class Samples(Live):
         x = np.zeros((8000, 2), "f4")
         x[1000] = 0.5
         self.alsa(x)
-        self.fails_live("--ir", "ir.wav", *FILES, "--duration", 0.1, says=["44100", "48000", "--resample-ir"])
-        done = self.live("--ir", "ir.wav", *FILES, "--duration", 7000 / 48000, "--record", "rec.wav", "--resample-ir",
+        self.fails_live("--ir", "ir.wav", *FILES, "--rate", 48000, says=["44100", "48000", "--resample-ir"])
+        done = self.live("--ir", "ir.wav", *FILES, "--rate", 48000, "--duration", 7000 / 48000, "--record", "rec.wav", "--resample-ir",
                          "-q", "--json")
         told = json.loads(done.stdout.splitlines()[-1])
         got = parse_wav(self.read("rec.wav"))[1][:, 0]
@@ -237,7 +237,7 @@ class Wrong(Live):
                                 (["--ir", "ir.wav", "--fade", "-1"], "--fade"), (["--ir", "ir.wav", "--duration", "nan"], "--duration"),
                                 (["--ir", "ir.wav", "--gain", "1000"], "--gain"), (["--ir", "ir.wav", "--limiter", "soft"], "on|off"),
                                 (["--ir", "ir.wav", "--engine", "cpu/magic"], "cpu/magic"), (["--ir", "ir.wav", "-q", "-v"], "contradict"),
-                                (["--ir", "ir.wav", "--record", "-"], "pipe"), (["ir.wav"], "named"),
+                                (["--ir", "ir.wav", "--record", "-"], "pipe"), (["--measure", "m.wav", "--duration", "700"], "700"), (["ir.wav"], "--ir"),
                                 (["--ir", "ir.wav", "--mode", "full"], "--mode")):
             with self.subTest(arguments=arguments):
                 self.fails_live(*arguments, rc=2, says=says)
@@ -255,6 +255,14 @@ class Wrong(Live):
         for a, b in ((index["fl_in"], index["fl_out"]), ("_IN", "l_out"), ("fl_in, ALSA", "fl_out")):
             done = self.live("--ir", "ir.wav", "--input", a, "--output", b, "--duration", 0.01)
             self.assertIn(b"fl_in to fl_out", done.stderr)
+
+    def test_rate_is_the_filter_s_where_the_device_has_it(self):
+        """ALSA's null device is content with any rate, and says 44100 Hz of itself."""
+        for rate in (22050, 48000, 96000):
+            self.ir(np.ones((3, 2)), rate=rate)
+            told = json.loads(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
+            self.assertEqual(told["rate"], rate)
+        self.fails_live("--ir", "ir.wav", "--device", "fl_null", "--rate", 44100, says=["96000", "44100"])
 
     def test_filters(self):
         self.ir(np.ones((3, 3)), "three.wav")
