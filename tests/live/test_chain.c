@@ -25,7 +25,7 @@ struct chain_case {
 struct rig {
     struct partita_problem problem;
     struct partita_plan *plan;
-    struct partita_filter *filter;
+    struct partita_filter *filter, *other; // other: for those who swap
     struct partita_stream *stream;
     struct chain *chain;
     struct chain_request request;
@@ -76,6 +76,7 @@ static void rig_close(struct rig *rig)
     chain_close(rig->chain);
     partita_stream_close(rig->stream);
     partita_filter_destroy(rig->filter);
+    partita_filter_destroy(rig->other);
     partita_plan_destroy(rig->plan);
     free(rig->taps);
     free(rig->x);
@@ -235,9 +236,8 @@ static void changes_without_clicks(void **state)
     struct rig rig;
     rig_open(&rig, &one, &random);
     float tap = 1;
-    struct partita_filter *pass;
-    assert_ok(partita_filter_create(rig.plan, &tap, &pass));
-    assert_ok(partita_stream_swap(rig.stream, pass, 0));
+    assert_ok(partita_filter_create(rig.plan, &tap, &rig.other));
+    assert_ok(partita_stream_swap(rig.stream, rig.other, 0));
     for (size_t i = 0; i < FRAMES; i++) rig.x[i] = 0.5f;
     call(&rig, 0, 10, 0);
     size_t end = 10;
@@ -258,7 +258,6 @@ static void changes_without_clicks(void **state)
     assert_true(rig.y[end - 1] == 0 && end > 4510 + 900 && end < 4510 + 1020);
     while (partita_stream_swapping(rig.stream)) call(&rig, 0, 30, 0);
     rig_close(&rig);
-    partita_filter_destroy(pass);
 }
 
 static void counts_what_the_host_lost(void **state)
@@ -335,7 +334,6 @@ static void keeps_the_host_s_numbers(void **state)
 // Another thread swaps filters, changes levels and reads counts and meters while the audio thread runs under watch.
 struct control {
     struct rig *rig;
-    struct partita_filter *other;
     atomic_bool stop;
 };
 
@@ -343,7 +341,7 @@ static void *control(void *argument)
 {
     struct control *c = argument;
     for (unsigned i = 0; !atomic_load(&c->stop); i++) {
-        partita_stream_swap(c->rig->stream, i % 2 ? c->other : c->rig->filter, i % 300);
+        partita_stream_swap(c->rig->stream, i % 2 ? c->rig->other : c->rig->filter, i % 300);
         chain_set_levels(c->rig->chain, (float)(i % 3) / 2, (float)(i % 2));
         struct chain_counts counts = chain_counts(c->rig->chain);
         struct chain_load load = chain_load(c->rig->chain);
@@ -364,7 +362,7 @@ static void is_controlled_while_it_runs(void **state)
     rig_open(&rig, &stereo, &random);
     float *taps = calloc(2 * 2000, sizeof *taps);
     taps[0] = taps[2000] = 0.5f;
-    assert_ok(partita_filter_create(rig.plan, taps, &c.other));
+    assert_ok(partita_filter_create(rig.plan, taps, &rig.other));
     free(taps);
     assert_int_equal(pthread_create(&thread, NULL, control, &c), 0);
     for (int pass = 0; pass < 20; pass++) run_all_frames(&rig, pass % 2 ? 64 : 0, &random);
@@ -373,7 +371,6 @@ static void is_controlled_while_it_runs(void **state)
     assert_int_equal(chain_counts(rig.chain).bad_out, 0);
     while (partita_stream_swapping(rig.stream)) call(&rig, 0, 64, 0);
     rig_close(&rig);
-    partita_filter_destroy(c.other);
 }
 
 int main(void)
