@@ -318,7 +318,8 @@ static void keeps_the_host_s_numbers(void **state)
     static const struct chain_case one = {"one", "cpu/direct", 1, 1, 1, 1, 64};
     struct rig rig;
     rig_open(&rig, &one, &random);
-    unsigned before = _mm_getcsr();
+    unsigned before = _mm_getcsr() & ~0x8040u;
+    _mm_setcsr(before);
     for (size_t i = 0; i < FRAMES; i++) rig.x[i] = 1e-40f;
     call(&rig, 0, 64, 0);
     assert_int_equal(_mm_getcsr() & ~0x3fu, before & ~0x3fu); // but for the flags of what happened

@@ -137,7 +137,7 @@ class Load(Connected):
         write(1)
         self.start_server(period=64)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--fade", 50, "--json")
-        frames = 2000000
+        frames = 2000000 // rig_live.SLOWER**2
         self.write("sent.raw", np.full(frames, 0.25, "<f4").tobytes())
         probe = subprocess.Popen([PROBE, "sent.raw", "heard.raw", str(frames), "freewheel"], env=self.environment(),
                                  stdout=subprocess.PIPE)
@@ -162,7 +162,7 @@ class Load(Connected):
     def test_a_callback_that_takes_too_long(self):
         """Sums of 1 440 000 products a sample in calls of 64: more than there is time for. It is told, and nothing worse
         happens."""
-        taps = np.zeros((1440000, 2), "f4")
+        taps = np.zeros((1440000 // rig_live.SLOWER**2, 2), "f4")
         taps[0] = 1
         self.ir(taps)
         self.start_server(period=64)
