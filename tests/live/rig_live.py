@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import rig  # noqa: E402
 from rig import Case, wav_bytes  # noqa: E402
 
+# Limits of time are there to end what hangs; where a promise is about time, the case says so.
 SLOWER = 4 if os.environ.get("SANITIZED") else 1
 
 # Devices of files run free, many times faster than sound: nothing here depends on time. The slave has a fixed format;
@@ -108,7 +109,7 @@ class Live(Case):
         self.children.append(child)
         return child
 
-    def ends(self, child, rc=0, within=30):
+    def ends(self, child, rc=0, within=120):
         """What it said, once it has ended."""
         out, err = child.communicate(timeout=within * SLOWER)
         self.assertEqual(child.returncode, rc, err.decode(errors="replace") if err else "")
@@ -120,7 +121,7 @@ class Live(Case):
         self.assertTrue(text, "ended: " + (child.stderr.read().decode() if not text else ""))
         return json.loads(text)
 
-    def wait_for(self, condition, within=20):
+    def wait_for(self, condition, within=60):
         deadline = time.monotonic() + within * SLOWER
         while not condition():
             self.assertLess(time.monotonic(), deadline, "nothing happened")

@@ -115,7 +115,7 @@ class Sound(Connected):
             child = self.start("--measure", "m.wav", *SYSTEM, "--duration", 1, "--channels", 1)
             self.wait_for(self.runs)
             self.tool("jack_connect", "partita:out_0", "partita:in_0")
-            out, err = child.communicate(timeout=60)
+            out, err = child.communicate(timeout=120)
             if child.returncode != 3: # the server was late while the sweep played
                 break
         self.assertEqual(child.returncode, 0, err)
@@ -137,6 +137,7 @@ class Load(Connected):
         write(1)
         self.start_server(period=64)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--fade", 50, "--json")
+        self.wait_for(self.runs)
         frames = 2000000 // rig_live.SLOWER**2
         self.write("sent.raw", np.full(frames, 0.25, "<f4").tobytes())
         probe = subprocess.Popen([PROBE, "sent.raw", "heard.raw", str(frames), "freewheel"], env=self.environment(),
@@ -155,7 +156,7 @@ class Load(Connected):
         self.assertGreater(heard.max(), 0.249)
         self.assertLess(heard.min(), 0.126)
         changes = np.count_nonzero(np.diff((heard > 0.1875).astype(int)))
-        self.assertGreater(changes, 2)
+        self.assertGreater(changes, 2 if rig_live.SLOWER == 1 else 0) # a sanitized run hears a shorter piece
         child.send_signal(signal.SIGINT)
         self.ends(child)
 
@@ -273,7 +274,7 @@ class Lost(Connected):
         time.sleep(1)
         if child.poll() is None:
             child.send_signal(signal.SIGINT)
-        child.communicate(timeout=20)
+        child.communicate(timeout=60)
         self.assertIn(child.returncode, (0, 4))
         self.whole("rec.wav")
 
