@@ -52,7 +52,7 @@ static void rig_open(struct rig *rig, const struct chain_case *c, struct random 
     assert_ok(partita_plan_create(&rig->problem, &options, &rig->plan));
     assert_ok(partita_filter_create(rig->plan, rig->taps, &rig->filter));
     assert_ok(partita_stream_open(rig->plan, rig->filter, &rig->stream));
-    if (!rig->request.rate)
+    if (rig->request.rate == 0)
         rig->request = (struct chain_request){.stream = rig->stream,
                                               .in_channels = c->in,
                                               .out_channels = c->out,
