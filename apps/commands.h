@@ -6,6 +6,8 @@
 #include "options.h"
 
 int convolve_main(enum command command, int argc, char **argv);
+int live_main(enum command command, int argc, char **argv);
+int devices_main(enum command command, int argc, char **argv);
 int plan_main(enum command command, int argc, char **argv);
 int join_main(enum command command, int argc, char **argv);
 int help_main(enum command command, int argc, char **argv);

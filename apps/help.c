@@ -75,7 +75,7 @@ void help_print(enum command command)
 
 void help_print_overview(void)
 {
-    printf("partita: linear filters for files and pipes\n\n");
+    printf("partita: linear filters for files, pipes and audio devices\n\n");
     for (int c = 0; c < N_COMMANDS; c++)
         printf("  partita %-10s %-18s %s\n", command_rows[c].name, command_rows[c].operands, command_rows[c].summary);
     printf("\n`partita COMMAND --help` lists the options of a command; `partita --version` names the version.\n");

@@ -59,7 +59,7 @@ static void put_section(const char *title, const char *text)
 
 static void put_names(void)
 {
-    printf(".SH NAME\npartita \\- linear filters for files and pipes\n.SH SYNOPSIS\n");
+    printf(".SH NAME\npartita \\- linear filters for files, pipes and audio devices\n.SH SYNOPSIS\n");
     for (int c = 0; c < N_COMMANDS; c++) {
         printf("%s.B partita %s\n[\\fIoptions\\fR] \\fI", c ? ".br\n" : "", command_rows[c].name);
         put(command_rows[c].operands);
@@ -73,7 +73,9 @@ static void put_exit_status(void)
         {"0", "Done."},
         {"1", "Failed: nothing stands under the name of the output."},
         {"2", "Wrong usage."},
-        {"3", "Done, but degraded: the input ended early, or with part of a frame, or was interrupted."},
+        {"3", "Done, but degraded: the input ended early, or with part of a frame, or was interrupted; of live, "
+              "samples were missing from the recording, or with --strict from the sound."},
+        {"4", "The audio device was lost. What was recorded until then is complete."},
         {"141", "The reader of standard output went away (SIGPIPE)."},
     };
     printf(".SH \"EXIT STATUS\"\n");

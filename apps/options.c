@@ -17,6 +17,12 @@ const struct command_row command_rows[N_COMMANDS] = {
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), the conjugate of a complex template included. Sample k "
      "of the full result is the lag k - (length of TEMPLATE - 1). ",
      3},
+    {"live", "", "filters what an audio device hears and plays it",
+     "Needs --ir or --measure. In a terminal it shows levels, load and latency and obeys keys; SIGHUP reads the "
+     "current "
+     "filter again, SIGINT ends cleanly, a second one at once. ",
+     0},
+    {"devices", "", "lists the audio devices", "", 0},
     {"plan", "", "shows how a filter would be run, and why so",
      "Describes the chosen engine, every other engine's cost or the reason against it, latency, memory and the bound "
      "of the error; of partitions which ones, what a call costs in the mean and at worst, and a timeline of the work: "
@@ -31,6 +37,8 @@ const struct command_row command_rows[N_COMMANDS] = {
 };
 
 #define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
+#define LIVE (1u << COMMAND_LIVE)
+#define DEVICES (1u << COMMAND_DEVICES)
 #define PLAN (1u << COMMAND_PLAN)
 #define JOIN (1u << COMMAND_JOIN)
 #define HELP (1u << COMMAND_HELP)
@@ -49,24 +57,24 @@ const struct option_row option_rows[] = {
      "write the lags -N to N and no others"},
     {NULL, "stride", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(stride), 1, 1 << 30,
      "keep every Nth sample of the result: decimation"},
-    {NULL, "gain", 'g', OPTION_REAL, "DB", FILTERS, AT(gain), 0, 0,
+    {NULL, "gain", 'g', OPTION_REAL, "DB", FILTERS | LIVE, AT(gain), -300, 300,
      "amplify by this many decibels"},
-    {NULL, "matrix", 0, OPTION_FLAG, NULL, FILTERS, AT(matrix), 0, 0,
+    {NULL, "matrix", 0, OPTION_FLAG, NULL, FILTERS | LIVE, AT(matrix), 0, 0,
      "the channels of IR are the cells [out][in] of a matrix: every output sums over all inputs"},
-    {NULL, "resample-ir", 0, OPTION_FLAG, NULL, FILTERS, AT(resample_ir), 0, 0,
-     "convert IR to the sample rate of IN, keeping its frequency response; without this, differing rates are an error"},
+    {NULL, "resample-ir", 0, OPTION_FLAG, NULL, FILTERS | LIVE, AT(resample_ir), 0, 0,
+     "convert IR to the sample rate of IN (live: of the device), keeping its frequency response; without this, differing rates are an error"},
 
     {"Files", "format", 'f', OPTION_TEXT, "TYPE", FILTERS, AT(format), 0, 0,
      "IN is raw samples of this type, and so is OUT if it is - or raw: SigMF names such as cf32_le, ri16_le, cu8, or f32le, s16le, u8"},
     {NULL, "ir-format", 0, OPTION_TEXT, "TYPE", FILTERS, AT(ir_format), 0, 0,
      "IR is raw samples of this type, one channel"},
-    {NULL, "output-format", 'o', OPTION_TEXT, "TYPE", FILTERS, AT(output_format), 0, 0,
-     "sample type of OUT, for example i16, i24, f32 (default: that of IN, as far as the file can hold it)"},
+    {NULL, "output-format", 'o', OPTION_TEXT, "TYPE", FILTERS | LIVE, AT(output_format), 0, 0,
+     "sample type of OUT, for example i16, i24, f32 (default: that of IN, for live f32, as far as the file can hold it)"},
     {NULL, "rate", 'r', OPTION_NUMBER, "HZ", FILTERS, AT(rate), 1, UINT32_MAX,
      "sample rate of an IN that does not say it itself (raw, .npy)"},
     {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | PLAN | JOIN, AT(channels), 1, 1 << 20,
      "channels of raw samples; for plan, input channels (default: 1)"},
-    {NULL, "max-channels", 0, OPTION_NUMBER, "N", FILTERS | JOIN, AT(max_channels), 1, 1 << 20,
+    {NULL, "max-channels", 0, OPTION_NUMBER, "N", FILTERS | LIVE | JOIN, AT(max_channels), 1, 1 << 20,
      "refuse files of more channels (default: 1024)"},
     {NULL, "nan", 0, OPTION_CHOICE, "zero|propagate|error", FILTERS, AT(nan), 0, 0,
      "NaN and infinite samples of IN: replace by 0 and count, let them spread over the length of IR, or fail (default: zero)"},
@@ -76,7 +84,7 @@ const struct option_row option_rows[] = {
     {NULL, "resume", 0, OPTION_FLAG, NULL, FILTERS, AT(resume), 0, 0,
      "write to OUT.partial first and note how far it is; go on from there if an earlier run was stopped, to the same bits"},
 
-    {"Computation", "engine", 'e', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(engine), 0, 0,
+    {"Computation", "engine", 'e', OPTION_TEXT, "NAME", FILTERS | LIVE | PLAN, AT(engine), 0, 0,
      "use this engine, for example cpu/direct or cpu/overlap-save (default: the cheapest)"},
     {NULL, "device", 'd', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(device), 0, 0,
      "where to compute (default: cpu)"},
@@ -112,19 +120,64 @@ const struct option_row option_rows[] = {
     {NULL, "calibrate", 0, OPTION_FLAG, NULL, PLAN, AT(calibrate), 0, 0,
      "measure this machine first and store the result in the cache folder"},
 
+    {"Audio", "ir", 'i', OPTION_LIST, "IR", LIVE, AT(irs), 0, 0,
+     "the impulse response to filter with; may be given several times, keys n and p then change between them"},
+    {NULL, "device", 'd', OPTION_TEXT, "DEVICE", LIVE, AT(audio_device), 0, 0,
+     "the audio device, for both directions: its index in `partita devices` or part of its name there (default: the system's)"},
+    {NULL, "input", 0, OPTION_TEXT, "DEVICE", LIVE, AT(audio_input), 0, 0,
+     "the device to listen to, if it is another one"},
+    {NULL, "output", 0, OPTION_TEXT, "DEVICE", LIVE, AT(audio_output), 0, 0,
+     "the device to play on, if it is another one; of the same API as the input"},
+    {NULL, "channels", 'c', OPTION_NUMBER, "N", LIVE, AT(channels), 1, 1024,
+     "input channels (default: as many as IR has, 2 if that is 1 and with --matrix; not more than the device has)"},
+    {NULL, "out-channels", 0, OPTION_NUMBER, "N", LIVE, AT(out_channels), 1, 1024,
+     "output channels (default: what IR makes of the input; more than that for one input and one response alone)"},
+    {NULL, "rate", 'r', OPTION_NUMBER, "HZ", LIVE, AT(rate), 1, 1 << 24,
+     "sample rate to run the device at (default: that of IR if the device has it, else its own)"},
+    {NULL, "block", 'b', OPTION_NUMBER, "N", LIVE, AT(block), 0, 65536,
+     "frames per callback; 0 leaves it to the device (default: 0)"},
+    {NULL, "latency", 0, OPTION_TEXT, "low|high|SECONDS", LIVE, AT(audio_latency), 0, 0,
+     "latency to ask the device for (default: low)"},
+    {NULL, "threads", 't', OPTION_NUMBER, "N", LIVE, AT(threads), 1, 4096,
+     "work on the filter with this many threads (default: 1, that of the device)"},
+    {NULL, "dry", 0, OPTION_REAL, "DB", LIVE, AT(dry), -300, 300,
+     "play the input too, amplified by this many decibels (default: not at all)"},
+    {NULL, "fade", 0, OPTION_REAL, "MS", LIVE, AT(fade), 0, 60000,
+     "milliseconds to fade from one filter to the next (default: 50)"},
+    {NULL, "max-taps", 0, OPTION_NUMBER, "N", LIVE, AT(max_taps), 1, 1 << 27,
+     "keep room for filters of up to N taps when files are read again (default: the longest IR)"},
+    {NULL, "limiter", 0, OPTION_CHOICE, "on|off", LIVE, AT(limiter), 0, 0,
+     "hold the output within full scale (default: on)"},
+    {NULL, "duration", 0, OPTION_REAL, "SECONDS", LIVE, AT(duration), 0, 1000000000,
+     "end after this time of the device (default: never); with --measure, length of the sweep (default: 3)"},
+    {NULL, "record", 0, OPTION_TEXT, "OUT", LIVE, AT(record), 0, 0,
+     "write what is played to this file too"},
+    {NULL, "measure", 0, OPTION_TEXT, "OUT", LIVE, AT(measure_to), 0, 0,
+     "play a sweep on output 1, print the round-trip latency to each input and write the impulse responses to this file"},
+    {NULL, "retry", 0, OPTION_FLAG, NULL, LIVE, AT(retry), 0, 0,
+     "when the device is lost wait for it and go on, recording to OUT-2, OUT-3 and so on; also wait for it at the start"},
+    {NULL, "strict", 0, OPTION_FLAG, NULL, LIVE, AT(strict), 0, 0,
+     "exit with status 3 if samples were lost: underflows and overflows"},
+    {NULL, "calls", 0, OPTION_TEXT, "CSV", LIVE, AT(calls), 0, 0,
+     "write the time that each callback took to this file"},
+
     {"Report", "stats", 's', OPTION_FLAG, NULL, FILTERS, AT(stats), 0, 0,
      "print peak, RMS, clipped and invalid samples, latency, tail, speed and the time of calls on standard error"},
     {NULL, "json", 0, OPTION_FLAG, NULL, FILTERS, AT(json), 0, 0,
      "print the same as JSON, on standard output unless that carries the samples"},
-    {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS, AT(quiet), 0, 0,
+    {NULL, "json", 0, OPTION_FLAG, NULL, LIVE, AT(json), 0, 0,
+     "print one line of JSON a second on standard output, and one more at the end"},
+    {NULL, "json", 0, OPTION_FLAG, NULL, DEVICES, AT(json), 0, 0,
+     "print the list as JSON"},
+    {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS | LIVE, AT(quiet), 0, 0,
      "no warnings and no progress; errors only"},
-    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS, AT(verbose), 0, 0,
-     "print on standard error what was decided and why"},
+    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES, AT(verbose), 0, 0,
+     "print on standard error what was decided and why, and what the audio libraries say"},
     {NULL, "man", 0, OPTION_FLAG, NULL, HELP, AT(man), 0, 0,
      "print the manual page as roff"},
     {NULL, "completion", 0, OPTION_CHOICE, "none|bash|zsh|fish", HELP, AT(completion), 0, 0,
      "print completions for this shell"},
-    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | PLAN | JOIN | HELP, AT(help), 0, 0,
+    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES | PLAN | JOIN | HELP, AT(help), 0, 0,
      "print this text"},
 };
 // clang-format on
@@ -178,6 +231,9 @@ static bool store_real(const struct option_row *row, double *field, const char *
     char *end;
     double x = strtod(value, &end);
     if (end == value || *end || !isfinite(x)) return fault_set(fault, "--%s %s: is not a number", row->name, value);
+    if (row->low != row->high && (x < (double)row->low || x > (double)row->high))
+        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value, (long long)row->low,
+                         (long long)row->high);
     *field = x;
     return true;
 }
@@ -197,6 +253,13 @@ static bool store_choice(const struct option_row *row, int *field, const char *v
     return fault_set(fault, "--%s %s: is none of %s", row->name, value, row->argument);
 }
 
+static bool store_in_list(const struct option_row *row, struct word_list *list, const char *value, struct fault *fault)
+{
+    if (list->n == MAX_WORDS) return fault_set(fault, "--%s: given more than %d times", row->name, MAX_WORDS);
+    list->words[list->n++] = value;
+    return true;
+}
+
 static bool store(const struct option_row *row, struct settings *settings, const char *value, struct fault *fault)
 {
     void *field = (char *)settings + row->field;
@@ -211,6 +274,8 @@ static bool store(const struct option_row *row, struct settings *settings, const
         return store_number(row, field, value, fault);
     case OPTION_REAL:
         return store_real(row, field, value, fault);
+    case OPTION_LIST:
+        return store_in_list(row, field, value, fault);
     case OPTION_CHOICE:
         return store_choice(row, field, value, fault);
     }
@@ -235,21 +300,22 @@ static void list_options(enum command command, struct option longs[MAX_ROWS + 1]
     shorts[m] = 0;
 }
 
-static const struct option_row *row_of(int found)
+static const struct option_row *row_of(enum command command, int found)
 {
     if (found >= 256) return &option_rows[found - 256];
     for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].letter == found) return &option_rows[i];
+        if (option_rows[i].letter == found && option_rows[i].commands & 1u << command) return &option_rows[i];
     return NULL;
 }
 
 static bool take_option(struct settings *s, int found, const char *written, uint64_t *given, struct fault *fault)
 {
     if (found == ':') return fault_set(fault, "%s: needs a value", written);
-    const struct option_row *row = found == '?' ? NULL : row_of(found);
+    const struct option_row *row = found == '?' ? NULL : row_of(s->command, found);
     if (!row) return fault_set(fault, "%s: no such option", written);
     uint64_t bit = UINT64_C(1) << (row - option_rows);
-    if (*given & bit && row->kind != OPTION_FLAG) return fault_set(fault, "--%s: given twice", row->name);
+    if (*given & bit && row->kind != OPTION_FLAG && row->kind != OPTION_LIST)
+        return fault_set(fault, "--%s: given twice", row->name);
     *given |= bit;
     return store(row, s, optarg, fault);
 }
@@ -264,7 +330,9 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) || s->help ||
         (n == 0 && s->command == COMMAND_HELP))
         return true;
-    if (command->n_operands == 0) return fault_set(fault, "takes no files, but %d are named", n);
+    if (command->n_operands == 0)
+        return fault_set(fault, "takes no files, but %d are named%s", n,
+                         s->command == COMMAND_LIVE ? "; filters go by --ir" : "");
     return fault_set(fault, "needs %s, but %d names are given", command->operands, n);
 }
 
@@ -279,6 +347,9 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.threads = 1;
     s.taps = 4096;
     s.latency = NOT_GIVEN;
+    s.dry = -INFINITY;
+    s.fade = 50;
+    s.duration = INFINITY;
     list_options(command, longs, shorts);
     opterr = 0;
     optind = 1;

@@ -11,6 +11,8 @@
 enum command {
     COMMAND_CONVOLVE = 0,
     COMMAND_CORRELATE,
+    COMMAND_LIVE,
+    COMMAND_DEVICES,
     COMMAND_PLAN,
     COMMAND_JOIN,
     COMMAND_HELP,
@@ -21,12 +23,19 @@ enum command {
 enum result_mode { MODE_FULL = 0, MODE_SAME, MODE_VALID };
 enum precision { PRECISION_AUTO = 0, PRECISION_F32, PRECISION_F64 };
 enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
+enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 
 // A number that was not given.
 #define NOT_GIVEN INT64_MIN
 
-enum { MAX_OPERANDS = 3 };
+enum { MAX_OPERANDS = 3, MAX_WORDS = 64 };
+
+// The values of an option that may be given again and again.
+struct word_list {
+    const char *words[MAX_WORDS];
+    int n;
+};
 
 struct settings {
     enum command command;
@@ -50,6 +59,14 @@ struct settings {
     const char *parts;
     int whole_blocks, type, taps_type, correlate, measure, calibrate;
 
+    // live
+    struct word_list irs;
+    const char *audio_device, *audio_input, *audio_output, *audio_latency;
+    const char *record, *measure_to, *calls;
+    double dry, fade, duration; // dB, milliseconds, seconds
+    int64_t max_taps;
+    int limiter, retry, strict;
+
     int man, completion;
 };
 
@@ -57,7 +74,8 @@ enum option_kind {
     OPTION_FLAG,   // int: 1 when given
     OPTION_TEXT,   // const char *
     OPTION_NUMBER, // int64_t within [low, high]
-    OPTION_REAL,   // double
+    OPTION_REAL,   // double within [low, high], unless both are 0
+    OPTION_LIST,   // struct word_list
     OPTION_CHOICE, // int: which of the words separated by '|' in `argument`
 };
 
@@ -69,7 +87,7 @@ struct option_row {
     const char *argument; // what the help calls the value; for a choice, the words
     unsigned commands;    // bits 1 << enum command
     size_t field;         // offset in struct settings
-    int64_t low, high;    // of a number
+    int64_t low, high;    // of a number or real
     const char *help;
 };
 

@@ -9,7 +9,8 @@ enum exit_status {
     EXIT_DONE = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
-    EXIT_DEGRADED = 3, // done, but the input was cut short
+    EXIT_DEGRADED = 3, // done, but the input was cut short, or samples were lost
+    EXIT_LOST = 4,     // the audio device went away
 };
 
 // "partita convolve: <text>" on standard error; returns status.

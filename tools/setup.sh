@@ -7,10 +7,10 @@
 set -eu
 
 packages="gcc libc6-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-dev libsoxr-dev libjansson-dev
-    libcmocka-dev libliquid-dev python3 alsa-utils guitarix-common"
+    portaudio19-dev libcmocka-dev libliquid-dev python3 alsa-utils guitarix-common"
 for group in "$@"; do
     case $group in
-    test) packages="$packages python3-scipy sox ffmpeg groff-base bash zsh fish g++" ;;
+    test) packages="$packages python3-scipy sox ffmpeg groff-base bash zsh fish g++ jackd2 libjack-jackd2-dev" ;;
     bench)
         packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev gnuplot-nox
             fonts-dejavu-core"

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 case ${1-} in
 '')
     tools/setup.sh test
-    exec tools/suite.sh build fast
+    exec tools/suite.sh build fast -Dlive=enabled
     ;;
 --slow) ;;
 *)

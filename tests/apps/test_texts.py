@@ -9,7 +9,7 @@ import subprocess
 import rig
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "plan", "help")
+COMMANDS = ("convolve", "correlate", "live", "devices", "plan", "help")
 
 
 class Help(Case):
@@ -67,7 +67,7 @@ class Help(Case):
             self.assertIn("partita " + command, plain)
             for option in self.options(command):
                 self.assertIn("--" + option, plain)
-        for status in ("EXIT STATUS", ".B 0", ".B 1", ".B 2", ".B 3", ".B 141"):
+        for status in ("EXIT STATUS", ".B 0", ".B 1", ".B 2", ".B 3", ".B 4", ".B 141"):
             self.assertIn(status, page)
 
     def test_manual_is_correct_roff(self):

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// See chatter.h. PortAudio brings ALSA and JACK along; the program itself is linked with neither.
+#include "chatter.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+typedef void alsa_handler(const char *file, int line, const char *function, int error, const char *format, ...);
+typedef int alsa_set_handler(alsa_handler *handler);
+typedef void jack_handler(const char *text);
+typedef void jack_set_handler(jack_handler *handler);
+
+static void ignore_alsa(const char *file, int line, const char *function, int error, const char *format, ...)
+{
+    (void)file, (void)line, (void)function, (void)error, (void)format;
+}
+
+static void ignore_jack(const char *text)
+{
+    (void)text;
+}
+
+// POSIX has functions come out of dlsym, ISO C has no cast for it.
+static void find(const char *name, void *ret_function)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    memcpy(ret_function, &found, sizeof found);
+}
+
+void chatter_silence(void)
+{
+    alsa_set_handler *set_alsa;
+    jack_set_handler *set_jack;
+    find("snd_lib_error_set_handler", &set_alsa);
+    if (set_alsa) set_alsa(ignore_alsa);
+    static const char *const of_jack[] = {"jack_set_error_function", "jack_set_info_function"};
+    for (size_t i = 0; i < sizeof of_jack / sizeof *of_jack; i++) {
+        find(of_jack[i], &set_jack);
+        if (set_jack) set_jack(ignore_jack);
+    }
+}

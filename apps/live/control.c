@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// See control.h.
+#include "control.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../../lib/clock.h"
+#include "../report.h"
+#include "heartbeat.h"
+#include "signals.h"
+#include "status.h"
+#include "terminal.h"
+
+enum { LOOK_MILLISECONDS = 100 };
+
+// A server is dead when it has not called for a second or twenty of its periods; to start it may take longer.
+static const double LEAST_SILENCE = 1, SILENT_PERIODS = 20, START_SECONDS = 5;
+
+struct control {
+    struct session *session;
+    struct heartbeat heartbeat;
+    bool on_screen;
+    double next_line; // s
+    uint64_t xruns;   // told already
+    char news[sizeof((struct fault *)0)->text];
+};
+
+// One sentence for the user: on the screen if there is one.
+static void tell(struct control *c, const struct fault *fault)
+{
+    if (c->on_screen) snprintf(c->news, sizeof c->news, "%s", fault->text);
+    else report_warning(c->session->settings, "%s", fault->text);
+}
+
+static void end(struct session *s)
+{
+    s->ending = true;
+    chain_end(s->chain);
+}
+
+static void select_beside(struct control *c, int step)
+{
+    struct session *s = c->session;
+    int n = bank_size(s->bank);
+    if (n > 1) bank_select(s->bank, (bank_current(s->bank) + step + n) % n);
+    *c->news = 0;
+}
+
+static void take_key(struct control *c, int key)
+{
+    struct session *s = c->session;
+    switch (key) {
+    case 'm':
+        s->mute = !s->mute;
+        break;
+    case 'b':
+        s->bypass = !s->bypass;
+        break;
+    case '+':
+    case '=':
+        s->gain = fmin(s->gain + 1, 300);
+        break;
+    case '-':
+        s->gain = fmax(s->gain - 1, -300);
+        break;
+    case 'n':
+        select_beside(c, 1);
+        break;
+    case 'p':
+        select_beside(c, -1);
+        break;
+    case 'r':
+        bank_reload(s->bank);
+        break;
+    case 'q':
+        end(s);
+        break;
+    default:
+        return;
+    }
+    session_set_levels(s);
+}
+
+static void take_signals(struct control *c, int signals)
+{
+    for (int number; (number = signals_next(signals)) != 0;) {
+        if (number == SIGHUP) bank_reload(c->session->bank);
+        else end(c->session);
+    }
+}
+
+static void look_after_filters(struct control *c)
+{
+    struct session *s = c->session;
+    struct fault fault, told;
+    enum bank_news news = bank_poll(s->bank, &fault);
+    if (news == BANK_NOTHING) return;
+    const char *path = bank_filter(s->bank, bank_current(s->bank)).path;
+    if (news == BANK_KEPT) fault_set(&told, "%.500s; the old filter stays", fault.text);
+    else fault_set(&told, "%s: read again", path);
+    if (news == BANK_KEPT || c->on_screen) tell(c, &told);
+    else report_detail(s->settings, "%s", told.text);
+}
+
+static void look_after_files(struct control *c)
+{
+    struct session *s = c->session;
+    struct fault fault, told;
+    if (!s->recorder || s->recording_failed || recorder_check(s->recorder, &fault)) return;
+    s->recording_failed = true;
+    fault_set(&told, "%.500s; playing goes on unrecorded", fault.text);
+    tell(c, &told);
+}
+
+// At most one sentence a second, and on the screen none: it has the counts.
+static void tell_xruns(struct control *c, const struct chain_counts *counts)
+{
+    if (counts->xruns > c->xruns && !c->on_screen && !c->session->settings->json)
+        report_warning(c->session->settings, "xruns: %llu", (unsigned long long)(counts->xruns - c->xruns));
+    c->xruns = counts->xruns;
+}
+
+static void show(struct control *c, const struct chain_counts *counts, double now)
+{
+    struct session *s = c->session;
+    if (c->on_screen) status_draw(s, c->news);
+    if (now < c->next_line) return;
+    c->next_line += 1;
+    if (c->next_line < now) c->next_line = now + 1;
+    if (s->settings->json) status_print_json(s, false, stdout);
+    tell_xruns(c, counts);
+}
+
+static bool is_lost(struct control *c, const struct chain_counts *counts, double now)
+{
+    double rate = c->session->format.rate, limit = START_SECONDS;
+    if (counts->calls)
+        limit = fmax(LEAST_SILENCE, SILENT_PERIODS * (double)counts->frames / (double)counts->calls / rate);
+    if (!heartbeat_look(&c->heartbeat, counts->calls, now, limit)) return true;
+    // The last call ends the stream too, perhaps just now.
+    return !host_is_active(c->session->host) && !chain_counts(c->session->chain).ended;
+}
+
+void control_run(struct session *session, int signals)
+{
+    struct control c = {.session = session};
+    double now = clock_seconds();
+    c.on_screen = terminal_is_there() && !session->settings->quiet && !session->settings->json;
+    c.next_line = now + 1;
+    heartbeat_start(&c.heartbeat, now);
+    if (terminal_is_there()) terminal_take();
+    for (;;) {
+        struct pollfd files[] = {{.fd = signals, .events = POLLIN},
+                                 {.fd = terminal_is_there() ? STDIN_FILENO : -1, .events = POLLIN}};
+        poll(files, 2, LOOK_MILLISECONDS);
+        take_signals(&c, signals);
+        for (int key; (key = terminal_key()) != 0;) take_key(&c, key);
+        look_after_filters(&c);
+        look_after_files(&c);
+        struct chain_counts counts = chain_counts(session->chain);
+        now = clock_seconds();
+        show(&c, &counts, now);
+        if (counts.ended) break;
+        session->lost = is_lost(&c, &counts, now);
+        if (session->lost) break;
+    }
+    terminal_restore();
+}

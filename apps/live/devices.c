@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// `partita devices`: what there is to play on and to listen to.
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../commands.h"
+#include "../report.h"
+#include "host.h"
+
+static void print_table(void)
+{
+    int name = 4, api = 3;
+    for (size_t i = 0; i < host_n_devices(); i++) {
+        struct host_device d = host_device(i);
+        if ((int)strlen(d.name) > name) name = (int)strlen(d.name);
+        if ((int)strlen(d.api) > api) api = (int)strlen(d.api);
+    }
+    printf("index  %-*s  %-*s  %4s %4s %7s  %s\n", name, "name", api, "API", "in", "out", "rate",
+           "latency in / out, ms");
+    for (size_t i = 0; i < host_n_devices(); i++) {
+        struct host_device d = host_device(i);
+        const char *mark = d.is_default_in || d.is_default_out ? "*" : " ";
+        printf("%s%4d  %-*s  %-*s  %4zu %4zu %7g  ", mark, d.index, name, d.name, api, d.api, d.in_channels,
+               d.out_channels, d.rate);
+        if (d.in_channels) printf("%.1f-%.1f", d.low_in * 1e3, d.high_in * 1e3);
+        else printf("-");
+        if (d.out_channels) printf(" / %.1f-%.1f\n", d.low_out * 1e3, d.high_out * 1e3);
+        else printf(" / -\n");
+    }
+    printf("* default of its API; the first API's is taken without --device\n");
+}
+
+static json_t *latencies(size_t channels, double low, double high)
+{
+    return channels ? json_pack("{s:f, s:f}", "low", low, "high", high) : json_null();
+}
+
+static bool print_json(void)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < host_n_devices(); i++) {
+        struct host_device d = host_device(i);
+        json_t *name = json_string(d.name);
+        json_t *j = json_pack("{s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "index", d.index, "name",
+                              name ? name : json_string("?"), "api", d.api, "in_channels", (json_int_t)d.in_channels,
+                              "out_channels", (json_int_t)d.out_channels, "rate", d.rate, "in_latency",
+                              latencies(d.in_channels, d.low_in, d.high_in), "out_latency",
+                              latencies(d.out_channels, d.low_out, d.high_out), "default_in", d.is_default_in,
+                              "default_out", d.is_default_out);
+        json_array_append_new(list, j);
+    }
+    bool good = list && json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    json_decref(list);
+    return good;
+}
+
+static int list(const struct settings *s)
+{
+    struct fault fault;
+    bool good = true;
+    if (!host_initialize(s->verbose, &fault)) return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
+    if (s->json) good = print_json();
+    else if (host_n_devices()) print_table();
+    else report_warning(s, "no audio device: ALSA has none, and JACK is listed when its server runs");
+    host_terminate();
+    return good ? EXIT_DONE : EXIT_FAILED;
+}
+
+int devices_main(enum command command, int argc, char **argv)
+{
+    struct settings settings;
+    struct fault fault;
+    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
+    if (settings.help) {
+        help_print(command);
+        return report_close(command, EXIT_DONE);
+    }
+    return report_close(command, list(&settings));
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// See heartbeat.h.
+#include "heartbeat.h"
+
+#include <math.h>
+
+void heartbeat_start(struct heartbeat *heartbeat, double now)
+{
+    *heartbeat = (struct heartbeat){.last_look = now};
+}
+
+bool heartbeat_look(struct heartbeat *heartbeat, uint64_t calls, double now, double limit)
+{
+    struct heartbeat *h = heartbeat;
+    double step = fmin(now - h->last_look, limit / 5);
+    h->last_look = now;
+    h->silence = calls == h->calls ? h->silence + step : 0;
+    h->calls = calls;
+    return h->silence < limit;
+}

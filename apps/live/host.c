@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+// See host.h.
+#include "host.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pa_jack.h>
+#include <portaudio.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "chatter.h"
+
+// Latencies outside are a host's mistake: PipeWire's stand-in for JACK has told of a day.
+static const double MAX_LATENCY = 10;
+
+struct host_stream {
+    PaStream *stream;
+    host_callback *callback;
+    void *user;
+};
+
+static bool failed(const char *what, PaError error, struct fault *fault)
+{
+    const PaHostErrorInfo *host = Pa_GetLastHostErrorInfo();
+    if (error == paUnanticipatedHostError && host && host->errorText && *host->errorText)
+        return fault_set(fault, "%s: %s", what, host->errorText);
+    return fault_set(fault, "%s: %s", what, Pa_GetErrorText(error));
+}
+
+bool host_initialize(bool verbose, struct fault *fault)
+{
+    if (!verbose) chatter_silence();
+    PaJack_SetClientName("partita");
+    PaError error = Pa_Initialize();
+    if (!verbose) chatter_silence(); // PortAudio sets JACK's hook itself
+    return error == paNoError || failed("cannot start PortAudio", error, fault);
+}
+
+void host_terminate(void)
+{
+    Pa_Terminate();
+}
+
+size_t host_n_devices(void)
+{
+    int n = Pa_GetDeviceCount();
+    return n > 0 ? (size_t)n : 0;
+}
+
+struct host_device host_device(size_t i)
+{
+    const PaDeviceInfo *info = Pa_GetDeviceInfo((int)i);
+    const PaHostApiInfo *api = Pa_GetHostApiInfo(info->hostApi);
+    struct host_device device = {
+        .index = (int)i,
+        .in_channels = (size_t)info->maxInputChannels,
+        .out_channels = (size_t)info->maxOutputChannels,
+        .rate = info->defaultSampleRate,
+        .low_in = info->defaultLowInputLatency,
+        .high_in = info->defaultHighInputLatency,
+        .low_out = info->defaultLowOutputLatency,
+        .high_out = info->defaultHighOutputLatency,
+        .is_default_in = api->defaultInputDevice == (int)i,
+        .is_default_out = api->defaultOutputDevice == (int)i,
+    };
+    snprintf(device.name, sizeof device.name, "%s", info->name);
+    snprintf(device.api, sizeof device.api, "%s", api->name);
+    return device;
+}
+
+static bool can(const struct host_device *d, unsigned directions)
+{
+    return (!(directions & HOST_IN) || d->in_channels) && (!(directions & HOST_OUT) || d->out_channels);
+}
+
+static const char *words_of(unsigned directions)
+{
+    static const char *const words[] = {"", "input", "output", "input and output"};
+    return words[directions & 3];
+}
+
+// What was looked through, for those who wonder why theirs is not there.
+static bool none_found(unsigned directions, struct fault *fault)
+{
+    char apis[160] = "";
+    size_t n = 0;
+    for (int a = 0; a < Pa_GetHostApiCount() && n < sizeof apis; a++) {
+        const PaHostApiInfo *info = Pa_GetHostApiInfo(a);
+        n += (size_t)snprintf(apis + n, sizeof apis - n, "%s%s: %d", a ? ", " : "", info->name, info->deviceCount);
+    }
+    if (!*apis) return fault_set(fault, "no audio device: neither ALSA nor a JACK server answers");
+    return fault_set(fault, "no audio device for %s (devices of %s; JACK is listed when its server runs)",
+                     words_of(directions), apis);
+}
+
+static bool choose_default(struct host_device *ret, unsigned directions, struct fault *fault)
+{
+    for (int a = 0; a < Pa_GetHostApiCount(); a++) {
+        const PaHostApiInfo *api = Pa_GetHostApiInfo(a);
+        int index = directions & HOST_OUT ? api->defaultOutputDevice : api->defaultInputDevice;
+        if (index == paNoDevice) continue;
+        *ret = host_device((size_t)index);
+        if (can(ret, directions)) return true;
+    }
+    for (size_t i = 0; i < host_n_devices(); i++) {
+        *ret = host_device(i);
+        if (can(ret, directions)) return true;
+    }
+    return none_found(directions, fault);
+}
+
+static bool choose_index(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault)
+{
+    size_t n = host_n_devices();
+    errno = 0;
+    unsigned long i = strtoul(wish, NULL, 10);
+    if (errno || i >= n) return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", wish, n);
+    *ret = host_device(i);
+    if (can(ret, directions)) return true;
+    return fault_set(fault, "device %s, %s: has %zu input and %zu output channels; %s is needed", wish, ret->name,
+                     ret->in_channels, ret->out_channels, words_of(directions));
+}
+
+static bool choose_name(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault)
+{
+    struct host_device unable = {.index = -1};
+    size_t n_found = 0, n_exact = 0, used = 0;
+    char found[320] = "";
+    for (size_t i = 0; i < host_n_devices(); i++) {
+        struct host_device d = host_device(i);
+        char full[512];
+        snprintf(full, sizeof full, "%s, %s", d.name, d.api);
+        bool exact = strcmp(d.name, wish) == 0 || strcmp(full, wish) == 0;
+        if (!strcasestr(full, wish)) continue;
+        if (!can(&d, directions)) {
+            unable = d;
+            continue;
+        }
+        if (used < sizeof found)
+            used += (size_t)snprintf(found + used, sizeof found - used, "%s%zu %s", n_found ? "; " : "", i, full);
+        n_found++;
+        n_exact += exact;
+        if (n_found == 1 || (exact && n_exact == 1)) *ret = d;
+    }
+    if (n_found == 1 || n_exact == 1) return true;
+    if (n_found) return fault_set(fault, "device %s: could be any of %s; say its index or its full name", wish, found);
+    if (unable.index < 0) return fault_set(fault, "device %s: no such device; `partita devices` lists them", wish);
+    return fault_set(fault, "device %s: %s has %zu input and %zu output channels; %s is needed", wish, unable.name,
+                     unable.in_channels, unable.out_channels, words_of(directions));
+}
+
+bool host_choose(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault)
+{
+    if (!wish) return choose_default(ret, directions, fault);
+    if (*wish && wish[strspn(wish, "0123456789")] == 0) return choose_index(ret, wish, directions, fault);
+    return choose_name(ret, wish, directions, fault);
+}
+
+static bool parse_latency(const char *text, double *ret_seconds)
+{
+    char *end;
+    *ret_seconds = strtod(text, &end);
+    return end != text && !*end && *ret_seconds > 0 && *ret_seconds <= MAX_LATENCY;
+}
+
+static bool is_word(const char *latency)
+{
+    return !latency || strcmp(latency, "low") == 0 || strcmp(latency, "high") == 0;
+}
+
+bool host_check_latency(const char *latency, struct fault *fault)
+{
+    double seconds;
+    if (is_word(latency) || parse_latency(latency, &seconds)) return true;
+    return fault_set(fault, "--latency %s: is neither low nor high nor seconds up to %g", latency, MAX_LATENCY);
+}
+
+static double latency_of(const char *wish, double low, double high)
+{
+    double seconds;
+    if (is_word(wish)) return wish && *wish == 'h' ? high : low;
+    return parse_latency(wish, &seconds) ? seconds : low;
+}
+
+// PortAudio's name for our bits is private to this file; its priming flag is no loss.
+static unsigned losses_of(PaStreamCallbackFlags flags)
+{
+    return (flags & paInputUnderflow ? HOST_IN_UNDERFLOW : 0u) | (flags & paInputOverflow ? HOST_IN_OVERFLOW : 0u) |
+           (flags & paOutputUnderflow ? HOST_OUT_UNDERFLOW : 0u) | (flags & paOutputOverflow ? HOST_OUT_OVERFLOW : 0u);
+}
+
+static int call_back(const void *in, void *out, unsigned long n, const PaStreamCallbackTimeInfo *times,
+                     PaStreamCallbackFlags flags, void *user)
+{
+    const struct host_stream *s = user;
+    (void)times;
+    return s->callback(s->user, out, in, n, losses_of(flags)) ? paContinue : paComplete;
+}
+
+static double sane(double latency)
+{
+    return latency >= 0 && latency <= MAX_LATENCY ? latency : -1;
+}
+
+static void describe(const struct host_request *r, PaStreamParameters *in, PaStreamParameters *out)
+{
+    *in = (PaStreamParameters){
+        .device = r->in.index,
+        .channelCount = (int)r->in_channels,
+        .sampleFormat = paFloat32 | paNonInterleaved,
+        .suggestedLatency = latency_of(r->latency, r->in.low_in, r->in.high_in),
+    };
+    *out = (PaStreamParameters){
+        .device = r->out.index,
+        .channelCount = (int)r->out_channels,
+        .sampleFormat = paFloat32 | paNonInterleaved,
+        .suggestedLatency = latency_of(r->latency, r->out.low_out, r->out.high_out),
+    };
+}
+
+bool host_can_run_at(const struct host_request *request)
+{
+    PaStreamParameters in, out;
+    describe(request, &in, &out);
+    return Pa_IsFormatSupported(&in, &out, request->rate) == paFormatIsSupported;
+}
+
+bool host_open(struct host_stream **ret_stream, const struct host_request *request, struct host_format *ret_format,
+               struct fault *fault)
+{
+    const struct host_request *r = request;
+    struct host_stream *s = calloc(1, sizeof *s);
+    if (!s) return fault_set(fault, "out of memory");
+    s->callback = r->callback;
+    s->user = r->user;
+    PaStreamParameters in, out;
+    describe(r, &in, &out);
+    // Clipping and dither are PortAudio's for integers; the limiter has been at work before.
+    PaError error = Pa_OpenStream(&s->stream, &in, &out, r->rate, r->block, paDitherOff, call_back, s);
+    if (error) {
+        char what[sizeof fault->text];
+        snprintf(what, sizeof what, "%s and %s: cannot open %zu in and %zu out at %g Hz", r->in.name, r->out.name,
+                 r->in_channels, r->out_channels, r->rate);
+        free(s);
+        return failed(what, error, fault);
+    }
+    const PaStreamInfo *info = Pa_GetStreamInfo(s->stream);
+    ret_format->rate = info->sampleRate;
+    ret_format->in_latency = sane(info->inputLatency);
+    ret_format->out_latency = sane(info->outputLatency);
+    *ret_stream = s;
+    return true;
+}
+
+bool host_start(struct host_stream *stream, struct fault *fault)
+{
+    PaError error = Pa_StartStream(stream->stream);
+    return error == paNoError || failed("cannot start the audio device", error, fault);
+}
+
+bool host_is_active(const struct host_stream *stream)
+{
+    return Pa_IsStreamActive(stream->stream) == 1;
+}
+
+struct closing {
+    struct host_stream *stream;
+    bool at_once;
+};
+
+static void *close_all(void *argument)
+{
+    struct closing *c = argument;
+    if (c->stream) {
+        if (c->at_once) Pa_AbortStream(c->stream->stream);
+        else Pa_StopStream(c->stream->stream);
+        Pa_CloseStream(c->stream->stream);
+    }
+    Pa_Terminate();
+    return NULL;
+}
+
+bool host_close(struct host_stream *stream, bool at_once, double seconds)
+{
+    struct closing *c = malloc(sizeof *c); // outlives this call if PortAudio hangs
+    pthread_t thread;
+    struct timespec until;
+    if (!c) return false;
+    *c = (struct closing){stream, at_once};
+    if (pthread_create(&thread, NULL, close_all, c)) {
+        free(c);
+        return false;
+    }
+    clock_gettime(CLOCK_REALTIME, &until);
+    double whole = floor(seconds);
+    until.tv_sec += (time_t)whole;
+    until.tv_nsec += (long)((seconds - whole) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    if (pthread_timedjoin_np(thread, NULL, &until)) {
+        pthread_detach(thread);
+        return false;
+    }
+    free(stream);
+    free(c);
+    return true;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// `partita live`: from the arguments to the exit status, over as many devices lost as it takes.
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../commands.h"
+#include "../engine_name.h"
+#include "../report.h"
+#include "control.h"
+#include "measure.h"
+#include "resume.h"
+#include "session.h"
+#include "signals.h"
+#include "status.h"
+
+// How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
+// a lost device again.
+static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
+enum { RETRY_MILLISECONDS = 500 };
+
+struct live {
+    struct settings settings;
+    int argc;
+    char **argv;
+    int signals;
+    struct resume resume;
+    bool hangs; // PortAudio never came back: no ordinary way out
+};
+
+static bool check_usage(const struct settings *s, struct fault *fault)
+{
+    if (!s->irs.n && !s->measure_to) return fault_set(fault, "needs --ir IR (or --measure OUT)");
+    if (s->irs.n && s->measure_to) return fault_set(fault, "--measure plays a sweep; leave out --ir");
+    if (s->measure_to && (s->record || s->calls || s->retry))
+        return fault_set(fault, "--measure does without --record, --calls and --retry");
+    if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
+        return fault_set(fault, "--duration %g: a sweep takes 0.1 to 600 seconds", s->duration);
+    if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
+    if (s->record && strcmp(s->record, "-") == 0) return fault_set(fault, "--record -: names a file, not a pipe");
+    return host_check_latency(s->audio_latency, fault) && engine_check(s->engine, fault);
+}
+
+// Waits a moment. False: the user wants no more.
+static bool wait_for_device(const struct live *live)
+{
+    struct pollfd file = {.fd = live->signals, .events = POLLIN};
+    poll(&file, 1, RETRY_MILLISECONDS);
+    return signals_next(live->signals) == 0;
+}
+
+// Opens everything; with --retry, waits for the device.
+static bool open_session(struct live *live, struct session *session, struct fault *fault)
+{
+    bool told = false;
+    for (;;) {
+        *session =
+            (struct session){.gain = live->resume.gain, .mute = live->resume.mute, .bypass = live->resume.bypass};
+        if (!host_initialize(live->settings.verbose, fault)) return false;
+        if (session_open(session, &live->settings, live->resume.take, fault)) return true;
+        bool wait = session->no_device && live->settings.retry;
+        host_close(session->host, true, CLOSE_SECONDS);
+        session_close(session);
+        if (!wait) return false;
+        if (!told) report_warning(&live->settings, "%s; waiting for it", fault->text);
+        told = true;
+        if (!wait_for_device(live)) return fault_set(fault, "interrupted while there was no device");
+    }
+}
+
+static void say_what_runs(const struct session *s)
+{
+    const struct settings *settings = s->settings;
+    if (settings->quiet || settings->json) return;
+    bool one = s->in.index == s->out.index;
+    fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name, one ? "" : " to ",
+            one ? "" : s->out.name, s->out.api, s->format.rate, bank_in_channels(s->bank), bank_out_channels(s->bank),
+            partita_plan_engine(bank_plan(s->bank)), bank_filter(s->bank, bank_current(s->bank)).taps);
+    if (s->format.in_latency < 0 || s->format.out_latency < 0)
+        report_warning(settings, "the device tells of a latency that cannot be; measure it with --measure");
+}
+
+// Files first: they are complete whatever PortAudio does then.
+static int conclude(struct live *live, struct session *session)
+{
+    struct fault fault;
+    int status = EXIT_DONE;
+    if (session->lost) {
+        fault_set(&fault, "%s: the audio device is lost", session->out.name);
+        status = report_fault(COMMAND_LIVE, &fault, EXIT_LOST);
+    } else {
+        live->hangs = !host_close(session->host, false, CLOSE_SECONDS);
+        session->host = NULL;
+    }
+    if (!session_finish_files(session, &fault)) {
+        if (!session->recording_failed) report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+        if (!session->lost) status = EXIT_FAILED;
+    }
+    status_conclude(session);
+    if (live->settings.json && !status_print_json(session, true, stdout)) status = status ? status : EXIT_FAILED;
+    struct chain_counts counts = chain_counts(session->chain);
+    bool degraded = counts.unrecorded || (live->settings.strict && counts.xruns);
+    return status == EXIT_DONE && degraded ? EXIT_DEGRADED : status;
+}
+
+static void keep_for_resume(struct live *live, const struct session *s)
+{
+    live->resume = (struct resume){
+        .take = live->resume.take + 1,
+        .filter = bank_current(s->bank),
+        .gain = s->gain,
+        .played = live->resume.played + (double)chain_counts(s->chain).frames / s->format.rate,
+        .mute = s->mute,
+        .bypass = s->bypass,
+    };
+}
+
+// Plays until the end or the loss of the device.
+static int play(struct live *live)
+{
+    struct session session;
+    struct fault fault;
+    if (!open_session(live, &session, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (live->resume.filter && live->resume.filter < bank_size(session.bank))
+        bank_select(session.bank, live->resume.filter);
+    bool started = host_start(session.host, &fault);
+    int status = started ? EXIT_DONE : report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (started) {
+        say_what_runs(&session);
+        control_run(&session, live->signals);
+        status = conclude(live, &session);
+    }
+    bool again = session.lost && live->settings.retry && !session.ending;
+    if (again) {
+        keep_for_resume(live, &session);
+        resume_as_new(&live->resume, live->argc, live->argv);
+    }
+    if (session.host) live->hangs = !host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
+    if (!live->hangs) session_close(&session);
+    return status;
+}
+
+static void take_over(struct live *live)
+{
+    struct settings *s = &live->settings;
+    if (!resume_read(&live->resume)) {
+        live->resume.gain = s->gain;
+        return;
+    }
+    s->duration = fmax(0, s->duration - live->resume.played);
+}
+
+int live_main(enum command command, int argc, char **argv)
+{
+    struct live live = {.argc = argc, .argv = argv};
+    struct fault fault;
+    int status;
+    if (!options_parse(&live.settings, command, argc, argv, &fault)) return report_usage(command, &fault);
+    if (live.settings.help) {
+        help_print(command);
+        return report_close(command, EXIT_DONE);
+    }
+    if (!check_usage(&live.settings, &fault)) return report_usage(command, &fault);
+    take_over(&live);
+    live.signals = signals_install();
+    if (live.settings.measure_to) status = measure_run(&live.settings, live.signals, &live.hangs);
+    else status = play(&live);
+    status = report_close(command, status);
+    // The hanging thread holds locks that ordinary ways out would wait for.
+    if (live.hangs) _exit(status);
+    return status;
+}

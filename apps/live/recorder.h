@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What is played, written to a file while it plays. Until it is finished it has a temporary name and a header that says
+// "until the end", so that even a killed program leaves a file that can be read.
+#ifndef PARTITA_APPS_LIVE_RECORDER_H
+#define PARTITA_APPS_LIVE_RECORDER_H
+
+#include <stdint.h>
+
+#include "../io/audio.h"
+#include "../options.h"
+#include "ring.h"
+
+struct recorder;
+
+// Creates settings->record; of take 2 and later, NAME-2.wav and so on.
+bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels, double rate,
+                   int take, struct fault *fault);
+
+// Where frames of float[channels] go.
+struct ring *recorder_ring(struct recorder *recorder);
+
+// Whether all could be written so far; else why not.
+bool recorder_check(const struct recorder *recorder, struct fault *fault);
+
+// Writes what is left and completes the file; it is there under its name then. The recorder is gone afterwards.
+bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault);
+
+// Removes what was written. NULL is allowed.
+void recorder_discard(struct recorder *recorder);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// See session.h.
+#include "session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../report.h"
+#include "response.h"
+
+static bool choose_devices(struct session *s, struct fault *fault)
+{
+    const char *both = s->settings->audio_device;
+    const char *in = s->settings->audio_input ? s->settings->audio_input : both;
+    const char *out = s->settings->audio_output ? s->settings->audio_output : both;
+    bool one = s->settings->audio_input == NULL && s->settings->audio_output == NULL;
+    if (one && host_choose(&s->in, both, HOST_IN | HOST_OUT, fault)) {
+        s->out = s->in;
+        return true;
+    }
+    if (one && both) return false;
+    // Without a wish the default input and output may be two devices of one API.
+    if (!host_choose(&s->in, in, HOST_IN, fault) || !host_choose(&s->out, out, HOST_OUT, fault)) return false;
+    if (strcmp(s->in.api, s->out.api) == 0) return true;
+    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", s->in.name, s->in.api,
+                     s->out.name, s->out.api);
+}
+
+// What the user says; else the filter's own, if the devices can run at it; else the device's.
+static double choose_rate(const struct session *s)
+{
+    double rate = response_rate(s->settings, s->settings->irs.words[0]);
+    struct host_request request = {.in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
+    if (s->settings->rate) return (double)s->settings->rate;
+    return rate > 0 && host_can_run_at(&request) ? rate : s->out.rate;
+}
+
+static double wet_of(const struct session *s)
+{
+    return s->mute || s->bypass ? 0 : pow(10, s->gain / 20);
+}
+
+// Bypassed, the input is heard as it is.
+static double dry_of(const struct session *s)
+{
+    return s->mute ? 0 : s->bypass ? 1 : pow(10, s->settings->dry / 20);
+}
+
+static uint64_t duration_of(const struct session *s, double rate)
+{
+    double seconds = s->settings->duration;
+    return isfinite(seconds) ? (uint64_t)llrint(seconds * rate) : UINT64_MAX;
+}
+
+static bool open_files(struct session *s, double rate, int take, struct fault *fault)
+{
+    size_t channels = bank_out_channels(s->bank);
+    if (s->settings->record && !recorder_open(&s->recorder, s->settings, channels, rate, take, fault)) return false;
+    return !s->settings->calls || call_log_open(&s->calls, s->settings->calls, fault);
+}
+
+static bool open_chain(struct session *s, double rate, struct fault *fault)
+{
+    struct chain_request request = {
+        .stream = bank_stream(s->bank),
+        .in_channels = bank_in_channels(s->bank),
+        .out_channels = bank_out_channels(s->bank),
+        .rate = rate,
+        .duration = duration_of(s, rate),
+        .wet = (float)wet_of(s),
+        .dry = (float)dry_of(s),
+        .limiter = s->settings->limiter == LIMITER_ON,
+        .record = s->recorder ? recorder_ring(s->recorder) : NULL,
+        .calls = s->calls ? call_log_ring(s->calls) : NULL,
+    };
+    return chain_open(&s->chain, &request, fault);
+}
+
+static bool open_host(struct session *s, double rate, struct fault *fault)
+{
+    struct host_request request = {
+        .in = s->in,
+        .out = s->out,
+        .in_channels = bank_in_channels(s->bank),
+        .out_channels = bank_out_channels(s->bank),
+        .rate = rate,
+        .block = (size_t)s->settings->block,
+        .latency = s->settings->audio_latency,
+        .callback = chain_process,
+        .user = s->chain,
+    };
+    return host_open(&s->host, &request, &s->format, fault);
+}
+
+static void explain(const struct session *s)
+{
+    const struct partita_plan *plan = bank_plan(s->bank);
+    if (!s->settings->verbose) return;
+    size_t n = partita_plan_explain(plan, NULL, 0);
+    char *text = malloc(n + 1);
+    if (text) partita_plan_explain(plan, text, n + 1);
+    if (text) fputs(text, stderr);
+    free(text);
+}
+
+bool session_open(struct session *session, const struct settings *settings, int take, struct fault *fault)
+{
+    struct session *s = session;
+    s->settings = settings;
+    s->no_device = !choose_devices(s, fault);
+    if (s->no_device) return false;
+    double rate = choose_rate(s);
+    struct bank_request request = {.max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
+    if (!bank_open(&s->bank, settings, &request, fault)) return false;
+    explain(s);
+    if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
+    s->no_device = !open_host(s, rate, fault);
+    return !s->no_device;
+}
+
+void session_set_levels(struct session *session)
+{
+    chain_set_levels(session->chain, (float)wet_of(session), (float)dry_of(session));
+}
+
+bool session_finish_files(struct session *session, struct fault *fault)
+{
+    struct session *s = session;
+    struct recorder *recorder = s->recorder;
+    struct call_log *calls = s->calls;
+    s->recorder = NULL;
+    s->calls = NULL;
+    bool good = !recorder || recorder_finish(recorder, &s->recorded, fault);
+    return (!calls || call_log_finish(calls, fault)) && good;
+}
+
+void session_close(struct session *session)
+{
+    struct fault ignored;
+    recorder_discard(session->recorder);
+    if (session->calls) call_log_finish(session->calls, &ignored);
+    chain_close(session->chain);
+    bank_close(session->bank);
+}

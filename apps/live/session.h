@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// One run of `partita live`: everything it holds, from the opened device to the sum at its end.
+#ifndef PARTITA_APPS_LIVE_SESSION_H
+#define PARTITA_APPS_LIVE_SESSION_H
+
+#include "../options.h"
+#include "bank.h"
+#include "call_log.h"
+#include "chain.h"
+#include "host.h"
+#include "recorder.h"
+
+struct session {
+    const struct settings *settings;
+    struct host_device in, out;
+    struct host_format format;
+    struct bank *bank;
+    struct chain *chain;
+    struct host_stream *host;
+    struct recorder *recorder;
+    struct call_log *calls;
+    // What the user changes.
+    double gain; // dB
+    bool mute, bypass;
+    // What became of it.
+    bool no_device;        // why session_open failed
+    bool lost;             // the device is
+    bool ending;           // asked to end
+    bool recording_failed; // told once
+    struct sample_counts recorded;
+};
+
+// Host, filters, files, stream; not yet started. take: of recordings, from 1 on. Host must be initialized.
+bool session_open(struct session *session, const struct settings *settings, int take, struct fault *fault);
+
+// Passes gain, mute and bypass on to the sound.
+void session_set_levels(struct session *session);
+
+// Completes recording and call log. False with the reason if one could not be written.
+bool session_finish_files(struct session *session, struct fault *fault);
+
+// Releases what is left; a recording that was not finished never began. The host must be closed.
+void session_close(struct session *session);
+
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// See status.h.
+#include "status.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "../report.h"
+
+static const char *const loss_names[N_HOST_LOSSES] = {"in_underflows", "in_overflows", "out_underflows",
+                                                      "out_overflows"};
+
+static double decibels(double factor)
+{
+    return factor > 0 ? 20 * log10(factor) : -INFINITY;
+}
+
+// JSON knows no infinity.
+static json_t *number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *levels(struct session *s, bool out)
+{
+    size_t n = out ? bank_out_channels(s->bank) : bank_in_channels(s->bank);
+    json_t *list = json_array();
+    for (size_t c = 0; c < n; c++) {
+        struct level l = out ? chain_take_out_level(s->chain, c) : chain_take_in_level(s->chain, c);
+        json_array_append_new(list, json_pack("{s:o, s:o}", "peak", number(decibels((double)l.peak)), "rms",
+                                              number(decibels((double)l.rms))));
+    }
+    return list;
+}
+
+static json_t *load_object(const struct session *s)
+{
+    struct chain_load load = chain_load(s->chain);
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "calls", (json_int_t)load.calls, "late", (json_int_t)load.late,
+                     "mean", load.mean, "p99", load.p99, "p999", load.p999, "worst", load.worst);
+}
+
+static json_t *latency_object(const struct session *s)
+{
+    struct bank_filter f = bank_filter(s->bank, bank_current(s->bank));
+    double in = s->format.in_latency, out = s->format.out_latency;
+    size_t engine = partita_plan_latency(bank_plan(s->bank));
+    return json_pack("{s:o, s:o, s:f, s:f}", "in", in < 0 ? json_null() : json_real(in), "out",
+                     out < 0 ? json_null() : json_real(out), "engine", (double)engine / s->format.rate, "onset",
+                     (double)f.onset / s->format.rate);
+}
+
+// File names are bytes, JSON is UTF-8.
+static json_t *text(const char *bytes)
+{
+    json_t *value = json_string(bytes);
+    return value ? value : json_string("?");
+}
+
+bool status_print_json(struct session *session, bool final, FILE *to)
+{
+    struct session *s = session;
+    struct chain_counts counts = chain_counts(s->chain);
+    json_t *j = json_object(), *lost = json_object();
+    for (int i = 0; i < N_HOST_LOSSES; i++)
+        json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts.lost[i]));
+    json_object_set_new(j, "state", json_string(!final ? "running" : s->lost ? "lost" : "ended"));
+    json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
+    json_object_set_new(j, "frames", json_integer((json_int_t)counts.frames));
+    json_object_set_new(j, "rate", json_real(s->format.rate));
+    json_object_set_new(j, "in_device", text(s->in.name));
+    json_object_set_new(j, "out_device", text(s->out.name));
+    json_object_set_new(j, "filter", text(bank_filter(s->bank, bank_current(s->bank)).path));
+    json_object_set_new(j, "taps", json_integer((json_int_t)bank_filter(s->bank, bank_current(s->bank)).taps));
+    json_object_set_new(j, "engine", json_string(partita_plan_engine(bank_plan(s->bank))));
+    json_object_set_new(j, "gain", json_real(s->gain));
+    json_object_set_new(j, "mute", json_boolean(s->mute));
+    json_object_set_new(j, "bypass", json_boolean(s->bypass));
+    json_object_set_new(j, "in", levels(s, false));
+    json_object_set_new(j, "out", levels(s, true));
+    json_object_set_new(j, "load", load_object(s));
+    json_object_set_new(j, "latency", latency_object(s));
+    json_object_set_new(j, "xruns", json_integer((json_int_t)counts.xruns));
+    json_object_set_new(j, "losses", lost);
+    json_object_set_new(j, "limited", json_integer((json_int_t)counts.limited));
+    json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.bad_in));
+    json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.bad_out));
+    json_object_set_new(j, "unrecorded", json_integer((json_int_t)counts.unrecorded));
+    bool good =
+        j && json_dumpf(j, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    json_decref(j);
+    return good;
+}
+
+// "[#######---    ] -12.3 peak  -20.1 rms": bars from -60 to 0 dB.
+static void draw_meter(const char *name, size_t channel, struct level level)
+{
+    enum { CELLS = 30 };
+    char bar[CELLS + 1];
+    double peak = decibels((double)level.peak), rms = decibels((double)level.rms);
+    for (int i = 0; i < CELLS; i++) {
+        double at = -60 + 60.0 * (i + 1) / CELLS;
+        bar[i] = rms >= at ? '#' : peak >= at ? '-' : ' ';
+    }
+    bar[CELLS] = 0;
+    fprintf(stderr, "\r\033[K%-3s %2zu [%s] peak %6.1f  rms %6.1f dB\n", name, channel + 1, bar, fmax(peak, -99.9),
+            fmax(rms, -99.9));
+}
+
+static void print_latency(const struct session *s, FILE *to)
+{
+    struct bank_filter f = bank_filter(s->bank, bank_current(s->bank));
+    double in = s->format.in_latency, out = s->format.out_latency, onset = (double)f.onset / s->format.rate;
+    double engine = (double)partita_plan_latency(bank_plan(s->bank)) / s->format.rate;
+    if (in < 0 || out < 0) fprintf(to, "device unknown");
+    else fprintf(to, "device %.1f ms", 1e3 * (in + out));
+    fprintf(to, " + engine %.1f ms + onset of the filter %.1f ms", 1e3 * engine, 1e3 * onset);
+}
+
+enum { MAX_METERS = 8 };
+
+void status_draw(struct session *session, const char *news)
+{
+    static int drawn;
+    struct session *s = session;
+    struct chain_counts counts = chain_counts(s->chain);
+    struct chain_load load = chain_load(s->chain);
+    size_t in = bank_in_channels(s->bank), out = bank_out_channels(s->bank);
+    int lines = 6;
+    if (drawn) fprintf(stderr, "\033[%dA", drawn);
+    for (size_t c = 0; c < in && c < MAX_METERS; c++, lines++) draw_meter("in", c, chain_take_in_level(s->chain, c));
+    for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++) draw_meter("out", c, chain_take_out_level(s->chain, c));
+    fprintf(stderr, "\r\033[Kload    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late\n",
+            100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
+    fprintf(stderr,
+            "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; limited %llu, NaN %llu\n",
+            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0], (unsigned long long)counts.lost[1],
+            (unsigned long long)counts.lost[2], (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
+            (unsigned long long)(counts.bad_in + counts.bad_out));
+    fprintf(stderr, "\r\033[Klatency ");
+    print_latency(s, stderr);
+    fprintf(stderr, "\n\r\033[Kfilter  %d/%d %.60s, %+.1f dB%s%s\n", bank_current(s->bank) + 1, bank_size(s->bank),
+            bank_filter(s->bank, bank_current(s->bank)).path, s->gain, s->mute ? ", MUTE" : "",
+            s->bypass ? ", BYPASS" : "");
+    fprintf(stderr, "\r\033[Kkeys    m mute  b bypass  + - gain  n p filter  r read again  q quit\n");
+    fprintf(stderr, "\r\033[K%.100s\n", news);
+    drawn = lines;
+}
+
+static void warn_of_losses(const struct session *s, const struct chain_counts *counts)
+{
+    if (counts->xruns)
+        report_warning(
+            s->settings,
+            "xruns: %llu in all; input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
+            (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
+            (unsigned long long)counts->lost[2], (unsigned long long)counts->lost[3]);
+    if (counts->unrecorded)
+        report_warning(s->settings, "%s: %llu frames are missing, the disk was too slow", s->settings->record,
+                       (unsigned long long)counts->unrecorded);
+    if (s->recorded.clipped)
+        report_warning(s->settings, "%s: %llu samples clipped", s->settings->record,
+                       (unsigned long long)s->recorded.clipped);
+}
+
+void status_conclude(struct session *session)
+{
+    struct session *s = session;
+    struct chain_counts counts = chain_counts(s->chain);
+    struct chain_load load = chain_load(s->chain);
+    warn_of_losses(s, &counts);
+    if (counts.bad_in + counts.bad_out)
+        report_warning(s->settings, "NaN or infinite samples played as 0: %llu of the input, %llu of the output",
+                       (unsigned long long)counts.bad_in, (unsigned long long)counts.bad_out);
+    if (counts.limited)
+        report_warning(s->settings, "the limiter held back %llu frames; lower --gain",
+                       (unsigned long long)counts.limited);
+    if (s->settings->quiet || s->settings->json) return;
+    fprintf(stderr,
+            "partita live: %.1f s in %llu calls; load mean %.1f %%, p99 %.1f %%, worst %.1f %% of the deadline\n",
+            (double)counts.frames / s->format.rate, (unsigned long long)counts.calls, 100 * load.mean, 100 * load.p99,
+            100 * load.worst);
+}

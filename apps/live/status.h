@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// How a run is going: as lines for the terminal's screen, as one line of JSON, as sentences at the end.
+#ifndef PARTITA_APPS_LIVE_STATUS_H
+#define PARTITA_APPS_LIVE_STATUS_H
+
+#include <stdio.h>
+
+#include "session.h"
+
+// Draws the screen over the one before; `news` is its last line.
+void status_draw(struct session *session, const char *news);
+
+// One line of JSON on `to`. final: of the whole run. False if it cannot be written.
+bool status_print_json(struct session *session, bool final, FILE *to);
+
+// What happened, on standard error, unless --quiet.
+void status_conclude(struct session *session);
+
+#endif

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// See writer.h. The ring is looked at every few milliseconds: to be woken up would cost the audio thread a system call.
+#include "writer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { ITEMS = 4096, PAUSE_NANOSECONDS = 10000000 };
+
+struct writer {
+    struct ring *ring;
+    writer_put *put;
+    void *user;
+    void *items;
+    pthread_t thread;
+    atomic_bool stop, failed;
+    struct fault fault; // once failed is set
+};
+
+// Empties the ring once.
+static void empty(struct writer *w)
+{
+    for (size_t n; (n = ring_take(w->ring, w->items, ITEMS)) > 0;) {
+        if (atomic_load_explicit(&w->failed, memory_order_relaxed)) continue;
+        if (!w->put(w->user, w->items, n, &w->fault)) atomic_store_explicit(&w->failed, true, memory_order_release);
+    }
+}
+
+static void *run(void *argument)
+{
+    struct writer *w = argument;
+    const struct timespec pause = {0, PAUSE_NANOSECONDS};
+    while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
+        empty(w);
+        nanosleep(&pause, NULL);
+    }
+    empty(w);
+    return NULL;
+}
+
+bool writer_start(struct writer **ret_writer, struct ring *ring, writer_put *put, void *user, struct fault *fault)
+{
+    struct writer *w = calloc(1, sizeof *w);
+    if (w) *w = (struct writer){.ring = ring, .put = put, .user = user, .items = calloc(ITEMS, ring->item_bytes)};
+    if (!w || !w->items || pthread_create(&w->thread, NULL, run, w)) {
+        if (w) free(w->items);
+        free(w);
+        return fault_set(fault, "cannot start a thread to write with");
+    }
+    *ret_writer = w;
+    return true;
+}
+
+bool writer_check(const struct writer *writer, struct fault *fault)
+{
+    if (!atomic_load_explicit(&writer->failed, memory_order_acquire)) return true;
+    *fault = writer->fault;
+    return false;
+}
+
+bool writer_stop(struct writer *writer, struct fault *fault)
+{
+    atomic_store_explicit(&writer->stop, true, memory_order_release);
+    pthread_join(writer->thread, NULL);
+    bool good = writer_check(writer, fault);
+    free(writer->items);
+    free(writer);
+    return good;
+}

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of `partita live` share: a home of their own with devices made of files, a JACK server of their own,
+the program running beside the test."""
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "apps"))
+
+import rig  # noqa: E402
+from rig import Case, wav_bytes  # noqa: E402
+
+# Limits of time are there to end what hangs; where a promise is about time, the case says so.
+SLOWER = 4 if os.environ.get("SANITIZED") else 1
+
+# Devices of files run free, many times faster than sound: nothing here depends on time. The slave has a fixed format;
+# left open, PortAudio and the file could disagree about it. Playing and listening are two devices, since one would
+# write what it hears into the file of what it plays.
+ASOUNDRC = """
+pcm.fl_null {{ type null }}
+pcm.fl_in {{ type plug slave {{ pcm {{ type file slave.pcm "fl_null" file "/dev/null" infile "{folder}/in.raw"
+    format "raw" }} format FLOAT_LE channels {inputs} rate {rate} }} }}
+pcm.fl_out {{ type plug slave {{ pcm {{ type file slave.pcm "fl_null" file "{folder}/out.raw" format "raw" }}
+    format FLOAT_LE channels {outputs} rate {rate} }} }}
+pcm.fl_full {{ type plug slave {{ pcm {{ type file slave.pcm "fl_null" file "/dev/full" format "raw" }}
+    format FLOAT_LE channels {outputs} rate {rate} }} }}
+"""
+FILES = ["--input", "fl_in", "--output", "fl_out"]
+
+
+def dyadic(random, shape, bits=7):
+    """Samples whose sums of products with other such numbers are exact in float."""
+    return (random.integers(-2**bits + 1, 2**bits, shape) / 2.0**(bits + 2)).astype("f4")
+
+
+def convolve(x, taps):
+    """The oracle: columns of x [frames, in] through taps [out][in][n], summed, as long as x, in double."""
+    x = np.asarray(x, "f8")
+    y = np.zeros((len(x), len(taps)))
+    for k, row in enumerate(taps):
+        for c, h in enumerate(row):
+            if h is not None:
+                n = 1 << (len(x) + len(h)).bit_length()
+                if len(h) <= 64:
+                    y[:, k] += np.convolve(x[:, c], np.asarray(h, "f8"))[:len(x)]
+                else:
+                    y[:, k] += np.fft.irfft(np.fft.rfft(x[:, c], n) * np.fft.rfft(np.asarray(h, "f8"), n), n)[:len(x)]
+    return y
+
+
+def diagonal(taps):
+    """taps [n, channels] from each input to its own output."""
+    n = taps.shape[1]
+    return [[taps[:, c] if c == k else None for c in range(n)] for k in range(n)]
+
+
+class Live(Case):
+    def setUp(self):
+        super().setUp()
+        self.children = []
+
+    def tearDown(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream:
+                    stream.close()
+        super().tearDown()
+
+    def environment(self, **more):
+        return {**os.environ, "HOME": self.folder, "XDG_CACHE_HOME": self.folder + "/cache", **more}
+
+    def alsa(self, x=None, inputs=2, outputs=2, rate=48000):
+        """Devices of files; x [frames, inputs] is what fl_in hears."""
+        if x is not None:
+            inputs = np.asarray(x).shape[1]
+            self.write("in.raw", np.asarray(x, "<f4").tobytes())
+        elif not os.path.exists("in.raw"):
+            self.write("in.raw", bytes(4 * inputs * 100000))
+        self.write("out.raw", b"") # ALSA makes it whenever PortAudio looks at the device
+        self.write(".asoundrc", ASOUNDRC.format(folder=self.folder, inputs=inputs, outputs=outputs, rate=rate).encode())
+
+    def ir(self, taps, name="ir.wav", rate=48000):
+        self.write(name, wav_bytes(np.asarray(taps, "f4"), rate=rate, bits=32))
+        return name
+
+    def live(self, *arguments, rc=0, env=None, **more):
+        return self.run_program("live", *arguments, rc=rc, env=self.environment(**(env or {})), **more)
+
+    def fails_live(self, *arguments, rc=1, says=()):
+        return self.fails("live", *arguments, rc=rc, says=says, env=self.environment())
+
+    def start(self, *arguments, env=None, **more):
+        """The program beside the test."""
+        more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        child = subprocess.Popen([rig.PROGRAM, "live"] + [str(a) for a in arguments],
+                                 env=self.environment(**(env or {})), **more)
+        self.children.append(child)
+        return child
+
+    def ends(self, child, rc=0, within=120):
+        """What it said, once it has ended."""
+        out, err = child.communicate(timeout=within * SLOWER)
+        self.assertEqual(child.returncode, rc, err.decode(errors="replace") if err else "")
+        return (out or b"").decode(), (err or b"").decode(errors="replace")
+
+    def line(self, child):
+        """The next line of JSON."""
+        text = child.stdout.readline()
+        self.assertTrue(text, "ended: " + (child.stderr.read().decode() if not text else ""))
+        return json.loads(text)
+
+    def wait_for(self, condition, within=60):
+        deadline = time.monotonic() + within * SLOWER
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, "nothing happened")
+            time.sleep(0.01)
+
+    def played(self, channels, frames):
+        """What went to fl_out, without the silence that ALSA's buffer is first filled with."""
+        y = np.fromfile("out.raw", "<f4").reshape(-1, channels)
+        sounding = np.flatnonzero(np.abs(y).max(axis=1))
+        self.assertTrue(len(sounding), "silence")
+        return y, sounding[0], y[sounding[0]:sounding[0] + frames]
+
+
+def has_jack():
+    return all(map(shutil.which, ("jackd", "jack_lsp", "jack_connect")))
+
+
+def claim_server_name():
+    """A name that no other run uses now, and the lock on it. JACK knows eight servers at a time and forgets one that
+    was killed only when another of that name starts, so names come out of a few."""
+    for i in range(4):
+        lock = open(os.path.join(tempfile.gettempdir(), ".partita-test-jack-%d-%d" % (os.getuid(), i)), "w")
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return "partita-test-%d" % i, lock
+        lock.close()
+    raise RuntimeError("four test runs with JACK servers are under way already")
+
+
+def may_run_in_real_time():
+    """Whether the system lets us have real-time scheduling."""
+    return subprocess.run(["chrt", "-f", "10", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Jack(Live):
+    """Cases with a JACK server of their own, without a card, in real time or nearly so."""
+
+    def setUp(self):
+        if not has_jack():
+            self.skipTest("jackd2 is not installed")
+        super().setUp()
+        self.server_name, self.server_lock = claim_server_name()
+        self.server = None
+
+    def tearDown(self):
+        self.stop_server()
+        self.server_lock.close()
+        super().tearDown()
+
+    def environment(self, **more):
+        return super().environment(JACK_DEFAULT_SERVER=self.server_name, JACK_NO_AUDIO_RESERVATION="1",
+                                   JACK_NO_START_SERVER="1", **more)
+
+    def start_server(self, period=256, rate=48000, channels=2, realtime=False):
+        """realtime: with real-time scheduling for the server and its clients' audio threads, and a server that waits for
+        its clients: else, when it was itself woken up late and hurries on, it finds them not finished."""
+        self.log = open("jackd.log", "ab")
+        how = ["-R", "-P", "10", "-S"] if realtime else ["-r"]
+        self.server = subprocess.Popen(["jackd", *how, "-m", "-d", "dummy", "-r", str(rate), "-p", str(period), "-C",
+                                        str(channels), "-P", str(channels)], env=self.environment(), stdout=self.log,
+                                       stderr=self.log, stdin=subprocess.DEVNULL)
+        self.log.close()
+        self.wait_for(lambda: b"system:playback_1" in self.tool("jack_lsp"))
+
+    def stop_server(self):
+        if self.server and self.server.poll() is None:
+            self.server.send_signal(signal.SIGCONT)
+            self.server.terminate()
+            try:
+                self.server.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self.server.kill()
+                self.server.wait()
+        self.server = None
+
+    def tool(self, *command):
+        return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL).stdout
+
+    def runs(self):
+        """Whether the program is connected."""
+        return b"partita:out_0" in self.tool("jack_lsp")

@@ -1,0 +1,454 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`partita live` and `partita devices` through PortAudio's ALSA code, with files for cards: what is heard, to the bit,
+and everything that can be wrong before a sound is heard."""
+import json
+import os
+import pty
+import signal
+import termios
+import time
+
+import numpy as np
+
+import rig_live
+from rig_live import FILES, Live, convolve, diagonal, dyadic, rig
+
+from rig import gate, parse_wav
+
+
+class Devices(Live):
+    def test_table_and_json(self):
+        self.alsa()
+        text = self.run_program("devices", env=self.environment())
+        self.assertEqual(text.stderr, b"")
+        for word in (b"index", b"fl_null", b"fl_in", b"fl_out", b"ALSA"):
+            self.assertIn(word, text.stdout)
+        listed = json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        names = {d["name"]: d for d in listed}
+        self.assertEqual([d["index"] for d in listed], list(range(len(listed))))
+        self.assertEqual(names["fl_out"]["api"], "ALSA")
+        self.assertGreaterEqual(names["fl_out"]["out_channels"], 2)
+        self.assertEqual(names["fl_in"]["rate"], 48000)
+        self.assertGreater(names["fl_in"]["in_latency"]["low"], 0)
+
+    def test_none(self):
+        done = self.run_program("devices", env=self.environment())
+        self.assertEqual(done.stdout, b"")
+        self.assertIn(b"no audio device", done.stderr)
+        self.assertEqual(json.loads(self.run_program("devices", "--json", env=self.environment()).stdout), [])
+
+    def test_the_libraries_speak_only_when_asked(self):
+        self.assertIn(b"ALSA lib", self.run_program("devices", "-v", env=self.environment()).stderr)
+        self.assertNotIn(b"ALSA lib", self.run_program("devices", env=self.environment()).stderr)
+
+
+class Samples(Live):
+    """File in, file out."""
+
+    def run_case(self, x, taps, n, *arguments, ir="ir.wav", outputs=None, exact=True, expected=None):
+        self.alsa(x, outputs=outputs or x.shape[1])
+        self.live("--ir", ir, *FILES, "--duration", n / 48000, "--record", "rec.wav", "-q", *arguments)
+        expected = convolve(x, taps)[:n] if expected is None else expected
+        rate, recorded, bits, _ = parse_wav(self.read("rec.wav"))
+        self.assertEqual((rate, bits), (48000, 32))
+        self.assertEqual(recorded.shape, expected.shape)
+        if exact:
+            np.testing.assert_array_equal(recorded, expected)
+        else:
+            self.close(recorded.astype("f4"), expected)
+        whole, first, played = self.played(expected.shape[1], n)
+        silent = np.flatnonzero(np.abs(expected).max(axis=1))[0]
+        np.testing.assert_array_equal(played[:n - silent], recorded[silent:], "what is played is not what is recorded")
+        self.assertFalse(whole[first + n - silent:].any(), "something sounds after the end")
+        return recorded
+
+    def test_exact_for_any_block(self):
+        """Short taps and few bits: every product and sum is exact, so the result is the oracle's to the last bit."""
+        x, taps = dyadic(self.random, (6000, 2)), dyadic(self.random, (9, 2))
+        self.ir(taps)
+        for block in (0, 1, 7, 64, 100, 1000, 4096):
+            with self.subTest(block=block):
+                self.run_case(x, diagonal(taps), 5000, "--block", block, "--engine", "direct")
+
+    def test_long_filter_within_the_gate(self):
+        x = self.random.standard_normal((30000, 2)).astype("f4") / 16
+        taps = (self.random.standard_normal((20000, 2)) / 200).astype("f4")
+        self.ir(taps)
+        for block in (0, 7, 64, 1024):
+            with self.subTest(block=block):
+                self.run_case(x, diagonal(taps), 24000, "--block", block, exact=False)
+
+    def test_one_channel(self):
+        x, taps = dyadic(self.random, (3000, 1)), dyadic(self.random, (5, 1))
+        self.ir(taps)
+        self.run_case(x, diagonal(taps), 2500, "--channels", 1, "--engine", "direct")
+
+    def test_mono_to_stereo(self):
+        x, taps = dyadic(self.random, (3000, 1)), dyadic(self.random, (5, 2))
+        self.ir(taps)
+        self.run_case(x, [[taps[:, 0]], [taps[:, 1]]], 2500, "--channels", 1, "--engine", "direct", outputs=2)
+
+    def test_one_response_and_one_input_on_every_output(self):
+        x, taps = dyadic(self.random, (3000, 1)), dyadic(self.random, (5, 1))
+        self.ir(taps)
+        self.run_case(x, [[taps[:, 0]]] * 3, 2500, "--channels", 1, "--out-channels", 3, "--engine", "direct",
+                      outputs=3)
+
+    def test_one_response_for_every_channel(self):
+        x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 1))
+        self.ir(taps)
+        self.run_case(x, diagonal(np.hstack([taps, taps])), 2500, "--engine", "direct")
+
+    def test_eight_channels(self):
+        x, taps = dyadic(self.random, (3000, 8)), dyadic(self.random, (5, 8))
+        self.ir(taps)
+        self.run_case(x, diagonal(taps), 2500, "--engine", "direct", outputs=8)
+        long_taps = (self.random.standard_normal((4000, 8)) / 100).astype("f4")
+        self.ir(long_taps)
+        self.run_case(x, diagonal(long_taps), 2500, "--block", 64, exact=False)
+
+    def test_matrix(self):
+        x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 4))
+        self.ir(taps)
+        self.run_case(x, [[taps[:, 0], taps[:, 1]], [taps[:, 2], taps[:, 3]]], 2500, "--matrix", "--engine", "direct")
+        taps = dyadic(self.random, (5, 6))
+        self.ir(taps)
+        self.run_case(x, taps.T.reshape(3, 2, 5), 2500, "--matrix", "--engine", "direct", outputs=3)
+
+    def test_several_threads_give_the_same(self):
+        x = self.random.standard_normal((30000, 2)).astype("f4") / 16
+        taps = (self.random.standard_normal((20000, 2)) / 200).astype("f4")
+        self.ir(taps)
+        one = self.run_case(x, diagonal(taps), 24000, "--block", 64, exact=False)
+        two = self.run_case(x, diagonal(taps), 24000, "--block", 64, "--threads", 2, exact=False)
+        np.testing.assert_array_equal(one, two)
+
+    def test_gain_and_dry(self):
+        """-6.02 dB and such are no powers of two: three roundings of a float more than the exact result."""
+        x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 2))
+        self.ir(taps)
+        self.alsa(x)
+        self.live("--ir", "ir.wav", *FILES, "--duration", 2500 / 48000, "--record", "rec.wav", "--gain", -3, "--dry",
+                  -9, "-q")
+        expected = 10**(-3 / 20) * convolve(x, diagonal(taps))[:2500] + 10**(-9 / 20) * x[:2500].astype("f8")
+        got = parse_wav(self.read("rec.wav"))[1]
+        self.assertLessEqual(np.abs(got - expected).max(), 4 * 2.0**-24 * (np.abs(expected).max() + 1))
+
+    def test_resampled_response(self):
+        """At 44.1 kHz it is refused; resampled it is as loud and in the same place, but for a pulse's rise of less
+        than a millisecond, which the onset tells of."""
+        taps = np.zeros((2000, 1), "f4")
+        taps[882] = 1
+        self.ir(taps, rate=44100)
+        x = np.zeros((8000, 2), "f4")
+        x[1000] = 0.5
+        self.alsa(x)
+        self.fails_live("--ir", "ir.wav", *FILES, "--rate", 48000, says=["44100", "48000", "--resample-ir"])
+        done = self.live("--ir", "ir.wav", *FILES, "--rate", 48000, "--duration", 7000 / 48000, "--record", "rec.wav", "--resample-ir",
+                         "-q", "--json")
+        told = json.loads(done.stdout.splitlines()[-1])
+        got = parse_wav(self.read("rec.wav"))[1][:, 0]
+        peak = abs(got).argmax()
+        self.assertGreaterEqual(peak, 1000 + 960)
+        self.assertLess(peak, 1000 + 960 + 48)
+        self.assertEqual(round(told["latency"]["onset"] * 48000), np.flatnonzero(abs(got) >= 0.1 * abs(got[peak]))[0] - 1000)
+        self.assertAlmostEqual(got.sum(), 0.5, places=2) # the gain at 0 Hz
+
+
+class Guards(Live):
+    def counts(self, *arguments, rc=0):
+        done = self.live(*arguments, "--json", "-q", rc=rc)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    def test_limiter(self):
+        x = dyadic(self.random, (6000, 2))
+        self.ir(np.ones((1, 2)))
+        self.alsa(x)
+        told = self.counts("--ir", "ir.wav", *FILES, "--duration", 0.1, "--gain", 40, "--record", "rec.wav")
+        got = parse_wav(self.read("rec.wav"))[1]
+        self.assertLessEqual(np.abs(got).max(), 1)
+        self.assertGreater(np.abs(got).max(), 0.99)
+        self.assertGreater(told["limited"], 1000)
+        told = self.counts("--ir", "ir.wav", *FILES, "--duration", 0.1, "--gain", 40, "--record", "rec.wav",
+                           "--limiter", "off")
+        self.assertGreater(np.abs(parse_wav(self.read("rec.wav"))[1]).max(), 10)
+        self.assertEqual(told["limited"], 0)
+
+    def test_what_is_no_number(self):
+        """It is heard as silence, not as the end of all sound."""
+        x, taps = dyadic(self.random, (6000, 2)), dyadic(self.random, (5, 2))
+        self.ir(taps)
+        sick = x.copy()
+        sick[100, 0], sick[2000, 1], sick[2001, 1] = np.nan, np.inf, -np.inf
+        x[100, 0] = x[2000:2002, 1] = 0
+        self.alsa(sick)
+        told = self.counts("--ir", "ir.wav", *FILES, "--duration", 5000 / 48000, "--record", "rec.wav")
+        np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], convolve(x, diagonal(taps))[:5000])
+        self.assertEqual((told["not_finite_in"], told["not_finite_out"]), (3, 0))
+
+    def test_a_record_that_cannot_be_written(self):
+        self.alsa(dyadic(self.random, (48000, 2)))
+        self.ir(np.ones((1, 2)))
+        done = self.live("--ir", "ir.wav", *FILES, "--duration", 0.9, "--record", "/dev/full", rc=1)
+        self.assertIn(b"/dev/full: cannot write: No space left", done.stderr)
+        self.assertEqual(len(np.fromfile("out.raw", "<f4")) // 2 // 1000, 43) # what is played is whole
+
+    def test_a_device_that_cannot_be_written(self):
+        """ALSA's file has no space: the program ends by itself, with an error or none, and its record is whole."""
+        x = dyadic(self.random, (24000, 2))
+        self.alsa(x)
+        self.ir(np.ones((1, 2)))
+        child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_full", "--duration", 0.4, "--record",
+                           "rec.wav")
+        child.communicate(timeout=120 * rig_live.SLOWER)
+        self.assertIn(child.returncode, (0, 4))
+        got = parse_wav(self.read("rec.wav"))[1]
+        np.testing.assert_array_equal(got, x[:len(got)])
+
+    def test_formats_of_records(self):
+        x = dyadic(self.random, (6000, 2))
+        self.ir(np.ones((1, 2)))
+        self.alsa(x)
+        for name, more in (("rec.flac", []), ("rec.npy", []), ("rec.wav", ["-o", "i16"]), ("rec.raw", [])):
+            self.live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, "-q", *more)
+            self.assertGreater(os.stat(name).st_size, 4800)
+        np.testing.assert_array_equal(np.load("rec.npy").T, x[:4800])
+        self.assertEqual(parse_wav(self.read("rec.wav"))[2], 16)
+        np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], x[:4800])
+        for name, more, says in (("rec.txt", [], "text is read"), ("rec", [], "does not tell"), ("rec.flac", ["-o", "f32"], "f32"),
+                                 ("rec.wav", ["-o", "cf32"], "real"), ("nowhere/rec.wav", [], "nowhere/rec.wav")):
+            self.fails_live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, *more, says=says)
+
+
+class Wrong(Live):
+    """Every message names what was found and what to do."""
+
+    def setUp(self):
+        super().setUp()
+        self.alsa()
+        self.ir(np.ones((3, 2)))
+
+    def test_usage(self):
+        for arguments, says in (([], "--ir"), (["--ir", "ir.wav", "--measure", "m.wav"], "leave out --ir"),
+                                (["--measure", "m.wav", "--retry"], "--retry"), (["--ir", "ir.wav", "--latency", "soon"], "soon"),
+                                (["--ir", "ir.wav", "--latency", "11"], "11"), (["--ir", "ir.wav", "--latency", "0"], "0"),
+                                (["--ir", "ir.wav", "--block", "-1"], "--block"), (["--ir", "ir.wav", "--block", "1e9"], "--block"),
+                                (["--ir", "ir.wav", "--fade", "-1"], "--fade"), (["--ir", "ir.wav", "--duration", "nan"], "--duration"),
+                                (["--ir", "ir.wav", "--gain", "1000"], "--gain"), (["--ir", "ir.wav", "--limiter", "soft"], "on|off"),
+                                (["--ir", "ir.wav", "--engine", "cpu/magic"], "cpu/magic"), (["--ir", "ir.wav", "-q", "-v"], "contradict"),
+                                (["--ir", "ir.wav", "--record", "-"], "pipe"), (["--measure", "m.wav", "--duration", "700"], "700"), (["ir.wav"], "--ir"),
+                                (["--ir", "ir.wav", "--mode", "full"], "--mode")):
+            with self.subTest(arguments=arguments):
+                self.fails_live(*arguments, rc=2, says=says)
+
+    def test_devices(self):
+        for arguments, says in ((["--device", "grand piano"], ["grand piano", "partita devices"]),
+                                (["--device", "77"], ["77", "partita devices"]), (["--device", "fl_"], ["fl_in", "fl_out", "index"]),
+                                (["--device", "99999999999999999999"], "partita devices")):
+            with self.subTest(arguments=arguments):
+                self.fails_live("--ir", "ir.wav", *arguments, says=says)
+
+    def test_selection_by_index_and_part_of_a_name(self):
+        listed = json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        index = {d["name"]: d["index"] for d in listed}
+        for a, b in ((index["fl_in"], index["fl_out"]), ("_IN", "l_out"), ("fl_in, ALSA", "fl_out")):
+            done = self.live("--ir", "ir.wav", "--input", a, "--output", b, "--duration", 0.01)
+            self.assertIn(b"fl_in to fl_out", done.stderr)
+
+    def test_rate_is_the_filter_s_where_the_device_has_it(self):
+        """ALSA's null device is content with any rate, and says 44100 Hz of itself."""
+        for rate in (22050, 48000, 96000):
+            self.ir(np.ones((3, 2)), rate=rate)
+            told = json.loads(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
+            self.assertEqual(told["rate"], rate)
+        self.fails_live("--ir", "ir.wav", "--device", "fl_null", "--rate", 44100, says=["96000", "44100"])
+
+    def test_filters(self):
+        self.ir(np.ones((3, 3)), "three.wav")
+        self.ir(np.full((3, 2), np.nan), "nan.wav")
+        self.write("empty.wav", b"")
+        for arguments, says in ((["none.wav"], ["none.wav", "No such file"]), (["empty.wav"], "empty.wav"),
+                                (["nan.wav"], ["nan.wav", "finite"]), (["three.wav", "--channels", 2], ["three.wav", "3", "2"]),
+                                (["three.wav", "--channels", 2, "--matrix"], ["three.wav", "multiple"]),
+                                (["ir.wav", "--channels", 500], ["--channels 500"]),
+                                (["ir.wav", "--out-channels", 3], ["ir.wav", "3"])):
+            with self.subTest(arguments=arguments):
+                self.fails_live("--ir", *arguments, *FILES, "--duration", 0.01, says=says)
+        self.fails_live("--ir", "ir.wav", "--ir", "three.wav", *FILES, "--duration", 0.01, says=["three.wav"])
+
+    def test_no_device_at_all(self):
+        os.unlink(".asoundrc")
+        begin = time.monotonic()
+        self.fails_live("--ir", "ir.wav", says=["no audio device", "ALSA", "JACK"])
+        self.assertLess(time.monotonic() - begin, 2 * rig_live.SLOWER)
+
+    def test_retry_waits_for_a_device_until_interrupted(self):
+        os.unlink(".asoundrc")
+        child = self.start("--ir", "ir.wav", "--retry")
+        self.assertIn(b"waiting for it", child.stderr.readline())
+        self.assertIsNone(child.poll())
+        child.send_signal(signal.SIGINT)
+        self.assertIn("interrupted", self.ends(child, rc=1, within=3)[1])
+
+    def test_retry_takes_the_device_when_it_comes(self):
+        os.rename(".asoundrc", "later")
+        child = self.start("--ir", "ir.wav", *FILES, "--retry", "--duration", 0.01)
+        self.assertIn(b"waiting for it", child.stderr.readline())
+        os.rename("later", ".asoundrc")
+        self.ends(child)
+
+
+class Control(Live):
+    """Keys, signals and lines, on a device that takes all at once: no time is involved but the lines' own."""
+
+    def setUp(self):
+        super().setUp()
+        self.alsa()
+        self.ir(np.ones((1, 2)) * 0.5)
+        self.ir(np.ones((4, 2)) * 0.25, "b.wav")
+
+    def test_a_line_a_second(self):
+        child = self.start("--ir", "ir.wav", *FILES, "--json")
+        begin = time.monotonic()
+        first, second = self.line(child), self.line(child)
+        self.assertGreater(time.monotonic() - begin, 1.5) # how much later, a busy machine says
+        self.assertEqual(first["state"], "running")
+        self.assertGreater(second["frames"], first["frames"])
+        for name in ("rate", "in", "out", "load", "latency", "losses", "xruns", "limited", "filter", "taps", "engine"):
+            self.assertIn(name, first)
+        self.assertEqual(set(first["latency"]), {"in", "out", "engine", "onset"})
+        self.assertEqual(first["latency"]["engine"], 0)
+        child.send_signal(signal.SIGINT)
+        out, err = self.ends(child)
+        self.assertEqual(json.loads(out.splitlines()[-1])["state"], "ended")
+        self.assertEqual(err, "")
+
+    def test_terminated_is_ended(self):
+        child = self.start("--ir", "ir.wav", *FILES)
+        self.assertIn(b"fl_in to fl_out", child.stderr.readline())
+        child.send_signal(signal.SIGTERM)
+        self.ends(child)
+
+    def test_a_hang_up_reads_the_filter_again(self):
+        child = self.start("--ir", "ir.wav", *FILES, "--json", "--max-taps", 100)
+        self.assertEqual(self.line(child)["taps"], 1)
+        self.ir(np.ones((77, 2)) / 77)
+        child.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: self.line(child)["taps"] == 77)
+        # Files that cannot be used: the filter stays, and the reason is told.
+        for bad, says in ((b"", "ir.wav"), (b"RIFF not at all", "ir.wav"), (None, "No such file"),
+                          (rig.wav_bytes(np.full((5, 2), np.inf, "f4"), bits=32), "finite"),
+                          (rig.wav_bytes(np.ones((101, 2), "f4"), bits=32), "101 taps; there is room for 100"),
+                          (rig.wav_bytes(np.ones((5, 3), "f4"), bits=32), "3 channels"),
+                          (rig.wav_bytes(np.ones((5, 2), "f4"), bits=32, rate=96000), "96000")):
+            if bad is None:
+                os.unlink("ir.wav")
+            else:
+                self.write("ir.wav", bad)
+            child.send_signal(signal.SIGHUP)
+            said = child.stderr.readline().decode()
+            self.assertIn(says, said)
+            self.assertIn("the old filter stays", said)
+            self.assertEqual(self.line(child)["taps"], 77)
+        child.send_signal(signal.SIGINT)
+        self.ends(child)
+
+    def open_terminal(self, *arguments):
+        controller, terminal = pty.openpty()
+        child = self.start(*arguments, stdin=terminal, stderr=terminal, stdout=terminal)
+        self.addCleanup(os.close, controller)
+        self.addCleanup(os.close, terminal)
+        self.seen = b""
+        return child, controller, terminal
+
+    def until(self, controller, words):
+        """Reads the screen until the words have appeared."""
+        self.seen = b""
+        deadline = time.monotonic() + 60 * rig_live.SLOWER
+        while words not in self.seen:
+            self.assertLess(time.monotonic(), deadline, (words, self.seen[-2000:]))
+            self.seen += os.read(controller, 65536)
+        return self.seen
+
+    def test_keys(self):
+        child, controller, terminal = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *FILES)
+        self.until(controller, b"1/2 ir.wav, +0.0 dB")
+        for words in (b"load", b"xruns", b"latency", b"device", b"onset", b"in   1 [", b"out  2 [", b"q quit"):
+            self.until(controller, words)
+        self.assertFalse(termios.tcgetattr(terminal)[3] & (termios.ICANON | termios.ECHO))
+        for key, words in ((b"m", b"MUTE"), (b"b", b"MUTE, BYPASS"), (b"m", b"dB, BYPASS"), (b"b", b"ir.wav, +0.0 dB\r"),
+                           (b"+", b"+1.0 dB"), (b"--", b"-1.0 dB"), (b"n", b"2/2 b.wav"), (b"n", b"1/2 ir.wav"),
+                           (b"p", b"2/2 b.wav"), (b"r", b"b.wav: read again")):
+            os.write(controller, key)
+            self.until(controller, words)
+        os.unlink("b.wav")
+        os.write(controller, b"r")
+        self.until(controller, b"the old filter stays")
+        os.write(controller, b"q")
+        child.wait(timeout=60 * rig_live.SLOWER)
+        self.assertEqual(child.returncode, 0)
+        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ICANON)
+        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
+
+    def test_interrupts_leave_the_terminal_as_it_was(self):
+        for how in (signal.SIGINT, signal.SIGTERM):
+            child, controller, terminal = self.open_terminal("--ir", "ir.wav", *FILES)
+            self.until(controller, b"q quit")
+            child.send_signal(how)
+            child.wait(timeout=60 * rig_live.SLOWER)
+            self.assertEqual(child.returncode, 0)
+            self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
+
+
+class Measure(Live):
+    """A path made with the sweep's own formula: what is printed and written is that path."""
+
+    def sweep(self, n, rate=48000):
+        t = np.arange(n) / rate
+        constant = n / rate / np.log(0.45 * rate / 20)
+        fade = lambda t, length: np.where(t >= length, 1, 0.5 - 0.5 * np.cos(np.pi * t / length))
+        return (np.sin(2 * np.pi * 20 * constant * np.expm1(t / constant)) * fade(t, 0.05) *
+                fade((n - 1) / rate - t, 0.005))
+
+    def hear(self, paths, seconds=1):
+        n = int(seconds * 48000)
+        heard = np.zeros((n + 24000 + 48000 + 4096, len(paths)), "f4")
+        sweep = self.sweep(n) / 4
+        for c, path in enumerate(paths):
+            for delay, gain in path:
+                heard[24000 + delay:24000 + delay + n, c] += gain * sweep
+        self.alsa(heard, outputs=1)
+
+    def test_latency_and_response(self):
+        self.hear([[(1234, 0.5), (3000, -0.125)], [(77, -0.25)]])
+        done = self.live("--measure", "m.wav", *FILES, "--duration", 1)
+        self.assertIn(b"input 1: round trip 1234 frames, 25.708 ms, level -6.0 dB", done.stdout)
+        self.assertIn(b"input 2: round trip 77 frames, 1.604 ms, level -12.0 dB", done.stdout)
+        rate, response, _, _ = parse_wav(self.read("m.wav"))
+        self.assertEqual((rate, response.shape), (48000, (48000, 2)))
+        # Band-limited pulses: a peak is the path's gain but for a tenth of the frequencies.
+        for frame, channel, gain in ((1234, 0, 0.5), (3000, 0, -0.125), (77, 1, -0.25)):
+            self.assertAlmostEqual(response[frame, channel], 0.88 * gain, delta=0.02 * 0.5)
+        # As a filter it acts like the path within the band, but for the rise of pulses before lag 0, which is cut off:
+        # 2 % at a distance of 1234 frames.
+        f = np.arange(100, 19000, 37)
+        path = 0.5 * np.exp(-2j * np.pi * f * 1234 / 48000) - 0.125 * np.exp(-2j * np.pi * f * 3000 / 48000)
+        self.assertLess(np.abs(np.fft.rfft(response[:, 0])[f] - path).max(), 0.02 * 0.625)
+
+    def test_json(self):
+        self.hear([[(500, 1)]])
+        told = json.loads(self.live("--measure", "m.wav", *FILES, "--duration", 1, "--json", "--channels", 1).stdout)
+        self.assertEqual([(p["input"], p["frames"]) for p in told], [(1, 500)])
+
+    def test_nothing_comes_back(self):
+        for heard in (np.zeros((130000, 1), "f4"), self.random.standard_normal((130000, 1)).astype("f4") / 10):
+            self.alsa(heard, outputs=1)
+            done = self.live("--measure", "m.wav", *FILES, "--duration", 1, "--channels", 1, rc=1)
+            self.assertIn(b"input 1: nothing came back", done.stdout)
+            self.assertIn(b"connect output 1", done.stderr)
+            self.assertFalse(os.path.exists("m.wav"))
+
+
+if __name__ == "__main__":
+    rig.main()

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: MIT
+// The audio thread's function, called as a host calls it: against the oracle whatever the size of calls, with filters
+// swapped and levels changed, under the watch over what must not be called (interpose.h).
+
+#include "../interpose.h"
+#include "../test.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "live/chain.h"
+#include "live/denormals.h"
+
+enum { FRAMES = 6000, BEYOND = 100, MAX_CHANNELS = 8 };
+
+struct chain_case {
+    const char *name, *engine;
+    size_t in, out, groups, taps, block; // block 0: random sizes
+};
+
+// A filter with its stream, input, and room for what comes out.
+struct rig {
+    struct partita_problem problem;
+    struct partita_plan *plan;
+    struct partita_filter *filter, *other; // other: for those who swap
+    struct partita_stream *stream;
+    struct chain *chain;
+    struct chain_request request;
+    float *taps, *x, *y; // [out][in/groups][taps], [in][FRAMES], [out][FRAMES]
+};
+
+static void rig_open(struct rig *rig, const struct chain_case *c, struct random *random)
+{
+    struct fault fault;
+    struct partita_options options = {.engine = c->engine};
+    *rig = (struct rig){.problem = {.in_channels = c->in,
+                                    .out_channels = c->out,
+                                    .groups = c->groups,
+                                    .kernel = {c->taps},
+                                    .size = {PARTITA_UNBOUNDED},
+                                    .block = c->block ? c->block : 64}};
+    size_t n_taps = c->out * (c->in / c->groups) * c->taps;
+    rig->taps = malloc(n_taps * sizeof(float));
+    rig->x = calloc(c->in * FRAMES + BEYOND, sizeof(float));
+    rig->y = malloc((c->out * FRAMES + BEYOND) * sizeof(float)); // the last call may go over the end
+    random_samples(random, PARTITA_F32, rig->taps, n_taps);
+    random_samples(random, PARTITA_F32, rig->x, c->in * FRAMES);
+    for (size_t i = 0; i < n_taps; i++) rig->taps[i] *= 0.5f / sqrtf((float)c->taps); // mostly below full scale
+    assert_ok(partita_plan_create(&rig->problem, &options, &rig->plan));
+    assert_ok(partita_filter_create(rig->plan, rig->taps, &rig->filter));
+    assert_ok(partita_stream_open(rig->plan, rig->filter, &rig->stream));
+    if (rig->request.rate == 0)
+        rig->request = (struct chain_request){.stream = rig->stream,
+                                              .in_channels = c->in,
+                                              .out_channels = c->out,
+                                              .rate = 48000,
+                                              .duration = UINT64_MAX,
+                                              .wet = 1};
+    assert_true(chain_open(&rig->chain, &rig->request, &fault));
+}
+
+// The same chain with other wishes.
+static void rig_reopen(struct rig *rig)
+{
+    struct fault fault;
+    chain_close(rig->chain);
+    partita_stream_reset(rig->stream);
+    assert_true(chain_open(&rig->chain, &rig->request, &fault));
+}
+
+static void rig_close(struct rig *rig)
+{
+    chain_close(rig->chain);
+    partita_stream_close(rig->stream);
+    partita_filter_destroy(rig->filter);
+    partita_filter_destroy(rig->other);
+    partita_plan_destroy(rig->plan);
+    free(rig->taps);
+    free(rig->x);
+    free(rig->y);
+}
+
+// One call as a host makes it, under watch.
+static bool call(struct rig *rig, size_t at, size_t n, unsigned losses)
+{
+    const float *in[MAX_CHANNELS];
+    float *out[MAX_CHANNELS];
+    for (size_t c = 0; c < rig->request.in_channels; c++) in[c] = rig->x + c * FRAMES + at;
+    for (size_t c = 0; c < rig->request.out_channels; c++) out[c] = rig->y + c * FRAMES + at;
+    watch_this_thread(true);
+    bool more = chain_process(rig->chain, out, in, n, losses);
+    watch_this_thread(false);
+    return more;
+}
+
+static void run_all_frames(struct rig *rig, size_t block, struct random *random)
+{
+    for (size_t at = 0, n; at < FRAMES; at += n) {
+        n = block ? block : random_below(random, 1500);
+        if (n > FRAMES - at) n = FRAMES - at;
+        assert_true(call(rig, at, n, 0));
+    }
+}
+
+static void check_against_oracle(const struct rig *rig, const char *engine, double wet, double dry)
+{
+    size_t in = rig->request.in_channels, out = rig->request.out_channels;
+    double complex *expected = malloc(out * FRAMES * sizeof *expected);
+    size_t kernel = rig->problem.kernel[0];
+    reference_stream(&rig->problem, FRAMES, expected, rig->x, rig->taps);
+    for (size_t c = 0; c < out; c++)
+        for (size_t i = 0; i < FRAMES; i++) {
+            double x = in == 1 ? (double)rig->x[i] : c < in ? (double)rig->x[c * FRAMES + i] : 0;
+            expected[c * FRAMES + i] = wet * expected[c * FRAMES + i] + dry * x;
+        }
+    // Two more roundings, of the mix; transforms of partitions reach to twice the length of the filter.
+    double gate = strcmp(engine, "cpu/direct") == 0 ? gate_direct(PARTITA_F32, kernel * (in / rig->problem.groups) + 1)
+                                                    : gate_transform(PARTITA_F32, 4 * kernel);
+    double error = error_against(PARTITA_F32, rig->y, expected, out * FRAMES, 0);
+    if (error > gate) fail_msg("error %g, gate %g", error, gate);
+    free(expected);
+}
+
+static void follows_the_oracle(void **state)
+{
+    const struct chain_case *c = *state;
+    struct random random = random_start(c->name);
+    struct rig rig;
+    rig_open(&rig, c, &random);
+    run_all_frames(&rig, c->block, &random);
+    check_against_oracle(&rig, c->engine, 1, 0);
+    struct chain_counts counts = chain_counts(rig.chain);
+    assert_int_equal(counts.frames, FRAMES);
+    assert_int_equal(counts.bad_in + counts.bad_out + counts.limited + counts.xruns, 0);
+    struct chain_load load = chain_load(rig.chain);
+    assert_true(load.calls > 0 && load.calls <= counts.calls && load.mean > 0 && load.worst >= load.mean);
+
+    // With other levels, and with the limiter on where nothing needs it.
+    rig.request.wet = 0.25f;
+    rig.request.dry = 0.125f;
+    rig.request.limiter = true;
+    rig_reopen(&rig);
+    run_all_frames(&rig, 0, &random);
+    check_against_oracle(&rig, c->engine, 0.25, 0.125);
+    assert_int_equal(chain_counts(rig.chain).limited, 0);
+    rig_close(&rig);
+}
+
+static const struct chain_case stereo = {"stereo", "cpu/partitioned", 2, 2, 2, 2000, 64};
+
+// Hosts may hand over one memory for both directions.
+static void works_in_place(void **state)
+{
+    (void)state;
+    struct random random = random_start("in place");
+    struct rig rig;
+    rig_open(&rig, &stereo, &random);
+    run_all_frames(&rig, 64, &random);
+    rig_reopen(&rig);
+    float *both[2];
+    for (size_t at = 0; at + 100 <= FRAMES; at += 100) {
+        for (size_t c = 0; c < 2; c++) both[c] = rig.x + c * FRAMES + at;
+        chain_process(rig.chain, both, (const float *const *)both, 100, 0);
+    }
+    assert_memory_equal(rig.x, rig.y, 2 * FRAMES * sizeof(float));
+    rig_close(&rig);
+}
+
+static void no_input_is_silence(void **state)
+{
+    (void)state;
+    struct random random = random_start("no input");
+    struct rig rig;
+    rig_open(&rig, &stereo, &random);
+    float *out[] = {rig.y, rig.y + FRAMES};
+    assert_true(chain_process(rig.chain, out, NULL, FRAMES, 0));
+    for (size_t i = 0; i < 2 * FRAMES; i++) assert_true(rig.y[i] == 0);
+    rig_close(&rig);
+}
+
+static void numbers_alone_go_in_and_out(void **state)
+{
+    (void)state;
+    struct random random = random_start("nan");
+    struct rig rig;
+    rig_open(&rig, &stereo, &random);
+    rig.x[100] = NAN, rig.x[2000] = INFINITY, rig.x[FRAMES + 5] = -INFINITY;
+    run_all_frames(&rig, 64, &random);
+    assert_int_equal(chain_counts(rig.chain).bad_in, 3);
+    assert_int_equal(chain_counts(rig.chain).bad_out, 0);
+    rig.x[100] = rig.x[2000] = rig.x[FRAMES + 5] = 0; // what was played instead
+    check_against_oracle(&rig, stereo.engine, 1, 0);
+
+    // A filter that overflows: infinity becomes silence and is counted, the limiter sees numbers.
+    rig.request.limiter = true;
+    rig.request.wet = 1e30f;
+    rig_reopen(&rig);
+    for (size_t i = 0; i < 2 * FRAMES; i++) rig.x[i] = FLT_MAX;
+    run_all_frames(&rig, 64, &random);
+    assert_true(chain_counts(rig.chain).bad_out > 0);
+    for (size_t i = 0; i < 2 * FRAMES; i++) assert_true(fabsf(rig.y[i]) <= 1);
+    rig_close(&rig);
+}
+
+static void ends_at_its_frame(void **state)
+{
+    static const uint64_t durations[] = {0, 1, 63, 64, 65, 700, 5999};
+    (void)state;
+    struct random random = random_start("end");
+    struct rig rig;
+    rig_open(&rig, &stereo, &random);
+    for (size_t d = 0; d < sizeof durations / sizeof *durations; d++) {
+        size_t at = 0;
+        rig.request.duration = durations[d];
+        rig_reopen(&rig);
+        memset(rig.y, -1, 2 * FRAMES * sizeof(float));
+        while (call(&rig, at, 64, 0)) at += 64;
+        assert_int_equal(at, durations[d] ? (durations[d] - 1) / 64 * 64 : 0);
+        assert_int_equal(chain_counts(rig.chain).frames, durations[d]);
+        assert_true(chain_counts(rig.chain).ended);
+        for (size_t i = durations[d]; i < at + 64; i++) assert_true(rig.y[i] == 0);
+        assert_false(call(&rig, at, 64, 0)); // stays ended
+    }
+    rig_close(&rig);
+}
+
+// A step of the output of at most what a line of 20 ms makes of a constant input through a filter that passes it on.
+static void changes_without_clicks(void **state)
+{
+    (void)state;
+    static const struct chain_case one = {"one", "cpu/direct", 1, 1, 1, 1, 64};
+    struct random random = random_start("clicks");
+    struct rig rig;
+    rig_open(&rig, &one, &random);
+    float tap = 1;
+    assert_ok(partita_filter_create(rig.plan, &tap, &rig.other));
+    assert_ok(partita_stream_swap(rig.stream, rig.other, 0));
+    for (size_t i = 0; i < FRAMES; i++) rig.x[i] = 0.5f;
+    call(&rig, 0, 10, 0);
+    size_t end = 10;
+    bool more = true;
+    for (size_t at = 10; more; at += 30) {
+        if (at == 610) chain_set_levels(rig.chain, 0, 0);  // mute
+        if (at == 1510) chain_set_levels(rig.chain, 2, 0); // and, half way through, louder than before
+        if (at == 3010) chain_set_levels(rig.chain, 0, 1); // bypass
+        if (at == 4510) chain_end(rig.chain);
+        more = call(&rig, at, 30, 0);
+        end = at + 30;
+    }
+    for (size_t i = 11; i < end; i++)
+        if (fabsf(rig.y[i] - rig.y[i - 1]) > 1.001f / 960) fail_msg("a step of %g at %zu", rig.y[i] - rig.y[i - 1], i);
+    assert_float_equal(rig.y[600], 0.5, 0);
+    assert_float_equal(rig.y[2900], 1, 0);
+    assert_float_equal(rig.y[4500], 0.5, 0);
+    assert_true(rig.y[end - 1] == 0 && end > 4510 + 900 && end < 4510 + 1020);
+    while (partita_stream_swapping(rig.stream)) call(&rig, 0, 30, 0);
+    rig_close(&rig);
+}
+
+static void counts_what_the_host_lost(void **state)
+{
+    (void)state;
+    struct random random = random_start("losses");
+    struct rig rig;
+    rig_open(&rig, &stereo, &random);
+    call(&rig, 0, 64, HOST_IN_OVERFLOW | HOST_OUT_UNDERFLOW);
+    call(&rig, 64, 64, 0);
+    call(&rig, 128, 64, HOST_IN_UNDERFLOW);
+    call(&rig, 192, 64, HOST_OUT_OVERFLOW | HOST_OUT_UNDERFLOW);
+    struct chain_counts counts = chain_counts(rig.chain);
+    assert_int_equal(counts.xruns, 3);
+    assert_int_equal(counts.lost[0], 1);
+    assert_int_equal(counts.lost[1], 1);
+    assert_int_equal(counts.lost[2], 2);
+    assert_int_equal(counts.lost[3], 1);
+    rig_close(&rig);
+}
+
+// What is recorded is what is played, frame by frame; what finds no room is counted.
+static void records_what_is_played(void **state)
+{
+    (void)state;
+    struct random random = random_start("record");
+    struct rig rig;
+    struct ring ring, calls;
+    float frame[2];
+    struct call_time time;
+    rig_open(&rig, &stereo, &random);
+    assert_true(ring_open(&ring, 4096, sizeof frame));
+    assert_true(ring_open(&calls, 64, sizeof time));
+    rig.request.record = &ring;
+    rig.request.calls = &calls;
+    rig_reopen(&rig);
+    run_all_frames(&rig, 100, &random);
+    size_t n = 0;
+    for (; ring_take(&ring, frame, 1); n++) assert_true(frame[0] == rig.y[n] && frame[1] == rig.y[FRAMES + n]);
+    assert_int_equal(n + chain_counts(rig.chain).unrecorded, FRAMES);
+    assert_in_range(n, 4000, 4096);
+    for (n = 0; ring_take(&calls, &time, 1); n++) {
+        assert_int_equal(time.frame, 100 * n);
+        assert_true(time.seconds > 0);
+    }
+    assert_int_equal(n, 60);
+    ring_close(&ring);
+    ring_close(&calls);
+    rig_close(&rig);
+}
+
+#if defined(__x86_64__)
+// Denormal numbers are off inside, and the host's own mode is back afterwards.
+static void keeps_the_host_s_numbers(void **state)
+{
+    (void)state;
+    struct random random = random_start("denormals");
+    static const struct chain_case one = {"one", "cpu/direct", 1, 1, 1, 1, 64};
+    struct rig rig;
+    rig_open(&rig, &one, &random);
+    unsigned before = _mm_getcsr() & ~0x8040u;
+    _mm_setcsr(before);
+    for (size_t i = 0; i < FRAMES; i++) rig.x[i] = 1e-40f;
+    call(&rig, 0, 64, 0);
+    assert_int_equal(_mm_getcsr() & ~0x3fu, before & ~0x3fu); // but for the flags of what happened
+    for (size_t i = 0; i < 64; i++) assert_true(rig.y[i] == 0);
+    _mm_setcsr(before | 0x8040);
+    call(&rig, 64, 64, 0);
+    assert_int_equal(_mm_getcsr() & 0x8040, 0x8040);
+    _mm_setcsr(before);
+    rig_close(&rig);
+}
+#endif
+
+// Another thread swaps filters, changes levels and reads counts and meters while the audio thread runs under watch.
+struct control {
+    struct rig *rig;
+    atomic_bool stop;
+};
+
+static void *control(void *argument)
+{
+    struct control *c = argument;
+    for (unsigned i = 0; !atomic_load(&c->stop); i++) {
+        partita_stream_swap(c->rig->stream, i % 2 ? c->rig->other : c->rig->filter, i % 300);
+        chain_set_levels(c->rig->chain, (float)(i % 3) / 2, (float)(i % 2));
+        struct chain_counts counts = chain_counts(c->rig->chain);
+        struct chain_load load = chain_load(c->rig->chain);
+        struct level level = chain_take_out_level(c->rig->chain, 0);
+        if (counts.bad_out || load.mean < 0 || level.peak > 4) break;
+        usleep(200);
+    }
+    return NULL;
+}
+
+static void is_controlled_while_it_runs(void **state)
+{
+    (void)state;
+    struct random random = random_start("control");
+    struct rig rig;
+    struct control c = {.rig = &rig};
+    pthread_t thread;
+    rig_open(&rig, &stereo, &random);
+    float *taps = calloc(2 * 2000, sizeof *taps);
+    taps[0] = taps[2000] = 0.5f;
+    assert_ok(partita_filter_create(rig.plan, taps, &rig.other));
+    free(taps);
+    assert_int_equal(pthread_create(&thread, NULL, control, &c), 0);
+    for (int pass = 0; pass < 20; pass++) run_all_frames(&rig, pass % 2 ? 64 : 0, &random);
+    atomic_store(&c.stop, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(chain_counts(rig.chain).bad_out, 0);
+    while (partita_stream_swapping(rig.stream)) call(&rig, 0, 64, 0);
+    rig_close(&rig);
+}
+
+int main(void)
+{
+    static const struct chain_case cases[] = {
+        {"mono", "cpu/direct", 1, 1, 1, 50, 64},
+        {"stereo-direct", "cpu/direct", 2, 2, 2, 33, 7},
+        {"stereo-long", "cpu/partitioned", 2, 2, 2, 3000, 64},
+        {"mono-to-stereo", "cpu/partitioned", 1, 2, 1, 1500, 100},
+        {"matrix", "cpu/partitioned", 2, 2, 1, 1500, 64},
+        {"eight", "cpu/partitioned", 8, 8, 8, 1000, 128},
+        {"one-frame", "cpu/partitioned", 1, 1, 1, 1500, 1},
+        {"huge-calls", "cpu/partitioned", 2, 2, 2, 1500, 4096},
+        {"any-size", "cpu/partitioned", 2, 2, 2, 2500, 0},
+    };
+    static const struct CMUnitTest others[] = {
+        cmocka_unit_test(works_in_place),
+        cmocka_unit_test(no_input_is_silence),
+        cmocka_unit_test(numbers_alone_go_in_and_out),
+        cmocka_unit_test(ends_at_its_frame),
+        cmocka_unit_test(changes_without_clicks),
+        cmocka_unit_test(counts_what_the_host_lost),
+        cmocka_unit_test(records_what_is_played),
+#if defined(__x86_64__)
+        cmocka_unit_test(keeps_the_host_s_numbers),
+#endif
+        cmocka_unit_test(is_controlled_while_it_runs),
+    };
+    enum { N_CASES = sizeof cases / sizeof *cases, N_OTHERS = sizeof others / sizeof *others };
+    struct CMUnitTest tests[N_CASES + N_OTHERS];
+    for (size_t i = 0; i < N_CASES; i++)
+        tests[i] = named_test(follows_the_oracle, &cases[i], "follows-the-oracle/%s", cases[i].name);
+    memcpy(tests + N_CASES, others, sizeof others);
+    return run_all(tests);
+}

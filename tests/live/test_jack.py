@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`partita live` on a JACK server without a card: bits, delay and gaps as another client sees them, callbacks that come
+too late, filters changed under load, servers that stop, die and come back. The second argument is that client."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+PROBE = os.path.abspath(sys.argv.pop(2))
+
+import rig_live
+from rig_live import Jack, convolve, dyadic, rig
+
+from rig import parse_wav
+
+SYSTEM = ["--device", "system"]
+
+
+class Connected(Jack):
+    def setUp(self):
+        super().setUp()
+        self.taps = dyadic(self.random, (33, 1))
+        self.ir(self.taps)
+
+    def probe(self, sent, frames, *more):
+        """What comes back, the server's period, and how often the server was late."""
+        self.write("sent.raw", np.asarray(sent, "<f4").tobytes())
+        done = subprocess.run([PROBE, "sent.raw", "heard.raw", str(frames), *more], env=self.environment(),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=90 * rig_live.SLOWER)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        period, xruns = map(int, done.stdout.split())
+        return np.fromfile("heard.raw", "<f4"), period, xruns
+
+    def compare(self, heard, sent, taps, whole=True):
+        """Every sample is the oracle's, at one delay, which is returned."""
+        expected = convolve(sent[:, None], [[taps]])[:, 0]
+        begin = np.flatnonzero(heard)[0] - np.flatnonzero(expected)[0]
+        n = min(len(expected), len(heard) - begin)
+        wrong = np.flatnonzero(heard[begin:begin + n] != expected[:n])
+        if whole:
+            self.assertEqual(len(wrong), 0, "first wrong sample: %s" % wrong[:1])
+        return begin, wrong
+
+
+class Sound(Connected):
+    def test_bits_and_delay(self):
+        """One period of delay, that of the loop between the two clients; the program adds none. A server that was late
+        itself, on a busy machine, proves nothing: tried again."""
+        sent = dyadic(self.random, 96000)
+        self.start_server(period=256)
+        self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1)
+        for _ in range(8):
+            heard, period, xruns = self.probe(sent, 100000)
+            begin, wrong = self.compare(heard, sent, self.taps[:, 0], whole=False)
+            if not xruns:
+                break
+        self.assertEqual(xruns, 0, "the server was late in each of 8 runs")
+        self.assertEqual(len(wrong), 0)
+        self.assertEqual((period, begin), (256, 256))
+
+    def test_freewheel(self):
+        """Twenty seconds of sound as fast as they go, to the bit: a server that freewheels waits for its clients."""
+        sent = dyadic(self.random, 1 << 20)
+        self.start_server(period=1024)
+        child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--json")
+        heard, period, _ = self.probe(sent, 1 << 20, "freewheel")
+        begin, _ = self.compare(heard, sent, self.taps[:, 0])
+        self.assertEqual(begin, period)
+        child.send_signal(signal.SIGINT)
+        told = json.loads(self.ends(child)[0].splitlines()[-1])
+        self.assertEqual(told["state"], "ended")
+
+    def test_long_filter_in_freewheel(self):
+        taps = (self.random.standard_normal(20000) / 200).astype("f4")
+        sent = (self.random.standard_normal(300000) / 16).astype("f4")
+        self.ir(taps[:, None])
+        self.start_server(period=64)
+        self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1)
+        heard, period, _ = self.probe(sent, 300000 + 64, "freewheel")
+        self.close(heard[period:period + 300000], convolve(sent[:, None], [[taps]])[:, 0])
+
+    def test_blocks_that_are_not_the_server_s(self):
+        """PortAudio collects and cuts; the delay is larger and constant, the bits are the same."""
+        sent = dyadic(self.random, 200000)
+        self.start_server(period=256)
+        for block in (100, 64, 1000):
+            with self.subTest(block=block):
+                child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--block", block)
+                heard, period, _ = self.probe(sent, 210000, "freewheel")
+                begin, _ = self.compare(heard, sent, self.taps[:, 0])
+                self.assertIn(begin, range(period, period + 2 * max(block, period) + 1))
+                child.send_signal(signal.SIGINT)
+                self.ends(child)
+
+    def test_stereo_and_tables(self):
+        self.start_server(period=256, channels=2)
+        listed = json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        system = [d for d in listed if d["name"] == "system"][0]
+        self.assertEqual((system["in_channels"], system["out_channels"], system["rate"]), (2, 2, 48000))
+        self.assertIn("JACK", system["api"])
+        self.live("--ir", "ir.wav", "--duration", 0.2) # without a wish: the one device there is
+        self.ir(self.taps, "44.wav", rate=44100)
+        self.fails_live("--ir", "44.wav", *SYSTEM, "--rate", 44100, says=["system", "44100"])
+
+    def test_measure(self):
+        """The loop of a client through itself takes one period."""
+        self.start_server(period=512)
+        for _ in range(5):
+            child = self.start("--measure", "m.wav", *SYSTEM, "--duration", 1, "--channels", 1)
+            self.wait_for(self.runs)
+            self.tool("jack_connect", "partita:out_0", "partita:in_0")
+            out, err = child.communicate(timeout=120)
+            if child.returncode != 3: # the server was late while the sweep played
+                break
+        self.assertEqual(child.returncode, 0, err)
+        self.assertIn(b"input 1: round trip 512 frames, 10.667 ms, level ", out)
+        response = parse_wav(self.read("m.wav"))[1][:, 0]
+        self.assertEqual(np.abs(response).argmax(), 512)
+
+
+class Load(Connected):
+    def test_filters_change_under_load_without_a_click(self):
+        """A constant through filters of gain 1 and 1/2, read again and again: no step is larger than the fade's, but
+        for the error of the transforms, and both levels are reached."""
+        def write(gain):
+            taps = np.zeros((20000, 1), "f4")
+            taps[[0, 19999]] = gain / 2
+            self.ir(taps, "new.wav")
+            os.rename("new.wav", "ir.wav")
+
+        write(1)
+        self.start_server(period=64)
+        child = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--fade", 50, "--json")
+        self.wait_for(self.runs)
+        frames = 2000000 // rig_live.SLOWER**2
+        self.write("sent.raw", np.full(frames, 0.25, "<f4").tobytes())
+        probe = subprocess.Popen([PROBE, "sent.raw", "heard.raw", str(frames), "freewheel"], env=self.environment(),
+                                 stdout=subprocess.PIPE)
+        self.children.append(probe)
+        gain = 1
+        while probe.poll() is None:
+            gain = 1.5 - gain
+            write(gain)
+            child.send_signal(signal.SIGHUP)
+            time.sleep(0.02)
+        self.assertEqual(probe.returncode, 0)
+        heard = np.fromfile("heard.raw", "<f4")[64 + 20000:].astype("f8")
+        steps = np.abs(np.diff(heard))
+        self.assertLess(steps.max(), 0.125 / 2401 + 3e-7)
+        self.assertGreater(heard.max(), 0.249)
+        self.assertLess(heard.min(), 0.126)
+        changes = np.count_nonzero(np.diff((heard > 0.1875).astype(int)))
+        self.assertGreater(changes, 2 if rig_live.SLOWER == 1 else 0) # a sanitized run hears a shorter piece
+        child.send_signal(signal.SIGINT)
+        self.ends(child)
+
+    def test_a_callback_that_takes_too_long(self):
+        """Sums of 1 440 000 products a sample in calls of 64: more than there is time for. It is told, and nothing worse
+        happens."""
+        taps = np.zeros((1440000 // rig_live.SLOWER**2, 2), "f4")
+        taps[0] = 1
+        self.ir(taps)
+        self.start_server(period=64)
+        child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--strict", "--duration", 2, "--json")
+        told = json.loads(self.ends(child, rc=3)[0].splitlines()[-1])
+        self.assertGreater(told["load"]["late"], 10)
+        self.assertGreater(told["load"]["mean"], 1)
+        self.assertGreater(told["xruns"], 0)
+        self.assertEqual(told["frames"], 96000)
+
+    def test_a_program_that_was_held_up(self):
+        """Stopped for a while and let go: xruns, but no false alarm, and sound goes on to the bit."""
+        sent = dyadic(self.random, 50000)
+        self.start_server(period=256)
+        child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--json")
+        self.wait_for(self.runs)
+        before = self.line(child)
+        for _ in range(3):
+            child.send_signal(signal.SIGSTOP)
+            time.sleep(0.3)
+            child.send_signal(signal.SIGCONT)
+            time.sleep(0.3)
+        heard, _, _ = self.probe(sent, 60000, "freewheel")
+        self.compare(heard, sent, self.taps[:, 0])
+        child.send_signal(signal.SIGINT)
+        told = json.loads(self.ends(child)[0].splitlines()[-1])
+        self.assertGreater(told["xruns"], before["xruns"])
+        self.assertGreater(sum(told["losses"].values()), 0)
+
+
+class Lost(Connected):
+    def play(self, *more):
+        """The program beside a server, playing and recording for a second."""
+        self.start_server(period=256)
+        child = self.start("--ir", "ir.wav", *SYSTEM, "--record", "rec.wav", *more)
+        self.assertIn(b"system", child.stderr.readline())
+        time.sleep(1)
+        self.assertIsNone(child.poll())
+        return child
+
+    def whole(self, name, seconds=0.5):
+        frames = parse_wav(self.read(name))
+        self.assertGreater(len(frames[1]), seconds * 48000 / rig_live.SLOWER)
+        data = self.read(name)
+        self.assertEqual(frames[3], len(data) - data.index(b"data") - 8, "the header does not tell the length")
+
+    def test_server_gone(self):
+        """Noticed within 2 s, the recording whole, exit status 4, although PortAudio never comes back."""
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
+            with self.subTest(how=how):
+                child = self.play()
+                self.server.send_signal(how)
+                begin = time.monotonic()
+                said = b""
+                while b"lost" not in said:
+                    said = child.stderr.readline()
+                    self.assertTrue(said, "ended without a word")
+                self.assertLess(time.monotonic() - begin, 2 * rig_live.SLOWER)
+                self.assertIn(b"system: the audio device is lost", said)
+                self.ends(child, rc=4, within=5)
+                self.whole("rec.wav")
+                self.assertEqual([n for n in os.listdir(".") if n.startswith(".rec")], [])
+                self.stop_server()
+
+    def test_retry(self):
+        child = self.play("--retry", "--gain", "-6")
+        self.server.kill()
+        self.server.wait()
+        self.wait_for(lambda: os.path.exists("rec.wav"))
+        self.whole("rec.wav")
+        time.sleep(1)
+        self.assertIsNone(child.poll())
+        self.start_server(period=128)
+        self.wait_for(self.runs)
+        time.sleep(1)
+        self.stop_server()
+        self.wait_for(lambda: os.path.exists("rec-2.wav"))
+        self.start_server(period=128)
+        self.wait_for(self.runs)
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        said = self.ends(child)[1]
+        self.assertEqual(said.count("the audio device is lost"), 2, said)
+        self.assertIn("waiting for it", said)
+        for name in ("rec.wav", "rec-2.wav", "rec-3.wav"):
+            self.whole(name)
+
+    def test_interrupted_without_a_server(self):
+        """The first interrupt asks a server that answers no more; a second one does not wait."""
+        child = self.play()
+        self.server.send_signal(signal.SIGSTOP)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=2 * rig_live.SLOWER)
+        self.assertEqual(child.returncode, -signal.SIGINT)
+
+    def test_interrupted_once_with_a_server(self):
+        child = self.play()
+        child.send_signal(signal.SIGINT)
+        self.ends(child)
+        self.whole("rec.wav")
+
+    def test_period_changes(self):
+        """A server that changes its period: the program goes on, or says that the device is lost."""
+        child = self.play()
+        self.tool("jack_bufsize", "512")
+        time.sleep(1)
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+        child.communicate(timeout=60)
+        self.assertIn(child.returncode, (0, 4))
+        self.whole("rec.wav")
+
+    def test_killed(self):
+        """What was recorded until then can be read: until the end of the file."""
+        child = self.play()
+        child.kill()
+        child.wait()
+        left = [n for n in os.listdir(".") if n.startswith(".rec.wav.")]
+        self.assertEqual(len(left), 1)
+        os.rename(left[0], "left.wav")
+        done = self.run_program("convolve", "ir.wav", "left.wav", "out.wav", "-q")
+        self.assertEqual(done.returncode, 0)
+        self.assertGreater(len(parse_wav(self.read("out.wav"))[1]), 0.5 * 48000 / rig_live.SLOWER)
+
+
+if __name__ == "__main__":
+    rig.main()

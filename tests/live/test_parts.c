@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// The small parts of live audio, each against what its header promises: limiter, ramp, meter, ring, writer, heartbeat,
+// sweep.
+
+#include "../test.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include "live/heartbeat.h"
+#include "live/limiter.h"
+#include "live/meter.h"
+#include "live/ramp.h"
+#include "live/ring.h"
+#include "live/sweep.h"
+#include "live/writer.h"
+
+enum { N = 4800 };
+
+static void fill_sine(float *x, size_t n, float amplitude)
+{
+    for (size_t i = 0; i < n; i++) x[i] = amplitude * sinf(0.1f * (float)i);
+}
+
+static void limiter_passes_what_fits(void **state)
+{
+    (void)state;
+    struct limiter limiter;
+    float x[N], before[N], *channels[] = {x};
+    limiter_open(&limiter, 48000, 0.1);
+    fill_sine(x, N, 1);
+    x[7] = 1, x[8] = -1, x[9] = 0, x[10] = -0.0f;
+    memcpy(before, x, sizeof x);
+    assert_int_equal(limiter_run(&limiter, channels, 1, N), 0);
+    assert_memory_equal(x, before, sizeof x);
+}
+
+static void limiter_holds_full_scale(void **state)
+{
+    (void)state;
+    static const float amplitudes[] = {1.0001f, 1.5f, 30, 1e30f, 3.4e38f};
+    for (size_t a = 0; a < sizeof amplitudes / sizeof *amplitudes; a++) {
+        struct limiter limiter;
+        float x[N], *channels[] = {x};
+        size_t above = 0;
+        limiter_open(&limiter, 48000, 0.1);
+        fill_sine(x, N, amplitudes[a]);
+        for (size_t i = 0; i < N; i++) above += fabsf(x[i]) > 1;
+        assert_true(limiter_run(&limiter, channels, 1, N) >= above);
+        float peak = 0;
+        for (size_t i = 0; i < N; i++) peak = fmaxf(peak, fabsf(x[i]));
+        assert_true(peak <= 1);
+        assert_true(peak > 0.999f);
+    }
+}
+
+// All channels by the loudest one's gain, frame by frame as the formula has it.
+static void limiter_links_channels(void **state)
+{
+    (void)state;
+    struct limiter limiter;
+    float loud[N], soft[N], *channels[] = {soft, loud};
+    double gain = 1;
+    limiter_open(&limiter, 48000, 0.05);
+    fill_sine(loud, N, 3);
+    for (size_t i = 0; i < N; i++) soft[i] = 0.25f;
+    limiter_run(&limiter, channels, 2, N);
+    for (size_t i = 0; i < N; i++) {
+        double peak = fmax(0.25, fabs(3 * sin(0.1 * (double)i)));
+        gain += (1 - gain) * limiter.release;
+        if (gain > 1 - 1e-5) gain = 1;
+        gain = fmin(gain, 1 / peak);
+        assert_true(fabs((double)soft[i] - 0.25 * gain) < 1e-5);
+    }
+}
+
+// After a peak of 2: all but 1/e of 6 dB's factor is back after the release time, and at last every bit.
+static void limiter_recovers(void **state)
+{
+    (void)state;
+    enum { RATE = 48000 };
+    struct limiter limiter;
+    static float x[2 * RATE];
+    float *channels[] = {x};
+    limiter_open(&limiter, RATE, 0.1);
+    for (size_t i = 0; i < 2 * RATE; i++) x[i] = 0.5f;
+    x[0] = 2;
+    size_t limited = limiter_run(&limiter, channels, 1, 2 * RATE);
+    assert_float_equal(x[0], 1, 1e-6);
+    assert_float_equal(x[4800], 0.5f * (1 - 0.5f * expf(-1)), 1e-4);
+    assert_true(x[2 * RATE - 1] == 0.5f);
+    assert_true(limited > 4800 && limited < 2 * RATE - 1);
+}
+
+static void limiter_does_not_depend_on_cuts(void **state)
+{
+    (void)state;
+    struct limiter whole, cut;
+    float x[N], y[N], *at_x[] = {x};
+    fill_sine(x, N, 2);
+    memcpy(y, x, sizeof x);
+    limiter_open(&whole, 44100, 0.1);
+    limiter_open(&cut, 44100, 0.1);
+    limiter_run(&whole, at_x, 1, N);
+    for (size_t at = 0, n = 1; at < N; at += n, n = n % 97 + 1) {
+        float *at_y[] = {y + at};
+        if (n > N - at) n = N - at;
+        limiter_run(&cut, at_y, 1, n);
+    }
+    assert_memory_equal(x, y, sizeof x);
+}
+
+static void ramp_is_a_line(void **state)
+{
+    (void)state;
+    struct ramp ramp = {.value = 1, .target = 1};
+    float v[300];
+    ramp_run(&ramp, v, 10);
+    assert_true(v[0] == 1 && v[9] == 1);
+    ramp_aim(&ramp, 0, 100);
+    for (size_t at = 0; at < 300; at += 30) ramp_run(&ramp, v + at, 30);
+    for (size_t i = 0; i < 100; i++) assert_float_equal(v[i], 1 - (float)(i + 1) / 100, 1e-5);
+    for (size_t i = 99; i < 300; i++) assert_true(v[i] == 0);
+}
+
+// Turned around on its way it starts from where it is: no step is larger than either line's.
+static void ramp_turns_without_a_step(void **state)
+{
+    (void)state;
+    struct ramp ramp = {.value = 1, .target = 1};
+    float v[200];
+    ramp_aim(&ramp, 0, 100);
+    ramp_run(&ramp, v, 50);
+    ramp_aim(&ramp, 1, 100);
+    ramp_run(&ramp, v + 50, 150);
+    for (size_t i = 1; i < 200; i++) assert_true(fabsf(v[i] - v[i - 1]) < 0.011f);
+    assert_true(v[199] == 1);
+    ramp_aim(&ramp, 0.25f, 0);
+    ramp_run(&ramp, v, 1);
+    assert_true(v[0] == 0.25f);
+}
+
+static void meter_measures(void **state)
+{
+    (void)state;
+    struct meter meter = {0};
+    float x[N];
+    fill_sine(x, N, 0.5f);
+    x[1234] = -0.75f;
+    for (int i = 0; i < 20; i++) meter_add(&meter, x, N, 0.5f);
+    struct level level = meter_take(&meter);
+    assert_true(level.peak == 0.75f);
+    assert_float_equal(level.rms, 0.5f / sqrtf(2), 1e-2);
+    meter_add(&meter, x, 0, 0.5f);
+    assert_true(meter_take(&meter).peak == 0); // taken is taken
+    for (int i = 0; i < 100; i++) meter_add(&meter, (float[]){0, 0}, 2, 0.5f);
+    assert_true(meter_take(&meter).rms < 1e-6f);
+}
+
+static void ring_keeps_order_and_refuses_when_full(void **state)
+{
+    (void)state;
+    struct ring ring;
+    int in[5] = {0}, out[16], put = 0, taken = 0;
+    assert_true(ring_open(&ring, 10, sizeof(int)));
+    assert_int_equal(ring.capacity, 16);
+    for (int round = 0; round < 1000; round++) {
+        size_t n = (size_t)(round % 5) + 1;
+        for (size_t i = 0; i < n; i++) in[i] = put + (int)i;
+        bool fits = put - taken + (int)n <= 16;
+        assert_int_equal(ring_put(&ring, in, n), fits);
+        if (fits) put += (int)n;
+        if (round % 3 != 2) continue;
+        size_t got = ring_take(&ring, out, (size_t)(round % 16) + 1);
+        for (size_t i = 0; i < got; i++) assert_int_equal(out[i], taken++);
+    }
+    while (ring_take(&ring, out, 16)) taken++;
+    ring_close(&ring);
+}
+
+enum { STREAMED = 2000000 };
+
+static void *put_all(void *argument)
+{
+    struct ring *ring = argument;
+    for (int next = 0; next < STREAMED;) {
+        int items[7];
+        for (int i = 0; i < 7; i++) items[i] = next + i;
+        size_t n = STREAMED - next < 7 ? (size_t)(STREAMED - next) : 7;
+        if (ring_put(ring, items, n)) next += (int)n;
+        else usleep(10);
+    }
+    return NULL;
+}
+
+static void ring_serves_two_threads(void **state)
+{
+    (void)state;
+    struct ring ring;
+    pthread_t thread;
+    int items[50], next = 0;
+    assert_true(ring_open(&ring, 1000, sizeof(int)));
+    assert_int_equal(pthread_create(&thread, NULL, put_all, &ring), 0);
+    while (next < STREAMED) {
+        size_t n = ring_take(&ring, items, 50);
+        for (size_t i = 0; i < n; i++)
+            if (items[i] != next++) fail_msg("item %d came for %d", items[i], next - 1);
+        if (!n) usleep(10);
+    }
+    pthread_join(thread, NULL);
+    ring_close(&ring);
+}
+
+struct written {
+    int next, fail_at;
+};
+
+static bool write_items(void *user, const void *items, size_t n, struct fault *fault)
+{
+    struct written *w = user;
+    for (size_t i = 0; i < n; i++) {
+        if (w->next == w->fail_at) return fault_set(fault, "item %d cannot be written", w->next);
+        if (((const int *)items)[i] != w->next++) return fault_set(fault, "out of order");
+    }
+    return true;
+}
+
+static void put_items(struct ring *ring, int n)
+{
+    for (int i = 0; i < n; i++)
+        while (!ring_put(ring, &i, 1)) usleep(100);
+}
+
+static void writer_writes_all(void **state)
+{
+    (void)state;
+    struct ring ring;
+    struct writer *writer;
+    struct written written = {.fail_at = -1};
+    struct fault fault;
+    assert_true(ring_open(&ring, 100, sizeof(int)));
+    assert_true(writer_start(&writer, &ring, write_items, &written, &fault));
+    put_items(&ring, 5000);
+    assert_true(writer_stop(writer, &fault));
+    assert_int_equal(written.next, 5000);
+    ring_close(&ring);
+}
+
+// A disk that is full: the ring is emptied nevertheless, and the reason is kept.
+static void writer_keeps_the_first_failure(void **state)
+{
+    (void)state;
+    struct ring ring;
+    struct writer *writer;
+    struct written written = {.fail_at = 300};
+    struct fault fault;
+    assert_true(ring_open(&ring, 100, sizeof(int)));
+    assert_true(writer_start(&writer, &ring, write_items, &written, &fault));
+    put_items(&ring, 5000);
+    while (writer_check(writer, &fault)) usleep(1000);
+    assert_string_equal(fault.text, "item 300 cannot be written");
+    assert_false(writer_stop(writer, &fault));
+    assert_string_equal(fault.text, "item 300 cannot be written");
+    assert_int_equal(written.next, 300);
+    ring_close(&ring);
+}
+
+static void heartbeat_notices_silence(void **state)
+{
+    (void)state;
+    struct heartbeat h;
+    double now = 100;
+    heartbeat_start(&h, now);
+    for (uint64_t calls = 1; calls < 50; calls++) assert_true(heartbeat_look(&h, calls, now += 0.1, 1));
+    int looks = 0;
+    while (heartbeat_look(&h, 49, now += 0.1, 1)) looks++;
+    assert_in_range(looks, 8, 10);
+}
+
+// A program that was itself stopped for a minute saw no minute of silence.
+static void heartbeat_counts_only_what_it_saw(void **state)
+{
+    (void)state;
+    struct heartbeat h;
+    heartbeat_start(&h, 0);
+    assert_true(heartbeat_look(&h, 5, 0.1, 1));
+    assert_true(heartbeat_look(&h, 5, 60, 1));
+    assert_true(heartbeat_look(&h, 6, 60.1, 1));
+    assert_true(heartbeat_look(&h, 6, 120, 1));
+    assert_true(heartbeat_look(&h, 6, 180, 1));
+}
+
+// The sweep correlated with its template has its peak at lag 0, as high as the band is wide (its logarithmic sweep
+// reaches 0.9 of all frequencies), and, but for the missing band edges, nothing elsewhere.
+static void sweep_becomes_a_pulse(void **state)
+{
+    (void)state;
+    enum { LENGTH = 48000, LAGS = 2000 };
+    double *sweep = malloc(LENGTH * sizeof *sweep), *template = malloc(LENGTH * sizeof *template);
+    double lags[2 * LAGS + 1];
+    struct partita_slice slice = {.mode = PARTITA_RANGE, .first = -LAGS, .last = LAGS + 1};
+    double peak = sweep_make(sweep, template, LENGTH, 48000);
+    for (int i = 0; i < LENGTH; i++) assert_true(fabs(sweep[i]) <= 1);
+    assert_true(sweep[0] == 0 && fabs(sweep[LENGTH - 1]) < 1e-9);
+    assert_ok(partita_correlate(PARTITA_F64, lags, sweep, LENGTH, template, LENGTH, &slice));
+    assert_true(fabs(lags[LAGS] - peak) < 1e-9);
+    assert_true(peak > 0.85 && peak < 0.95);
+    for (int i = 0; i <= 2 * LAGS; i++)
+        if (abs(i - LAGS) > 200) assert_true(fabs(lags[i]) < 0.01);
+    free(sweep);
+    free(template);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limiter_passes_what_fits),
+        cmocka_unit_test(limiter_holds_full_scale),
+        cmocka_unit_test(limiter_links_channels),
+        cmocka_unit_test(limiter_recovers),
+        cmocka_unit_test(limiter_does_not_depend_on_cuts),
+        cmocka_unit_test(ramp_is_a_line),
+        cmocka_unit_test(ramp_turns_without_a_step),
+        cmocka_unit_test(meter_measures),
+        cmocka_unit_test(ring_keeps_order_and_refuses_when_full),
+        cmocka_unit_test(ring_serves_two_threads),
+        cmocka_unit_test(writer_writes_all),
+        cmocka_unit_test(writer_keeps_the_first_failure),
+        cmocka_unit_test(heartbeat_notices_silence),
+        cmocka_unit_test(heartbeat_counts_only_what_it_saw),
+        cmocka_unit_test(sweep_becomes_a_pulse),
+    };
+    return run_all(tests);
+}
