@@ -354,6 +354,8 @@ size_t partitioned_swap_end(struct partita_stream *stream)
     struct partitioned_stream *state = stream->state;
     const struct layout *layout = &partitioned->layout;
     uint64_t last = state->position->tick;
+    // In the midst of a whole tick the next one's work is done when its first frame comes, not before.
+    const size_t ahead = layout->whole && state->position->fill ? layout->tick : 0;
     state->position->set = 1 - state->position->set;
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
@@ -361,6 +363,6 @@ size_t partitioned_swap_end(struct partita_stream *stream)
         const uint64_t end = level->start + progress->block * level->ticks + level->window;
         if (progress->running && progress->twice && end > last) last = end;
     }
-    const uint64_t until = last * layout->tick, at = now(stream);
+    const uint64_t until = last * layout->tick, at = now(stream) - ahead;
     return until > at ? (size_t)(until - at) : 0;
 }
