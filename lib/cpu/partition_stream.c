@@ -284,22 +284,12 @@ static void end_tick(struct partita_stream *stream)
     position->tick++;
 }
 
-// Frames that make no whole block: not taken, and answered with silence.
-static struct step refuse(struct partita_stream *stream, const struct frames *frames)
-{
-    const size_t bytes = stream->plan->shape.sample_bytes, due = partita_stream_output_frames(stream, frames->n);
-    for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
-        for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
-    return (struct step){frames->n, due};
-}
-
 // Whole ticks are worked on first and played then, in several steps if need be.
 static struct step step_whole(struct partita_stream *stream, const struct frames *frames)
 {
     const size_t tick = ((const struct partitioned *)stream->plan->state)->layout.tick;
     struct position *position = ((struct partitioned_stream *)stream->state)->position;
     if (position->fill == 0) {
-        if (frames->rest < tick) return refuse(stream, frames);
         collect(stream, frames, tick);
         end_tick(stream);
     }
