@@ -3,6 +3,8 @@
 // else is the engine's.
 #include "engine.h"
 
+#include <string.h>
+
 #include "clock.h"
 
 // Passes states that have no frames left.
@@ -35,8 +37,19 @@ static void begin_swap(struct partita_stream *stream)
     settle_swap(stream);
 }
 
+// Answers frames that are not heard: they are no part of the stream's time.
+static void silence(struct partita_stream *stream, const struct frames *frames, size_t n)
+{
+    const size_t bytes = stream->plan->shape.sample_bytes, due = partita_stream_output_frames(stream, n);
+    for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
+        for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
+}
+
 static void feed(struct partita_stream *stream, struct frames frames)
 {
+    const struct engine *engine = stream->plan->engine;
+    const size_t beyond = engine->stream_unit ? frames.n % engine->stream_unit(stream->plan) : 0;
+    frames.n -= beyond;
     const size_t stride = stream->plan->shape.axis[0].stride, n = frames.n;
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames.n) {
@@ -45,7 +58,7 @@ static void feed(struct partita_stream *stream, struct frames frames)
         begin_swap(stream);
         struct swap *swap = &stream->swap;
         if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left; // a step sees one state
-        const struct step step = stream->plan->engine->stream_step(stream, &part);
+        const struct step step = engine->stream_step(stream, &part);
         stream->phase = (stream->phase + step.in) % stride;
         frames.x_first += step.in;
         frames.y_first += step.out;
@@ -54,6 +67,7 @@ static void feed(struct partita_stream *stream, struct frames frames)
         swap->left -= step.in;
         settle_swap(stream);
     }
+    if (beyond) silence(stream, &frames, beyond);
     if (begin > 0 && n) stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
 }
 

@@ -77,8 +77,10 @@ void run_feed_part(const struct run *run, struct partita_stream *stream, void *y
                    const struct cut *cut, struct random *random)
 {
     size_t taken = first, given = (first + run->stride - 1) / run->stride;
+    const size_t unit = run->problem.whole_blocks ? run->problem.block : 1;
     while (taken < end) {
         size_t n = cut_next(cut, random, end - taken);
+        if (n < end - taken) n -= n % unit;
         const void *x_at[MAX_CHANNELS];
         void *y_at[MAX_CHANNELS];
         for (size_t c = 0; c < run->in; c++) x_at[c] = (char *)run->x + (c * run->n_frames + taken) * run->sample_bytes;

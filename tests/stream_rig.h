@@ -45,7 +45,8 @@ void run_close(struct run *run);
 void run_take_taps(struct run *run);
 void run_take_filter(struct run *run, struct partita_filter *filter);
 
-// How a run is cut into calls: `most` frames at most, drawn anew for each call, or always `most`.
+// How a run is cut into calls: `most` frames at most, drawn anew for each call, or always `most`; of streams
+// that want whole blocks, as many as that holds.
 struct cut {
     const char *name;
     size_t most;

@@ -2,15 +2,14 @@
 // Filters exchanged in a running stream: before the fade the old one's output, then the header's blend of what either
 // filter alone gives, then the new one's; the last filter wins; swapping tells when the others are free.
 
-#include "stream_rig.h"
+#include "swap_rig.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-enum { KERNEL = 3000, N_FILTERS = 4 };
+enum { KERNEL = 3000 };
 
 static const struct named_problem problems[] = {
     {"mono", {STREAM, .kernel = {KERNEL}}},
@@ -21,131 +20,6 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const struct partita_problem *const mono = &problems[0].problem, *const matrix = &problems[1].problem,
                                            *const few_taps = &problems[2].problem;
 
-// A run with several filters and what each of them alone makes of the input.
-struct swapped {
-    struct run run;
-    struct partita_load load;
-    struct partita_filter *filters[N_FILTERS]; // the first is the run's own
-    void *alone[N_FILTERS];
-    double peak; // largest part of any of them
-};
-
-// A filter handed over before frame `at`, the others having been fed.
-struct handover {
-    size_t at, filter, fade;
-};
-
-static double larger_part(double complex value)
-{
-    return fmax(fabs(creal(value)), fabs(cimag(value)));
-}
-
-static void swapped_open(struct swapped *s, const struct stream_case *c, const struct partita_problem *problem,
-                         size_t least_frames, struct random *random)
-{
-    struct partita_problem relaxed = *problem;
-    if (strcmp(c->engine, "cpu/overlap-save") == 0) relaxed.latency = 2000;
-    struct run probe;
-    run_open_exactly(&probe, c, &relaxed, NULL, 1, random);
-    assert_ok(partita_plan_load(probe.plan, &s->load));
-    run_close(&probe);
-    *s = (struct swapped){.load = s->load};
-    run_open_exactly(&s->run, c, &relaxed, NULL, least_frames + 4 * s->load.swap_delay, random);
-    s->filters[0] = s->run.filter;
-    for (size_t f = 0; f < N_FILTERS; f++) {
-        if (f > 0) {
-            random_samples(random, s->run.problem.taps, s->run.w, s->run.n_taps);
-            assert_ok(partita_filter_create(s->run.plan, s->run.w, &s->filters[f]));
-        }
-        struct partita_stream *stream;
-        assert_ok(partita_stream_open(s->run.plan, s->filters[f], &stream));
-        s->alone[f] = run_output(&s->run);
-        run_feed(&s->run, stream, s->alone[f], &cut_whole, random);
-        partita_stream_close(stream);
-        for (size_t i = 0; i < s->run.out * s->run.n_outputs; i++)
-            s->peak = fmax(s->peak, larger_part(reference_sample(s->run.problem.signal, s->alone[f], i)));
-    }
-}
-
-static void swapped_close(struct swapped *s)
-{
-    for (size_t f = 0; f < N_FILTERS; f++) {
-        guarded_free(s->alone[f]);
-        if (f > 0) partita_filter_destroy(s->filters[f]);
-    }
-    run_close(&s->run);
-}
-
-// Feeds the whole input to a new stream of the first filter, handing filters over on the way.
-static struct partita_stream *swapped_run(struct swapped *s, void *y, const struct handover *handovers, size_t n,
-                                          const struct cut *cut, struct random *random)
-{
-    struct partita_stream *stream;
-    assert_ok(partita_stream_open(s->run.plan, s->filters[0], &stream));
-    size_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        run_feed_part(&s->run, stream, y, at, handovers[i].at, cut, random);
-        at = handovers[i].at;
-        assert_ok(partita_stream_swap(stream, s->filters[handovers[i].filter], handovers[i].fade));
-        assert_true(partita_stream_swapping(stream));
-    }
-    run_feed_part(&s->run, stream, y, at, s->run.n_frames, cut, random);
-    return stream;
-}
-
-// The difference and the sum of the blend, its factor and product round once each, on values up to twice the peak.
-static double blend_limit(const struct swapped *s)
-{
-    return 8 * (type_is_f64(s->run.problem.signal) ? 0x1p-53 : 0x1p-24) * s->peak;
-}
-
-static double complex sample_of(const struct swapped *s, const void *y, size_t channel, size_t i)
-{
-    return reference_sample(s->run.problem.signal, y, channel * s->run.n_outputs + i);
-}
-
-// What the header promises for output i, if the fade from filter a to b begins at output `begin`.
-static double complex blend(const struct swapped *s, size_t a, size_t b, size_t channel, size_t i, size_t begin,
-                            size_t fade)
-{
-    double weight = i < begin ? 0 : i < begin + fade ? (double)(i - begin + 1) / (double)(fade + 1) : 1;
-    double complex old = sample_of(s, s->alone[a], channel, i), new = sample_of(s, s->alone[b], channel, i);
-    return old + (new - old) * weight;
-}
-
-// First output of [first, end) that is no such blend, or `end`.
-static size_t first_off(const struct swapped *s, const void *y, size_t a, size_t b, size_t begin, size_t fade,
-                        size_t first, size_t end)
-{
-    double limit = blend_limit(s);
-    for (size_t i = first; i < end; i++) {
-        for (size_t k = 0; k < s->run.out; k++) {
-            if (!(larger_part(sample_of(s, y, k, i) - blend(s, a, b, k, i, begin, fade)) <= limit)) return i;
-        }
-    }
-    return end;
-}
-
-// Fails unless outputs [first, end) fade from a to b, beginning at most swap_delay after `from`. Returns the begin.
-static size_t check_fade(const struct swapped *s, const void *y, size_t a, size_t b, size_t fade, size_t first,
-                         size_t from, size_t end)
-{
-    // Where the old one's output ends the fade begins, or began a little before with too little of the new to tell.
-    size_t heard = first_off(s, y, a, a, end, 0, first, end), worst = 0, begin;
-    size_t least = heard > 64 ? heard - 64 : 0;
-    for (begin = heard; begin + 1 > least; begin--) {
-        size_t off = first_off(s, y, a, b, begin, fade, first, end);
-        if (off == end) break;
-        worst = off > worst ? off : worst;
-        if (begin == 0) break;
-    }
-    if (first_off(s, y, a, b, begin, fade, first, end) != end)
-        fail_msg("fade of %zu: no blend from output %zu on; off at %zu", fade, heard, worst);
-    if (begin < from || begin - from > s->load.swap_delay)
-        fail_msg("fade begins at %zu, handed over at %zu, swap_delay %zu", begin, from, s->load.swap_delay);
-    return begin;
-}
-
 static const size_t fades[] = {0, 1, 100, 5000};
 enum { N_FADES = sizeof fades / sizeof *fades, BEFORE = 4211, AFTER = 9000 };
 
@@ -154,7 +28,7 @@ static void fade_is_the_blend(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("fade");
     struct swapped s;
-    swapped_open(&s, c, &c->named->problem, BEFORE + AFTER, &random);
+    swapped_open(&s, c, &c->named->problem, NULL, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     for (size_t i = 0; i < N_FADES; i++) {
         const struct handover one = {BEFORE + i, 1 + i % 3, fades[i]};
@@ -172,7 +46,7 @@ static void swap_before_the_first_call(void **state)
 {
     struct random random = random_start("first");
     struct swapped s;
-    swapped_open(&s, *state, mono, AFTER, &random);
+    swapped_open(&s, *state, mono, NULL, AFTER, &random);
     void *y = run_output(&s.run);
     partita_stream_close(swapped_run(&s, y, &(struct handover){0, 2, 300}, 1, &(struct cut){"", 200, true}, &random));
     check_fade(&s, y, 0, 2, 300, 0, 0, s.run.n_outputs);
@@ -185,7 +59,7 @@ static void waiting_filter_is_replaced(void **state)
 {
     struct random random = random_start("replaced");
     struct swapped s;
-    swapped_open(&s, *state, mono, BEFORE + AFTER, &random);
+    swapped_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     const struct handover both[] = {{BEFORE, 1, 10}, {BEFORE, 3, 0}, {BEFORE, 2, 777}};
     struct partita_stream *stream = swapped_run(&s, y, both, 3, &(struct cut){"", 200, true}, &random);
@@ -202,7 +76,7 @@ static void fades_follow_each_other(void **state)
     enum { LEAST = 4000, SHORT = 500 };
     struct random random = random_start("follow");
     struct swapped s;
-    swapped_open(&s, *state, mono, BEFORE + LEAST + AFTER, &random);
+    swapped_open(&s, *state, mono, NULL, BEFORE + LEAST + AFTER, &random);
     void *y = run_output(&s.run);
     size_t during = BEFORE + s.load.swap_delay + 1000, fade = LEAST + s.load.swap_delay; // even if it begins at once
     const struct handover three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
@@ -223,7 +97,7 @@ static void any_cut_same_bits(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("cuts");
     struct swapped s;
-    swapped_open(&s, c, matrix, BEFORE + AFTER, &random);
+    swapped_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
     const struct handover four[] = {
         {101, 1, 50}, {BEFORE, 2, 1000}, {BEFORE + 700, 3, 20}, {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
     void *y = run_output(&s.run), *other = run_output(&s.run);
@@ -244,7 +118,7 @@ static void swapping_until_done(void **state)
     enum { FADE = 400 };
     struct random random = random_start("swapping");
     struct swapped s;
-    swapped_open(&s, *state, mono, BEFORE + AFTER, &random);
+    swapped_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     struct partita_stream *stream;
     assert_ok(partita_stream_open(s.run.plan, s.filters[0], &stream));
@@ -269,7 +143,7 @@ static void single_cell(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("cell");
     struct swapped s;
-    swapped_open(&s, c, matrix, BEFORE + AFTER, &random);
+    swapped_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
     struct run *run = &s.run;
     size_t taps = run->problem.kernel[0], bytes = partita_type_size(run->problem.taps);
     // w holds the last filter's taps; the other one differs from it in the cell of output 1 and input 2.
@@ -303,7 +177,7 @@ static void endless_fade(void **state)
 {
     struct random random = random_start("endless");
     struct swapped s;
-    swapped_open(&s, *state, few_taps, BEFORE, &random);
+    swapped_open(&s, *state, few_taps, NULL, BEFORE, &random);
     void *y = run_output(&s.run);
     struct partita_stream *stream =
         swapped_run(&s, y, &(struct handover){500, 1, SIZE_MAX}, 1, &(struct cut){"", 200, true}, &random);
@@ -319,7 +193,7 @@ static void swap_errors(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("errors");
     struct swapped s;
-    swapped_open(&s, c, matrix, 5000, &random);
+    swapped_open(&s, c, matrix, NULL, 5000, &random);
     struct run other;
     run_open_exactly(&other, c, &s.run.problem, NULL, 100, &random);
     assert_int_equal(partita_stream_swap(NULL, s.filters[1], 0), PARTITA_ERR_ARG);
@@ -386,7 +260,7 @@ static void from_another_thread(void **state)
 {
     struct random random = random_start("thread");
     struct swapped s;
-    swapped_open(&s, *state, matrix, 2000, &random);
+    swapped_open(&s, *state, matrix, NULL, 2000, &random);
     void *y = run_output(&s.run), *expected = run_output(&s.run);
     struct swapper swapper = {.s = &s, .seed = random_bits(&random)};
     pthread_t thread;

@@ -284,22 +284,12 @@ static void end_tick(struct partita_stream *stream)
     position->tick++;
 }
 
-// Frames that make no whole block: not taken, and answered with silence.
-static struct step refuse(struct partita_stream *stream, const struct frames *frames)
-{
-    const size_t bytes = stream->plan->shape.sample_bytes, due = partita_stream_output_frames(stream, frames->n);
-    for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
-        for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
-    return (struct step){frames->n, due};
-}
-
 // Whole ticks are worked on first and played then, in several steps if need be.
 static struct step step_whole(struct partita_stream *stream, const struct frames *frames)
 {
     const size_t tick = ((const struct partitioned *)stream->plan->state)->layout.tick;
     struct position *position = ((struct partitioned_stream *)stream->state)->position;
     if (position->fill == 0) {
-        if (frames->rest < tick) return refuse(stream, frames);
         collect(stream, frames, tick);
         end_tick(stream);
     }
@@ -354,6 +344,8 @@ size_t partitioned_swap_end(struct partita_stream *stream)
     struct partitioned_stream *state = stream->state;
     const struct layout *layout = &partitioned->layout;
     uint64_t last = state->position->tick;
+    // In the midst of a whole tick the next one's work is done when its first frame comes, not before.
+    const size_t ahead = layout->whole && state->position->fill ? layout->tick : 0;
     state->position->set = 1 - state->position->set;
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
@@ -361,6 +353,6 @@ size_t partitioned_swap_end(struct partita_stream *stream)
         const uint64_t end = level->start + progress->block * level->ticks + level->window;
         if (progress->running && progress->twice && end > last) last = end;
     }
-    const uint64_t until = last * layout->tick, at = now(stream);
+    const uint64_t until = last * layout->tick, at = now(stream) - ahead;
     return until > at ? (size_t)(until - at) : 0;
 }
