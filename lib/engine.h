@@ -88,8 +88,6 @@ struct engine {
     // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs
     // of a step are read before its first output is written.
     enum partita_status (*stream_open)(struct partita_stream *stream);
-    // Frames of which calls must be whole multiples; what is beyond them does not reach stream_step. NULL: 1.
-    size_t (*stream_unit)(const struct partita_plan *plan);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     void (*stream_reset)(struct partita_stream *stream);
     void (*stream_close)(struct partita_stream *stream); // before the state is released; NULL: nothing to do

@@ -80,8 +80,9 @@ static void divide(const struct signal *signal, void *y, size_t at, ptrdiff_t la
     for (size_t i = count; i-- > 0;) back[i] = sum += energy_at(signal, lag + (ptrdiff_t)i);
     double on = energy(signal, shared, lag + (ptrdiff_t)m);
     for (size_t i = 0; i < count; i++) {
-        const double product = (back[i] + on) * template;
-        scale(signal->type, y, at + i, product > 0 ? 1 / sqrt(product) : 0);
+        const double under = back[i] + on;
+        // Roots first: the product of two energies may be too small or too large for a double.
+        scale(signal->type, y, at + i, under > 0 && template > 0 ? 1 / (sqrt(under) * sqrt(template)) : 0);
         on += energy_at(signal, lag + (ptrdiff_t)(m + i));
     }
 }

@@ -48,9 +48,10 @@ static void silence(struct partita_stream *stream, const struct frames *frames, 
 static void feed(struct partita_stream *stream, struct frames frames)
 {
     const struct engine *engine = stream->plan->engine;
-    const size_t beyond = engine->stream_unit ? frames.n % engine->stream_unit(stream->plan) : 0;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t beyond = shape->whole_blocks ? frames.n % shape->block : 0;
     frames.n -= beyond;
-    const size_t stride = stream->plan->shape.axis[0].stride, n = frames.n;
+    const size_t stride = shape->axis[0].stride, n = frames.n;
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames.n) {
         struct frames part = frames;

@@ -47,8 +47,9 @@ PARTITA_API enum partita_status partita_correlate(enum partita_type type, void *
 // The same, divided by the lengths of the template and of the signal under it:
 //   y[lag] = sum_i x[i + lag] conj(h[i]) / sqrt(sum_i |x[i + lag]|^2 * sum_i |h[i]|^2),  i < m,
 // of magnitude 1 at most but for rounding; 0 where either is silent. Lengths are summed in double without differences,
-// so a quiet passage after a loud one keeps its figures. Memory:  besides, one double for each output or template
-// sample, whichever are fewer.
+// so a quiet passage after a loud one is divided by its own; the sum above may come from transforms, whose rounding
+// errors are those of the loud passage beside it: for quiet passages 100 dB below take PARTITA_F64.
+// Memory:  besides, one double for each output or template sample, whichever are fewer.
 PARTITA_API enum partita_status partita_correlate_normalised(enum partita_type type, void *y, const void *x, size_t n,
                                                              const void *h, size_t m,
                                                              const struct partita_slice *slice);

@@ -15,10 +15,9 @@ struct partita_spectrum;
 
 // Transforms a signal in disjoint blocks.
 // Shapes:  x [n] of `type`; copied.
-// Ranges:  n >= 1. block: samples of a block, rounded up to what transforms are good at [0: up to 65536, more for
-// signals
-//          of many blocks]. Signals that are to meet each other need blocks of one size. Small blocks cost more
-//          products, large ones more than a narrow slice needs.
+// Ranges:  n >= 1. block: samples of a block, rounded up to what transforms are good at; 0 stands for up to 65536, more
+//          for signals of many blocks. Signals that are to meet each other need blocks of one size. Small blocks cost
+//          more products, large ones more than a narrow slice needs.
 //          options: threads, log, allocator; NULL for defaults; it need not outlive the call, hooks must outlive the
 //          spectrum.
 // Errors:  PARTITA_ERR_ARG for NULL, no samples, a block beyond 2^27; PARTITA_ERR_NOMEM.
@@ -37,14 +36,15 @@ PARTITA_API size_t partita_spectrum_block(const struct partita_spectrum *spectru
 PARTITA_API size_t partita_spectrum_bytes(const struct partita_spectrum *spectrum);
 
 // y = the slice of x convolved with h, or of x cross-correlated with the template h (conjugated), as partita_convolve
-// and partita_correlate define them. x and h may be the same spectrum. Shapes:  y [partita_slice_size(op, size of x,
-// size of h, slice)] of their type; must overlap nothing. Errors:  PARTITA_ERR_ARG for NULL, a misaligned y, spectra of
-// different types or blocks, an empty slice;
+// and partita_correlate define them. x and h may be the same spectrum.
+// Shapes:  y [partita_slice_size(op, size of x, size of h, slice)] of their type; must overlap nothing.
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned y, spectra of different types or blocks, or an empty slice;
 //          PARTITA_ERR_NOMEM.
 // Memory:  allocates spectra of some of the slice's blocks.
-// Time:    products of the blocks that meet in the slice and one inverse transform a block of it; threads of x's
-// options. Threads: any. The result does not depend on the number of threads. Source:  convolution in parts (Stockham
-// 1966); blocks brought together in the spectrum: docs/theory.md, section 7.
+// Time:    products of the blocks that meet in the slice and one inverse transform a block of it, with the threads of
+//          the options of x.
+// Threads: any. The result does not depend on the number of threads.
+// Source:  convolution in parts (Stockham 1966); blocks brought together in the spectrum: docs/theory.md, section 7.
 PARTITA_API enum partita_status partita_spectrum_convolve(void *y, const struct partita_spectrum *x,
                                                           const struct partita_spectrum *h,
                                                           const struct partita_slice *slice);

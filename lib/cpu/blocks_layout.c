@@ -221,7 +221,7 @@ bool blocks_search(const struct request *request, struct blocks_layout *ret, cha
         consider(request, cut_pairs, 2 * parts->taps, ret);
     } else {
         // Beyond these sizes one part holds everything.
-        const size_t pairs = fft_good_size(2 * lesser(taps, trimmed.outputs));
+        const size_t good = fft_good_size(2 * lesser(taps, trimmed.outputs)), pairs = good ? good : SIZE_MAX;
         const size_t lags = fft_good_size(lesser(taps + trimmed.outputs, LARGEST_WINDOW));
         const size_t most = pairs > lags ? pairs : lags, given = request->transform;
         for (size_t n = fft_good_size(given); n && n <= (given ? given : most); n = fft_good_size(n + 1)) {

@@ -43,12 +43,13 @@ static enum partita_status cut_level(struct partita_plan *plan, const struct req
     const struct host_costs *host = &request->host->costs[shape->f64];
     const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));
     const double fetch = scalars * host->fetch;
-    // Only slots that have a copy are stored twice.
-    const double store = (scalars * host->copy + fetch / 2) * (double)(level->bundle - 1) / (double)level_slots(level);
+    const double store = scalars * host->copy + fetch / 2;
     work->tiles = fft_blocks(work->fft);
     work->pitch = work->tiles + 1;
     work->transform = cut_work(costs.transform, target, fft_steps(work->fft));
+    // Cut as if every block had something to store, weighed by how often one has: slots with a copy, and silence.
     work->store = cut_work(store, target, work->tiles);
+    work->store.seconds *= (double)(level->bundle - 1) / (double)level_slots(level);
     const double products = costs.product * (double)(shape->out_channels * shape->group_in);
     work->product = cut_work(products, target, (work->tiles + level->bundle - 1) / level->bundle);
     work->stage[STAGE_FORWARD].chains = shape->in_channels;

@@ -146,11 +146,6 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
     return hash;
 }
 
-static size_t partitioned_unit(const struct partita_plan *plan)
-{
-    return plan->shape.whole_blocks ? plan->shape.block : 1;
-}
-
 static void partitioned_load(const struct partita_plan *plan, struct partita_load *ret)
 {
     *ret = ((const struct partitioned *)plan->state)->load;
@@ -166,7 +161,6 @@ const struct engine engine_partitioned = {
     .filter_create = dense_filter_create,
     .filter_create_cells = partitioned_filter_create,
     .stream_open = partitioned_stream_open,
-    .stream_unit = partitioned_unit,
     .stream_step = partitioned_stream_step,
     .stream_reset = partitioned_stream_reset,
     .stream_region = partitioned_stream_region,

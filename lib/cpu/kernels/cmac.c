@@ -116,8 +116,8 @@ INLINE void add_line(struct sums *sums, const struct cmac_terms *terms, const st
     for (size_t p = 0; p < line->count; p++, h += BLOCK) {
         const REAL *x = ring + slot * BLOCK;
         add_products(sums, x, x_stride, h, h_stride, n, count);
-        if (ahead) {
-            fetch(x, count * x_stride / VECTORS, x_stride, count);
+        if (ahead && at % VECTORS == 0) { // once a tile, where it takes several turns
+            fetch(x, (count < VECTORS ? 1 : count / VECTORS) * x_stride, x_stride, count);
             fetch(h, terms->ahead * BLOCK, h_stride, count);
         }
         slot = slot >= multiple ? slot - multiple : slot + slots - multiple;
