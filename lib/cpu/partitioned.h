@@ -45,13 +45,21 @@ static inline size_t place_in_bundle(const struct level *level, uint64_t block)
 // alone. The tiles of the spectra are as many shares as the bundle has blocks, and the bundle of share s begins with
 // the block at place s: so there is as much to do with every block.
 struct turn {
-    size_t section; // of the partitions
-    size_t sums;    // blocks that they serve, from the current one on
+    enum section section; // of the partitions
+    size_t sums;          // blocks that they serve, from the current one on
 };
 
-enum { MAX_BUNDLE = CMAC_SUMS, SECTIONS = 3 };
+// The partitions by how early they are known.
+enum section {
+    SECTION_ALONE, // serves its own block
+    SECTION_PAIR,  // and the next one
+    SECTION_WIDE,  // and all of a bundle
+    SECTIONS
+};
 
-// The partitions by how early they are known: section s holds bounds[s] .. bounds[s+1]-1 (partition_turns.c).
+enum { MAX_BUNDLE = CMAC_SUMS };
+
+// Section s holds bounds[s] .. bounds[s+1]-1 (partition_turns.c).
 void level_sections(const struct level *level, size_t bounds[SECTIONS + 1]);
 
 // What is multiplied in a share of the tiles, in this order, with the block `age` blocks after its bundle's first one;
@@ -120,7 +128,7 @@ static inline struct fft_steps slice_of(const struct cut *cut, size_t slice)
 // A block is worked on in stages, one after the other. A stage consists of chains of slices: within a chain order
 // counts, two chains touch nothing in common.
 enum stage {
-    STAGE_FORWARD,  // each input's transform, then its storing
+    STAGE_FORWARD,  // each input's transform into its slot, then the slot's copy, or silence instead
     STAGE_PRODUCTS, // for some tiles each, of all outputs: so the inputs' spectra stay near
     STAGE_INVERSE,  // each output's inverse transform
     N_STAGES
@@ -197,7 +205,9 @@ struct partitioned_filter {
 enum partita_status partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
                                               size_t n_cells, const struct partita_filter *base);
 
-// Where a stream is. Everything counts from the stream's begin.
+// Where a stream is. Everything counts from the stream's begin. Where calls bring whole ticks, a tick is complete
+// before its outputs are played: while they are, `tick` and `fill` are the outputs' place, a tick ahead of what was
+// asked for.
 struct position {
     uint64_t tick; // complete ticks
     size_t fill;   // frames of the tick that is being collected
@@ -228,14 +238,15 @@ struct hearing {
 // One level's part of the region, and what is derived from it.
 struct level_state {
     struct progress *progress;
-    size_t *quiet;             // [in] blocks of silence in a row, up to the current one
-    char *slots;               // [in][tiles][row] spectra of the last blocks, and copies of the first ones (kernels.h)
-    char *spectrum;            // [in][tiles] being transformed
-    char *sum;                 // [2 sets][bundle][out][tiles] of the blocks of a bundle
-    uint16_t *held;            // [2 sets][out] which shares of which sums hold something, before the current block
-    uint16_t *kept;            // the same after it
-    char *out;                 // [2 sets][2 blocks in turn][out][n]
-    char *scratch;             // [in or 2 x out] of the transforms; this and what follows is not in the region
+    size_t *quiet;  // [in] blocks of silence in a row, up to the current one
+    char *slots;    // [in][tiles][row] spectra of the last blocks, and copies of the first ones (kernels.h)
+    char *spectrum; // [in][tiles] being transformed
+    char *sum;      // [2 sets][bundle][out][tiles] of the blocks of a bundle
+    uint16_t *held; // [2 sets][out] before the current block: bit share * MAX_BUNDLE + place says whether that share
+                    // of that place's sum holds something
+    uint16_t *kept; // the same after it
+    char *out;      // [2 sets][2 blocks in turn][out][n]
+    char *scratch;  // [in or 2 x out] of the transforms; this and what follows is not in the region
     struct hearing hearing[2]; // by the current block's filters
 };
 
