@@ -39,6 +39,14 @@ static inline size_t place_in_bundle(const struct level *level, uint64_t block)
     return block & (level->bundle - 1);
 }
 
+// The partitions by how early they are known.
+enum section {
+    SECTION_ALONE, // serves its own block
+    SECTION_PAIR,  // and the next one
+    SECTION_WIDE,  // and all of a bundle
+    SECTIONS
+};
+
 // Blocks of a bundle read the spectra of a filter together. What partition p contributes to a block is known
 // p * multiple blocks before: so the far partitions are multiplied for a block and for the bundle-1 ones after it at
 // once, whose sums wait until it is their turn. Near ones serve fewer blocks at a time, partition 0 its own block
@@ -47,14 +55,6 @@ static inline size_t place_in_bundle(const struct level *level, uint64_t block)
 struct turn {
     enum section section; // of the partitions
     size_t sums;          // blocks that they serve, from the current one on
-};
-
-// The partitions by how early they are known.
-enum section {
-    SECTION_ALONE, // serves its own block
-    SECTION_PAIR,  // and the next one
-    SECTION_WIDE,  // and all of a bundle
-    SECTIONS
 };
 
 enum { MAX_BUNDLE = CMAC_SUMS };
