@@ -18,6 +18,13 @@ enum partita_effort {
     PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
 };
 
+// The ways to run a bounded problem; bits, to be combined. Complex problems have forward alone.
+enum partita_direction {
+    PARTITA_FORWARD = 1,         // partita_forward
+    PARTITA_BACKWARD_DATA = 2,   // partita_backward_data, in layer.h
+    PARTITA_BACKWARD_WEIGHT = 4, // partita_backward_weight
+};
+
 // Threads of the host for streams, in place of the library's own: `run` calls task(context) n times, possibly at once
 // on several threads, and returns when all have returned. It is called from process, so it must be as real-time safe as
 // the host needs process to be; n is options.threads, at least 1. (The shape of CLAP's thread pool.)
@@ -32,10 +39,12 @@ struct partita_options {
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
     int threads; // of partita_forward [0: all cores]; of one stream, the calling one included [0: it alone]
-    struct partita_executor executor;   // streams: use these threads and start none [none]
-    double sample_rate;                 // streams: frames a second, for partita_stream_stats [0: calls are not timed]
-    size_t workspace_limit;             // bytes that one partita_forward may be asked for [0: no limit]
-    double error_budget;                // largest predicted relative L2 error [0: no limit]
+    struct partita_executor executor; // streams: use these threads and start none [none]
+    double sample_rate;               // streams: frames a second, for partita_stream_stats [0: calls are not timed]
+    size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]
+    unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
+                         // forward, and each gradient that can be had]
+    double error_budget; // largest predicted relative L2 error [0: no limit]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
     struct partita_log log;             // [silent]
     struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
