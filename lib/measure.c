@@ -161,11 +161,21 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     return seconds >= 0;
 }
 
+// Whether there is anything but engine i, without transforms of several sizes, to time.
+static bool has_rivals(const struct partita_plan *plan, const struct partita_options *options, size_t i)
+{
+    if (plan->considered[i].transform) return true;
+    for (size_t k = 0; engines[k] && !options->engine; k++)
+        if (k != i && plan->considered[k].applicable) return true;
+    return false;
+}
+
 enum partita_status measure_best(const struct partita_plan *plan, const struct partita_options *options,
                                  const struct host *host, size_t *index, struct estimate *choice)
 {
     const double most = 3 * choice->seconds;
     struct contest contest = {plan, options, host, 1e30, index, choice};
+    if (!has_rivals(plan, options, *index)) return PARTITA_OK;
     for (size_t i = 0; engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];
         if (!estimate->applicable || estimate->seconds > most) continue;

@@ -8,7 +8,7 @@
 #include "samples.h"
 
 enum {
-    ENOUGH_BOXES = 16, // so many are worth smaller ones
+    ENOUGH_TASKS = 16, // so many are worth smaller boxes
     LEAST_ROW = 64,    // outputs of a row, where there is a choice
 };
 
@@ -190,7 +190,7 @@ static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t f
     }
 }
 
-void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, bool share)
+void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, size_t tasks)
 {
     enum { ENOUGH_TERMS = 512 }; // in one call of the kernel: weights of eight channels take half of the L1 cache
     const struct conv_axis *axis = pass->axis;
@@ -208,8 +208,8 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     if (pass->box.count[1] < axis[1].count) return;
     widen(pass, &pass->box.count[0], axis[0].count, 1, most_positions, most_bytes);
     if (pass->box.count[0] < axis[0].count || pass->box.count[2] < axis[2].count) return;
-    const size_t groups = share && pass->groups < ENOUGH_BOXES ? ENOUGH_BOXES / pass->groups : 1;
-    const size_t most_images = pass->batch / groups ? pass->batch / groups : 1;
+    const size_t pieces = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
+    const size_t most_images = pass->batch / pieces ? pass->batch / pieces : 1;
     pass->box.images = 1;
     for (size_t n = most_images; n > 1; n = n / 2) {
         pass->box.images = even(pass->batch, n);

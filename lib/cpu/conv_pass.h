@@ -57,9 +57,9 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret);
 size_t conv_pass_count(const struct shape *shape);
 void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *ret);
 
-// Chooses chunk and box: at most so many positions and bytes packed, as far as there is a choice, and enough boxes to
-// share between threads. The same for any number of threads.
-void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, bool share);
+// Chooses chunk and box: at most so many positions and bytes packed, as far as there is a choice. One box is shared by
+// `tasks`: if they are few, boxes stay small enough to make up for it. The same for any number of threads.
+void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, size_t tasks);
 
 size_t conv_pass_boxes(const struct conv_pass *pass);
 struct conv_place conv_pass_place(const struct conv_pass *pass, size_t box);

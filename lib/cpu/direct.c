@@ -92,6 +92,7 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         return;
     }
     if (filter) filter_estimate(request, ret);
+    if (!filter && shape->complex_signal) snprintf(ret->reason, sizeof ret->reason, "runs layers of real types alone");
     if (shape->stream || shape->complex_signal) return;
     layer_direct_estimate(request, &layer);
     if (!filter || (layer.applicable && layer.worker <= request->workspace_limit && layer.seconds < ret->seconds))

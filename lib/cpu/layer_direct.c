@@ -37,11 +37,12 @@ struct runs {
 static void cut(struct run *run, size_t limit)
 {
     struct conv_pass *pass = &run->pass;
-    // What is left of the limit after the sums of a smallest box.
-    conv_pass_cut(pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, true);
-    const size_t tasks = conv_pass_boxes(pass) * pass->groups, most = pass->out / LEAST_CHANNELS;
+    const size_t most = pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS;
+    // The other half of a tight limit is for the sums.
+    conv_pass_cut(pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, pass->groups * most);
+    const size_t tasks = conv_pass_boxes(pass) * pass->groups;
     run->parts = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
-    if (run->parts > most) run->parts = most ? most : 1;
+    if (run->parts > most) run->parts = most;
     const size_t blocks = (pass->out + CONV_CHANNELS - 1) / CONV_CHANNELS;
     run->part_out = (blocks + run->parts - 1) / run->parts * CONV_CHANNELS;
     run->parts = (pass->out + run->part_out - 1) / run->part_out;

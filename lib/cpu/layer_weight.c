@@ -58,7 +58,7 @@ static void decide(const struct request *request, struct weight *ret)
     const struct shape *shape = request->shape;
     const size_t limit = request->workspace_limit;
     conv_pass_forward(shape, &ret->pass);
-    conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, true);
+    conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, ENOUGH_TASKS);
     ret->channels = least(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
     ret->run_bytes = mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
