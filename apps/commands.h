@@ -7,6 +7,7 @@
 
 int convolve_main(enum command command, int argc, char **argv);
 int plan_main(enum command command, int argc, char **argv);
+int layer_main(enum command command, int argc, char **argv);
 int help_main(enum command command, int argc, char **argv);
 
 // The help of one command, on standard output.

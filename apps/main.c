@@ -9,10 +9,8 @@
 typedef int main_fn(enum command command, int argc, char **argv);
 
 static main_fn *const mains[N_COMMANDS] = {
-    [COMMAND_CONVOLVE] = convolve_main,
-    [COMMAND_CORRELATE] = convolve_main,
-    [COMMAND_PLAN] = plan_main,
-    [COMMAND_HELP] = help_main,
+    [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main, [COMMAND_PLAN] = plan_main,
+    [COMMAND_LAYER] = layer_main,       [COMMAND_HELP] = help_main,
 };
 
 int main(int argc, char **argv)
@@ -30,6 +28,6 @@ int main(int argc, char **argv)
     if (command_find(word, &command)) return mains[command](command, argc - 1, argv + 1);
     if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
     else fprintf(stderr, "partita: which command?\n");
-    fprintf(stderr, "usage: partita convolve|correlate|plan|help ...   (partita help)\n");
+    fprintf(stderr, "usage: partita convolve|correlate|plan|layer|help ...   (partita help)\n");
     return EXIT_USAGE;
 }

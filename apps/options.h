@@ -12,6 +12,7 @@ enum command {
     COMMAND_CONVOLVE = 0,
     COMMAND_CORRELATE,
     COMMAND_PLAN,
+    COMMAND_LAYER,
     COMMAND_HELP,
     N_COMMANDS,
 };
@@ -44,6 +45,11 @@ struct settings {
 
     int64_t taps, latency, out_channels, groups, size;
     int whole_blocks, type, taps_type, correlate, measure, calibrate;
+
+    const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape, *kernel_shape;
+    const char *strides, *pad, *dilation;
+    int64_t layer_groups, layer_threads, workspace_limit;
+    int relu;
 
     int man, completion;
 };

@@ -9,7 +9,7 @@ import subprocess
 import rig
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "plan", "help")
+COMMANDS = ("convolve", "correlate", "plan", "layer", "help")
 
 
 class Help(Case):
