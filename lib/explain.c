@@ -39,7 +39,7 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     else if (shape->stream) text_add(text, ", latency at most %zu", shape->latency);
     if (shape->whole_blocks) {
         text_add(text, ", calls of whole blocks of %zu", shape->block);
-    } else {
+    } else if (!shape->stream) {
         text_add(text, ", ");
         describe_axes(shape, offsetof(struct axis, size), text);
         text_add(text, " -> ");
