@@ -80,6 +80,7 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
     o->problem = *problem;
     o->options = (struct partita_options){.engine = contender->engine,
                                           .threads = contender->threads,
+                                          .directions = PARTITA_FORWARD,
                                           .wisdom = host_wisdom,
                                           .log = {remember_line, contender}};
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);

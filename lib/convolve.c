@@ -45,7 +45,8 @@ static enum partita_status run(const struct partita_problem *problem, void *y, c
 {
     struct partita_plan *plan = NULL;
     struct partita_filter *filter = NULL;
-    enum partita_status status = partita_plan_create(problem, NULL, &plan);
+    const struct partita_options options = {.directions = PARTITA_FORWARD};
+    enum partita_status status = partita_plan_create(problem, &options, &plan);
     if (status == PARTITA_OK) status = partita_filter_create(plan, h, &filter);
     if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
     partita_filter_destroy(filter);
