@@ -38,7 +38,7 @@ struct partita_options {
     const char *device;         // "cpu" [NULL: "cpu"]
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
-    int threads; // of partita_forward [0: all cores]; of one stream, the calling one included [0: it alone]
+    int threads; // of bounded problems [0: all cores]; of one stream, the calling one included [0: it alone]
     struct partita_executor executor; // streams: use these threads and start none [none]
     double sample_rate;               // streams: frames a second, for partita_stream_stats [0: calls are not timed]
     size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]
@@ -72,7 +72,8 @@ PARTITA_API void partita_plan_destroy(struct partita_plan *plan);
 // Threads: any.
 PARTITA_API size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size);
 
-// Name of the chosen engine, for example "cpu/direct"; lives as long as the plan. Threads: any.
+// Name of the engine that runs forward or streams, for example "cpu/direct"; "" if options.directions left forward out.
+// Lives as long as the plan. Threads: any.
 PARTITA_API const char *partita_plan_engine(const struct partita_plan *plan);
 
 // Bytes of workspace that partita_forward needs: 0 for streams. Threads: any.
@@ -97,7 +98,8 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 // Ranges:  x and y aligned to their scalar; they must not overlap. workspace: at least
 //          partita_plan_workspace_size bytes, 64-byte aligned; NULL lets the call allocate it.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE
-//          if the plan is a stream's; PARTITA_ERR_NOMEM only where workspace is NULL.
+//          if the plan is a stream's; PARTITA_ERR_UNSUPPORTED if options.directions left forward out;
+//          PARTITA_ERR_NOMEM only where workspace is NULL.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal
