@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "reference_layer.h"
 
@@ -289,6 +290,58 @@ static void streams_and_complex(void **state)
     assert_non_null(strstr(lines.text, "real types"));
 }
 
+// An input of more than 2^31 samples, of which a crop leaves a corner behind index 2^31; pages that nobody reads take
+// no memory. Then planning alone, where every array is as large.
+static void beyond_32_bits(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 40 };
+    const size_t width = ((size_t)1 << 30) + COLUMNS, n = ROWS * width;
+    float *x = mmap(NULL, n * sizeof *x, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (x == MAP_FAILED) skip();
+    const struct partita_problem far = {.rank = 2,
+                                        .op = PARTITA_CORRELATE,
+                                        .kernel = {2, 3},
+                                        .size = {ROWS, width},
+                                        .pad_begin = {0, -(ptrdiff_t)(width - COLUMNS)}};
+    struct partita_problem near = far;
+    near.size[1] = COLUMNS;
+    near.pad_begin[1] = 0;
+    struct random random = random_start("far");
+    struct layer layer;
+    layer_open(&layer, &near, &(struct partita_options){.threads = 1}, &random);
+    layer_run(&layer);
+    for (size_t row = 0; row < ROWS; row++)
+        memcpy(x + row * width + width - COLUMNS, (float *)layer.array[LAYER_X] + row * COLUMNS, COLUMNS * sizeof *x);
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    float y[(ROWS - 1) * (COLUMNS - 2)], gw[2 * 3];
+    assert_ok(partita_plan_create(&far, NULL, &plan));
+    assert_ok(partita_filter_create_biased(plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &filter));
+    assert_int_equal(sizeof y, layer.n[LAYER_Y] * sizeof *y);
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    assert_memory_equal(y, layer.array[LAYER_Y], sizeof y);
+    assert_ok(partita_backward_weight(plan, gw, x, layer.array[LAYER_GY], NULL));
+    assert_memory_equal(gw, layer.array[LAYER_GW], sizeof gw);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    layer_close(&layer);
+    munmap(x, n * sizeof *x);
+    const struct partita_problem large = {.rank = 3,
+                                          .batch = 100000,
+                                          .in_channels = 1000,
+                                          .out_channels = 1000,
+                                          .kernel = {3, 3, 3},
+                                          .size = {100, 1000, 1000},
+                                          .stride = {2, 1, 3}};
+    assert_ok(partita_plan_create(&large, &(struct partita_options){.threads = 1}, &plan));
+    for (int d = 1; d <= 4; d *= 2) {
+        size_t bytes = partita_plan_workspace(plan, (enum partita_direction)d);
+        assert_true(bytes > 0 && bytes < (size_t)1 << 24);
+    }
+    partita_plan_destroy(plan);
+}
+
 struct promise {
     const char *name;
     CMUnitTestFunction run;
@@ -307,7 +360,7 @@ int main(void)
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2];
-    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * N_PROMISES + 3];
+    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * N_PROMISES + 4];
     size_t n = 0;
     for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++)
         for (size_t t = 0; t < 2; t++) {
@@ -316,6 +369,7 @@ int main(void)
                 tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", engines[e], promises[i].name,
                                         partita_type_name(types[t]));
         }
+    tests[n++] = named_test(beyond_32_bits, NULL, "beyond-32-bits");
     tests[n++] = named_test(argument_errors, NULL, "argument-errors");
     tests[n++] = named_test(directions, NULL, "directions");
     tests[n++] = named_test(streams_and_complex, NULL, "streams-and-complex");
