@@ -10,6 +10,7 @@ int live_main(enum command command, int argc, char **argv);
 int devices_main(enum command command, int argc, char **argv);
 int plan_main(enum command command, int argc, char **argv);
 int join_main(enum command command, int argc, char **argv);
+int layer_main(enum command command, int argc, char **argv);
 int help_main(enum command command, int argc, char **argv);
 
 // The help of one command, on standard output.

@@ -11,7 +11,7 @@ typedef int main_fn(enum command command, int argc, char **argv);
 static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main, [COMMAND_LIVE] = live_main,
     [COMMAND_DEVICES] = devices_main,   [COMMAND_PLAN] = plan_main,          [COMMAND_JOIN] = join_main,
-    [COMMAND_HELP] = help_main,
+    [COMMAND_LAYER] = layer_main,       [COMMAND_HELP] = help_main,
 };
 
 int main(int argc, char **argv)
@@ -29,6 +29,6 @@ int main(int argc, char **argv)
     if (command_find(word, &command)) return mains[command](command, argc - 1, argv + 1);
     if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
     else fprintf(stderr, "partita: which command?\n");
-    fprintf(stderr, "usage: partita convolve|correlate|live|devices|plan|join|help ...   (partita help)\n");
+    fprintf(stderr, "usage: partita convolve|correlate|live|devices|plan|join|layer|help ...   (partita help)\n");
     return EXIT_USAGE;
 }

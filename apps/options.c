@@ -33,6 +33,13 @@ const struct command_row command_rows[N_COMMANDS] = {
      "Every PART needs the file PART.range that lies beside it. Shares of different results, missing, overlapping or "
      "shortened ones are refused. OUT is what one run without --range would have written. ",
      -2},
+    {"layer", "forward|backward-data|backward-weight", "runs a layer of a network on .npy arrays",
+     "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], of type f4 or f8, all alike. The kernel "
+     "is "
+     "correlated with the input, as networks have it. forward reads --input, --weight and --bias; backward-data reads "
+     "--grad-output and --weight and writes the gradient of the input, whose shape is --input-shape; backward-weight "
+     "reads --input and --grad-output and writes the gradient of weights of --kernel-shape. ",
+     1},
     {"help", "[COMMAND]", "shows this text, the manual page or shell completions", "", 1},
 };
 
@@ -41,6 +48,7 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define DEVICES (1u << COMMAND_DEVICES)
 #define PLAN (1u << COMMAND_PLAN)
 #define JOIN (1u << COMMAND_JOIN)
+#define LAYER (1u << COMMAND_LAYER)
 #define HELP (1u << COMMAND_HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
@@ -64,6 +72,33 @@ const struct option_row option_rows[] = {
     {NULL, "resample-ir", 0, OPTION_FLAG, NULL, FILTERS | LIVE, AT(resample_ir), 0, 0,
      "convert IR to the sample rate of IN (live: of the device), keeping its frequency response; without this, differing rates are an error"},
 
+    {"Layer", "input", 'i', OPTION_TEXT, "X", LAYER, AT(input), 0, 0,
+     "the layer's input, [batch, in, size...]"},
+    {NULL, "weight", 'w', OPTION_TEXT, "W", LAYER, AT(weight), 0, 0,
+     "its weights, [out, in/groups, kernel...]"},
+    {NULL, "bias", 0, OPTION_TEXT, "B", LAYER, AT(bias), 0, 0,
+     "its bias, [out], added to every output (default: none)"},
+    {NULL, "grad-output", 0, OPTION_TEXT, "GY", LAYER, AT(grad_output), 0, 0,
+     "the gradient of its output, [batch, out, output size...]"},
+    {NULL, "output", 0, OPTION_TEXT, "FILE", LAYER, AT(output), 0, 0,
+     "where the result goes: the output, or the gradient of the input or of the weights"},
+    {NULL, "grad-bias", 0, OPTION_TEXT, "GB", LAYER, AT(grad_bias), 0, 0,
+     "backward-weight also writes the gradient of the bias here"},
+    {NULL, "input-shape", 0, OPTION_TEXT, "N,C,H,W", LAYER, AT(input_shape), 0, 0,
+     "for backward-data: the shape of the input, which a stride leaves open"},
+    {NULL, "kernel-shape", 0, OPTION_TEXT, "R,S", LAYER, AT(kernel_shape), 0, 0,
+     "for backward-weight: the kernel's extents; one number serves all axes"},
+    {NULL, "stride", 0, OPTION_TEXT, "A,B", LAYER, AT(strides), 0, 0,
+     "distance of outputs along each axis; one number serves all axes (default: 1)"},
+    {NULL, "pad", 0, OPTION_TEXT, "TOP,LEFT[,BOTTOM,RIGHT]", LAYER, AT(pad), 0, 0,
+     "zeros around the input: one number for all sides, one for both sides of each axis, or all begins and then all ends; negative numbers crop (default: 0)"},
+    {NULL, "dilation", 0, OPTION_TEXT, "A,B", LAYER, AT(dilation), 0, 0,
+     "distance of taps along each axis; one number serves all axes (default: 1)"},
+    {NULL, "groups", 0, OPTION_NUMBER, "N", LAYER, AT(layer_groups), 1, 1 << 30,
+     "groups of channels that do not mix (default: 1)"},
+    {NULL, "relu", 0, OPTION_FLAG, NULL, LAYER, AT(relu), 0, 0,
+     "forward sets negative outputs to 0, after the bias"},
+
     {"Files", "format", 'f', OPTION_TEXT, "TYPE", FILTERS, AT(format), 0, 0,
      "IN is raw samples of this type, and so is OUT if it is - or raw: SigMF names such as cf32_le, ri16_le, cu8, or f32le, s16le, u8"},
     {NULL, "ir-format", 0, OPTION_TEXT, "TYPE", FILTERS, AT(ir_format), 0, 0,
@@ -84,14 +119,18 @@ const struct option_row option_rows[] = {
     {NULL, "resume", 0, OPTION_FLAG, NULL, FILTERS, AT(resume), 0, 0,
      "write to OUT.partial first and note how far it is; go on from there if an earlier run was stopped, to the same bits"},
 
-    {"Computation", "engine", 'e', OPTION_TEXT, "NAME", FILTERS | LIVE | PLAN, AT(engine), 0, 0,
+    {"Computation", "engine", 'e', OPTION_TEXT, "NAME", FILTERS | LIVE | PLAN | LAYER, AT(engine), 0, 0,
      "use this engine, for example cpu/direct or cpu/overlap-save (default: the cheapest)"},
-    {NULL, "device", 'd', OPTION_TEXT, "NAME", FILTERS | PLAN, AT(device), 0, 0,
+    {NULL, "device", 'd', OPTION_TEXT, "NAME", FILTERS | PLAN | LAYER, AT(device), 0, 0,
      "where to compute (default: cpu)"},
     {NULL, "threads", 't', OPTION_NUMBER, "N", FILTERS | PLAN, AT(threads), 1, 4096,
      "above 1, work on large pieces with this many threads, or with --block on the partitions of a stream (default: 1, as a stream)"},
     {NULL, "block", 'b', OPTION_NUMBER, "N", FILTERS | PLAN, AT(block), 1, 1 << 24,
      "frames per call; convolve and correlate also add at most this delay to a live pipe (default: whatever is fastest)"},
+    {NULL, "threads", 't', OPTION_NUMBER, "N", LAYER, AT(layer_threads), 1, 4096,
+     "work with this many threads; the result is the same (default: all cores)"},
+    {NULL, "workspace-limit", 0, OPTION_NUMBER, "BYTES", LAYER, AT(workspace_limit), 1, MAX_SIZE,
+     "use no more working memory than this beside the arrays and the packed weights (default: no limit)"},
     {NULL, "precision", 'p', OPTION_CHOICE, "auto|f32|f64", FILTERS, AT(precision), 0, 0,
      "compute in float or double; auto takes double when IN or IR is stored in it (default: auto)"},
 
@@ -171,20 +210,19 @@ const struct option_row option_rows[] = {
      "print the list as JSON"},
     {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS | LIVE, AT(quiet), 0, 0,
      "no warnings and no progress; errors only"},
-    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES, AT(verbose), 0, 0,
+    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES | LAYER, AT(verbose), 0, 0,
      "print on standard error what was decided and why, and what the audio libraries say"},
     {NULL, "man", 0, OPTION_FLAG, NULL, HELP, AT(man), 0, 0,
      "print the manual page as roff"},
     {NULL, "completion", 0, OPTION_CHOICE, "none|bash|zsh|fish", HELP, AT(completion), 0, 0,
      "print completions for this shell"},
-    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES | PLAN | JOIN | HELP, AT(help), 0, 0,
+    {NULL, "help", 'h', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES | PLAN | JOIN | LAYER | HELP, AT(help), 0, 0,
      "print this text"},
 };
 // clang-format on
 const size_t n_option_rows = sizeof option_rows / sizeof *option_rows;
 
-enum { MAX_ROWS = 64 };
-_Static_assert(sizeof option_rows / sizeof *option_rows <= MAX_ROWS, "the set of given options is one 64-bit word");
+enum { MAX_ROWS = sizeof option_rows / sizeof *option_rows };
 
 void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE])
 {
@@ -308,15 +346,15 @@ static const struct option_row *row_of(enum command command, int found)
     return NULL;
 }
 
-static bool take_option(struct settings *s, int found, const char *written, uint64_t *given, struct fault *fault)
+static bool take_option(struct settings *s, int found, const char *written, bool given[MAX_ROWS], struct fault *fault)
 {
     if (found == ':') return fault_set(fault, "%s: needs a value", written);
     const struct option_row *row = found == '?' ? NULL : row_of(s->command, found);
     if (!row) return fault_set(fault, "%s: no such option", written);
-    uint64_t bit = UINT64_C(1) << (row - option_rows);
-    if (*given & bit && row->kind != OPTION_FLAG && row->kind != OPTION_LIST)
+    bool *before = &given[row - option_rows];
+    if (*before && row->kind != OPTION_FLAG && row->kind != OPTION_LIST)
         return fault_set(fault, "--%s: given twice", row->name);
-    *given |= bit;
+    *before = true;
     return store(row, s, optarg, fault);
 }
 
@@ -341,10 +379,11 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     struct settings s = {.command = command, .first = NOT_GIVEN, .last = NOT_GIVEN, .max_lag = NOT_GIVEN, .stride = 1};
     struct option longs[MAX_ROWS + 1];
     char shorts[2 * MAX_ROWS + 2];
-    uint64_t given = 0;
+    bool given[MAX_ROWS] = {false};
     int found;
     s.max_channels = 1024;
     s.threads = 1;
+    s.layer_groups = 1;
     s.taps = 4096;
     s.latency = NOT_GIVEN;
     s.dry = -INFINITY;
@@ -357,7 +396,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
         int before = optind;
         found = getopt_long(argc, argv, shorts, longs, NULL);
         if (found < 0) break;
-        if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], &given, fault)) return false;
+        if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], given, fault)) return false;
     }
     if (!take_operands(&s, argc, argv, fault)) return false;
     *ret_settings = s;

@@ -15,6 +15,7 @@ enum command {
     COMMAND_DEVICES,
     COMMAND_PLAN,
     COMMAND_JOIN,
+    COMMAND_LAYER,
     COMMAND_HELP,
     N_COMMANDS,
 };
@@ -66,6 +67,11 @@ struct settings {
     double dry, fade, duration; // dB, milliseconds, seconds
     int64_t max_taps;
     int limiter, retry, strict;
+    // layer
+    const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape, *kernel_shape;
+    const char *strides, *pad, *dilation;
+    int64_t layer_groups, layer_threads, workspace_limit;
+    int relu;
 
     int man, completion;
 };

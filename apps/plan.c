@@ -92,6 +92,7 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
         .engine = s->parts && !s->engine ? "cpu/blocks" : engine_name(s->engine, name),
         .effort = s->measure ? PARTITA_MEASURE : PARTITA_ESTIMATE,
         .threads = (int)s->threads,
+        .directions = PARTITA_FORWARD,
         .wisdom = wisdom,
         .log = {keep_line, &detail},
     };

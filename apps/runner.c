@@ -89,6 +89,7 @@ static enum partita_status make_plan(struct runner *r, const struct settings *s,
         .engine = engine_name(s->engine, engine),
         .threads = (int)s->threads,
         .sample_rate = rate,
+        .directions = PARTITA_FORWARD,
         .wisdom = wisdom,
         .log = {keep_line, &r->detail},
     };

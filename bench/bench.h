@@ -9,6 +9,13 @@
 
 #include <stdio.h>
 
+// A layer, run in one direction: x, h and y of the workload are then x, w and y of forward; gy, w and gx of backward
+// data; x, gy and gw of backward weight. The problem's types and batch are the workload's.
+struct layer {
+    struct partita_problem problem;
+    enum partita_direction direction;
+};
+
 // One case: y = h * x, as a causal stream in blocks of `block`, or as the full result of a bounded signal (block 0).
 struct workload {
     const char *name;
@@ -21,8 +28,10 @@ struct workload {
     size_t groups;                    // [1]
     size_t lags;     // signals: not convolution but correlation, and of its result the lags -lags to lags alone
     int repetitions; // [the suite's]
+    const struct layer *layer;         // instead of all the above but name and types [NULL]
     void (*shape)(struct workload *w); // changes the noise that workload_create makes [leaves it]
     // Filled by workload_create:
+    size_t layer_batch;
     size_t timed;    // n_frames - warm
     size_t n_out;    // output frames a channel
     char *x, *h, *y; // x [in][n_frames], h [out][in/groups][n_taps], y [out][n_out]
@@ -116,6 +125,12 @@ void workload_destroy(struct workload *w);
 double oracle_error(struct workload *w, size_t delay);
 void oracle_destroy(struct oracle *oracle);
 
+// The same three for layers, which the ones above call; layer_problem has types and batch filled in.
+void layer_create(struct workload *w, bool quick);
+double layer_error(const struct workload *w);
+double gate_layer(const struct workload *w);
+struct partita_problem layer_problem(const struct workload *w);
+
 // Gates, as the tests have them: direct sums 4 u sqrt(taps), transforms 3 u sqrt(log2 n). A peer is held to a looser
 // one, which finds a wrong answer, not a less exact one.
 double gate_direct(const struct workload *w);
@@ -130,6 +145,7 @@ open_fn ours_stream, ours_signal;
 open_fn ours_stream_whole;    // promising whole blocks, as peers demand them
 open_fn ours_stream_swap;     // while the stream fades from one filter to another
 open_fn ours_stream_parallel; // channels only: with one there is little to share
+open_fn ours_layer;           // filters are packed beforehand
 open_fn peer_fma_peak;
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir;                           // bench_stream

@@ -15,6 +15,7 @@ struct ours {
     struct partita_plan *plan;
     struct partita_filter *filter, *other; // other: to swap with, of the same taps
     struct partita_stream *stream;
+    void *workspace; // of layers
 };
 
 // Shared by all plans of the process.
@@ -70,6 +71,7 @@ static void ours_close(void *state)
     partita_filter_destroy(o->filter);
     partita_filter_destroy(o->other);
     partita_plan_destroy(o->plan);
+    free(o->workspace);
     free(o);
 }
 
@@ -81,6 +83,7 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
     o->problem = *problem;
     o->options = (struct partita_options){.engine = contender->engine,
                                           .threads = contender->threads,
+                                          .directions = PARTITA_FORWARD,
                                           .wisdom = host_wisdom,
                                           .log = {remember_line, contender}};
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
@@ -208,5 +211,44 @@ bool ours_signal(struct contender *contender, const struct workload *w)
     contender->close = ours_close;
     contender->gate = gate_of(w, o->plan);
     contender->bytes = partita_plan_workspace_size(o->plan);
+    return true;
+}
+
+static double layer_pass(void *state, const struct workload *w, double *calls)
+{
+    struct ours *o = state;
+    enum partita_status status;
+    (void)calls;
+    double start = bench_now();
+    if (w->layer->direction == PARTITA_FORWARD) status = partita_forward(o->plan, o->filter, w->y, w->x, o->workspace);
+    else if (w->layer->direction == PARTITA_BACKWARD_DATA)
+        status = partita_backward_data(o->plan, o->filter, w->y, w->x, o->workspace);
+    else status = partita_backward_weight(o->plan, w->y, w->x, w->h, o->workspace);
+    return status == PARTITA_OK ? bench_now() - start : NAN;
+}
+
+bool ours_layer(struct contender *contender, const struct workload *w)
+{
+    struct ours *o = bench_allocate(sizeof *o);
+    const enum partita_direction direction = w->layer->direction;
+    o->problem = layer_problem(w);
+    o->options = (struct partita_options){.engine = contender->engine,
+                                          .threads = contender->threads,
+                                          .directions = direction,
+                                          .wisdom = host_wisdom,
+                                          .log = {remember_line, contender}};
+    enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
+    if (status == PARTITA_OK && direction != PARTITA_BACKWARD_WEIGHT)
+        status = partita_filter_create(o->plan, w->h, &o->filter);
+    if (status != PARTITA_OK) {
+        if (contender->reason[0] == '\0') remember_line(contender, partita_status_string(status));
+        ours_close(o);
+        return false;
+    }
+    o->workspace = bench_allocate(partita_plan_workspace(o->plan, direction));
+    contender->state = o;
+    contender->pass = layer_pass;
+    contender->close = ours_close;
+    contender->gate = gate_layer(w);
     return true;
 }

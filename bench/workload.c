@@ -41,6 +41,11 @@ static char *noise_create(enum partita_type type, size_t n, uint64_t seed)
 
 void workload_create(struct workload *w, bool quick)
 {
+    w->oracle = NULL;
+    if (w->layer != NULL) {
+        layer_create(w, quick);
+        return;
+    }
     if (w->stride == 0) w->stride = 1;
     if (w->in_channels == 0) w->in_channels = 1;
     if (w->out_channels == 0) w->out_channels = 1;
@@ -54,7 +59,6 @@ void workload_create(struct workload *w, bool quick)
     w->x = noise_create(w->signal, w->in_channels * w->n_frames, 1);
     w->h = noise_create(w->taps, w->out_channels * (w->in_channels / w->groups) * w->n_taps, 2);
     w->y = bench_allocate(w->out_channels * w->n_out * partita_type_size(w->signal));
-    w->oracle = NULL;
     if (w->shape != NULL) w->shape(w);
 }
 
@@ -153,6 +157,7 @@ void oracle_destroy(struct oracle *oracle)
 
 double oracle_error(struct workload *w, size_t delay)
 {
+    if (w->layer != NULL) return layer_error(w);
     if (w->oracle == NULL) w->oracle = oracle_create(w);
     double error = 0, norm = 0;
     for (size_t out = 0; out < w->out_channels; out++)

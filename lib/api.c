@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Public functions of plans and of opening streams: arguments are checked, then one internal call follows. Below, they
 // are trusted. (Filters are in filter.c, running streams in stream.c and stream_state.c, the one-call helpers in
-// convolve.c, the store of facts in wisdom.c.)
+// convolve.c, gradients in layer.c, the store of facts in wisdom.c.)
 #include <string.h>
 
 #include "engine.h"
 #include "explain.h"
+#include "layer.h"
 #include "planner.h"
+
+enum { ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT };
 
 enum partita_status partita_problem_output_size(const struct partita_problem *problem,
                                                 size_t ret_size[PARTITA_MAX_RANK])
@@ -41,10 +44,53 @@ static enum partita_status check_options(const struct partita_options *options)
                  MOST_PART);
     else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
         log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
+    else if (options->directions & ~(unsigned)ALL_DIRECTIONS)
+        log_line(log, "options.directions = %u: bits of enum partita_direction", options->directions);
     else if (!options->allocator.allocate != !options->allocator.release)
         log_line(log, "options.allocator: set both functions or none");
     else return PARTITA_OK;
     return PARTITA_ERR_ARG;
+}
+
+// One direction of a bounded problem. Gradients that were not asked for by name may be impossible: they stay NULL.
+static enum partita_status plan_gradient(const struct partita_plan *plan, enum partita_direction direction,
+                                         const struct partita_options *options, struct partita_plan **ret_gradient)
+{
+    struct partita_plan *gradient = mem_allocate(&plan->allocator, sizeof *gradient);
+    if (!gradient) return PARTITA_ERR_NOMEM;
+    *gradient = *plan;
+    gradient->direction = direction;
+    gradient->engine = NULL;
+    gradient->considered = NULL;
+    gradient->state = NULL;
+    gradient->backward_data = gradient->backward_weight = NULL;
+    if (!options->directions) gradient->log = (struct partita_log){0};
+    const enum partita_status status = planner_choose(gradient, options);
+    if (status == PARTITA_OK) {
+        *ret_gradient = gradient;
+        return status;
+    }
+    partita_plan_destroy(gradient);
+    return status == PARTITA_ERR_UNSUPPORTED && !options->directions ? PARTITA_OK : status;
+}
+
+static enum partita_status plan_directions(struct partita_plan *plan, const struct partita_options *options)
+{
+    const struct shape *shape = &plan->shape;
+    const unsigned possible = shape->stream || shape->complex_signal ? PARTITA_FORWARD : ALL_DIRECTIONS;
+    const unsigned wanted = shape->stream || !options->directions ? possible : options->directions;
+    enum partita_status status = PARTITA_OK;
+    if (wanted & ~possible) {
+        log_line(&plan->log, "options.directions = %u: %s problems have no gradients", wanted,
+                 partita_type_name(shape->signal));
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    if (wanted & PARTITA_FORWARD) status = planner_choose(plan, options);
+    if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_DATA)
+        status = plan_gradient(plan, PARTITA_BACKWARD_DATA, options, &plan->backward_data);
+    if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_WEIGHT)
+        status = plan_gradient(plan, PARTITA_BACKWARD_WEIGHT, options, &plan->backward_weight);
+    return status;
 }
 
 enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
@@ -67,6 +113,7 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
     if (!plan) return PARTITA_ERR_NOMEM;
     plan->shape = shape;
+    plan->direction = PARTITA_FORWARD;
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, shape.f64);
     plan->threads = shape.stream ? 1 : options->threads ? options->threads : cpu_count();
@@ -76,7 +123,7 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     plan->measure = options->effort == PARTITA_MEASURE;
     plan->allocator = options->allocator;
     plan->log = options->log;
-    status = planner_choose(plan, options);
+    status = plan_directions(plan, options);
     if (status != PARTITA_OK) {
         partita_plan_destroy(plan);
         return status;
@@ -89,6 +136,8 @@ void partita_plan_destroy(struct partita_plan *plan)
 {
     if (!plan) return;
     const struct partita_allocator allocator = plan->allocator;
+    partita_plan_destroy(plan->backward_data);
+    partita_plan_destroy(plan->backward_weight);
     if (plan->engine) plan->engine->plan_destroy(plan);
     mem_release(&allocator, plan->considered);
     mem_release(&allocator, plan);
@@ -104,12 +153,12 @@ size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t 
 
 const char *partita_plan_engine(const struct partita_plan *plan)
 {
-    return plan ? plan->engine->name : "";
+    return partita_plan_engine_of(plan, PARTITA_FORWARD);
 }
 
 size_t partita_plan_workspace_size(const struct partita_plan *plan)
 {
-    return plan && !plan->shape.stream ? plan_workspace(plan) : 0;
+    return partita_plan_workspace(plan, PARTITA_FORWARD);
 }
 
 size_t partita_plan_latency(const struct partita_plan *plan)
@@ -130,12 +179,14 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
 {
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
         (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);
+    layer_finish(plan, filter, y);
     mem_release(&plan->allocator, own);
     return PARTITA_OK;
 }

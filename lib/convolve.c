@@ -50,7 +50,7 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
     struct partita_filter *filter = NULL;
     if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
-    if (plan->choice.from_taps) return run_from_taps(plan, y, x, taps);
+    if (plan->choice.from_taps && !plan->shape.relu) return run_from_taps(plan, y, x, taps);
     enum partita_status status = partita_filter_create(plan, taps, &filter);
     if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
     partita_filter_destroy(filter);
@@ -60,7 +60,8 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
 static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
 {
     struct partita_plan *plan = NULL;
-    enum partita_status status = partita_plan_create(problem, NULL, &plan);
+    const struct partita_options options = {.directions = PARTITA_FORWARD};
+    enum partita_status status = partita_plan_create(problem, &options, &plan);
     if (status == PARTITA_OK) status = partita_forward_once(plan, y, x, h);
     partita_plan_destroy(plan);
     return status;

@@ -18,12 +18,13 @@
 struct estimate {
     bool applicable;
     char reason[96];       // why not, when it is not
-    size_t transform;      // FFT size, 0 without
+    size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0 without
+    int variant;           // which of its ways the engine would take; its own numbers
     size_t hop;            // input frames of a block; for direct, outputs of a tile
     size_t latency;        // input frames added; streams
     double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
     double flops;          // likewise
-    size_t shared, worker; // bytes of partita_forward's workspace: once, and for each thread
+    size_t shared, worker; // bytes of workspace of the plan's direction: once, and for each thread
     size_t bytes;          // filter, and stream or the workspace of one thread: what running it holds
     double error;          // predicted relative L2 error
     bool from_taps;        // a single use of the taps is done best by forward_taps
@@ -32,9 +33,10 @@ struct estimate {
 // What the planner asks an engine. The number of threads is none of it: results must not depend on it.
 struct request {
     const struct shape *shape;
+    enum partita_direction direction; // which way to run it; PARTITA_FORWARD for streams
     const struct host *host;
     size_t transform;       // this FFT size and no other; 0: the engine chooses
-    size_t workspace_limit; // bytes of partita_forward on one thread; SIZE_MAX: no limit
+    size_t workspace_limit; // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
 };
 
@@ -71,6 +73,7 @@ struct region {
 
 struct engine {
     const char *name; // "cpu/overlap-save"
+    int max_rank;     // axes it can work along; 0: one
     // Fills *ret with the cheapest way this engine knows, or applicable = false with a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice, which estimate made of the same request. The planner calls plan_destroy on
@@ -79,7 +82,8 @@ struct engine {
     void (*plan_destroy)(struct partita_plan *plan);
     void (*plan_load)(const struct partita_plan *plan, struct partita_load *ret); // streams
     void (*plan_explain)(const struct partita_plan *plan, struct text *text);     // details; NULL: none
-    // Makes filter->state from taps in the caller's layout. On failure the caller calls filter_destroy.
+    // Makes filter->state from taps in the caller's layout, for the direction of filter->plan. On failure the caller
+    // calls filter_destroy. Not called for PARTITA_BACKWARD_WEIGHT.
     enum partita_status (*filter_create)(struct partita_filter *filter, const void *taps);
     // The same from cells, added to those that `base` has besides, if there is one. NULL: cells are spread out first.
     enum partita_status (*filter_create_cells)(struct partita_filter *filter, const struct partita_cell *cells,
@@ -102,20 +106,29 @@ struct engine {
     // frames the old one is still in use. NULL: cannot swap.
     size_t (*swap_begin)(struct partita_stream *stream);
     size_t (*swap_end)(struct partita_stream *stream);
-    // Bounded problems. workspace is as the choice says, aligned.
+    // Bounded problems. workspace is as the choice says, aligned. A direction without a function is not asked for in
+    // estimate. Bias (filter->bias) and activation (shape.relu) are applied to y afterwards unless finishes says that
+    // forward does so itself.
     void (*forward)(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                     void *workspace);
     // The same for one call, with the taps as the caller has them; where the choice says from_taps.
     void (*forward_taps)(const struct partita_plan *plan, const void *taps, void *y, const void *x, void *workspace);
+    bool (*finishes)(const struct partita_plan *plan); // NULL: never
+    void (*backward_data)(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
+                          const void *gy, void *workspace);
+    void (*backward_weight)(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
 };
 
+// A plan runs one direction; that of the caller, which is forward's, holds the plans of the other two.
 struct partita_plan {
-    const struct engine *engine;
+    const struct engine *engine; // NULL: forward was not asked for
+    enum partita_direction direction;
+    struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;
     struct shape shape;
     struct estimate choice;
     enum cpu_level level;
-    int threads;        // of partita_forward: what was asked for, or as many as the workspace limit allows
+    int threads;        // of bounded problems: what was asked for, or as many as the workspace limit allows
     int stream_threads; // of each stream, the calling one included
     struct partita_executor executor; // of streams, if it has a function
     double sample_rate;               // of streams; 0: calls are not timed
@@ -131,7 +144,7 @@ struct partita_plan {
 static inline double memory_seconds(const struct host *host, const struct shape *shape)
 {
     const size_t scalars = shape->batch *
-                           (shape->in_channels * shape->axis[0].size + shape->out_channels * shape->axis[0].out) *
+                           (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape)) *
                            (shape->complex_signal ? 2 : 1);
     return scalars * shape->scalar_bytes <= host->cache_bytes ? 0
                                                               : (double)scalars / 2 * host->costs[shape->f64].copy_far;
@@ -144,7 +157,9 @@ static inline size_t plan_workspace(const struct partita_plan *plan)
 
 struct partita_filter {
     const struct partita_plan *plan;
-    void *state; // one arena
+    void *state;                          // one arena
+    void *bias;                           // [out_channels] reals; NULL: none
+    struct partita_filter *backward_data; // of the plan's backward_data
 };
 
 // How far a swap has come. Each state but SWAP_NONE ends after `left` more frames.

@@ -2,33 +2,55 @@
 // The planner's decision in words: one line for the problem, one for each engine, details of the chosen one.
 #include "explain.h"
 
-static void describe_axis(const struct shape *shape, int i, struct text *text)
+// "3x3": one number of each axis.
+static void describe_axes(const struct shape *shape, size_t field, struct text *text)
 {
-    const struct axis *axis = &shape->axis[i];
-    text_add(text, "%s%zu", i ? "x" : " ", axis->kernel);
+    for (int i = 0; i < shape->rank; i++)
+        text_add(text, "%s%zu", i ? "x" : "", *(const size_t *)((const char *)&shape->axis[i] + field));
+}
+
+// Says it if any axis differs from 1.
+static void describe_unusual(const struct shape *shape, const char *name, size_t field, struct text *text)
+{
+    bool unusual = false;
+    for (int i = 0; i < shape->rank; i++)
+        unusual = unusual || *(const size_t *)((const char *)&shape->axis[i] + field) != 1;
+    if (!unusual) return;
+    text_add(text, ", %s ", name);
+    describe_axes(shape, field, text);
 }
 
 static void describe_problem(const struct partita_plan *plan, struct text *text)
 {
     const struct shape *shape = &plan->shape;
-    const struct axis *axis = &shape->axis[0];
-    text_add(text, "%s %s %s", shape->stream ? "stream" : "signal", partita_type_name(shape->signal),
-             shape->flip ? "convolve" : "correlate");
-    for (int i = 0; i < shape->rank; i++) describe_axis(shape, i, text);
+    text_add(text, "%s %s %s ",
+             shape->stream     ? "stream"
+             : shape->rank > 1 ? "layer"
+                               : "signal",
+             partita_type_name(shape->signal), shape->flip ? "convolve" : "correlate");
+    describe_axes(shape, offsetof(struct axis, kernel), text);
     text_add(text, " %s taps", partita_type_name(shape->taps));
     if (shape->batch > 1) text_add(text, ", batch %zu", shape->batch);
     text_add(text, ", %zu -> %zu channels", shape->in_channels, shape->out_channels);
     if (shape->groups > 1) text_add(text, " in %zu groups", shape->groups);
-    if (axis->stride > 1) text_add(text, ", stride %zu", axis->stride);
-    if (axis->dilation > 1) text_add(text, ", dilation %zu", axis->dilation);
+    describe_unusual(shape, "stride", offsetof(struct axis, stride), text);
+    describe_unusual(shape, "dilation", offsetof(struct axis, dilation), text);
     if (shape->stream && shape->latency == PARTITA_UNBOUNDED) text_add(text, ", any latency");
     else if (shape->stream) text_add(text, ", latency at most %zu", shape->latency);
-    else text_add(text, ", %zu -> %zu samples", axis->size, axis->out);
+    if (!shape->stream) {
+        text_add(text, ", ");
+        describe_axes(shape, offsetof(struct axis, size), text);
+        text_add(text, " -> ");
+        describe_axes(shape, offsetof(struct axis, out), text);
+        text_add(text, " samples");
+    }
     if (shape->whole_blocks) text_add(text, ", calls of whole blocks of %zu", shape->block);
+    if (shape->relu) text_add(text, ", relu");
+    const bool parallel = plan->engine && plan->engine->stream_pause;
     text_add(text, "; cpu x%d %s\n",
-             !shape->stream               ? plan->threads
-             : plan->engine->stream_pause ? plan->stream_threads
-                                          : 1,
+             !shape->stream ? plan->threads
+             : parallel     ? plan->stream_threads
+                            : 1,
              plan->kernels->isa);
 }
 
@@ -78,9 +100,19 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     if (cut) plan->engine->plan_explain(plan, text);
 }
 
-void explain(const struct partita_plan *plan, struct text *text)
+static void describe_direction(const struct partita_plan *plan, const char *name, struct text *text)
 {
-    describe_problem(plan, text);
+    if (!plan) return;
+    if (name) text_add(text, "%s\n", name);
     for (size_t i = 0; engines[i]; i++) describe_engine(plan, i, text);
     describe_choice(plan, text);
+}
+
+void explain(const struct partita_plan *plan, struct text *text)
+{
+    const bool layer = plan->shape.rank > 1; // of signals the gradients are not what one wants to read about
+    describe_problem(plan, text);
+    describe_direction(plan->engine ? plan : NULL, layer ? "forward" : NULL, text);
+    describe_direction(layer || !plan->engine ? plan->backward_data : NULL, "backward data", text);
+    describe_direction(layer || !plan->engine ? plan->backward_weight : NULL, "backward weight", text);
 }

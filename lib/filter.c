@@ -19,12 +19,45 @@ static struct partita_filter *begin(const struct partita_plan *plan)
     return filter;
 }
 
+// Dense taps for every planned direction that reads them.
+static enum partita_status pack(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    const enum partita_status status = plan->engine ? plan->engine->filter_create(filter, taps) : PARTITA_OK;
+    if (status != PARTITA_OK || !plan->backward_data) return status;
+    filter->backward_data = begin(plan->backward_data);
+    return filter->backward_data ? pack(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
+}
+
+static enum partita_status copy_bias(struct partita_filter *filter, const void *bias)
+{
+    const struct shape *shape = &filter->plan->shape;
+    const size_t bytes = shape->out_channels * shape->scalar_bytes;
+    filter->bias = mem_allocate(&filter->plan->allocator, bytes);
+    if (!filter->bias) return PARTITA_ERR_NOMEM;
+    memcpy(filter->bias, bias, bytes);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps, const void *bias,
+                                                 struct partita_filter **ret_filter)
+{
+    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
+    if (bias && (plan->shape.stream || plan->shape.complex_signal)) {
+        log_line(&plan->log, "a bias: of bounded real problems only");
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    struct partita_filter *filter = begin(plan);
+    if (!filter) return PARTITA_ERR_NOMEM;
+    enum partita_status status = pack(filter, taps);
+    if (status == PARTITA_OK && bias) status = copy_bias(filter, bias);
+    return finish(filter, status, ret_filter);
+}
+
 enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
                                           struct partita_filter **ret_filter)
 {
-    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
-    struct partita_filter *filter = begin(plan);
-    return filter ? finish(filter, plan->engine->filter_create(filter, taps), ret_filter) : PARTITA_ERR_NOMEM;
+    return partita_filter_create_biased(plan, taps, NULL, ret_filter);
 }
 
 static bool cell_is_valid(const struct partita_plan *plan, const struct partita_cell *cells, size_t i)
@@ -75,7 +108,7 @@ static enum partita_status create_spread(struct partita_filter *filter, const st
         if (cells[i].length)
             memcpy(cell + cells[i].delay * shape->tap_bytes, cells[i].taps, cells[i].length * shape->tap_bytes);
     }
-    const enum partita_status status = plan->engine->filter_create(filter, taps);
+    const enum partita_status status = pack(filter, taps);
     mem_release(&plan->allocator, taps);
     return status;
 }
@@ -87,8 +120,9 @@ enum partita_status partita_filter_create_cells(const struct partita_plan *plan,
     struct partita_filter *filter = begin(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
     return finish(filter,
-                  plan->engine->filter_create_cells ? plan->engine->filter_create_cells(filter, cells, n_cells, NULL)
-                                                    : create_spread(filter, cells, n_cells),
+                  plan->engine && plan->engine->filter_create_cells
+                      ? plan->engine->filter_create_cells(filter, cells, n_cells, NULL)
+                      : create_spread(filter, cells, n_cells),
                   ret_filter);
 }
 
@@ -98,7 +132,7 @@ enum partita_status partita_filter_edit(const struct partita_filter *base, const
     if (!base || (!cells && n_cells) || !ret_filter) return PARTITA_ERR_ARG;
     const struct partita_plan *plan = base->plan;
     if (!cells_are_valid(plan, cells, n_cells)) return PARTITA_ERR_ARG;
-    if (!plan->engine->filter_create_cells) return PARTITA_ERR_UNSUPPORTED;
+    if (!plan->engine || !plan->engine->filter_create_cells) return PARTITA_ERR_UNSUPPORTED;
     struct partita_filter *filter = begin(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
     return finish(filter, plan->engine->filter_create_cells(filter, cells, n_cells, base), ret_filter);
@@ -108,6 +142,8 @@ void partita_filter_destroy(struct partita_filter *filter)
 {
     if (!filter) return;
     const struct partita_allocator allocator = filter->plan->allocator;
+    partita_filter_destroy(filter->backward_data);
+    mem_release(&allocator, filter->bias);
     mem_release(&allocator, filter->state);
     mem_release(&allocator, filter);
 }

@@ -9,10 +9,19 @@
 
 enum { RUNS = 3 };
 
-// Long signals are timed on a part: enough blocks for a steady rate.
-static void shorten(struct shape *shape, size_t transform)
+static const double LAYER_PRODUCTS = 1e9; // of one run, where there are several items
+
+// Long signals are timed on a part: enough blocks for a steady rate. Of layers on fewer items of the batch.
+static void shorten(struct shape *shape, enum partita_direction direction, size_t transform)
 {
     struct axis *axis = &shape->axis[0];
+    if (shape->rank > 1 || direction != PARTITA_FORWARD) {
+        const double products = (double)shape->out_channels * (double)shape->group_in * (double)shape_taps(shape) *
+                                (double)shape_outputs(shape);
+        const double items = LAYER_PRODUCTS / products;
+        if ((double)shape->batch > items) shape->batch = items > 1 ? (size_t)items : 1;
+        return;
+    }
     const size_t enough = size_add(size_mul(8, transform > axis->span ? transform : axis->span), 1 << 16);
     shape->batch = 1;
     if (axis->out <= enough / axis->stride) return;
@@ -20,27 +29,46 @@ static void shorten(struct shape *shape, size_t transform)
     if (axis->size > enough) axis->size = enough;
 }
 
-static double time_forward(const struct partita_plan *trial, const struct partita_filter *filter, char *memory)
+// Arrays of a bounded trial, behind each other in one piece of memory; all but the workspace hold small numbers.
+struct arrays {
+    size_t x, y, w; // bytes
+};
+
+static struct arrays arrays_of(const struct shape *shape)
 {
-    const struct shape *shape = &trial->shape;
-    const size_t x_bytes = mem_round(shape->in_channels * shape->axis[0].size * shape->sample_bytes);
-    const size_t y_bytes = mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes);
+    return (struct arrays){
+        mem_round(shape->batch * shape->in_channels * shape_inputs(shape) * shape->sample_bytes),
+        mem_round(shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes),
+        mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes),
+    };
+}
+
+static void run_bounded(const struct partita_plan *trial, const struct partita_filter *filter, char *memory)
+{
+    const struct arrays bytes = arrays_of(&trial->shape);
+    char *x = memory, *y = x + bytes.x, *w = y + bytes.y, *workspace = w + bytes.w;
+    if (trial->direction == PARTITA_BACKWARD_DATA) trial->engine->backward_data(trial, filter, x, y, workspace);
+    else if (trial->direction == PARTITA_BACKWARD_WEIGHT) trial->engine->backward_weight(trial, w, x, y, workspace);
+    else trial->engine->forward(trial, filter, y, x, workspace);
+}
+
+// Seconds of one output of one item.
+static double time_bounded(const struct partita_plan *trial, const struct partita_filter *filter, char *memory)
+{
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
         const double start = clock_seconds();
-        trial->engine->forward(trial, filter, memory + x_bytes, memory, memory + x_bytes + y_bytes);
+        run_bounded(trial, filter, memory);
         const double time = clock_seconds() - start;
         if (time < best) best = time;
     }
-    return best / (double)shape->axis[0].out;
+    return best / ((double)trial->shape.batch * (double)shape_outputs(&trial->shape));
 }
 
-static size_t forward_bytes(const struct partita_plan *trial)
+static size_t bounded_bytes(const struct partita_plan *trial)
 {
-    const struct shape *shape = &trial->shape;
-    return size_add(
-        mem_round(shape->in_channels * shape->axis[0].size * shape->sample_bytes),
-        size_add(mem_round(shape->out_channels * shape->axis[0].out * shape->sample_bytes), plan_workspace(trial)));
+    const struct arrays bytes = arrays_of(&trial->shape);
+    return size_add(size_add(bytes.x, bytes.y), size_add(bytes.w, plan_workspace(trial)));
 }
 
 // All channels read one buffer and write another: the work is the same.
@@ -69,7 +97,7 @@ static double time_plan(const struct partita_plan *trial)
     struct partita_stream *stream = NULL;
     double seconds = -1;
     struct arena arena = {0};
-    const size_t taps_bytes = shape->out_channels * shape->group_in * shape->axis[0].kernel * shape->tap_bytes;
+    const size_t taps_bytes = arrays_of(shape).w;
     void *taps = NULL, *x = NULL, *y = NULL, *inputs = NULL, *outputs = NULL, *rest = NULL;
     for (int pass = 0; pass < 2; pass++) {
         taps = arena_take(&arena, taps_bytes);
@@ -79,7 +107,7 @@ static double time_plan(const struct partita_plan *trial)
             inputs = arena_take(&arena, shape->in_channels * sizeof(void *));
             outputs = arena_take(&arena, shape->out_channels * sizeof(void *));
         } else {
-            rest = arena_take(&arena, forward_bytes(trial));
+            rest = arena_take(&arena, bounded_bytes(trial));
         }
         if (pass == 1) break;
         arena.base = mem_allocate(allocator, arena.used);
@@ -88,8 +116,9 @@ static double time_plan(const struct partita_plan *trial)
         memset(arena.base, 0x3c, arena.used);
         arena.used = 0;
     }
-    if (partita_filter_create(trial, taps, &filter) != PARTITA_OK) goto done;
-    if (!shape->stream) seconds = time_forward(trial, filter, rest);
+    if (trial->direction != PARTITA_BACKWARD_WEIGHT && partita_filter_create(trial, taps, &filter) != PARTITA_OK)
+        goto done;
+    if (!shape->stream) seconds = time_bounded(trial, filter, rest);
     else if (partita_stream_open(trial, filter, &stream) == PARTITA_OK)
         seconds = time_stream(stream, x, y, inputs, outputs);
 done:
@@ -119,7 +148,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     trial.state = NULL;
     trial.threads = 1;
     trial.choice = estimate;
-    if (!trial.shape.stream) shorten(&trial.shape, transform);
+    if (!trial.shape.stream) shorten(&trial.shape, trial.direction, transform);
     double seconds = -1;
     const struct request request = estimate_request(&trial, contest->options, contest->host, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
@@ -132,11 +161,21 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     return seconds >= 0;
 }
 
+// Whether there is anything but engine i, without transforms of several sizes, to time.
+static bool has_rivals(const struct partita_plan *plan, const struct partita_options *options, size_t i)
+{
+    if (plan->considered[i].transform) return true;
+    for (size_t k = 0; engines[k] && !options->engine; k++)
+        if (k != i && plan->considered[k].applicable) return true;
+    return false;
+}
+
 enum partita_status measure_best(const struct partita_plan *plan, const struct partita_options *options,
                                  const struct host *host, size_t *index, struct estimate *choice)
 {
     const double most = 3 * choice->seconds;
     struct contest contest = {plan, options, host, 1e30, index, choice};
+    if (!has_rivals(plan, options, *index)) return PARTITA_OK;
     for (size_t i = 0; engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];
         if (!estimate->applicable || estimate->seconds > most) continue;

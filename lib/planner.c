@@ -22,6 +22,8 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
 {
     const struct shape *shape = &plan->shape;
     struct text text = {key, size, 0};
+    if (plan->direction != PARTITA_FORWARD)
+        text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal), partita_type_name(shape->taps),
              cpu_level_name(plan->level), shape->batch, shape->in_channels, shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)

@@ -143,7 +143,8 @@ static bool bytes_in_range(const struct partita_log *log, const struct shape *sh
             x = size_mul(x, shape->axis[i].size);
             y = size_mul(y, shape->axis[i].out);
         }
-        w = size_mul(w, shape->axis[i].span);
+        // Along one axis engines spread dilated taps out.
+        w = size_mul(w, shape->rank == 1 ? shape->axis[i].span : shape->axis[i].kernel);
     }
     size_t most = x > y ? x : y;
     most = size_mul(most > w ? most : w, 8 * shape->sample_bytes);
@@ -165,7 +166,12 @@ enum partita_status problem_canonical(const struct partita_problem *problem, con
         log_line(log, "problem.rank = %d: 1 to %d", problem->rank, PARTITA_MAX_RANK);
         return PARTITA_ERR_ARG;
     }
+    if (problem->activation != PARTITA_LINEAR && problem->activation != PARTITA_RELU) {
+        log_line(log, "problem.activation = %d: neither PARTITA_LINEAR nor PARTITA_RELU", (int)problem->activation);
+        return PARTITA_ERR_ARG;
+    }
     ret->flip = problem->op == PARTITA_CONVOLVE;
+    ret->relu = problem->activation == PARTITA_RELU;
     ret->stream = problem->size[0] == PARTITA_UNBOUNDED;
     if (!types_canonical(problem, log, ret) || !channels_canonical(problem, log, ret)) return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) {
@@ -175,6 +181,11 @@ enum partita_status problem_canonical(const struct partita_problem *problem, con
         if (!axis_canonical(problem, i, log, axis)) return PARTITA_ERR_ARG;
         if (!(ret->stream ? stream_axis(problem, log, ret) : bounded_axis(problem, i, log, axis)))
             return PARTITA_ERR_ARG;
+    }
+    if (ret->relu && (ret->stream || ret->complex_signal)) {
+        log_line(log, "problem.activation = PARTITA_RELU: of bounded real problems only, not %s",
+                 ret->stream ? "streams" : partita_type_name(ret->signal));
+        return PARTITA_ERR_ARG;
     }
     return bytes_in_range(log, ret) ? PARTITA_OK : PARTITA_ERR_ARG;
 }

@@ -25,11 +25,27 @@ struct shape {
     size_t batch, in_channels, out_channels, groups, group_in, group_out;
     struct axis axis[PARTITA_MAX_RANK]; // unused axes are of size 1
     size_t block, latency;
-    bool whole_blocks;
+    bool whole_blocks, relu;
     size_t scalar_bytes; // of one real: 4 or 8
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w
 };
+
+// Samples of one channel of x and of y, and taps of one cell; of bounded problems.
+static inline size_t shape_inputs(const struct shape *shape)
+{
+    return shape->axis[0].size * shape->axis[1].size * shape->axis[2].size;
+}
+
+static inline size_t shape_outputs(const struct shape *shape)
+{
+    return shape->axis[0].out * shape->axis[1].out * shape->axis[2].out;
+}
+
+static inline size_t shape_taps(const struct shape *shape)
+{
+    return shape->axis[0].kernel * shape->axis[1].kernel * shape->axis[2].kernel;
+}
 
 // Fills the canonical form; the log says which field is wrong and what it holds.
 // Errors: PARTITA_ERR_ARG. On failure *ret is undefined.

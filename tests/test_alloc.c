@@ -231,6 +231,56 @@ static void spectra(void **state)
     UNTIL_OK(&meter, held, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL), memcmp(y, kept, sizeof y) == 0);
     assert_int_equal(meter.n_live, held);
     partita_spectrum_destroy(spectrum);
+}
+
+// All directions of a layer: a plan for each, taps packed twice, a bias, workspace.
+static void layer(void **state)
+{
+    (void)state;
+    struct meter meter = {.failing = SIZE_MAX};
+    const struct partita_problem problem = {.rank = 2,
+                                            .batch = 2,
+                                            .in_channels = 3,
+                                            .out_channels = 5,
+                                            .kernel = {3, 3},
+                                            .size = {12, 13},
+                                            .stride = {2, 1}};
+    enum { TAPS = 5 * 3 * 9, INPUTS = 2 * 3 * 12 * 13, OUTPUTS = 2 * 5 * 5 * 11 };
+    static float w[TAPS], x[INPUTS], y[OUTPUTS], kept[INPUTS], bias[5];
+    struct partita_options options = {.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct partita_filter *filter = (struct partita_filter *)1;
+    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+    size_t with_plan = meter.n_live;
+    UNTIL_OK(&meter, with_plan, partita_filter_create_biased(plan, w, bias, &filter),
+             filter == (struct partita_filter *)1);
+    size_t with_filter = meter.n_live;
+    memset(kept, 0x77, sizeof kept);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), memcmp(y, kept, sizeof y) == 0);
+    memcpy(x, kept, sizeof x);
+    UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL), memcmp(x, kept, sizeof x) == 0);
+    memcpy(w, kept, sizeof w);
+    UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL), memcmp(w, kept, sizeof w) == 0);
+    void *workspace = aligned_alloc(64, 1 << 20);
+    for (int d = 1; d <= 4; d *= 2) assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= 1 << 20);
+    meter.failing = meter.n_allocated; // with a workspace nothing is asked for
+    assert_ok(partita_forward(plan, filter, y, x, workspace));
+    assert_ok(partita_backward_data(plan, filter, x, y, workspace));
+    assert_ok(partita_backward_weight(plan, w, x, y, workspace));
+    assert_ok(partita_backward_bias(plan, bias, y));
+    assert_int_equal(meter.n_allocated, meter.failing);
+    free(workspace);
+    partita_filter_destroy(filter);
+    assert_int_equal(meter.n_live, with_plan);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+    // Gradients that nobody asked for by name must not hide that memory ran out.
+    options.directions = 0;
+    plan = (struct partita_plan *)1;
+    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+    partita_plan_destroy(plan);
     assert_int_equal(meter.n_live, 0);
 }
 
@@ -315,6 +365,7 @@ int main(int n_arguments, char **arguments)
     attempts[n_attempts].problem.stride[0] = 1;
     tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/divisions");
     tests[n++] = named_test(spectra, NULL, "spectra");
+    tests[n++] = named_test(layer, NULL, "layer");
     tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
     tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
     tests[n++] = named_test(helpers, NULL, "helpers");

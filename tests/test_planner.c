@@ -95,12 +95,13 @@ static void unknown_engine_is_named(void **state)
     }
 }
 
-// Nothing here serves images yet: each engine says so in a line of its own.
+// Nothing here serves complex images: each engine says so in a line of its own.
 static void unsupported_names_every_reason(void **state)
 {
     (void)state;
     struct log_lines lines;
-    struct partita_problem image = {.rank = 2, .kernel = {3, 3}, .size = {16, 16}};
+    struct partita_problem image = {
+        .signal = PARTITA_CF32, .taps = PARTITA_CF32, .rank = 2, .kernel = {3, 3}, .size = {16, 16}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_options options = {.log = log_into(&lines)};
     assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);

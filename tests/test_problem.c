@@ -29,6 +29,24 @@ static const struct bad_problem bad_problems[] = {
     {"op", {.op = (enum partita_op)5, .size = {10}}, "op", "5"},
     {"rank-negative", {.rank = -1, .size = {10}}, "rank", "-1"},
     {"rank-four", {.rank = 4, .size = {10}}, "rank", "4"},
+    {"activation", {.activation = (enum partita_activation)7, .size = {10}}, "activation", "7"},
+    {"activation-of-stream", {.activation = PARTITA_RELU, .size = {PARTITA_UNBOUNDED}}, "activation", "streams"},
+    {"activation-of-complex",
+     {.activation = PARTITA_RELU, .signal = PARTITA_CF32, .taps = PARTITA_F32, .size = {10}},
+     "activation",
+     "cf32"},
+    {"volume-overflow",
+     {.rank = 3, .size = {(size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30}},
+     "large",
+     "address space"},
+    {"taps-overflow",
+     {.rank = 3,
+      .kernel = {(size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30},
+      .size = {1, 1, 1},
+      .pad_end = {(ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30}},
+     "large",
+     "address space"},
+    {"no-output-third", {.rank = 3, .kernel = {1, 1, 4}, .size = {5, 5, 3}}, "axis 2", "4"},
     {"groups-inputs", {.in_channels = 4, .out_channels = 6, .groups = 3, .size = {10}}, "groups", "3"},
     {"groups-outputs", {.in_channels = 6, .out_channels = 4, .groups = 3, .size = {10}}, "groups", "3"},
     {"size-zero", {.kernel = {3}}, "size[0]", "0"},
@@ -121,6 +139,7 @@ static const struct bad_options bad_options[] = {
     {"threads", {.threads = -2}, PARTITA_ERR_ARG, "threads", "-2"},
     {"error-budget", {.error_budget = -0.5}, PARTITA_ERR_ARG, "error_budget", "-0.5"},
     {"error-budget-nan", {.error_budget = (double)__builtin_nanf("")}, PARTITA_ERR_ARG, "error_budget", "nan"},
+    {"directions", {.directions = 9}, PARTITA_ERR_ARG, "directions", "9"},
     {"allocator-half", {.allocator = {.allocate = count_allocate}}, PARTITA_ERR_ARG, "allocator", "both"},
 };
 
@@ -198,6 +217,10 @@ static void sizes_beyond_32_bits(void **state)
     struct partita_problem p = {.kernel = {(size_t)1 << 33}, .size = {(size_t)1 << 40}, .stride = {3}};
     assert_ok(partita_problem_output_size(&p, size));
     assert_int_equal(size[0], (((size_t)1 << 40) - ((size_t)1 << 33)) / 3 + 1);
+    struct partita_problem wide = {
+        .rank = 2, .kernel = {3, 5}, .size = {70000, 70000}, .pad_begin = {-1, 2}, .pad_end = {1, 2}, .stride = {1, 2}};
+    assert_ok(partita_problem_output_size(&wide, size));
+    assert_true(size[0] == 69998 && size[1] == 35000);
     assert_ok(partita_problem_output_size(&image, size));
     assert_true(size[0] == 8 && size[1] == 8);
 }

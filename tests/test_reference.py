@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # Holds the oracle of the C tests against SciPy: convolve and correlate of every type, n-dimensional correlation with
-# stride, dilation and padding, groups, streams. Usage: test_reference.py LIBRARY (reference.c as a shared library).
+# stride, dilation and padding, groups, streams, layers and their gradients. Usage: test_reference.py LIBRARY (reference.c as a shared library).
 import ctypes
 import itertools
 import sys
@@ -19,7 +19,7 @@ class Problem(ctypes.Structure):
                 ("batch", ctypes.c_size_t), ("in_channels", ctypes.c_size_t), ("out_channels", ctypes.c_size_t),
                 ("groups", ctypes.c_size_t), ("kernel", size3), ("size", size3), ("stride", size3),
                 ("dilation", size3), ("pad_begin", ptrdiff3), ("pad_end", ptrdiff3), ("block", ctypes.c_size_t),
-                ("latency", ctypes.c_size_t)]
+                ("latency", ctypes.c_size_t), ("whole_blocks", ctypes.c_bool), ("activation", ctypes.c_int)]
 
 
 library = ctypes.CDLL(sys.argv[1])
@@ -107,8 +107,58 @@ def streams():
         report(f"stream-stride-{stride}-dilation-{dilation}", y, scipy.signal.upfirdn(spread, x[0], 1, stride)[:len(y)])
 
 
+def spread_taps(w, op, dilation):
+    """Taps in the order of correlation with zeros between them."""
+    rank = w.ndim
+    wide = numpy.zeros([dilation * (k - 1) + 1 for k in w.shape])
+    wide[(slice(None, None, dilation),) * rank] = w[(slice(None, None, -1),) * rank] if op == 0 else w
+    return wide
+
+
+def layers():
+    """Forward with bias and relu; the gradients as the transposes of forward's matrices, made column by column with
+    SciPy."""
+    for rank, stride, dilation, op in itertools.product((1, 2, 3), (1, 2), (1, 2), (0, 1)):
+        size, kernel = (6, 5, 4)[:rank], (3, 2, 2)[:rank]
+        begin, end = (2, -1, 1)[:rank], (1, 2, 0)[:rank]
+        axes = (stride,) * rank
+        x, w, bias = noise((2, 2) + size, numpy.float64), noise((4, 1) + kernel, numpy.float64), noise(4, numpy.float64)
+        p = Problem(signal=1, taps=1, op=op, rank=rank, batch=2, in_channels=2, out_channels=4, groups=2,
+                    kernel=size3(*kernel), size=size3(*size), stride=size3(*axes), dilation=size3(*(dilation,) * rank),
+                    pad_begin=ptrdiff3(*begin), pad_end=ptrdiff3(*end))
+        cut = tuple(slice(max(-b, 0), None) for b in begin)
+        pads = [(max(b, 0), max(e, 0)) for b, e in zip(begin, end)]
+
+        def plane(x, w):
+            padded = numpy.pad(x, pads)[cut]
+            full = scipy.signal.correlate(padded, spread_taps(w, op, dilation), "valid", "direct")
+            return full[(slice(None, None, stride),) * rank]
+
+        outputs = plane(x[0, 0], w[0, 0]).shape
+        forward = lambda x, w: numpy.array([[plane(x[n, k // 2], w[k, 0]) for k in range(4)] for n in range(2)])
+        name = f"rank-{rank}-stride-{stride}-dilation-{dilation}-op-{op}"
+        gy = noise((2, 4) + outputs, numpy.float64)
+        y, gx, gw, gb = (numpy.full(a.shape, numpy.nan) for a in (gy, x, w, bias))
+        p.activation = 1
+        library.reference_layer_forward(ctypes.byref(p), pointer(y), pointer(x), pointer(w), pointer(bias))
+        report(f"layer-{name}", y, numpy.maximum(forward(x, w) + bias.reshape((1, 4) + (1,) * rank), 0))
+        p.activation = 0
+        library.reference_layer_forward(ctypes.byref(p), pointer(y), pointer(x), pointer(w), None)
+        report(f"layer-linear-{name}", y, forward(x, w))
+        library.reference_backward_data(ctypes.byref(p), pointer(gx), pointer(gy), pointer(w))
+        library.reference_backward_weight(ctypes.byref(p), pointer(gw), pointer(x), pointer(gy))
+        library.reference_backward_bias(ctypes.byref(p), pointer(gb), pointer(gy))
+        units = lambda a: numpy.eye(a.size).reshape((a.size,) + a.shape)
+        data = numpy.array([numpy.vdot(gy, forward(unit, w)) for unit in units(x)]).reshape(x.shape)
+        weight = numpy.array([numpy.vdot(gy, forward(x, unit)) for unit in units(w)]).reshape(w.shape)
+        report(f"backward-data-{name}", gx, data)
+        report(f"backward-weight-{name}", gw, weight)
+        report(f"backward-bias-{name}", gb, gy.sum(axis=(0,) + tuple(range(2, rank + 2))))
+
+
 one_axis()
 many_axes()
 streams()
+layers()
 print(f"1..{n_done}")
 sys.exit(n_failed > 0)

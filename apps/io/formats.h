@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "audio.h"
+#include "npy.h"
 #include "temp.h"
 
 struct reader_ops {

@@ -7,14 +7,14 @@
 
 #include "formats.h"
 
-enum { HEADER_LIMIT = 65536, MAX_DIMENSIONS = 2 };
+enum { HEADER_LIMIT = 65536 };
 
 struct npy {
     const char *name;
     const char *at, *end; // the part of the header still to be read
     char descr[16];
     bool fortran;
-    uint64_t shape[MAX_DIMENSIONS];
+    uint64_t shape[NPY_DIMENSIONS];
     int rank;
     unsigned seen; // bits of the keys
 };
@@ -75,15 +75,13 @@ static bool parse_shape(struct npy *p, struct fault *fault)
     while (!take(p, ')')) {
         uint64_t n;
         if (!take_number(p, &n)) return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
-        if (p->rank == MAX_DIMENSIONS)
-            return fault_set(fault, "%s: array of more than 2 dimensions; a signal is [frames] or [channels, frames]",
-                             p->name);
+        if (p->rank == NPY_DIMENSIONS)
+            return fault_set(fault, "%s: array of more than %d dimensions", p->name, NPY_DIMENSIONS);
         p->shape[p->rank++] = n;
         if (take(p, ',')) continue;
         if (!take(p, ')')) return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
         break;
     }
-    if (p->rank == 0) return fault_set(fault, "%s: array without dimensions; a signal has 1 or 2", p->name);
     return true;
 }
 
@@ -145,37 +143,23 @@ static bool parse_type(const struct npy *p, struct encoding *ret_encoding, struc
     return fault_set(fault, "%s: array of type '%s'; use f4, f8, c8 or c16", p->name, p->descr);
 }
 
-static bool fill_info(const struct npy *p, size_t max_channels, struct audio_info *info, struct fault *fault)
-{
-    uint64_t channels = p->rank == 2 ? p->shape[0] : 1, bytes;
-    info->frames = p->shape[p->rank - 1];
-    info->rank = p->rank;
-    if (!parse_type(p, &info->encoding, fault)) return false;
-    if (!audio_check_shape(p->name, channels, max_channels, fault)) return false;
-    info->channels = (size_t)channels;
-    if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) || bytes >> 62)
-        return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", p->name,
-                         (unsigned long long)channels, (unsigned long long)info->frames);
-    info->planar = channels > 1 && !p->fortran;
-    return true;
-}
-
-static bool parse_text(struct source *source, size_t n, size_t max_channels, struct audio_info *info,
-                       struct fault *fault)
+static bool parse_text(struct source *source, size_t n, struct npy_header *ret, struct fault *fault)
 {
     char *text = malloc(n + 1);
     if (!text) return fault_set(fault, "out of memory");
     struct npy p = {.name = source->name, .at = text, .end = text + n};
     bool good = source_read(source, text, n) == n ||
                 fault_set(fault, "%s: .npy header of %zu bytes ends early", source->name, n);
-    good = good && parse_dictionary(&p, fault) && fill_info(&p, max_channels, info, fault);
+    good = good && parse_dictionary(&p, fault) && parse_type(&p, &ret->encoding, fault);
+    ret->fortran = p.fortran;
+    ret->rank = p.rank;
+    memcpy(ret->shape, p.shape, sizeof p.shape);
     free(text);
     return good;
 }
 
-bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info, struct fault *fault)
+bool npy_header_read(struct source *source, struct npy_header *ret, struct fault *fault)
 {
-    *info = (struct audio_info){.container = CONTAINER_NPY};
     unsigned char x[12];
     if (source_read(source, x, 8) < 8 || memcmp(x, "\x93NUMPY", 6) != 0)
         return fault_set(fault, "%s: not an .npy file", source->name);
@@ -187,7 +171,35 @@ bool npy_parse(struct source *source, size_t max_channels, struct audio_info *in
     if (n > HEADER_LIMIT)
         return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read", source->name, n,
                          HEADER_LIMIT);
-    if (!parse_text(source, n, max_channels, info, fault)) return false;
+    return parse_text(source, n, ret, fault);
+}
+
+static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels, struct audio_info *info,
+                      struct fault *fault)
+{
+    if (p->rank == 0) return fault_set(fault, "%s: array without dimensions; a signal has 1 or 2", name);
+    if (p->rank > 2)
+        return fault_set(fault, "%s: array of more than 2 dimensions; a signal is [frames] or [channels, frames]",
+                         name);
+    uint64_t channels = p->rank == 2 ? p->shape[0] : 1, bytes;
+    info->encoding = p->encoding;
+    info->frames = p->shape[p->rank - 1];
+    info->rank = p->rank;
+    if (!audio_check_shape(name, channels, max_channels, fault)) return false;
+    info->channels = (size_t)channels;
+    if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) || bytes >> 62)
+        return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", name,
+                         (unsigned long long)channels, (unsigned long long)info->frames);
+    info->planar = channels > 1 && !p->fortran;
+    return true;
+}
+
+bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info, struct fault *fault)
+{
+    struct npy_header header;
+    *info = (struct audio_info){.container = CONTAINER_NPY};
+    if (!npy_header_read(source, &header, fault) || !fill_info(&header, source->name, max_channels, info, fault))
+        return false;
     info->offset = source->position;
     if (!info->planar || source->seekable) return true;
     return fault_set(fault,

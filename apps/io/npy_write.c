@@ -4,25 +4,34 @@
 
 #include "formats.h"
 
-enum { NPY_HEADER_BYTES = 128 }; // numpy aligns samples to 64; the digits of any shape fit
-
-static void compose(unsigned char header[NPY_HEADER_BYTES], const struct audio_info *info, uint64_t frames)
+void npy_header_compose(unsigned char header[NPY_HEADER_BYTES], const struct npy_header *npy)
 {
     char text[NPY_HEADER_BYTES - 10 + 1];
-    const struct encoding *e = &info->encoding;
+    const struct encoding *e = &npy->encoding;
     int n =
         snprintf(text, sizeof text, "{'descr': '%c%c%u', 'fortran_order': %s, 'shape': (", e->big_endian ? '>' : '<',
-                 e->is_complex ? 'c' : 'f', (unsigned)encoding_size(*e), info->channels > 1 ? "True" : "False");
-    if (info->channels > 1 || info->rank == 2)
-        n += snprintf(text + n, sizeof text - (size_t)n, "%zu, ", info->channels);
-    n += snprintf(text + n, sizeof text - (size_t)n, "%llu%s), }", (unsigned long long)frames,
-                  info->channels > 1 || info->rank == 2 ? "" : ",");
+                 e->is_complex ? 'c' : 'f', (unsigned)encoding_size(*e), npy->fortran ? "True" : "False");
+    for (int i = 0; i < npy->rank; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%llu%s", i ? ", " : "", (unsigned long long)npy->shape[i],
+                      npy->rank == 1 ? "," : "");
+    n += snprintf(text + n, sizeof text - (size_t)n, "), }");
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = NPY_HEADER_BYTES - 10;
     header[9] = 0;
     memset(header + 10, ' ', NPY_HEADER_BYTES - 11);
     memcpy(header + 10, text, (size_t)n);
     header[NPY_HEADER_BYTES - 1] = '\n';
+}
+
+static void compose(unsigned char header[NPY_HEADER_BYTES], const struct audio_info *info, uint64_t frames)
+{
+    struct npy_header npy = {.encoding = info->encoding, .fortran = info->channels > 1, .rank = 1, .shape = {frames}};
+    if (info->channels > 1 || info->rank == 2) {
+        npy.rank = 2;
+        npy.shape[0] = info->channels;
+        npy.shape[1] = frames;
+    }
+    npy_header_compose(header, &npy);
 }
 
 bool npy_begin(struct audio_writer *writer, struct fault *fault)

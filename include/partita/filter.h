@@ -12,8 +12,9 @@ extern "C" {
 // Prepares taps for a plan.
 // Shapes:  taps [out_channels][in_channels/groups][kernel], contiguous, of the problem's taps type; copied.
 // Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_NOMEM.
-// Memory:  the taps, or one spectrum a cell of the transform size that partita_plan_explain prints, or with
-//          cpu/partitioned about twice the taps; the plan must outlive the filter.
+// Memory:  for each planned direction that reads taps (options.directions): the taps, or one spectrum a cell of the
+//          transform size that partita_plan_explain prints, or with cpu/partitioned about twice the taps; the plan must
+//          outlive the filter.
 // Threads: any; several filters of one plan may be made at once. Not real-time safe.
 PARTITA_API enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
                                                       struct partita_filter **ret_filter);

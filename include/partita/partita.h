@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Partita: linear filters for streams without end and signals of any length, through one API. (Problems of rank 2 and 3
-// are described but not served yet: PARTITA_ERR_UNSUPPORTED.)
+// Partita: linear filters for streams without end, signals of any length and layers of images, through one API. (Layers
+// are real; complex problems have one axis.)
 //
 //   struct partita_problem room = {.in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {4096},
 //                                  .size = {PARTITA_UNBOUNDED}, .block = 256, .latency = 4096};
@@ -22,6 +22,7 @@
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
+#include <partita/layer.h>
 #include <partita/slice.h>
 #include <partita/spectrum.h>
 #include <partita/stream.h>

@@ -18,6 +18,13 @@ enum partita_effort {
     PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
 };
 
+// The ways to run a bounded problem; bits, to be combined. Complex problems have forward alone.
+enum partita_direction {
+    PARTITA_FORWARD = 1,         // partita_forward
+    PARTITA_BACKWARD_DATA = 2,   // partita_backward_data, in layer.h
+    PARTITA_BACKWARD_WEIGHT = 4, // partita_backward_weight
+};
+
 // Threads of the host for streams, in place of the library's own: `run` calls task(context) n times, possibly at once
 // on several threads, and returns when all have returned. It is called from process, so it must be as real-time safe as
 // the host needs process to be; n is options.threads, at least 1. (The shape of CLAP's thread pool.)
@@ -42,10 +49,12 @@ struct partita_options {
     const char *device;         // "cpu" [NULL: "cpu"]
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
-    int threads; // of partita_forward [0: all cores]; of one stream, the calling one included [0: it alone]
-    struct partita_executor executor;   // streams: use these threads and start none [none]
-    double sample_rate;                 // streams: frames a second, for partita_stream_stats [0: calls are not timed]
-    size_t workspace_limit;             // bytes that one partita_forward may be asked for [0: no limit]
+    int threads; // of bounded problems [0: all cores]; of one stream, the calling one included [0: it alone]
+    struct partita_executor executor; // streams: use these threads and start none [none]
+    double sample_rate;               // streams: frames a second, for partita_stream_stats [0: calls are not timed]
+    size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]
+    unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
+                         // forward, and each gradient that can be had]
     struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
     double error_budget;                // largest predicted relative L2 error [0: no limit]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
@@ -75,7 +84,8 @@ PARTITA_API void partita_plan_destroy(struct partita_plan *plan);
 // Threads: any.
 PARTITA_API size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size);
 
-// Name of the chosen engine, for example "cpu/direct"; lives as long as the plan. Threads: any.
+// Name of the engine that runs forward or streams, for example "cpu/direct"; "" if options.directions left forward out.
+// Lives as long as the plan. Threads: any.
 PARTITA_API const char *partita_plan_engine(const struct partita_plan *plan);
 
 // Bytes of workspace that partita_forward needs: 0 for streams. Threads: any.
@@ -100,7 +110,8 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 // Ranges:  x and y aligned to their scalar; they must not overlap. workspace: at least
 //          partita_plan_workspace_size bytes, 64-byte aligned; NULL lets the call allocate it.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE
-//          if the plan is a stream's; PARTITA_ERR_NOMEM only where workspace is NULL.
+//          if the plan is a stream's; PARTITA_ERR_UNSUPPORTED if options.directions left forward out;
+//          PARTITA_ERR_NOMEM only where workspace is NULL.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal

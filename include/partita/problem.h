@@ -24,6 +24,12 @@ enum partita_op {
     PARTITA_CORRELATE,
 };
 
+// What forward does to each sum before it is stored, after the bias.
+enum partita_activation {
+    PARTITA_LINEAR = 0, // nothing
+    PARTITA_RELU,       // negative sums become 0; NaN stays
+};
+
 // Plain data; zero-initialise it and set what differs. A zero means the default given in brackets.
 //
 // A bounded problem is run by partita_forward on x[batch][in_channels][size] and y[batch][out_channels][output size],
@@ -51,6 +57,7 @@ struct partita_problem {
     // Streams: every call holds a multiple of `block` frames, which is itself a multiple of 16. Then a filter's first
     // taps may wait for the rest of the block: long filters cost less, at the same latency [false: any call].
     bool whole_blocks;
+    enum partita_activation activation; // real bounded problems, forward [linear]
 };
 
 // Output samples of a bounded problem along each of its axes.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cpu/direct: the defining sum, tap by tap, without added latency. With a stride it runs polyphase: the input is dealt
 // out to `stride` lines and each line is filtered at the output's rate, so discarded outputs are never computed.
+// Bounded problems of real types may instead run as layers (layer_direct.c), which share inputs between channels.
 // Source: Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "../engine.h"
 #include "../thread.h"
+#include "layer_direct.h"
 #include "samples.h"
 
 enum {
@@ -46,15 +48,14 @@ static size_t tile_bytes(const struct shape *shape)
 
 static struct direct_stream *cut_stream(const struct shape *shape, struct arena *arena);
 
-static void direct_estimate(const struct request *request, struct estimate *ret)
+// The two ways: struct estimate's variant.
+enum { AS_FILTER, AS_LAYER };
+
+static void filter_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct axis *axis = &shape->axis[0];
     const struct host_costs *costs = &request->host->costs[shape->f64];
-    if (request->transform) {
-        snprintf(ret->reason, sizeof ret->reason, "has no transform");
-        return;
-    }
     const double outputs = shape->stream ? 1.0 / (double)axis->stride : (double)axis->out * (double)shape->batch;
     const double moved = outputs * (double)(shape->complex_signal ? 2 : 1) *
                          (double)(shape->out_channels + shape->in_channels * line_count(axis));
@@ -81,16 +82,36 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + segments);
 }
 
+static void direct_estimate(const struct request *request, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const bool filter = shape->rank == 1 && request->direction == PARTITA_FORWARD;
+    struct estimate layer = {.variant = AS_LAYER};
+    if (request->transform) {
+        snprintf(ret->reason, sizeof ret->reason, "has no transform");
+        return;
+    }
+    if (filter) filter_estimate(request, ret);
+    if (!filter && shape->complex_signal) snprintf(ret->reason, sizeof ret->reason, "runs layers of real types alone");
+    if (shape->stream || shape->complex_signal) return;
+    layer_direct_estimate(request, &layer);
+    if (!filter || (layer.applicable && layer.worker <= request->workspace_limit && layer.seconds < ret->seconds))
+        *ret = layer;
+}
+
 static enum partita_status direct_plan_create(struct partita_plan *plan, const struct request *request)
 {
-    (void)plan;
-    (void)request;
-    return PARTITA_OK;
+    return plan->choice.variant == AS_LAYER ? layer_direct_plan_create(plan, request) : PARTITA_OK;
 }
 
 static void direct_plan_destroy(struct partita_plan *plan)
 {
-    (void)plan;
+    if (plan->choice.variant == AS_LAYER) layer_direct_plan_destroy(plan);
+}
+
+static bool direct_finishes(const struct partita_plan *plan)
+{
+    return plan->choice.variant == AS_LAYER;
 }
 
 static size_t cell_bytes(const struct shape *shape)
@@ -103,6 +124,7 @@ static enum partita_status direct_filter_create(struct partita_filter *filter, c
 {
     const struct shape *shape = &filter->plan->shape;
     const struct axis *axis = &shape->axis[0];
+    if (filter->plan->choice.variant == AS_LAYER) return layer_direct_filter_create(filter, taps);
     const size_t cells = shape->out_channels * shape->group_in, bytes = shape->tap_bytes;
     char *causal = mem_allocate(&filter->plan->allocator, axis->span * bytes);
     filter->state = mem_allocate(&filter->plan->allocator, size_mul(cells, cell_bytes(shape)));
@@ -182,6 +204,10 @@ static void direct_forward(const struct partita_plan *plan, const struct partita
                            void *workspace)
 {
     const struct shape *shape = &plan->shape;
+    if (plan->choice.variant == AS_LAYER) {
+        layer_direct_forward(plan, filter, y, x, workspace);
+        return;
+    }
     struct forward call = {plan, filter, y, x, workspace, (shape->axis[0].out + TILE - 1) / TILE};
     thread_loop(plan->threads, shape->batch * shape->out_channels * call.tiles, forward_tile, &call);
 }
@@ -354,6 +380,7 @@ static void direct_load(const struct partita_plan *plan, struct partita_load *re
 
 const struct engine engine_direct = {
     .name = "cpu/direct",
+    .max_rank = PARTITA_MAX_RANK,
     .estimate = direct_estimate,
     .plan_create = direct_plan_create,
     .plan_destroy = direct_plan_destroy,
@@ -366,4 +393,7 @@ const struct engine engine_direct = {
     .swap_end = direct_swap,
     .plan_load = direct_load,
     .forward = direct_forward,
+    .finishes = direct_finishes,
+    .backward_data = layer_direct_backward_data,
+    .backward_weight = layer_direct_backward_weight,
 };

@@ -9,7 +9,7 @@ import subprocess
 import rig
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "live", "devices", "plan", "help")
+COMMANDS = ("convolve", "correlate", "live", "devices", "plan", "layer", "help")
 
 
 class Help(Case):

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../reference.h"
+#include "../reference_layer.h"
 
 #include <partita/partita.h>
 
@@ -48,18 +49,18 @@ static struct partita_problem take_problem(struct input *input)
     struct partita_problem p = {.signal = (enum partita_type)pair[0], .taps = (enum partita_type)pair[1]};
     if (take(input, 1) % 32 == 31) p.taps = (enum partita_type)take_int(input, 5);
     p.op = (enum partita_op)take_int(input, 2);
-    p.rank = take(input, 1) % 32 == 31 ? take_int(input, 5) : 1;
+    p.rank = take(input, 1) % 8 == 7 ? take_int(input, 5) : 1;
     p.batch = take_size(input, 4);
     p.in_channels = take_size(input, 5);
     p.out_channels = take_size(input, 5);
     p.groups = take(input, 1) % 4 ? 1 : take_size(input, 3);
     for (int a = 0; a < (p.rank > 1 ? PARTITA_MAX_RANK : 1); a++) {
-        p.kernel[a] = take_size(input, take(input, 1) % 2 ? 20 : 300);
-        p.size[a] = take_size(input, 2000);
+        p.kernel[a] = take_size(input, p.rank > 1 ? 5 : take(input, 1) % 2 ? 20 : 300);
+        p.size[a] = take_size(input, p.rank > 1 ? 12 : 2000);
         p.stride[a] = take_size(input, 9);
         p.dilation[a] = take_size(input, 5);
-        p.pad_begin[a] = (ptrdiff_t)take_size(input, 600) - 100;
-        p.pad_end[a] = (ptrdiff_t)take_size(input, 600) - 100;
+        p.pad_begin[a] = (ptrdiff_t)take_size(input, p.rank > 1 ? 12 : 600) - (p.rank > 1 ? 3 : 100);
+        p.pad_end[a] = (ptrdiff_t)take_size(input, p.rank > 1 ? 12 : 600) - (p.rank > 1 ? 3 : 100);
     }
     if (take(input, 1) % 3 == 0) {
         p.size[0] = PARTITA_UNBOUNDED;
@@ -103,7 +104,8 @@ static void fill(enum partita_type type, void *samples, size_t n, uint64_t seed)
 // Wide enough for every engine: 16 times the gate of the tests, with the oracle's own norm as the scale.
 static void compare(const struct partita_problem *p, const void *y, const double complex *expected, size_t n)
 {
-    double products = (double)(or_one(p->in_channels) * or_one(p->kernel[0]));
+    double products = (double)or_one(p->in_channels);
+    for (int a = 0; a < (p->rank ? p->rank : 1); a++) products *= (double)or_one(p->kernel[a]);
     double u = p->signal == PARTITA_F32 || p->signal == PARTITA_CF32 ? 0x1p-24 : 0x1p-53;
     for (size_t i = 0; i < n; i++) {
         double error = cabs(reference_sample(p->signal, y, i) - expected[i]);
@@ -147,12 +149,70 @@ static void run_stream(const struct partita_problem *p, const struct partita_pla
     free(x);
 }
 
+// Samples of one channel of x and of y, and taps of one cell.
+struct sizes {
+    size_t plane, outputs, taps;
+};
+
+static struct sizes sizes_of(const struct partita_problem *p)
+{
+    struct sizes s = {1, 1, 1};
+    size_t outputs[PARTITA_MAX_RANK];
+    if (partita_problem_output_size(p, outputs) != PARTITA_OK) abort();
+    for (int a = 0; a < (p->rank ? p->rank : 1); a++) {
+        s.plane *= p->size[a];
+        s.outputs *= outputs[a];
+        s.taps *= or_one(p->kernel[a]);
+    }
+    return s;
+}
+
+static double *doubles(enum partita_type type, const void *samples, size_t n)
+{
+    double *wide = malloc((n + 1) * sizeof *wide);
+    for (size_t i = 0; i < n; i++) wide[i] = creal(reference_sample(type, samples, i));
+    return wide;
+}
+
+static void compare_doubles(const struct partita_problem *p, const void *y, const double *expected, size_t n,
+                            double products)
+{
+    double u = p->signal == PARTITA_F32 ? 0x1p-24 : 0x1p-53;
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(creal(reference_sample(p->signal, y, i)) - expected[i]) <= 64 * u * (products + 1))) abort();
+}
+
+// Both gradients, of y as if it were one.
+static void run_gradients(const struct partita_problem *p, const struct partita_plan *plan,
+                          const struct partita_filter *filter, const void *x, const void *w, size_t n_x, size_t n_y)
+{
+    size_t n_w = or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * sizes_of(p).taps;
+    char *gy = malloc(n_y * 8), *g = malloc((n_x + n_w) * 8);
+    fill(p->signal, gy, n_y, 3);
+    double *wide_x = doubles(p->signal, x, n_x), *wide_w = doubles(p->signal, w, n_w),
+           *wide_gy = doubles(p->signal, gy, n_y), *expected = malloc((n_x + n_w) * sizeof *expected);
+    if (partita_backward_data(plan, filter, g, gy, NULL) == PARTITA_OK) {
+        reference_backward_data(p, expected, wide_gy, wide_w);
+        compare_doubles(p, g, expected, n_x, (double)n_w);
+    }
+    if (partita_backward_weight(plan, g, x, gy, NULL) == PARTITA_OK) {
+        reference_backward_weight(p, expected, wide_x, wide_gy);
+        compare_doubles(p, g, expected, n_w, (double)n_y);
+    }
+    free(expected);
+    free(wide_x);
+    free(wide_w);
+    free(wide_gy);
+    free(g);
+    free(gy);
+}
+
 static void run_bounded(const struct partita_problem *p, const struct partita_plan *plan,
                         const struct partita_filter *filter, const void *w)
 {
-    size_t n_x = or_one(p->batch) * or_one(p->in_channels) * p->size[0], outputs[PARTITA_MAX_RANK];
-    if (partita_problem_output_size(p, outputs) != PARTITA_OK) abort();
-    size_t n_y = or_one(p->batch) * or_one(p->out_channels) * outputs[0], bytes = partita_type_size(p->signal);
+    const struct sizes s = sizes_of(p);
+    size_t n_x = or_one(p->batch) * or_one(p->in_channels) * s.plane;
+    size_t n_y = or_one(p->batch) * or_one(p->out_channels) * s.outputs, bytes = partita_type_size(p->signal);
     char *x = malloc(n_x * bytes), *y = malloc(n_y * bytes);
     double complex *expected = malloc(n_y * sizeof *expected);
     fill(p->signal, x, n_x, 1);
@@ -160,6 +220,7 @@ static void run_bounded(const struct partita_problem *p, const struct partita_pl
         reference_forward(p, expected, x, w);
         compare(p, y, expected, n_y);
     }
+    if (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) run_gradients(p, plan, filter, x, w, n_x, n_y);
     free(expected);
     free(y);
     free(x);
@@ -167,13 +228,13 @@ static void run_bounded(const struct partita_problem *p, const struct partita_pl
 
 static bool small(const struct partita_problem *p)
 {
-    size_t outputs[PARTITA_MAX_RANK] = {3000}, size = p->size[0];
-    bool stream = size == PARTITA_UNBOUNDED;
-    if (!stream && partita_problem_output_size(p, outputs) != PARTITA_OK) abort();
+    struct sizes s = {3000, 3000, or_one(p->kernel[0])};
+    bool stream = p->size[0] == PARTITA_UNBOUNDED;
+    if (!stream) s = sizes_of(p);
     double channels = (double)or_one(p->batch) * (double)or_one(p->in_channels) * (double)or_one(p->out_channels);
-    double samples = channels * ((stream ? 3000 : (double)size) + (double)outputs[0]);
-    double products = channels * (double)outputs[0] * (double)or_one(p->kernel[0]);
-    double spread = channels * (double)or_one(p->kernel[0]) * (double)or_one(p->dilation[0]);
+    double samples = channels * ((double)s.plane + (double)s.outputs);
+    double products = channels * (double)s.outputs * (double)s.taps;
+    double spread = channels * (double)s.taps * (p->rank > 1 ? 1 : (double)or_one(p->dilation[0]));
     return or_one(p->in_channels) <= 8 && or_one(p->out_channels) <= 8 && samples < MOST_SAMPLES &&
            products < MOST_PRODUCTS && spread < MOST_SAMPLES && (!stream || p->latency < 100000);
 }
@@ -193,8 +254,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[100];
     partita_plan_explain(plan, text, sizeof text);
     if (small(&problem)) {
-        size_t n_w = or_one(problem.out_channels) * (or_one(problem.in_channels) / or_one(problem.groups)) *
-                     or_one(problem.kernel[0]);
+        size_t n_w = or_one(problem.out_channels) * (or_one(problem.in_channels) / or_one(problem.groups));
+        for (int a = 0; a < (problem.rank ? problem.rank : 1); a++) n_w *= or_one(problem.kernel[a]);
         void *w = malloc(n_w * partita_type_size(problem.taps));
         fill(problem.taps, w, n_w, 2);
         if (partita_filter_create(plan, w, &filter) == PARTITA_OK) {

@@ -86,6 +86,34 @@ typedef void split_fn(void *y, const void *x, size_t n);
 // Interleaved complex y[n] from the first n bins of a blocked spectrum x. x aligned.
 typedef void join_fn(void *y, const void *x, size_t n);
 
+// Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset: with neighbours of
+// neighbours side by side one loop serves any rank, dilation and number of channels. n is a multiple of a block
+// everywhere; what the caller does not want among the sums it does not store.
+enum { CONV_CHANNELS = 8, CONV_BLOCK_BYTES = 64 }; // outputs computed at once; n counts whole blocks of so many bytes
+
+// y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels <= CONV_CHANNELS,
+// i < n. The sum is rounded once into y, in order of t. Tolerance of the sum: 4 u sqrt(terms) rel. L2.
+typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms, const void *w,
+                     size_t channels, size_t n);
+
+// w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t < terms. Lane by
+// lane, the lanes in a tree. Tolerance of the sum: 4 u sqrt(n) rel. L2.
+typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels, const void *x,
+                            const size_t *offset, size_t terms, size_t n);
+
+// What is done to a sum as it is stored.
+struct conv_finish {
+    bool add;         // to what y holds
+    const void *bias; // one real; NULL: 0
+    bool relu;        // negative results become 0
+};
+
+// y[i*y_step] = the finished sum[i], i < n (any n). y == sum allowed with y_step 1.
+typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n, const struct conv_finish *finish);
+
+// The sum of n samples, in double and in eight parts.
+typedef double sum_fn(const void *x, size_t n);
+
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
 struct kernels {
@@ -101,6 +129,10 @@ struct kernels {
     scale_fn *scale;
     split_fn *split;
     join_fn *join;
+    conv_fn *conv;
+    conv_weight_fn *conv_weight;
+    conv_store_fn *conv_store;
+    sum_fn *sum;
     const struct fft_kernels *fft;
 };
 

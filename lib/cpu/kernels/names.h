@@ -21,12 +21,19 @@ add_fn KERNEL(add);
 scale_fn KERNEL(scale);
 split_fn KERNEL(split);
 join_fn KERNEL(join);
+conv_fn KERNEL(conv);
+conv_weight_fn KERNEL(conv_weight);
+conv_store_fn KERNEL(conv_store);
+sum_fn KERNEL(sum);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);
 
 typedef BITS_OF_REAL BITS; // an unsigned integer as wide as REAL
 
-enum { SPECTRUM_LANES = SPECTRUM_BLOCK_BYTES / sizeof(REAL) };
+enum {
+    SPECTRUM_LANES = SPECTRUM_BLOCK_BYTES / sizeof(REAL),
+    CONV_LANES = CONV_BLOCK_BYTES / sizeof(REAL),
+};
 
 #endif

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Loops that the compiler makes vectors of by itself: reference and vector version in one, built for every level.
+#include <math.h>
+
 #include "names.h"
 
 uint64_t KERNEL(peak)(const void *x_, size_t n)
@@ -22,4 +24,41 @@ void KERNEL(blend)(void *y_, const void *x_, size_t n, size_t per_frame, double 
         const REAL weight = (REAL)((first + (double)(i >> shift)) * slope);
         y[i] += (x[i] - y[i]) * weight;
     }
+}
+
+void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n, const struct conv_finish *finish)
+{
+    REAL *y = y_;
+    const REAL *sum = sum_;
+    const REAL bias = finish->bias ? *(const REAL *)finish->bias : 0;
+    const REAL least = finish->relu ? 0 : -(REAL)INFINITY;
+    if (y_step == 1 && finish->add)
+        for (size_t i = 0; i < n; i++) {
+            const REAL v = y[i] + sum[i] + bias;
+            y[i] = v < least ? least : v;
+        }
+    else if (y_step == 1)
+        for (size_t i = 0; i < n; i++) {
+            const REAL v = sum[i] + bias;
+            y[i] = v < least ? least : v;
+        }
+    else
+        for (size_t i = 0; i < n; i++) {
+            const REAL v = (finish->add ? y[i * y_step] : 0) + sum[i] + bias;
+            y[i * y_step] = v < least ? least : v;
+        }
+}
+
+double KERNEL(sum)(const void *x_, size_t n)
+{
+    enum { PARTS = 8 };
+    const REAL *x = x_;
+    double part[PARTS] = {0};
+    size_t i = 0;
+    for (; n - i >= PARTS; i += PARTS)
+        for (size_t k = 0; k < PARTS; k++) part[k] += (double)x[i + k];
+    for (; i < n; i++) part[i % PARTS] += (double)x[i];
+    for (size_t half = PARTS / 2; half; half /= 2)
+        for (size_t k = 0; k < half; k++) part[k] += part[half + k];
+    return part[0];
 }

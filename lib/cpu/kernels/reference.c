@@ -126,3 +126,36 @@ void KERNEL(join)(void *y_, const void *x_, size_t n)
         y[2 * i + 1] = block[SPECTRUM_LANES];
     }
 }
+
+void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms, const void *w_,
+                  size_t channels, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *w = w_;
+    enum { STRIP = 8 * CONV_LANES };
+    for (size_t first = 0; first < n; first += STRIP) // short enough for the nearest cache
+        for (size_t k = 0; k < channels; k++) {
+            const size_t length = n - first < STRIP ? n - first : STRIP;
+            REAL sum[STRIP] = {0};
+            for (size_t t = 0; t < terms; t++)
+                for (size_t i = 0; i < length; i++) sum[i] += w[t * channels + k] * x[offset[t] + first + i];
+            for (size_t i = 0; i < length; i++) y[k * y_stride + first + i] += sum[i];
+        }
+}
+
+void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_stride, size_t channels, const void *x_,
+                         const size_t *offset, size_t terms, size_t n)
+{
+    REAL *w = w_;
+    const REAL *y = y_, *x = x_;
+    for (size_t k = 0; k < channels; k++)
+        for (size_t t = 0; t < terms; t++) {
+            REAL sum[CONV_LANES] = {0};
+            for (size_t i = 0; i < n; i += CONV_LANES)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += y[k * y_stride + i + lane] * x[offset[t] + i + lane];
+            for (size_t half = CONV_LANES / 2; half; half /= 2)
+                for (size_t lane = 0; lane < half; lane++) sum[lane] += sum[half + lane];
+            w[k * w_stride + t] += sum[0];
+        }
+}

@@ -18,5 +18,9 @@ const struct kernels KERNEL(table) = {
     .scale = KERNEL(scale),
     .split = KERNEL(split),
     .join = KERNEL(join),
+    .conv = KERNEL(conv),
+    .conv_weight = KERNEL(conv_weight),
+    .conv_store = KERNEL(conv_store),
+    .sum = KERNEL(sum),
     .fft = &KERNEL(fft),
 };

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Layers as workloads: their three arrays, and the oracle: direct sums in float64 at some positions of the result. It
+// shares no code with the library.
+#include "bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { POSITIONS = 300 };
+
+static size_t or_one(size_t value)
+{
+    return value ? value : 1;
+}
+
+// One axis of three, defaults filled in.
+struct axis {
+    size_t kernel, size, stride, dilation, out;
+    ptrdiff_t pad;
+};
+
+struct sizes {
+    size_t batch, in, out, group_in, group_out; // channels
+    struct axis axis[3];
+    size_t plane, outputs, taps;
+};
+
+static struct sizes sizes_of(const struct partita_problem *p)
+{
+    struct sizes s = {.batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
+    s.group_in = s.in / or_one(p->groups);
+    s.group_out = s.out / or_one(p->groups);
+    s.plane = s.outputs = s.taps = 1;
+    for (int i = 0; i < 3; i++) {
+        struct axis *a = &s.axis[i];
+        *a = (struct axis){1, 1, 1, 1, 1, 0};
+        if (i < p->rank) {
+            *a = (struct axis){or_one(p->kernel[i]),   p->size[i], or_one(p->stride[i]),
+                               or_one(p->dilation[i]), 0,          p->pad_begin[i]};
+            ptrdiff_t room =
+                (ptrdiff_t)a->size + a->pad + p->pad_end[i] - (ptrdiff_t)(a->dilation * (a->kernel - 1)) - 1;
+            a->out = (size_t)room / a->stride + 1;
+        }
+        s.plane *= a->size;
+        s.outputs *= a->out;
+        s.taps *= a->kernel;
+    }
+    return s;
+}
+
+struct partita_problem layer_problem(const struct workload *w)
+{
+    struct partita_problem p = w->layer->problem;
+    p.batch = w->layer_batch;
+    p.signal = p.taps = w->signal;
+    return p;
+}
+
+static char *noise(const struct workload *w, size_t n, uint64_t seed)
+{
+    char *samples = bench_allocate(n * partita_type_size(w->signal));
+    bench_noise(samples, n, type_is_f64(w->signal), seed);
+    return samples;
+}
+
+void layer_create(struct workload *w, bool quick)
+{
+    w->layer_batch = or_one(w->layer->problem.batch);
+    if (quick) w->layer_batch = (w->layer_batch + 7) / 8;
+    struct partita_problem p = layer_problem(w);
+    const struct sizes s = sizes_of(&p);
+    const size_t x = s.batch * s.in * s.plane, y = s.batch * s.out * s.outputs, taps = s.out * s.group_in * s.taps;
+    const enum partita_direction direction = w->layer->direction;
+    const size_t result = direction == PARTITA_FORWARD ? y : direction == PARTITA_BACKWARD_DATA ? x : taps;
+    w->x = noise(w, direction == PARTITA_BACKWARD_DATA ? y : x, 1);
+    w->h = noise(w, direction == PARTITA_BACKWARD_WEIGHT ? y : taps, 2);
+    w->y = bench_allocate(result * partita_type_size(w->signal));
+    // An item is a multiply-add.
+    w->in_channels = w->out_channels = w->groups = w->stride = w->n_taps = 1;
+    w->timed = w->n_frames = s.batch * s.out * s.outputs * s.group_in * s.taps;
+    w->n_out = result;
+}
+
+static double value(const struct workload *w, const char *samples, size_t i)
+{
+    return type_is_f64(w->signal) ? ((const double *)samples)[i] : (double)((const float *)samples)[i];
+}
+
+static void split(size_t index, const size_t extent[3], size_t ret[3])
+{
+    ret[2] = index % extent[2];
+    ret[1] = index / extent[2] % extent[1];
+    ret[0] = index / extent[2] / extent[1];
+}
+
+// Sample of x that output p meets with tap r; -1 outside.
+static ptrdiff_t met(const struct sizes *s, size_t output, size_t tap)
+{
+    const struct axis *a = s->axis;
+    size_t p[3], r[3];
+    ptrdiff_t index = 0;
+    split(output, (const size_t[]){a[0].out, a[1].out, a[2].out}, p);
+    split(tap, (const size_t[]){a[0].kernel, a[1].kernel, a[2].kernel}, r);
+    for (int i = 0; i < 3; i++) {
+        ptrdiff_t at = (ptrdiff_t)(p[i] * a[i].stride + r[i] * a[i].dilation) - a[i].pad;
+        if (at < 0 || at >= (ptrdiff_t)a[i].size) return -1;
+        index = index * (ptrdiff_t)a[i].size + at;
+    }
+    return index;
+}
+
+// Output that meets sample `at` of x with tap r; -1 if there is none.
+static ptrdiff_t meeting(const struct sizes *s, size_t at, size_t tap)
+{
+    const struct axis *a = s->axis;
+    size_t i[3], r[3];
+    ptrdiff_t index = 0;
+    split(at, (const size_t[]){a[0].size, a[1].size, a[2].size}, i);
+    split(tap, (const size_t[]){a[0].kernel, a[1].kernel, a[2].kernel}, r);
+    for (int k = 0; k < 3; k++) {
+        ptrdiff_t q = (ptrdiff_t)i[k] + a[k].pad - (ptrdiff_t)(r[k] * a[k].dilation);
+        if (q < 0 || q % (ptrdiff_t)a[k].stride || q / (ptrdiff_t)a[k].stride >= (ptrdiff_t)a[k].out) return -1;
+        index = index * (ptrdiff_t)a[k].out + q / (ptrdiff_t)a[k].stride;
+    }
+    return index;
+}
+
+// All cases correlate.
+static double right_forward(const struct workload *w, const struct sizes *s, size_t i)
+{
+    const size_t p = i % s->outputs, k = i / s->outputs % s->out, n = i / s->outputs / s->out;
+    double sum = 0;
+    for (size_t c = 0; c < s->group_in; c++)
+        for (size_t r = 0; r < s->taps; r++) {
+            const ptrdiff_t at = met(s, p, r);
+            const size_t plane = n * s->in + k / s->group_out * s->group_in + c;
+            if (at >= 0)
+                sum +=
+                    value(w, w->x, plane * s->plane + (size_t)at) * value(w, w->h, (k * s->group_in + c) * s->taps + r);
+        }
+    return sum;
+}
+
+static double right_data(const struct workload *w, const struct sizes *s, size_t i)
+{
+    const size_t at = i % s->plane, c = i / s->plane % s->in, n = i / s->plane / s->in;
+    double sum = 0;
+    for (size_t j = 0; j < s->group_out; j++)
+        for (size_t r = 0; r < s->taps; r++) {
+            const ptrdiff_t p = meeting(s, at, r);
+            const size_t k = c / s->group_in * s->group_out + j;
+            if (p >= 0)
+                sum += value(w, w->x, (n * s->out + k) * s->outputs + (size_t)p) *
+                       value(w, w->h, (k * s->group_in + c % s->group_in) * s->taps + r);
+        }
+    return sum;
+}
+
+static double right_weight(const struct workload *w, const struct sizes *s, size_t i)
+{
+    const size_t r = i % s->taps, c = i / s->taps % s->group_in, k = i / s->taps / s->group_in;
+    double sum = 0;
+    for (size_t n = 0; n < s->batch; n++)
+        for (size_t p = 0; p < s->outputs; p++) {
+            const ptrdiff_t at = met(s, p, r);
+            const size_t plane = n * s->in + k / s->group_out * s->group_in + c;
+            if (at >= 0)
+                sum +=
+                    value(w, w->x, plane * s->plane + (size_t)at) * value(w, w->h, (n * s->out + k) * s->outputs + p);
+        }
+    return sum;
+}
+
+double layer_error(const struct workload *w)
+{
+    struct partita_problem problem = layer_problem(w);
+    const struct sizes s = sizes_of(&problem);
+    double error = 0, norm = 0;
+    for (size_t k = 0; k < POSITIONS; k++) {
+        const size_t i = (size_t)((double)(w->n_out - 1) * (double)k / (POSITIONS - 1));
+        const double right = w->layer->direction == PARTITA_FORWARD         ? right_forward(w, &s, i)
+                             : w->layer->direction == PARTITA_BACKWARD_DATA ? right_data(w, &s, i)
+                                                                            : right_weight(w, &s, i);
+        error += (value(w, w->y, i) - right) * (value(w, w->y, i) - right);
+        norm += right * right;
+    }
+    return sqrt(error / norm);
+}
+
+double gate_layer(const struct workload *w)
+{
+    struct partita_problem problem = layer_problem(w);
+    const struct sizes s = sizes_of(&problem);
+    const size_t products = w->layer->direction == PARTITA_FORWARD         ? s.group_in * s.taps
+                            : w->layer->direction == PARTITA_BACKWARD_DATA ? s.group_out * s.taps
+                                                                           : s.batch * s.outputs;
+    return 4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)products);
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A file of 4 GiB through the program, beside the same filter over a signal in memory by partita_convolve, on all cores.
+Prints rows as the other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it
+counts; the median of three runs, contender by contender.
+    bench/long_file.py BUILD [--quick]     (--quick: 256 MiB)"""
+import ctypes
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import scipy.signal
+
+TAPS = 65536
+BUILD = pathlib.Path(sys.argv[1])
+FRAMES = 2**26 if "--quick" in sys.argv else 2**30
+IN_MEMORY = 2**26
+RUNS = 3
+
+
+def signal_at(first, count):
+    """The signal is one random period of 2^22 samples, so that any part of it is at hand."""
+    return np.take(PERIOD, range(first, first + count), mode="wrap")
+
+
+def error_of(part, first):
+    """Distance of outputs from `first` on from SciPy's in float64."""
+    begin = max(first - TAPS + 1, 0)
+    x = signal_at(begin, first - begin + len(part)).astype(np.float64)
+    expected = scipy.signal.oaconvolve(x, TAPS_H.astype(np.float64))[first - begin:first - begin + len(part)]
+    return float(np.linalg.norm(part - expected) / np.linalg.norm(expected))
+
+
+def watched(words):
+    """Seconds and peak resident bytes of a command."""
+    begin, peak = time.monotonic(), 0
+    child = subprocess.Popen(words)
+    while child.poll() is None:
+        try:
+            lines = pathlib.Path(f"/proc/{child.pid}/status").read_text().splitlines()
+            peak = max([peak] + [int(line.split()[1]) for line in lines if line.startswith("VmHWM")])
+        except OSError:
+            pass
+        time.sleep(0.01)
+    if child.returncode:
+        sys.exit(f"{words[0]} failed with status {child.returncode}")
+    return time.monotonic() - begin, 1024 * peak
+
+
+def run_file(folder):
+    seconds, peak = watched([str(BUILD / "apps/partita"), "convolve", "--quiet", "--threads", str(os.cpu_count()),
+                             "--format", "f32le", "--rate", "48000", f"{folder}/ir.npy", f"{folder}/in.raw",
+                             f"{folder}/out.raw"])
+    y = np.memmap(f"{folder}/out.raw", np.float32, "r")
+    if len(y) != FRAMES + TAPS - 1:
+        sys.exit(f"{len(y)} samples came out")
+    return seconds / FRAMES, peak, max(error_of(np.array(y[at:at + 4096]), at) for at in PLACES)
+
+
+def run_memory(library, x, y):
+    begin = time.monotonic()
+    status = library.partita_convolve(0, y.ctypes.data_as(ctypes.c_void_p), x.ctypes.data_as(ctypes.c_void_p),
+                                      ctypes.c_size_t(len(x)), TAPS_H.ctypes.data_as(ctypes.c_void_p),
+                                      ctypes.c_size_t(TAPS), None)
+    seconds = time.monotonic() - begin
+    if status:
+        sys.exit(f"partita_convolve: status {status}")
+    return seconds / len(x), 0, error_of(y[200000:204096], 200000)
+
+
+random = np.random.default_rng(1)
+PERIOD = random.standard_normal(2**22).astype(np.float32)
+TAPS_H = (random.standard_normal(TAPS) / TAPS).astype(np.float32)
+PLACES = [200000, FRAMES // 2 + 12345, FRAMES - 4096]
+rows = {"partita": [], "in-memory": []}
+with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+    np.save(f"{folder}/ir.npy", TAPS_H)
+    with open(f"{folder}/in.raw", "wb") as file:
+        for _ in range(FRAMES // len(PERIOD)):
+            PERIOD.tofile(file)
+    library = ctypes.CDLL(str(BUILD / "lib/libpartita.so"))
+    x, y = signal_at(0, IN_MEMORY), np.zeros(IN_MEMORY + TAPS - 1, np.float32)
+    for _ in range(RUNS):
+        rows["partita"].append(run_file(folder))
+        rows["in-memory"].append(run_memory(library, x, y))
+
+print("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check")
+for name, runs in rows.items():
+    times = [seconds for seconds, _, _ in runs]
+    median = statistics.median(times)
+    print(f"file-4G-t65536,{name},{os.cpu_count()},{median * 1e9:.5g},{(max(times) - min(times)) / median:.3f},,"
+          f"{max(peak for _, peak, _ in runs)},{max(error for _, _, error in runs):.3g}")

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Layers: bounded problems of rank 1 to 3 with real types, run forward (partita_forward, in plan.h) and backward.
+//
+//   struct partita_problem conv = {.op = PARTITA_CORRELATE, .rank = 2, .batch = 16, .in_channels = 64,
+//                                  .out_channels = 128, .kernel = {5, 5}, .size = {56, 56},
+//                                  .pad_begin = {2, 2}, .pad_end = {2, 2}};
+//   partita_plan_create(&conv, NULL, &plan);                 // forward and both gradients, each by its own engine
+//   partita_filter_create_biased(plan, w, bias, &filter);    // w[128][64][5][5], packed for forward and backward
+//   partita_forward(plan, filter, y, x, NULL);               // y[16][128][56][56], x[16][64][56][56]
+//   partita_backward_data(plan, filter, gx, gy, NULL);
+//   partita_backward_weight(plan, gw, x, gy, NULL);
+//   partita_backward_bias(plan, gb, gy);
+//
+// Arrays are plain and contiguous: [batch][channels][size...], the last axis fastest. gy is the gradient with respect
+// to the sum, before problem.activation: with PARTITA_RELU the caller first sets it to 0 where y is 0.
+#ifndef PARTITA_LAYER_H
+#define PARTITA_LAYER_H
+
+#include <partita/filter.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Prepares taps together with a bias that partita_forward adds to every output: y[n][k][p] += bias[k], before the
+// activation.
+// Shapes:  taps as partita_filter_create; bias [out_channels] of the problem's type; both are copied. NULL: no bias.
+// Errors:  as partita_filter_create; PARTITA_ERR_UNSUPPORTED for a bias if the problem is a stream or complex.
+// Memory:  the taps once for forward and once for backward data, of those that were planned (options.directions).
+// Threads: any; several filters of one plan may be made at once. Not real-time safe.
+PARTITA_API enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps,
+                                                             const void *bias, struct partita_filter **ret_filter);
+
+// The gradient with respect to the input: gx[n, c, i] = sum of w[k, c, r] gy[n, k, p] over all k, r and p with
+// stride*p + dilation*r - pad_begin = i; the transpose of partita_forward (without bias and activation).
+// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written, also samples that no output saw (zeros).
+// Ranges:  gx and gy aligned to their scalar, not overlapping. workspace: at least
+//          partita_plan_workspace(plan, PARTITA_BACKWARD_DATA) bytes, 64-byte aligned; NULL lets the call allocate it.
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE if the plan is
+//          a stream's; PARTITA_ERR_UNSUPPORTED if this direction was not planned; PARTITA_ERR_NOMEM only where
+//          workspace is NULL.
+// Threads: as partita_forward; the result does not depend on the number of threads.
+// Source:  Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), section 4.
+PARTITA_API enum partita_status partita_backward_data(const struct partita_plan *plan,
+                                                      const struct partita_filter *filter, void *gx, const void *gy,
+                                                      void *workspace);
+
+// The gradient with respect to the taps, summed over the batch:
+// gw[k, c, r] = sum over n, p of gy[n, k, p] x[n, c, stride*p + dilation*r - pad_begin], x being 0 outside.
+// Shapes:  gw [out_channels][in_channels/groups][kernel], as the taps of partita_filter_create; x, gy as forward's.
+// Ranges, Errors, Threads: as partita_backward_data, with PARTITA_BACKWARD_WEIGHT. Sums are cut by shape and added in a
+//          fixed tree. An infinite or NaN sample of x may spread to taps that it does not meet.
+PARTITA_API enum partita_status partita_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
+                                                        const void *gy, void *workspace);
+
+// The gradient with respect to the bias: gb[k] = sum over n, p of gy[n, k, p].
+// Shapes:  gb [out_channels], gy as forward's y.
+// Errors:  PARTITA_ERR_ARG for NULL or a misaligned pointer; PARTITA_ERR_STATE if the plan is a stream's;
+//          PARTITA_ERR_UNSUPPORTED for complex types.
+// Memory:  none. Threads: as partita_forward.
+PARTITA_API enum partita_status partita_backward_bias(const struct partita_plan *plan, void *gb, const void *gy);
+
+// Bytes of workspace that one direction needs; 0 for streams and directions that were not planned. Threads: any.
+PARTITA_API size_t partita_plan_workspace(const struct partita_plan *plan, enum partita_direction direction);
+
+// Name of the engine that runs a direction; "" if it was not planned. Lives as long as the plan. Threads: any.
+PARTITA_API const char *partita_plan_engine_of(const struct partita_plan *plan, enum partita_direction direction);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// Layers as passes, see conv_pass.h.
+#include "conv_pass.h"
+
+#include <string.h>
+
+#include "kernels/kernels.h"
+#include "samples.h"
+
+enum {
+    ENOUGH_TASKS = 16, // so many are worth smaller boxes
+    LEAST_ROW = 64,    // outputs of a row, where there is a choice
+};
+
+static size_t quotient_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        const size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static ptrdiff_t floor_quotient(ptrdiff_t a, size_t b)
+{
+    return a >= 0 ? a / (ptrdiff_t)b : -((-a + (ptrdiff_t)b - 1) / (ptrdiff_t)b);
+}
+
+// The shape's axis that stands at place i of three; NULL where it has none.
+static const struct axis *axis_at(const struct shape *shape, int i)
+{
+    const int unused = PARTITA_MAX_RANK - shape->rank;
+    return i < unused ? NULL : &shape->axis[i - unused];
+}
+
+static const struct axis no_axis = {.kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
+
+static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
+{
+    return floor_quotient(axis->base + axis->slope * (ptrdiff_t)tap, axis->step);
+}
+
+static void complete(struct conv_axis *axis)
+{
+    const size_t slope = (size_t)(axis->slope < 0 ? -axis->slope : axis->slope);
+    const size_t period = axis->step / common_divisor(axis->step, slope % axis->step);
+    const ptrdiff_t first = tap_low(axis, 0), last = tap_low(axis, axis->taps - 1);
+    axis->phases = least(period, axis->taps);
+    axis->low = first < last ? first : last;
+    axis->reach = (size_t)(first < last ? last - first : first - last);
+}
+
+static void begin(const struct shape *shape, struct conv_pass *pass)
+{
+    *pass = (struct conv_pass){.terms = 1,
+                               .batch = shape->batch,
+                               .groups = shape->groups,
+                               .flip = shape->flip,
+                               .scalar_bytes = shape->scalar_bytes};
+}
+
+void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
+{
+    begin(shape, ret);
+    ret->in = shape->group_in;
+    ret->out = shape->group_out;
+    for (int i = 0; i < 3; i++) {
+        const struct axis *axis = axis_at(shape, i);
+        if (!axis) axis = &no_axis;
+        ret->axis[i] = (struct conv_axis){.size = axis->size,
+                                          .out_size = axis->out,
+                                          .step = axis->stride,
+                                          .spread = 1,
+                                          .count = axis->out,
+                                          .kernel = axis->kernel,
+                                          .taps = axis->kernel,
+                                          .tap_spread = 1,
+                                          .base = axis->begin,
+                                          .slope = (ptrdiff_t)axis->dilation};
+        complete(&ret->axis[i]);
+        ret->terms *= axis->kernel;
+    }
+}
+
+// Distance of the taps that reach one residue of gx.
+static size_t tap_period(const struct axis *axis)
+{
+    return axis->stride / common_divisor(axis->stride, axis->dilation);
+}
+
+static size_t residues(const struct axis *axis)
+{
+    return least(axis->kernel, tap_period(axis));
+}
+
+size_t conv_pass_count(const struct shape *shape)
+{
+    size_t n = 1;
+    for (int i = 0; i < shape->rank; i++) n = size_mul(n, residues(&shape->axis[i]));
+    return n;
+}
+
+// Taps r, r + period, ... of the kernel: they reach the samples of gx at stride*p + dilation*r + begin.
+static struct conv_axis backward_axis(const struct axis *axis, size_t r)
+{
+    const size_t period = tap_period(axis);
+    const ptrdiff_t stride = (ptrdiff_t)axis->stride;
+    const ptrdiff_t reached = axis->begin + (ptrdiff_t)(axis->dilation * r);
+    const ptrdiff_t first = reached - floor_quotient(reached, axis->stride) * stride;
+    struct conv_axis ret = {.size = axis->out,
+                            .out_size = axis->size,
+                            .step = 1,
+                            .first = (size_t)first,
+                            .spread = axis->stride,
+                            .kernel = axis->kernel,
+                            .taps = quotient_up(axis->kernel - r, period),
+                            .tap_first = r,
+                            .tap_spread = period,
+                            .base = (first - reached) / stride,
+                            .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride)};
+    if (ret.first < axis->size) ret.count = quotient_up(axis->size - ret.first, axis->stride);
+    complete(&ret);
+    return ret;
+}
+
+void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *ret)
+{
+    begin(shape, ret);
+    ret->in = shape->group_out;
+    ret->out = shape->group_in;
+    for (int k = 2; k >= 0; k--) {
+        const struct axis *axis = axis_at(shape, k);
+        if (!axis) axis = &no_axis;
+        ret->axis[k] = backward_axis(axis, i % residues(axis));
+        ret->terms *= ret->axis[k].taps;
+        i /= residues(axis);
+    }
+}
+
+static void measure_box(struct conv_pass *pass)
+{
+    struct conv_box *box = &pass->box;
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    size_t phases = 1, last = box->images - 1;
+    box->volume = box->images;
+    for (int i = 0; i < 3; i++) {
+        box->extent[i] = size_add(box->count[i], pass->axis[i].reach);
+        box->volume = size_mul(box->volume, box->extent[i]);
+        phases = size_mul(phases, pass->axis[i].phases);
+        last = size_add(size_mul(last, box->extent[i]), box->count[i] - 1);
+        box->boxes[i] = quotient_up(pass->axis[i].count, box->count[i]);
+    }
+    box->image_boxes = quotient_up(pass->batch, box->images);
+    box->positions = size_mul(last / lanes + 1, lanes);
+    // Channels an odd number of lines apart, so that they do not meet in the same sets of the cache.
+    const size_t lines = size_add(size_mul(phases, box->volume), lanes) / lanes + 1;
+    box->channel = size_mul(lines | 1, lanes);
+}
+
+static bool fits(const struct conv_pass *pass, size_t most_positions, size_t most_bytes)
+{
+    return pass->box.positions <= most_positions && size_mul(pass->chunk, conv_channel_bytes(pass)) <= most_bytes;
+}
+
+// Even pieces of at most n.
+static size_t even(size_t count, size_t n)
+{
+    return quotient_up(count, quotient_up(count, n));
+}
+
+// Makes the box larger along one extent as long as it fits; from the whole down by halves.
+static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t floor, size_t most_positions,
+                  size_t most_bytes)
+{
+    for (size_t n = whole;; n = (n + 1) / 2) {
+        *extent = even(whole, n);
+        measure_box(pass);
+        if (n <= floor || fits(pass, most_positions, most_bytes)) return;
+    }
+}
+
+void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, size_t tasks)
+{
+    enum { ENOUGH_TERMS = 512 }; // in one call of the kernel: weights of eight channels take half of the L1 cache
+    const struct conv_axis *axis = pass->axis;
+    size_t chunk = ENOUGH_TERMS / pass->terms;
+    chunk = chunk < 1 ? 1 : least(chunk, pass->in);
+    for (;; chunk = (chunk + 1) / 2) {
+        pass->chunk = even(pass->in, chunk);
+        pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
+        widen(pass, &pass->box.count[2], axis[2].count, LEAST_ROW, most_positions, most_bytes);
+        if (chunk == 1 || fits(pass, most_positions, most_bytes)) break;
+    }
+    if (!fits(pass, most_positions, most_bytes))
+        widen(pass, &pass->box.count[2], pass->box.count[2], 1, most_positions, most_bytes);
+    widen(pass, &pass->box.count[1], axis[1].count, 1, most_positions, most_bytes);
+    if (pass->box.count[1] < axis[1].count) return;
+    widen(pass, &pass->box.count[0], axis[0].count, 1, most_positions, most_bytes);
+    if (pass->box.count[0] < axis[0].count || pass->box.count[2] < axis[2].count) return;
+    const size_t pieces = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
+    const size_t most_images = pass->batch / pieces ? pass->batch / pieces : 1;
+    pass->box.images = 1;
+    for (size_t n = most_images; n > 1; n = n / 2) {
+        pass->box.images = even(pass->batch, n);
+        measure_box(pass);
+        if (fits(pass, most_positions, most_bytes)) return;
+    }
+    pass->box.images = 1;
+    measure_box(pass);
+}
+
+size_t conv_pass_boxes(const struct conv_pass *pass)
+{
+    const struct conv_box *box = &pass->box;
+    return box->image_boxes * box->boxes[0] * box->boxes[1] * box->boxes[2];
+}
+
+struct conv_place conv_pass_place(const struct conv_pass *pass, size_t index)
+{
+    const struct conv_box *box = &pass->box;
+    struct conv_place place;
+    for (int i = 2; i >= 0; i--) {
+        place.at[i] = index % box->boxes[i] * box->count[i];
+        index /= box->boxes[i];
+    }
+    place.item = index * box->images;
+    return place;
+}
+
+size_t conv_place_count(const struct conv_pass *pass, const struct conv_place *place, int axis)
+{
+    return least(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
+}
+
+size_t conv_place_items(const struct conv_pass *pass, const struct conv_place *place)
+{
+    return least(pass->box.images, pass->batch - place->item);
+}
+
+// Packed sample i of a residue of a box along an axis, as a sample of x; may lie outside.
+static ptrdiff_t source(const struct conv_axis *axis, size_t at, size_t phase, size_t i)
+{
+    const ptrdiff_t step = (ptrdiff_t)axis->step, meets = axis->base + axis->slope * (ptrdiff_t)phase;
+    const ptrdiff_t residue = meets - floor_quotient(meets, axis->step) * step;
+    return step * ((ptrdiff_t)(at + i) + axis->low) + residue;
+}
+
+static bool inside(const struct conv_axis *axis, ptrdiff_t i)
+{
+    return i >= 0 && i < (ptrdiff_t)axis->size;
+}
+
+// One residue of one channel: `plane` is the channel of the first item, items are `item_stride` bytes apart.
+static void pack_phase(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *plane,
+                       size_t item_stride, const size_t phase[3])
+{
+    const struct conv_box *box = &pass->box;
+    const struct conv_axis *axis = pass->axis;
+    const size_t row = box->extent[2] * pass->scalar_bytes, items = conv_place_items(pass, place);
+    const ptrdiff_t first = source(&axis[2], place->at[2], phase[2], 0);
+    for (size_t n = 0; n < box->images; n++)
+        for (size_t d = 0; d < box->extent[0]; d++)
+            for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
+                const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d),
+                                from_h = source(&axis[1], place->at[1], phase[1], h);
+                if (n >= items || !inside(&axis[0], from_d) || !inside(&axis[1], from_h)) {
+                    memset(packed, 0, row);
+                    continue;
+                }
+                const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
+                samples_window(packed, plane + n * item_stride + line * axis[2].size * pass->scalar_bytes, axis[2].size,
+                               first, axis[2].step, box->extent[2], pass->scalar_bytes);
+            }
+}
+
+void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
+                    size_t channel, size_t n)
+{
+    const struct conv_axis *axis = pass->axis;
+    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * bytes;
+    const size_t item = pass->groups * pass->in * plane, volume = pass->box.volume * bytes;
+    for (size_t c = 0; c < n; c++) {
+        const char *from = (const char *)x + place->item * item + (channel + c) * plane;
+        char *to = (char *)packed + c * conv_channel_bytes(pass), *end = to + conv_channel_bytes(pass);
+        size_t phase[3];
+        for (phase[0] = 0; phase[0] < axis[0].phases; phase[0]++)
+            for (phase[1] = 0; phase[1] < axis[1].phases; phase[1]++)
+                for (phase[2] = 0; phase[2] < axis[2].phases; phase[2]++, to += volume)
+                    pack_phase(pass, place, to, from, item, phase);
+        memset(to, 0, (size_t)(end - to));
+    }
+}
+
+// Taps of a term along each axis.
+static void taps_of(const struct conv_pass *pass, size_t term, size_t tap[3])
+{
+    for (int i = 2; i >= 0; i--) {
+        tap[i] = term % pass->axis[i].taps;
+        term /= pass->axis[i].taps;
+    }
+}
+
+void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
+{
+    for (size_t i = 0; i < n * pass->terms; i++) {
+        size_t tap[3], phase = 0, at = 0;
+        taps_of(pass, i % pass->terms, tap);
+        for (int a = 0; a < 3; a++) {
+            const struct conv_axis *axis = &pass->axis[a];
+            phase = phase * axis->phases + tap[a] % axis->phases;
+            at = at * pass->box.extent[a] + (size_t)(tap_low(axis, tap[a]) - axis->low);
+        }
+        offset[i] = i / pass->terms * pass->box.channel + phase * pass->box.volume + at;
+    }
+}
+
+size_t conv_pass_tap(const struct conv_pass *pass, size_t term)
+{
+    size_t tap[3], index = 0, taps = 1;
+    taps_of(pass, term, tap);
+    for (int i = 0; i < 3; i++) {
+        const struct conv_axis *axis = &pass->axis[i];
+        index = index * axis->kernel + axis->tap_first + tap[i] * axis->tap_spread;
+        taps *= axis->kernel;
+    }
+    return pass->flip ? taps - 1 - index : index;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+// The sums of layers. conv: vectors along the positions times output channels, a rectangle of sums in registers over
+// all taps and input channels; a vector of x is loaded once and meets every channel, a weight is spread once and meets
+// every vector. conv_weight: the same rectangle of output channels times taps, summed along the positions.
+// Source: Goto & van de Geijn, Anatomy of high-performance matrix multiplication (2008), for the rectangle; taps as
+// offsets are the indirect convolution of Dukhan (2019) without its pointers.
+#include "vector.h"
+
+// Rectangles by number of registers: sums, one row or column of operands, one operand in flight.
+enum {
+#if VECTOR_BYTES == 32
+    ROWS = 4,
+    WIDTH = 3, // 12 sums + 3 + 1 of 16
+    COLUMNS = 2,
+#else
+    ROWS = CONV_CHANNELS,
+    WIDTH = 3, // 24 sums + 3 + 1 of 32
+    COLUMNS = 6,
+#endif
+    SUMS = ROWS * WIDTH,
+    WEIGHT_ROWS = 4,
+    WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + 4 + 1
+};
+
+// Everything of a call but the part that a rectangle covers.
+struct conv {
+    REAL *y;
+    const REAL *x, *w;
+    const size_t *offset;
+    size_t y_stride, w_stride, terms;
+};
+
+// rows channels from k on, width vectors from position i on.
+INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
+{
+    const REAL *x = call->x + i, *w = call->w + k;
+    vec sum[SUMS];
+    UNROLL
+    for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
+    NO_UNROLL
+    for (size_t t = 0; t < call->terms; t++, w += call->w_stride) {
+        const REAL *in = x + call->offset[t];
+        vec v[SUMS];
+        UNROLL
+        for (size_t p = 0; p < width; p++) v[p] = held(load(in + p * LANES));
+        UNROLL
+        for (size_t r = 0; r < rows; r++) {
+            const vec factor = held(broadcast(w[r]));
+            UNROLL
+            for (size_t p = 0; p < width; p++) sum[r * width + p] = multiply_add(factor, v[p], sum[r * width + p]);
+        }
+    }
+    UNROLL
+    for (size_t s = 0; s < rows * width; s++) {
+        REAL *out = call->y + (k + s / width) * call->y_stride + i + s % width * LANES;
+        store(out, load(out) + sum[s]);
+    }
+}
+
+// Rectangles of one size as far as they go; returns the first position left.
+INLINE size_t run(const struct conv *call, size_t k, size_t i, size_t n, size_t rows, size_t width)
+{
+    for (; width && n - i >= width * LANES; i += width * LANES) rectangle(call, k, i, rows, width);
+    return i;
+}
+
+// All positions of some channels.
+INLINE void band(const struct conv *call, size_t k, size_t n, size_t rows, size_t width)
+{
+    size_t i = run(call, k, 0, n, rows, width);
+    i = run(call, k, i, n, rows, width / 2);
+    i = run(call, k, i, n, rows, width / 4);
+    run(call, k, i, n, rows, 1);
+}
+
+void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms, const void *w,
+                  size_t channels, size_t n)
+{
+    const struct conv call = {y, x, w, offset, y_stride, channels, terms};
+    size_t k = 0;
+    for (; channels - k >= ROWS; k += ROWS) band(&call, k, n, ROWS, WIDTH);
+    if (ROWS > 4 && channels - k >= 4) {
+        band(&call, k, n, 4, SUMS / 4 < 6 ? SUMS / 4 : 6);
+        k += 4;
+    }
+    if (channels - k >= 2) {
+        band(&call, k, n, 2, SUMS / 2 < 6 ? SUMS / 2 : 6);
+        k += 2;
+    }
+    if (channels - k) band(&call, k, n, 1, 8);
+}
+
+// Lane j of the result is the sum of the lanes of v[j].
+INLINE vec sums_of(vec v[LANES])
+{
+    UNROLL
+    for (size_t n = LANES; n > 1; n /= 2) {
+        UNROLL
+        for (size_t j = 0; j < n / 2; j++)
+            v[j] = __builtin_shufflevector(v[2 * j], v[2 * j + 1], EVEN) +
+                   __builtin_shufflevector(v[2 * j], v[2 * j + 1], ODD);
+    }
+    return v[0];
+}
+
+struct conv_weight {
+    REAL *w;
+    const REAL *y, *x;
+    const size_t *offset;
+    size_t w_stride, y_stride, n;
+};
+
+// rows channels from k on, columns taps from t on.
+INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows, size_t columns)
+{
+    const REAL *y = call->y + k * call->y_stride, *x[WEIGHT_SUMS];
+    vec sum[WEIGHT_SUMS];
+    UNROLL
+    for (size_t c = 0; c < columns; c++) x[c] = call->x + call->offset[t + c];
+    UNROLL
+    for (size_t s = 0; s < rows * columns; s++) sum[s] = (vec){0};
+    NO_UNROLL
+    for (size_t i = 0; i < call->n; i += LANES) {
+        vec v[WEIGHT_ROWS];
+        UNROLL
+        for (size_t r = 0; r < rows; r++) v[r] = held(load(y + r * call->y_stride + i));
+        UNROLL
+        for (size_t c = 0; c < columns; c++) {
+            const vec factor = held(load(x[c] + i));
+            UNROLL
+            for (size_t r = 0; r < rows; r++) sum[r * columns + c] = multiply_add(factor, v[r], sum[r * columns + c]);
+        }
+    }
+    UNROLL
+    for (size_t first = 0; first < rows * columns; first += LANES) {
+        vec v[LANES];
+        REAL total[LANES];
+        UNROLL
+        for (size_t j = 0; j < LANES; j++) v[j] = first + j < rows * columns ? sum[first + j] : (vec){0};
+        store(total, sums_of(v));
+        UNROLL
+        for (size_t s = first; s < first + LANES; s++)
+            if (s < rows * columns) call->w[(k + s / columns) * call->w_stride + t + s % columns] += total[s - first];
+    }
+}
+
+INLINE void dots_of_rows(const struct conv_weight *call, size_t k, size_t terms, size_t rows)
+{
+    size_t t = 0;
+    for (; terms - t >= COLUMNS; t += COLUMNS) dots(call, k, t, rows, COLUMNS);
+    if (COLUMNS > 3 && terms - t >= 3) {
+        dots(call, k, t, rows, 3);
+        t += 3;
+    }
+    for (; t < terms; t++) dots(call, k, t, rows, 1);
+}
+
+void KERNEL(conv_weight)(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels, const void *x,
+                         const size_t *offset, size_t terms, size_t n)
+{
+    const struct conv_weight call = {w, y, x, offset, w_stride, y_stride, n};
+    size_t k = 0;
+    for (; channels - k >= WEIGHT_ROWS; k += WEIGHT_ROWS) dots_of_rows(&call, k, terms, WEIGHT_ROWS);
+    if (channels - k >= 2) {
+        dots_of_rows(&call, k, terms, 2);
+        k += 2;
+    }
+    if (channels - k) dots_of_rows(&call, k, terms, 1);
+}

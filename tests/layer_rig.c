@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// A layer set up to run, see layer_rig.h.
+#include "layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "reference_layer.h"
+
+static size_t or_one(size_t value)
+{
+    return value ? value : 1;
+}
+
+double layer_sample(const struct layer *layer, enum layer_array array, size_t i)
+{
+    return creal(reference_sample(layer->problem.signal, layer->array[array], i));
+}
+
+static void allocate(struct layer *layer)
+{
+    const struct partita_problem *p = &layer->problem;
+    size_t scalar = partita_type_size(p->signal), plane = 1, outputs = 1, taps = 1;
+    for (int a = 0; a < (p->rank ? p->rank : 1); a++) {
+        plane *= p->size[a];
+        taps *= or_one(p->kernel[a]);
+        outputs *= reference_outputs(p, (size_t)a);
+    }
+    size_t x = or_one(p->batch) * or_one(p->in_channels) * plane,
+           y = or_one(p->batch) * or_one(p->out_channels) * outputs;
+    size_t w = or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * taps,
+           k = or_one(p->out_channels);
+    const size_t n[LAYER_ARRAYS] = {x, w, k, y, y, x, w, k};
+    memcpy(layer->n, n, sizeof n);
+    for (int i = 0; i < LAYER_ARRAYS; i++) layer->array[i] = guarded_alloc(n[i] * scalar, scalar);
+}
+
+static void create(struct layer *layer, const struct partita_options *options)
+{
+    for (int i = 0; i < LAYER_Y; i++) {
+        layer->expected[i] = malloc((layer->n[i] + 1) * sizeof(double));
+        for (size_t k = 0; k < layer->n[i]; k++) layer->expected[i][k] = layer_sample(layer, (enum layer_array)i, k);
+    }
+    assert_ok(partita_plan_create(&layer->problem, options, &layer->plan));
+    assert_ok(
+        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+}
+
+void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
+                struct random *random)
+{
+    *layer = (struct layer){.problem = *problem};
+    allocate(layer);
+    for (int i = 0; i < LAYER_Y; i++) random_samples(random, problem->signal, layer->array[i], layer->n[i]);
+    create(layer, options);
+}
+
+void layer_open_like(struct layer *layer, const struct layer *other, const struct partita_options *options)
+{
+    *layer = (struct layer){.problem = other->problem};
+    allocate(layer);
+    for (int i = 0; i < LAYER_Y; i++)
+        memcpy(layer->array[i], other->array[i], layer->n[i] * partita_type_size(layer->problem.signal));
+    create(layer, options);
+}
+
+void layer_close(struct layer *layer)
+{
+    partita_filter_destroy(layer->filter);
+    partita_plan_destroy(layer->plan);
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        guarded_free(layer->array[i]);
+        free(layer->expected[i]);
+    }
+}
+
+void layer_run(struct layer *layer)
+{
+    void **a = layer->array;
+    assert_ok(partita_forward(layer->plan, layer->filter, a[LAYER_Y], a[LAYER_X], NULL));
+    assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
+    assert_ok(partita_backward_weight(layer->plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL));
+    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
+}
+
+// Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square; errors are held
+// against it even where padding leaves fewer of them.
+static void check(struct layer *layer, enum layer_array array, double products, double typical)
+{
+    double error = 0, norm = 0;
+    size_t n = layer->n[array];
+    for (size_t i = 0; i < n; i++) {
+        double expected = layer->expected[array][i], e = layer_sample(layer, array, i) - expected;
+        error += e * e;
+        norm += expected * expected;
+    }
+    norm = fmax(norm, typical * typical * products * (double)n);
+    double gate = gate_for_outputs(gate_direct(layer->problem.signal, (size_t)products), n);
+    static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
+    if (!(error <= gate * gate * norm))
+        fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm), gate);
+}
+
+void layer_check(struct layer *layer)
+{
+    const struct partita_problem *p = &layer->problem;
+    double **e = layer->expected;
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        if (!e[i]) e[i] = malloc((layer->n[i] + 1) * sizeof(double));
+    reference_layer_forward(p, e[LAYER_Y], e[LAYER_X], e[LAYER_W], e[LAYER_BIAS]);
+    reference_backward_data(p, e[LAYER_GX], e[LAYER_GY], e[LAYER_W]);
+    reference_backward_weight(p, e[LAYER_GW], e[LAYER_X], e[LAYER_GY]);
+    reference_backward_bias(p, e[LAYER_GB], e[LAYER_GY]);
+    double k = (double)or_one(p->out_channels), taps = (double)layer->n[LAYER_W] / k;
+    double in = (double)or_one(p->in_channels), summed = (double)layer->n[LAYER_Y] / k;
+    check(layer, LAYER_Y, taps + 1, 1.0 / 3);
+    check(layer, LAYER_GX, (double)layer->n[LAYER_W] / in + 1, 1.0 / 3);
+    check(layer, LAYER_GW, summed + 1, 1.0 / 3);
+    check(layer, LAYER_GB, summed + 1, sqrt(1.0 / 3));
+}
+
+void layer_same_bits(const struct layer *a, const struct layer *b)
+{
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        assert_memory_equal(a->array[i], b->array[i], a->n[i] * partita_type_size(a->problem.signal));
+}
+
+static size_t channels(struct random *random)
+{
+    return random_below(random, 3) ? 1 + random_below(random, 4) : 1 + random_below(random, 21);
+}
+
+static struct partita_problem draw(struct random *random)
+{
+    struct partita_problem p = {.rank = 1 + (int)random_below(random, 3),
+                                .op = (enum partita_op)random_below(random, 2),
+                                .batch = 1 + random_below(random, 3),
+                                .groups = random_below(random, 2) ? 1 : 1 + random_below(random, 4),
+                                .activation = (enum partita_activation)random_below(random, 2)};
+    p.in_channels = p.groups * channels(random);
+    p.out_channels = p.groups * channels(random);
+    for (int a = 0; a < p.rank; a++) {
+        size_t longest = p.rank == 1 ? 90 : p.rank == 2 ? 24 : 9;
+        p.size[a] = 1 + random_below(random, longest);
+        p.kernel[a] = 1 + random_below(random, random_below(random, 4) ? 5 : longest);
+        p.stride[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 5);
+        p.dilation[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 4);
+        p.pad_begin[a] = (ptrdiff_t)random_below(random, 10) - 3;
+        p.pad_end[a] = (ptrdiff_t)random_below(random, 10) - 3;
+    }
+    return p;
+}
+
+struct partita_problem layer_random(struct random *random)
+{
+    for (;;) {
+        struct partita_problem p = draw(random);
+        double products = (double)(p.batch * p.in_channels * p.out_channels / p.groups);
+        for (int a = 0; a < p.rank; a++) products *= (double)(reference_outputs(&p, (size_t)a) * p.kernel[a]);
+        if (products > 0 && products < 4e4) return p;
+    }
+}

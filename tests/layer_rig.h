@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// A layer set up to run in all directions: random arrays, plan and filter, the oracle's answers and their gates.
+#ifndef PARTITA_TEST_LAYER_RIG_H
+#define PARTITA_TEST_LAYER_RIG_H
+
+#include "test.h"
+
+enum layer_array { LAYER_X, LAYER_W, LAYER_BIAS, LAYER_GY, LAYER_Y, LAYER_GX, LAYER_GW, LAYER_GB, LAYER_ARRAYS };
+
+struct layer {
+    struct partita_problem problem;
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    size_t n[LAYER_ARRAYS];         // samples
+    void *array[LAYER_ARRAYS];      // guarded, of the problem's type; results begin as NaN
+    double *expected[LAYER_ARRAYS]; // the inputs as doubles; results NULL until layer_check
+};
+
+// Draws inputs of the problem's type; results are NaN.
+void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
+                struct random *random);
+// The same with another layer's inputs.
+void layer_open_like(struct layer *layer, const struct layer *other, const struct partita_options *options);
+void layer_close(struct layer *layer); // checks the guards
+
+// All three directions and the gradient of the bias; the calls allocate their workspace.
+void layer_run(struct layer *layer);
+
+// Fails unless every result is within its gate of the oracle.
+void layer_check(struct layer *layer);
+
+// Fails unless all results of two layers are the same bits.
+void layer_same_bits(const struct layer *a, const struct layer *b);
+
+// A layer of every rank, few products, all parameters random: well formed, also where no output sees a sample.
+struct partita_problem layer_random(struct random *random);
+
+double layer_sample(const struct layer *layer, enum layer_array array, size_t i);
+
+#endif
