@@ -25,6 +25,9 @@ KINDS = {
     "limit": (lambda ours, _: ours["ns"] * 1e-6, " ms", True),
     "call": (lambda ours, _: ours["ns"] * 1e-3 * 32, " us", True),  # of 32 frames
     "flat": (lambda ours, _: ours["flat"], "x", True),
+    "times": (lambda ours, theirs: ours["ns"] / theirs["ns"], "x", True),
+    "memory": (lambda ours, _: ours["bytes"] / 2**20, " MiB", True),
+    "smaller": (lambda ours, theirs: theirs["bytes"] / max(ours["bytes"], 1), "x", False),
 }
 OURS, LIQUID, PEAK = ("cpu/direct", 1), ("liquid-dsp", 1), ("fma-peak", 1)
 PARTITIONED, WHOLE = ("cpu/partitioned", 1), ("cpu/partitioned-whole", 1)
@@ -66,17 +69,21 @@ FLOORS.append(("the same for any call, zita-convolver", case, PARTITIONED, ZITA,
 FLOORS.append(("two threads against one", case, ("cpu/partitioned", 2), PARTITIONED, "ratio", 1.6, 1.9))
 for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
     FLOORS.append(("extra cost while a swap fades", case, ("cpu/partitioned-swap", 1), WHOLE, "extra", 60, 30))
+FLOORS.append(("file against memory, both cores", "file-4G-t65536", ("partita", None), ("in-memory", None), "times", 1.3, None))
+FLOORS.append(("resident memory", "file-4G-t65536", ("partita", None), None, "memory", 128, None))
+FLOORS.append(("memory against scipy's", "lags-1000-of-2p26", ("auto", 1), ("scipy-correlate", 1), "smaller", 20, None))
 
 
 def read_results(folder):
-    """All rows, by program, and the figures as {case: {(contender, threads): {"ns": time, "flat": p99.9 / mean}}}."""
+    """All rows, by program, and the figures as {case: {(contender, threads): {"ns": time, "flat": p99.9 / mean, "bytes": held}}}."""
     tables, times = {}, {}
     for path in sorted(folder.glob("*.csv")):
         tables[path.stem] = list(csv.DictReader(path.open()))
         for row in tables[path.stem]:
             key = (row["contender"], int(row["threads"]))
             flat = row["p999_over_mean"]
-            figures = {"ns": float(row["ns_per_item"]), "flat": float(flat) if flat else None}
+            figures = {"ns": float(row["ns_per_item"]), "flat": float(flat) if flat else None,
+                       "bytes": int(row["bytes"])}
             times.setdefault(row["case"], {})[key] = figures
     return tables, times
 
@@ -226,7 +233,8 @@ fades from one filter to another in every call.
 
 PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
-            "stream": "Streams", "signal": "Whole signals", "cli": "Whole commands", "plan": "Plan creation, in a fresh process"}
+            "stream": "Streams", "signal": "Whole signals", "cli": "Whole commands",
+            "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process"}
 
 
 def page(build, results, tables, times):
@@ -235,7 +243,8 @@ def page(build, results, tables, times):
     for name, title in SUBJECTS.items():
         if tables.get(name):
             picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" else ""
-            parts.append(f"\n## {title}\n\n`build/bench/bench_{name}`\n\n{picture}{rows_table(tables[name])}")
+            program = "bench/long_file.py build" if name == "long_file" else f"build/bench/bench_{name}"
+            parts.append(f"\n## {title}\n\n`{program}`\n\n{picture}{rows_table(tables[name])}")
     return "\n".join(parts) + "\n"
 
 
