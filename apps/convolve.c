@@ -10,7 +10,6 @@
 #include "engine_name.h"
 #include "interrupt.h"
 #include "io/sigmf.h"
-#include "io/temp.h"
 #include "output.h"
 #include "pass.h"
 #include "report.h"
@@ -59,6 +58,9 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
     uint64_t k, n;
     if (s->range && !share_parse(s->range, &k, &n, fault)) return false;
+    if ((s->range || s->resume) && is_standard(s->operands[2]))
+        return fault_set(fault, "%s writes to a file of its own, not to standard output",
+                         s->range ? "--range" : "--resume");
     if ((s->range || s->resume) && s->block)
         return fault_set(fault, "--block makes a stream, which --range and --resume cannot cut");
     if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
@@ -128,14 +130,9 @@ static bool choose_range(struct job *job, uint64_t *ret_frames, struct fault *fa
 
 static void explain(const struct job *job)
 {
-    const struct partita_plan *plan = runner_plan(job->runner);
     if (!job->settings.verbose) return;
-    size_t n = partita_plan_explain(plan, NULL, 0);
-    char *text = malloc(n + 1);
-    if (text) {
-        partita_plan_explain(plan, text, n + 1);
-        fprintf(stderr, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
-    }
+    char *text = report_plan(runner_plan(job->runner));
+    if (text) fputs(text, stderr);
     free(text);
 }
 
@@ -160,9 +157,7 @@ static bool prepare(struct job *job, struct fault *fault)
                               .type = type,
                               .share = &job->share,
                               .stats = &job->stats};
-    if (!choose_range(job, &frames, fault) ||
-        !share_open(&job->share, &job->settings, job->in, &job->taps, type, &job->pass.range, &frames, fault))
-        return false;
+    if (!choose_range(job, &frames, fault)) return false;
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
     if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
@@ -171,7 +166,9 @@ static bool prepare(struct job *job, struct fault *fault)
                      &job->taps, job->wisdom, fault))
         return false;
     explain(job);
-    return share_create(&job->share, &job->out, &output, fault);
+    return share_open(&job->share, job->in, &job->taps, type, runner_plan(job->runner), &job->pass.range,
+                      &output.frames, fault) &&
+           share_create(&job->share, &job->out, &output, fault);
 }
 
 static void fill_stats(struct job *job)
@@ -228,8 +225,8 @@ static int run(struct job *job, const struct encoding *raw_in, const struct enco
     enum command command = job->settings.command;
     char data[2][PATH_MAX];
     const char *inputs[] = {sigmf_samples(names[0], data[0]), sigmf_samples(names[1], data[1])};
-    bool good =
-        temp_differs(names[2], inputs, 2, &fault) && open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
+    bool good = share_begin(&job->share, &job->settings, inputs, 2, &fault) &&
+                open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
     if (good) {
         job->pass.runner = job->runner;
         job->pass.writer = job->out;
@@ -238,7 +235,7 @@ static int run(struct job *job, const struct encoding *raw_in, const struct enco
     if (good) {
         struct audio_writer *out = job->out;
         job->out = NULL;
-        good = audio_finish(out, &job->stats.written, &fault) && share_finish(&job->share, &job->stats.written, &fault);
+        good = share_finish(&job->share, out, &job->stats.written, &fault);
     }
     return good ? conclude(job) : report_fault(command, &fault, EXIT_FAILED);
 }

@@ -29,11 +29,10 @@ static int by_place(const void *a, const void *b)
 
 static bool load(struct part *part, const char *path, struct fault *fault)
 {
-    char *notes;
     bool exists;
+    char *notes = record_path(path, fault);
     part->path = path;
-    if (asprintf(&notes, "%s.range", path) < 0) return fault_set(fault, "out of memory");
-    bool good = record_read(notes, &part->record, &exists, fault);
+    bool good = notes && record_read(notes, &part->record, &exists, fault);
     if (good && !exists)
         good = fault_set(fault, "%s: %s is missing, which --range leaves beside its output", path, notes);
     free(notes);
@@ -114,6 +113,7 @@ static bool join(const struct settings *s, const struct part *parts, size_t n, s
                (out || create(&out, s->files[0], in, parts[0].record.total, fault)) && copy(out, in, fault);
         audio_reader_close(in);
     }
+    good = good && record_forget(s->files[0], fault);
     if (good) return audio_finish(out, &counts, fault);
     audio_discard(out);
     return false;

@@ -100,12 +100,8 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
     if (!parse_parts(s, &options.parts, fault)) return false;
     enum partita_status status = partita_plan_create(&problem, &options, &plan);
     if (status) return fault_set(fault, "%s%s%s", partita_status_string(status), *detail.text ? ": " : "", detail.text);
-    size_t n = partita_plan_explain(plan, NULL, 0);
-    char *text = malloc(n + 1);
-    if (text) {
-        partita_plan_explain(plan, text, n + 1);
-        printf("%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
-    }
+    char *text = report_plan(plan);
+    if (text) fputs(text, stdout);
     free(text);
     partita_plan_destroy(plan);
     return text || fault_set(fault, "out of memory");

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/bytes.h"
+
 static const char KIND[] = "partita part 1";
 
 static void put(json_t *object, const char *name, uint64_t value)
@@ -38,10 +40,14 @@ static char *compose(const struct record *r)
     return text;
 }
 
-static bool store(int fd, const char *text)
+static bool store(const char *path, const char *text, struct fault *fault)
 {
-    const size_t n = strlen(text);
-    return fd >= 0 && write(fd, text, n) == (ssize_t)n && fsync(fd) == 0;
+    struct sink sink;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return fault_set(fault, "%s: cannot create: %s", path, strerror(errno));
+    sink_from_fd(&sink, fd, path);
+    if (sink_write(&sink, text, strlen(text)) && fsync(fd)) sink.error = errno;
+    return sink_close(&sink) || sink_fault(&sink, fault);
 }
 
 bool record_write(const char *path, const struct record *record, struct fault *fault)
@@ -51,13 +57,9 @@ bool record_write(const char *path, const struct record *record, struct fault *f
         free(text);
         return fault_set(fault, "out of memory");
     }
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool good = store(fd, text);
-    if (fd >= 0 && close(fd)) good = false;
-    if (!good || rename(temporary, path)) {
-        good = fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
-        unlink(temporary);
-    }
+    bool good = store(temporary, text, fault);
+    if (good && rename(temporary, path)) good = fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
+    if (!good) unlink(temporary);
     free(temporary);
     free(text);
     return good;
@@ -100,4 +102,37 @@ bool record_read(const char *path, struct record *ret_record, bool *ret_exists, 
     *ret_exists = object && parse(object, ret_record);
     json_decref(object);
     return *ret_exists || fault_set(fault, "%s: is no record of a part", path);
+}
+
+bool record_remove(const char *path, struct fault *fault)
+{
+    struct record record;
+    struct fault ignored;
+    bool exists;
+    if (!record_read(path, &record, &exists, &ignored) || !exists) return true;
+    return unlink(path) == 0 || errno == ENOENT || fault_set(fault, "%s: cannot remove: %s", path, strerror(errno));
+}
+
+char *record_path(const char *of, struct fault *fault)
+{
+    char *path;
+    if (asprintf(&path, "%s.range", of) >= 0) return path;
+    fault_set(fault, "out of memory");
+    return NULL;
+}
+
+static bool forget(const char *output, struct fault *fault)
+{
+    char *path = record_path(output, fault);
+    bool good = path && record_remove(path, fault);
+    free(path);
+    return good;
+}
+
+bool record_forget(const char *output, struct fault *fault)
+{
+    char *behind = realpath(output, NULL); // NULL: there is no such file yet
+    bool good = forget(output, fault) && (!behind || forget(behind, fault));
+    free(behind);
+    return good;
 }

@@ -25,4 +25,14 @@ bool record_write(const char *path, const struct record *record, struct fault *f
 // *ret_exists is false, without a fault, if there is no such file.
 bool record_read(const char *path, struct record *ret_record, bool *ret_exists, struct fault *fault);
 
+// Removes it if it is a record; another file of that name, which is no record to `partita join` either, stays.
+bool record_remove(const char *path, struct fault *fault);
+
+// The name of the record beside a file; to be freed. NULL: out of memory.
+char *record_path(const char *of, struct fault *fault);
+
+// Before the output gets new contents: what the record beside it, or beside what it is a symbolic link to, says is no
+// longer true then.
+bool record_forget(const char *output, struct fault *fault);
+
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int report_fault(enum command command, const struct fault *fault, enum exit_status status)
@@ -44,6 +45,14 @@ void report_detail(const struct settings *settings, const char *format, ...)
     va_start(arguments, format);
     say(settings, format, arguments);
     va_end(arguments);
+}
+
+char *report_plan(const struct partita_plan *plan)
+{
+    const size_t n = partita_plan_explain(plan, NULL, 0);
+    char *text = malloc(n + 1);
+    if (text) partita_plan_explain(plan, text, n + 1);
+    return text;
 }
 
 int report_close(enum command command, int status)

@@ -25,6 +25,9 @@ __attribute__((format(printf, 2, 3))) void report_warning(const struct settings 
 // What was decided, with --verbose only.
 __attribute__((format(printf, 2, 3))) void report_detail(const struct settings *settings, const char *format, ...);
 
+// The whole of partita_plan_explain; to be freed. NULL: out of memory.
+char *report_plan(const struct partita_plan *plan);
+
 // Closes standard output; a failure there turns success into failure.
 int report_close(enum command command, int status);
 

@@ -38,8 +38,8 @@ static bool failed(const struct runner *r, enum partita_status status, struct fa
     return fault_set(fault, "%s%s%s", partita_status_string(status), *detail ? ": " : "", detail);
 }
 
-// Large enough that overlap costs little, small enough to stay within a few MiB; a short signal with its tail, and the
-// silence that brings its start to a multiple of the stride, is one piece.
+// At least four filter lengths, so that overlap costs little, else 2^20 samples, a few MiB; a short signal with its
+// tail, and the silence that brings its start to a multiple of the stride, is one piece.
 static size_t choose_piece(const struct taps *taps, uint64_t frames, size_t stride)
 {
     size_t channels = taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;

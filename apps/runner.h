@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs one filter over frames as they come: through a stream of the library, or, with several threads and no size of
-// calls asked for, over large pieces at once. Either way the frames that come out are the result from its first sample
-// on, without latency.
+// Runs one filter over frames as they come: through a stream of the library, or over large pieces at once, with --range
+// and --resume, and where no size of calls is asked for, with several threads and for files of more than 2^24 frames.
+// Either way the frames that come out are the result from its first sample on, without latency.
 #ifndef PARTITA_APPS_RUNNER_H
 #define PARTITA_APPS_RUNNER_H
 

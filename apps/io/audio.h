@@ -91,6 +91,9 @@ bool audio_write(struct audio_writer *writer, enum partita_type type, const void
 // also on failure.
 bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault);
 
+// The same of a file; returns when its samples and its name are on the disk, in this order.
+bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault);
+
 // Removes what was written. NULL is allowed.
 void audio_discard(struct audio_writer *writer);
 

@@ -142,12 +142,17 @@ bool audio_resume(struct audio_writer **ret_writer, const char *path, const char
     return true;
 }
 
+static bool synchronise(struct sink *sink, struct fault *fault)
+{
+    if (fdatasync(sink->fd) == 0) return true;
+    sink->error = errno;
+    return sink_fault(sink, fault);
+}
+
 bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
 {
     *ret_counts = writer->counts;
-    if (fdatasync(writer->sink.fd) == 0) return true;
-    writer->sink.error = errno;
-    return sink_fault(&writer->sink, fault);
+    return synchronise(&writer->sink, fault);
 }
 
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n, struct fault *fault)
@@ -156,14 +161,24 @@ bool audio_write(struct audio_writer *writer, enum partita_type type, const void
     return writer->ops->write(writer, as_double, frames, n, fault);
 }
 
-bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+static bool finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts, struct fault *fault)
 {
-    bool good = writer->ops->finish(writer, fault);
+    bool good = writer->ops->finish(writer, fault) && (!durable || synchronise(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
-    good = good && temp_commit(&writer->temp, fault) && sigmf_write(writer->sink.name, &writer->info, fault);
+    good = good && temp_commit(&writer->temp, durable, fault) && sigmf_write(writer->sink.name, &writer->info, fault);
     *ret_counts = writer->counts;
     audio_discard(writer);
     return good;
+}
+
+bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+{
+    return finish(writer, false, ret_counts, fault);
+}
+
+bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+{
+    return finish(writer, true, ret_counts, fault);
 }
 
 void audio_discard(struct audio_writer *writer)

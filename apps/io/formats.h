@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of this folder share: formats whose samples lie flat behind a header differ in the header alone, so
-// wav.c, npy.c and raw.c only parse and write headers, and flat_read.c and flat_write.c move all samples.
+// wav_read.c, wav_write.c, npy_read.c and npy_write.c only parse and write headers, and flat_read.c and flat_write.c
+// move all samples; raw ones have no header.
 #ifndef PARTITA_APPS_FORMATS_H
 #define PARTITA_APPS_FORMATS_H
 

@@ -77,58 +77,71 @@ static int open_directly(int fd, const char *path, struct fault *fault)
     return fd;
 }
 
-// An existing file keeps its mode, and a symbolic link goes on pointing to it.
-static int open_existing(struct temp *temp, const char *path, const struct stat *st, struct fault *fault)
+bool temp_is_special(const char *path)
 {
-    if (S_ISDIR(st->st_mode)) {
-        fault_set(fault, "%s: is a directory", path);
-        return -1;
+    struct stat st;
+    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+}
+
+// An existing file keeps its mode, and a symbolic link goes on pointing to it.
+static char *name_of_existing(const char *path, const struct stat *st, struct fault *fault)
+{
+    char *name = NULL;
+    if (S_ISDIR(st->st_mode)) fault_set(fault, "%s: is a directory", path);
+    else if (access(path, W_OK)) fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
+    else if (!(name = realpath(path, NULL))) fault_set(fault, "%s: %s", path, strerror(errno));
+    return name;
+}
+
+char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault)
+{
+    struct stat st;
+    if (stat(path, &st) == 0) {
+        *ret_mode = st.st_mode & 07777;
+        return name_of_existing(path, &st, fault);
     }
-    if (!S_ISREG(st->st_mode)) return open_directly(open(path, O_WRONLY | O_CLOEXEC), path, fault);
-    if (access(path, W_OK)) {
-        fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
-        return -1;
+    if (!*path || errno != ENOENT || lstat(path, &st) == 0) {
+        fault_set(fault, "%s: cannot create: %s", path, strerror(errno ? errno : ENOENT));
+        return NULL;
     }
-    temp->final = realpath(path, NULL);
-    if (temp->final) return open_temporary(temp, path, st->st_mode & 07777, fault);
-    fault_set(fault, "%s: %s", path, strerror(errno));
-    return -1;
+    *ret_mode = new_file_mode();
+    char *name = strdup(path);
+    if (!name) fault_set(fault, "out of memory");
+    return name;
 }
 
 int temp_open(struct temp *temp, const char *path, struct fault *fault)
 {
     *temp = (struct temp){0};
-    struct stat st;
+    mode_t mode;
     if (strcmp(path, "-") == 0)
         return open_directly(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "standard output", fault);
-    int fd = -1;
-    if (stat(path, &st) == 0) {
-        fd = open_existing(temp, path, &st, fault);
-    } else if (!*path || errno != ENOENT || lstat(path, &st) == 0) {
-        fault_set(fault, "%s: cannot create: %s", path, strerror(errno ? errno : ENOENT));
-    } else {
-        temp->final = strdup(path);
-        if (temp->final) fd = open_temporary(temp, path, new_file_mode(), fault);
-    }
+    if (temp_is_special(path)) return open_directly(open(path, O_WRONLY | O_CLOEXEC), path, fault);
+    temp->final = temp_final(path, &mode, fault);
+    int fd = temp->final ? open_temporary(temp, path, mode, fault) : -1;
     if (fd < 0) temp_discard(temp);
     return fd;
 }
 
+static int open_partial(const char *partial, mode_t mode, struct fault *fault)
+{
+    int fd = open(partial, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd >= 0 && fchmod(fd, mode) == 0) return fd;
+    fault_set(fault, "%s: cannot create: %s", partial, strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
+
 int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault)
 {
-    struct stat st;
     *temp = (struct temp){.keep = true};
-    if (strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) {
-        fault_set(fault, "%s: --resume writes to a file of its own, not to pipes, devices or directories", path);
-        return -1;
-    }
-    int fd = open(partial, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        fault_set(fault, "%s: cannot create: %s", partial, strerror(errno));
-        return -1;
-    }
-    temp->final = strdup(path);
+    mode_t mode;
+    int fd = -1;
+    temp->final = temp_final(path, &mode, fault);
     temp->temporary = strdup(partial);
+    if (!temp->temporary) fault_set(fault, "out of memory");
+    if (temp->final && temp->temporary) fd = open_partial(partial, mode, fault);
+    if (fd < 0) temp_discard(temp);
     return fd;
 }
 
@@ -140,16 +153,33 @@ static void forget(struct temp *temp)
     *temp = (struct temp){0};
 }
 
-bool temp_commit(struct temp *temp, struct fault *fault)
+// A name is on the disk when its folder is. Some file systems have no way to say so (EINVAL).
+static bool sync_folder(const char *path)
 {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool good = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    free(folder);
+    errno = error;
+    return good;
+}
+
+bool temp_commit(struct temp *temp, bool durable, struct fault *fault)
+{
+    bool good = true;
     if (!temp->final) return true;
     if (rename(temp->temporary, temp->final)) {
         fault_set(fault, "%s: cannot rename the finished file: %s", temp->final, strerror(errno));
         temp_discard(temp);
         return false;
     }
+    if (durable && !sync_folder(temp->final))
+        good = fault_set(fault, "%s: cannot synchronise its folder: %s", temp->final, strerror(errno));
     forget(temp);
-    return true;
+    return good;
 }
 
 void temp_discard(struct temp *temp)

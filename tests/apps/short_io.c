@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into the program under test: makes read and write as unkind as the system may be. SHORT_IO=1 moves 1 to 7
 // bytes a call and interrupts or refuses (EAGAIN) some calls; FAIL_WRITE=n lets the n-th write fail with EIO,
-// FAIL_READ=n the n-th read, FAIL_CLOSE=1 every close of a descriptor that was written to.
+// FAIL_READ=n the n-th read, FAIL_CLOSE=1 every close of a descriptor that was written to; FAIL_SYNC=1 every fdatasync,
+// FAIL_SYNC=2 every fsync of a folder.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static unsigned calls, reads, writes;
@@ -63,4 +65,24 @@ int close(int fd)
     if (!fail) return result;
     errno = EIO;
     return -1;
+}
+
+static int fail(void)
+{
+    errno = EIO;
+    return -1;
+}
+
+int fdatasync(int fd)
+{
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+    return setting("FAIL_SYNC") == 1 ? fail() : real(fd);
+}
+
+int fsync(int fd)
+{
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    struct stat st;
+    int folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+    return setting("FAIL_SYNC") == 2 && folder ? fail() : real(fd);
 }

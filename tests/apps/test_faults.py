@@ -110,6 +110,31 @@ class ShortTransfers(Faults):
         self.assertEqual(got, expected)
 
 
+class Shares(Faults):
+    """Outputs and records of --range and --resume."""
+
+    def setUp(self):
+        super().setUp()
+        np.save("x.npy", np.ones(500, "f4"))
+
+    def test_short_transfers(self):
+        for option in (["--range", "1/1"], ["--resume"]):
+            self.run_program("convolve", *option, "ir.txt", "x.npy", "y.npy", env=self.with_shim(SHORT_IO="1"))
+        self.run_program("convolve", "--range", "1/1", "ir.txt", "x.npy", "y.npy")
+        self.run_program("join", "z.npy", "y.npy")
+
+    def test_nothing_is_finished_before_it_is_on_the_disk(self):
+        self.fails("convolve", "--range", "1/1", "ir.txt", "x.npy", "y.npy", says=["y.npy", "Input/output error"],
+                   env=self.with_shim(FAIL_SYNC="1"))
+        done = self.run_program("convolve", "--resume", "ir.txt", "x.npy", "y.npy", rc=1,
+                                env=self.with_shim(FAIL_SYNC="2"))
+        self.assertIn(b"y.npy: cannot synchronise its folder", done.stderr)
+        self.assertTrue(os.path.exists("y.npy.partial.range"))
+        self.run_program("convolve", "ir.txt", "x.npy", "plain.npy", env=self.with_shim(FAIL_SYNC="2"))
+        self.run_program("convolve", "--resume", "ir.txt", "x.npy", "y.npy")
+        self.assertEqual(np.load("y.npy").tolist(), np.load("plain.npy").tolist())
+
+
 class FullDisks(Faults):
     def test_small_and_large_outputs(self):
         for n in (10, 24000, 3000000):

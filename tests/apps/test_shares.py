@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Results done in shares (--range, join) and runs that go on where they were killed (--resume): the same bytes as one
 run, whatever N and whenever it was killed; inputs that change, shares that do not fit, disks that are full."""
+import fcntl
 import json
 import os
 import resource
@@ -116,11 +117,79 @@ class Ranges(Shares):
     def test_wrong_usage(self):
         self.write("h.txt", b"1\n")
         self.noise("x.npy", 100)
-        for word in ("0/2", "3/2", "1", "1/2x", "-1/2", "a/b", "1/0"):
+        for word in ("0/2", "3/2", "1", "1/2x", "-1/2", "a/b", "1/0", "1/-2", "1/+2", "1/ 2", " 1/2", "+1/2", "1/", "/2",
+                     "1/2/3", "1/99999999999999999999"):
             self.fails("convolve", "--range", word, "h.txt", "x.npy", "y.npy", rc=2, says=["--range " + word, "K/N"])
         self.fails("convolve", "--range", "1/2", "--block", 64, "h.txt", "x.npy", "y.npy", rc=2, says=["--block"])
         self.fails("convolve", "--range", "1/2", "-f", "f32", "h.txt", "-", "y.npy", stdin=bytes(400), says=["length"])
         self.fails("join", "y.npy", rc=2, says=["OUT PART"])
+
+    def test_outputs_that_are_no_files(self):
+        self.write("h.txt", b"1\n")
+        self.noise("x.npy", 100)
+        for option in (["--range", "1/2"], ["--resume"]):
+            self.fails("convolve", *option, "h.txt", "x.npy", "-", rc=2, says=[option[0], "standard output"])
+            for name in ("/dev/null", "/dev/full"):
+                self.fails("convolve", *option, "h.txt", "x.npy", name, says=[name, option[0], "file of its own"])
+                self.assertFalse(os.path.exists(name + ".range"))
+
+    def test_inputs_are_no_records(self):
+        """Nor are foreign files of the names that records have."""
+        self.write("h.txt", b"1\n")
+        self.write("y.raw.range", bytes(400))
+        run = ("convolve", "-f", "f32")
+        self.fails(*run, "--range", "1/1", "h.txt", "y.raw.range", "y.raw", says=["y.raw.range", "is the input"])
+        self.write("x.raw", bytes(400))
+        self.fails(*run, "--range", "1/1", "h.txt", "x.raw", "y.raw", says=["y.raw.range", "no record"])
+        self.run_program(*run, "h.txt", "y.raw.range", "y.raw")
+        self.assertEqual(self.read("y.raw.range"), bytes(400))
+
+    def test_records_of_former_contents_are_removed(self):
+        self.noise("h.npy", 10)
+        self.noise("x.npy", 1000)
+        share = ("convolve", "--range", "1/2", "h.npy", "x.npy", "a.npy")
+        self.run_program("convolve", "--range", "2/2", "h.npy", "x.npy", "b.npy")
+        os.symlink("a.npy", "link.npy")
+        for command in (("convolve", "h.npy", "x.npy", "a.npy"), ("convolve", "--resume", "h.npy", "x.npy", "a.npy"),
+                        ("convolve", "h.npy", "x.npy", "link.npy"), ("join", "a.npy", "whole.npy")):
+            self.run_program("convolve", "--range", "1/1", "h.npy", "x.npy", "whole.npy")
+            self.run_program(*share)
+            with self.subTest(command=command):
+                self.run_program(*command)
+                self.assertFalse(os.path.exists("a.npy.range"))
+                self.fails("join", "y.npy", "a.npy", "b.npy", says=["a.npy.range is missing"])
+
+    def test_shapes_of_taps_tell_results_apart(self):
+        """The same numbers as one filter of 1000 taps and as two of 500."""
+        taps = self.random.standard_normal(1000).astype("f4")
+        np.save("one.npy", taps)
+        np.save("two.npy", taps.reshape(2, 500))
+        self.noise("x.npy", 5000)
+        slice_ = ["--first", 0, "--last", 4000]
+        self.run_program("convolve", "--range", "1/2", *slice_, "one.npy", "x.npy", "a.npy")
+        self.run_program("convolve", "--range", "2/2", *slice_, "two.npy", "x.npy", "b.npy")
+        self.fails("join", "y.npy", "a.npy", "b.npy", says=["one result"])
+
+    def plans(self, *arguments, **environment):
+        """What -v says of the choice: the processor level and the last line."""
+        lines = self.run_program("convolve", "-v", *arguments, env=environment).stderr.decode().splitlines()
+        first = next(line for line in lines if "; cpu x" in line)
+        return first.split()[-1], lines[-1]
+
+    def test_shares_of_other_processor_levels_are_refused(self):
+        self.noise("h.npy", 500)
+        self.noise("x.npy", 5000)
+        run = ("convolve", "--range")
+        files = ("h.npy", "x.npy")
+        if self.plans(*files, "y.npy")[0] == self.plans(*files, "y.npy", PARTITA_CPU="c")[0]:
+            self.skipTest("one processor level")
+        self.run_program(*run, "1/2", *files, "a.npy")
+        self.run_program(*run, "2/2", *files, "b.npy")
+        self.run_program("join", "y.npy", "a.npy", "b.npy")
+        self.run_program(*run, "2/2", "--threads", 3, *files, "b.npy")
+        self.run_program("join", "y.npy", "a.npy", "b.npy")
+        self.run_program(*run, "2/2", *files, "b.npy", env={"PARTITA_CPU": "c"})
+        self.fails("join", "y.npy", "a.npy", "b.npy", says=["one result"])
 
 
 class Resumed(Shares):
@@ -129,9 +198,16 @@ class Resumed(Shares):
         return subprocess.Popen([rig.PROGRAM, "convolve", "--resume"] + list(map(str, arguments)), env=environment,
                                 stderr=subprocess.PIPE)
 
+    def noted(self, path):
+        """Frames that the notes count; 0 where there are none. They are renamed into place, so never half there."""
+        try:
+            return int(json.loads(self.read(path))["done"])
+        except FileNotFoundError:
+            return 0
+
     def until_noted(self, child, path="y.npy.partial.range"):
         limit = time.time() + 60
-        while not os.path.exists(path) and child.poll() is None and time.time() < limit:
+        while not self.noted(path) and child.poll() is None and time.time() < limit:
             time.sleep(0.005)
 
     def test_killed_at_random_points(self):
@@ -203,7 +279,6 @@ class Resumed(Shares):
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
         self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
         self.fails("convolve", "--resume", "h.npy", "x.npy", "/dev/full", says=["/dev/full", "file of its own"])
-        self.fails("convolve", "--range", "1/2", "h.npy", "x.npy", "/dev/full", says=["No space"])
 
     def test_input_that_changes_while_it_is_read(self):
         self.noise("h.npy", 200000)
@@ -229,6 +304,97 @@ class Resumed(Shares):
         self.run_program("join", "y.npy", "a.npy", "b.npy")
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
         self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
+
+    def test_the_unfinished_file_is_no_input(self):
+        self.write("h.raw", bytes(40))
+        self.write("y.raw.partial", bytes(range(200)) * 2)
+        before = self.read("y.raw.partial")
+        os.link("y.raw.partial", "same.raw")
+        run = ("convolve", "--resume", "-f", "f32", "--ir-format", "f32")
+        for files in (("h.raw", "y.raw.partial"), ("y.raw.partial", "h.raw"), ("h.raw", "same.raw")):
+            self.fails(*run, *files, "y.raw", says=["y.raw.partial: is the input " + files[files[0] == "h.raw"]])
+            self.assertEqual(self.read("y.raw.partial"), before)
+        os.remove("y.raw.partial")
+        os.rename("same.raw", "y.raw.partial.range")
+        self.fails(*run, "h.raw", "y.raw.partial.range", "y.raw", says=["y.raw.partial.range: is the input"])
+        self.fails(*run, "h.raw", "h.raw", "y.raw", says=["y.raw.partial.range: is no record"])
+        self.assertEqual(self.read("y.raw.partial.range"), before)
+
+    def test_foreign_files_are_not_gone_on_with(self):
+        self.write("h.txt", b"1\n")
+        self.noise("x.npy", 100)
+        run = ("convolve", "--resume", "h.txt", "x.npy", "y.npy")
+        self.write("y.npy.partial", b"someone else's")
+        self.fails(*run, says=["y.npy.partial: is not empty", "y.npy.partial.range", "missing", "remove it"])
+        self.assertEqual(self.read("y.npy.partial"), b"someone else's")
+        os.rename("y.npy.partial", "other")
+        os.symlink("other", "y.npy.partial")
+        self.fails(*run, says=["y.npy.partial"])
+        self.assertEqual(self.read("other"), b"someone else's")
+        os.remove("y.npy.partial")
+        os.mkfifo("y.npy.partial")
+        self.fails(*run, says=["y.npy.partial"])
+        os.remove("y.npy.partial")
+        self.write("y.npy.partial", b"")
+        self.run_program(*run)
+
+    def test_notes_without_their_file_are_old(self):
+        self.killed()
+        os.remove("y.npy.partial")
+        self.noise("x.npy", 1000)
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
+        self.assertFalse([name for name in os.listdir(".") if "partial" in name])
+
+    def test_a_run_at_a_time(self):
+        self.noise("h.npy", 200000)
+        self.noise("x.npy", 12000000)
+        child = self.start("h.npy", "x.npy", "y.npy")
+        self.until_noted(child)
+        child.send_signal(signal.SIGSTOP)
+        if os.path.exists("y.npy.partial"):
+            before = os.stat("y.npy.partial").st_size
+            done = self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy", rc=1)
+            self.assertIn(b"y.npy.partial: another run is writing it", done.stderr)
+            self.assertEqual(os.stat("y.npy.partial").st_size, before)
+        child.send_signal(signal.SIGCONT)
+        self.assertEqual(child.communicate()[1], b"")
+        self.assertEqual(child.returncode, 0)
+        self.write("z.npy.partial", b"")
+        with open("z.npy.partial", "wb") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            self.fails("convolve", "--resume", "h.npy", "x.npy", "z.npy", says=["z.npy.partial: another run"])
+
+    def test_another_plan_does_not_go_on(self):
+        self.killed()
+        before = self.read("y.npy.partial.range")
+        self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["y.npy.partial", "another plan"],
+                   env={"PARTITA_CPU": "c"})
+        self.assertEqual(self.read("y.npy.partial.range"), before)
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
+
+    def test_links_modes_and_permissions_of_outputs(self):
+        self.write("h.txt", b"1\n")
+        self.noise("x.npy", 100)
+        run = ("convolve", "--resume", "h.txt", "x.npy")
+        os.mkdir("far")
+        self.write("far/real.npy", b"old")
+        os.chmod("far/real.npy", 0o640)
+        os.symlink("far/real.npy", "link.npy")
+        self.run_program(*run, "link.npy")
+        self.assertTrue(os.path.islink("link.npy"))
+        self.assertEqual(len(np.load("far/real.npy")), 100)
+        self.assertEqual(os.stat("far/real.npy").st_mode & 0o7777, 0o640)
+        self.assertEqual(os.listdir("far"), ["real.npy"])
+        os.symlink("nowhere.npy", "dangling.npy")
+        self.fails(*run, "dangling.npy", says=["dangling.npy"])
+        os.mkdir("folder.npy")
+        self.fails(*run, "folder.npy", says=["folder.npy: is a directory"])
+        demote = dict(user=65534, group=65534) if os.geteuid() == 0 else {}
+        os.chmod(self.folder, 0o777)
+        self.write("old.npy", b"old")
+        os.chmod("old.npy", 0o444)
+        self.fails(*run, "old.npy", says=["old.npy: cannot write: Permission"], **demote)
+        self.assertEqual(self.read("old.npy"), b"old")
 
     def test_formats_without_a_place_to_go_on(self):
         self.write("h.txt", b"1\n")
