@@ -88,7 +88,7 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
     const bool written = count(array, &n) && sink_write(&sink, header, sizeof header) &&
                          sink_write(&sink, array->samples, n * (array->f64 ? 8 : 4));
     const bool good = (sink_close(&sink) && written) || sink_fault(&sink, fault);
-    if (good && temp_commit(&temp, fault)) return true;
+    if (good && temp_commit(&temp, false, fault)) return true;
     temp_discard(&temp);
     return false;
 }
