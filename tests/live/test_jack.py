@@ -137,7 +137,7 @@ class Load(Connected):
         self.start_server(period=64)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--fade", 50, "--json")
         self.wait_for(self.runs)
-        frames = 2000000 // rig_live.SLOWER**2
+        frames = 12000000 // rig_live.SLOWER**2 # as fast as they go: some seconds
         self.write("sent.raw", np.full(frames, 0.25, "<f4").tobytes())
         probe = subprocess.Popen([PROBE, "sent.raw", "heard.raw", str(frames), "freewheel"], env=self.environment(),
                                  stdout=subprocess.PIPE)
