@@ -147,7 +147,8 @@ class Load(Connected):
             gain = 1.5 - gain
             write(gain)
             child.send_signal(signal.SIGHUP)
-            time.sleep(0.02)
+            # Not in step with the program, which looks ten times a second: it would always find the same file.
+            time.sleep(self.random.uniform(0.01, 0.15))
         self.assertEqual(probe.returncode, 0)
         heard = np.fromfile("heard.raw", "<f4")[64 + 20000:].astype("f8")
         steps = np.abs(np.diff(heard))
