@@ -239,9 +239,9 @@ struct hearing {
 struct level_state {
     struct progress *progress;
     size_t *quiet;  // [in] blocks of silence in a row, up to the current one
-    char *slots;    // [in][tiles][row] spectra of the last blocks, and copies of the first ones (kernels.h)
-    char *spectrum; // [in][tiles] being transformed
-    char *sum;      // [2 sets][bundle][out][tiles] of the blocks of a bundle
+    char *slots;    // [in][pitch][row] spectra of the last blocks, and copies of the first ones (kernels.h)
+    char *spectrum; // [in][pitch] being transformed
+    char *sum;      // [2 sets][bundle][out][pitch] of the blocks of a bundle
     uint16_t *held; // [2 sets][out] before the current block: bit share * MAX_BUNDLE + place says whether that share
                     // of that place's sum holds something
     uint16_t *kept; // the same after it

@@ -58,11 +58,10 @@ struct cmac_terms {
     size_t ahead; // tiles: so far beyond itself h is fetched meanwhile, and x of the next tile; 0: neither
 };
 
-// y[k][tile] += sum over lines and their partitions p of x[slot_p + k][tile] * h[p][tile], complex
-// products bin by bin, for tiles first .. end-1 and k < terms->sums. All pointers 64-byte aligned. Where the
-// registers hold all sums, each h is read once;
-// the sums stay in registers, in order of lines and partitions, and are the same for every number of sums. y overlaps
-// nothing. What is fetched ahead may lie beyond the operands.
+// y[k][tile] += sum over lines and their partitions p of x[slot_p + k][tile] * h[p][tile], complex products bin by bin,
+// for tiles first .. end-1 and k < terms->sums. All pointers 64-byte aligned. The sums stay in registers, in order of
+// lines and partitions, and are the same for every number of sums; each h is read once for as many as there are
+// registers for. y overlaps nothing. What is fetched ahead may lie beyond the operands.
 typedef void cmac_lines_fn(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
                            size_t n_lines, size_t first, size_t end);
 
