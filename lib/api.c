@@ -74,11 +74,19 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     return status == PARTITA_ERR_UNSUPPORTED && !options->directions ? PARTITA_OK : status;
 }
 
+// Training is what layers are for; a lone signal is convolved.
+static unsigned directions_of(const struct shape *shape, unsigned asked, unsigned possible)
+{
+    const bool lone = shape->rank == 1 && shape->batch == 1 && shape->in_channels == 1 && shape->out_channels == 1;
+    if (shape->stream || (!asked && lone)) return PARTITA_FORWARD;
+    return asked ? asked : possible;
+}
+
 static enum partita_status plan_directions(struct partita_plan *plan, const struct partita_options *options)
 {
     const struct shape *shape = &plan->shape;
     const unsigned possible = shape->stream || shape->complex_signal ? PARTITA_FORWARD : ALL_DIRECTIONS;
-    const unsigned wanted = shape->stream || !options->directions ? possible : options->directions;
+    const unsigned wanted = directions_of(shape, options->directions, possible);
     enum partita_status status = PARTITA_OK;
     if (wanted & ~possible) {
         log_line(&plan->log, "options.directions = %u: %s problems have no gradients", wanted,

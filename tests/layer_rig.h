@@ -16,6 +16,8 @@ struct layer {
     double *expected[LAYER_ARRAYS]; // the inputs as doubles; results NULL until layer_check
 };
 
+enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT }; // directions
+
 // Draws inputs of the problem's type; results are NaN.
 void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
                 struct random *random);

@@ -157,7 +157,8 @@ static void against_oracle(void **state)
     struct partita_problem problem = typed(c->problem, c->type);
     struct random random = random_start(c->name);
     struct layer layer;
-    layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 2}, &random);
+    layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 2, .directions = LAYER_ALL},
+               &random);
     assert_string_equal(partita_plan_engine(layer.plan), c->engine);
     layer_run(&layer);
     for (int i = 0; i < LAYER_Y; i++) // inputs are kept
@@ -176,7 +177,8 @@ static void random_problems(void **state)
     for (int i = 0; i < RANDOM_PROBLEMS; i++) {
         struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, c->type);
         struct layer layer;
-        layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 1}, &random);
+        layer_open(&layer, &problem,
+                   &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
         layer_run(&layer);
         layer_check(&layer);
         layer_close(&layer);
@@ -200,7 +202,8 @@ static void transpose_identity(void **state)
         struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, c->type);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
-        layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 1}, &random);
+        layer_open(&layer, &problem,
+                   &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
         partita_filter_destroy(layer.filter); // A has no bias
         assert_ok(partita_filter_create(layer.plan, layer.array[LAYER_W], &layer.filter));
         layer_run(&layer);
@@ -227,7 +230,8 @@ static void finite_differences(void **state)
         struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, PARTITA_F64);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
-        layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 1}, &random);
+        layer_open(&layer, &problem,
+                   &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
         layer_run(&layer);
         for (int d = 0; d < 3; d++) {
             size_t at = random_below(&random, layer.n[moved[d]]);

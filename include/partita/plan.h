@@ -54,7 +54,7 @@ struct partita_options {
     double sample_rate;               // streams: frames a second, for partita_stream_stats [0: calls are not timed]
     size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]
     unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
-                         // forward, and each gradient that can be had]
+                         // forward, and each gradient that can be had unless there is but one signal of one axis]
     struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
     double error_budget;                // largest predicted relative L2 error [0: no limit]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
