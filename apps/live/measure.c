@@ -12,6 +12,7 @@
 
 #include "../../lib/clock.h"
 #include "../io/audio.h"
+#include "../record.h"
 #include "../report.h"
 #include "heartbeat.h"
 #include "host.h"
@@ -186,7 +187,7 @@ static bool write_responses(const struct measure *m, const float *frames, struct
     if (!known || info.container == CONTAINER_TEXT)
         return fault_set(fault, "%s: the name does not tell the format; use .wav", path);
     container_encoding(info.container, path, wish, &info.encoding);
-    if (!audio_create(&writer, path, &info, fault)) return false;
+    if (!record_forget(path, fault) || !audio_create(&writer, path, &info, fault)) return false;
     if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault)) return audio_finish(writer, &counts, fault);
     audio_discard(writer);
     return false;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../record.h"
 #include "writer.h"
 
 // Seconds that a disk may take a rest; a disk that spins up takes several.
@@ -91,7 +92,7 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault)
 
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault)
 {
-    bool good = writer_stop(recorder->writer, fault);
+    bool good = writer_stop(recorder->writer, fault) && record_forget(recorder->path, fault);
     if (good) {
         good = audio_finish(recorder->file, ret_counts, fault);
         recorder->file = NULL;

@@ -210,9 +210,13 @@ class Guards(Live):
         x = dyadic(self.random, (6000, 2))
         self.ir(np.ones((1, 2)))
         self.alsa(x)
+        # What is noted of a part of a result does not outlive it.
+        self.run_program("convolve", "--range", "1/1", "ir.wav", "ir.wav", "rec.wav")
+        self.assertTrue(os.path.exists("rec.wav.range"))
         for name, more in (("rec.flac", []), ("rec.npy", []), ("rec.wav", ["-o", "i16"]), ("rec.raw", [])):
             self.live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, "-q", *more)
             self.assertGreater(os.stat(name).st_size, 4800)
+        self.assertFalse(os.path.exists("rec.wav.range"))
         np.testing.assert_array_equal(np.load("rec.npy").T, x[:4800])
         self.assertEqual(parse_wav(self.read("rec.wav"))[2], 16)
         np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], x[:4800])
