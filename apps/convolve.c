@@ -252,17 +252,12 @@ static void release(struct job *job)
     audio_reader_close(job->ir);
 }
 
-int convolve_main(enum command command, int argc, char **argv)
+int convolve_main(const struct settings *settings)
 {
-    struct job job = {0};
+    struct job job = {.settings = *settings};
     struct encoding raw_in = {0}, raw_ir = {0};
     struct fault fault;
-    if (!options_parse(&job.settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    if (job.settings.help) {
-        help_print(command);
-        return report_close(command, EXIT_DONE);
-    }
-    if (!check_usage(&job.settings, &raw_in, &raw_ir, &fault)) return report_usage(command, &fault);
+    if (!check_usage(&job.settings, &raw_in, &raw_ir, &fault)) return report_usage(settings->command, &fault);
     interrupt_install();
     int status = run(&job, &raw_in, &raw_ir);
     release(&job);

@@ -84,9 +84,7 @@ void help_print_overview(void)
 static int print_topic(const struct settings *s, struct fault *fault)
 {
     enum command topic;
-    if (s->help) {
-        help_print(COMMAND_HELP);
-    } else if (s->man) {
+    if (s->man) {
         manual_print();
     } else if (s->completion != SHELL_NONE) {
         completion_print((enum shell)s->completion);
@@ -102,12 +100,10 @@ static int print_topic(const struct settings *s, struct fault *fault)
     return EXIT_DONE;
 }
 
-int help_main(enum command command, int argc, char **argv)
+int help_main(const struct settings *settings)
 {
-    struct settings settings;
     struct fault fault;
-    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    int status = print_topic(&settings, &fault);
-    if (status) return report_usage(command, &fault);
-    return report_close(command, status);
+    int status = print_topic(settings, &fault);
+    if (status) return report_usage(COMMAND_HELP, &fault);
+    return report_close(COMMAND_HELP, status);
 }

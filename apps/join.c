@@ -132,15 +132,9 @@ static bool run(const struct settings *s, struct fault *fault)
     return good;
 }
 
-int join_main(enum command command, int argc, char **argv)
+int join_main(const struct settings *settings)
 {
-    struct settings settings;
     struct fault fault;
-    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    if (settings.help) {
-        help_print(command);
-        return report_close(command, EXIT_DONE);
-    }
     interrupt_install();
-    return run(&settings, &fault) ? EXIT_DONE : report_fault(command, &fault, EXIT_FAILED);
+    return run(settings, &fault) ? EXIT_DONE : report_fault(COMMAND_JOIN, &fault, EXIT_FAILED);
 }

@@ -323,23 +323,18 @@ static void release(struct job *job)
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) npy_array_release(arrays[i]);
 }
 
-int layer_main(enum command command, int argc, char **argv)
+int layer_main(const struct settings *settings)
 {
-    struct job job = {0};
+    struct job job = {.settings = *settings};
     struct fault fault;
-    if (!options_parse(&job.settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    if (job.settings.help) {
-        help_print(command);
-        return report_close(command, EXIT_DONE);
-    }
-    if (!check_usage(&job, &fault)) return report_usage(command, &fault);
+    if (!check_usage(&job, &fault)) return report_usage(COMMAND_LAYER, &fault);
     interrupt_install();
     job.wisdom = wisdom_file_load();
     bool good = load_inputs(&job, &fault) && make_problem(&job, &fault);
     if (good) explain(&job);
     good = good && compute(&job, &fault) && npy_array_save(&job.result, job.settings.output, &fault) &&
            save_bias(&job, &fault);
-    int status = good ? EXIT_DONE : report_fault(command, &fault, EXIT_FAILED);
+    int status = good ? EXIT_DONE : report_fault(COMMAND_LAYER, &fault, EXIT_FAILED);
     release(&job);
     return status;
 }

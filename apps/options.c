@@ -376,11 +376,12 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
 
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault)
 {
-    struct settings s = {.command = command, .first = NOT_GIVEN, .last = NOT_GIVEN, .max_lag = NOT_GIVEN, .stride = 1};
+    struct settings s = {.command = command, .argc = argc, .argv = argv, .stride = 1};
     struct option longs[MAX_ROWS + 1];
     char shorts[2 * MAX_ROWS + 2];
     bool given[MAX_ROWS] = {false};
     int found;
+    s.first = s.last = s.max_lag = NOT_GIVEN;
     s.max_channels = 1024;
     s.threads = 1;
     s.layer_groups = 1;

@@ -43,6 +43,8 @@ struct settings {
     const char *operands[MAX_OPERANDS];
     int n_operands;
     char **files; // all operands
+    int argc;     // all that was given, the command's name first
+    char **argv;
 
     int mode, precision, nan;
     int64_t first, last, max_lag, stride;

@@ -118,18 +118,12 @@ static bool run(const struct settings *s, struct partita_wisdom *wisdom, struct 
     return !(s->calibrate || s->measure) || remember(wisdom, fault);
 }
 
-int plan_main(enum command command, int argc, char **argv)
+int plan_main(const struct settings *settings)
 {
-    struct settings settings;
     struct fault fault;
-    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    if (settings.help) {
-        help_print(command);
-        return report_close(command, EXIT_DONE);
-    }
-    if (!check(&settings, &fault)) return report_usage(command, &fault);
+    if (!check(settings, &fault)) return report_usage(COMMAND_PLAN, &fault);
     struct partita_wisdom *wisdom = wisdom_file_load();
-    bool good = run(&settings, wisdom, &fault);
+    bool good = run(settings, wisdom, &fault);
     partita_wisdom_destroy(wisdom);
-    return report_close(command, good ? EXIT_DONE : report_fault(command, &fault, EXIT_FAILED));
+    return report_close(COMMAND_PLAN, good ? EXIT_DONE : report_fault(COMMAND_PLAN, &fault, EXIT_FAILED));
 }

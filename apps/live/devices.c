@@ -67,14 +67,7 @@ static int list(const struct settings *s)
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
-int devices_main(enum command command, int argc, char **argv)
+int devices_main(const struct settings *settings)
 {
-    struct settings settings;
-    struct fault fault;
-    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    if (settings.help) {
-        help_print(command);
-        return report_close(command, EXIT_DONE);
-    }
-    return report_close(command, list(&settings));
+    return report_close(COMMAND_DEVICES, list(settings));
 }

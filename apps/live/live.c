@@ -25,8 +25,6 @@ enum { RETRY_MILLISECONDS = 500 };
 
 struct live {
     struct settings settings;
-    int argc;
-    char **argv;
     int signals;
     struct resume resume;
     bool hangs; // PortAudio never came back: no ordinary way out
@@ -137,7 +135,7 @@ static int play(struct live *live)
     bool again = session.lost && live->settings.retry && !session.ending;
     if (again) {
         keep_for_resume(live, &session);
-        resume_as_new(&live->resume, live->argc, live->argv);
+        resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
     }
     if (session.host) live->hangs = !host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
     if (!live->hangs) session_close(&session);
@@ -154,22 +152,17 @@ static void take_over(struct live *live)
     s->duration = fmax(0, s->duration - live->resume.played);
 }
 
-int live_main(enum command command, int argc, char **argv)
+int live_main(const struct settings *settings)
 {
-    struct live live = {.argc = argc, .argv = argv};
+    struct live live = {.settings = *settings};
     struct fault fault;
     int status;
-    if (!options_parse(&live.settings, command, argc, argv, &fault)) return report_usage(command, &fault);
-    if (live.settings.help) {
-        help_print(command);
-        return report_close(command, EXIT_DONE);
-    }
-    if (!check_usage(&live.settings, &fault)) return report_usage(command, &fault);
+    if (!check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
     take_over(&live);
     live.signals = signals_install();
     if (live.settings.measure_to) status = measure_run(&live.settings, live.signals, &live.hangs);
     else status = play(&live);
-    status = report_close(command, status);
+    status = report_close(COMMAND_LIVE, status);
     // The hanging thread holds locks that ordinary ways out would wait for.
     if (live.hangs) _exit(status);
     return status;
