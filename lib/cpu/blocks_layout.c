@@ -83,12 +83,13 @@ static double half_fft(const struct request *request, size_t n)
 static bool choose_run(const struct request *request, struct blocks_layout *layout, size_t inputs)
 {
     const struct shape *shape = request->shape;
-    const size_t spectra = parts_bytes(spectrum_blocks(shape, layout->n), 1), group = shape->group_in;
+    const size_t tiles = spectrum_blocks(shape, layout->n), group = shape->group_in;
     layout->worker = size_add(transform_bytes(shape, layout->n), pairs_work_bytes(layout->parts));
     const size_t wished = size_mul(layout->parts, RUN_PARTS) > LEAST_RUN ? layout->parts * RUN_PARTS : LEAST_RUN;
     for (layout->run = lesser(layout->blocks, wished); layout->run > 0; layout->run = layout->run * 3 / 4) {
         const size_t held = lesser(inputs, layout->run + layout->parts);
-        layout->shared = size_mul(spectra, size_add(size_mul(group, held), layout->run + 1));
+        layout->shared = size_add(size_mul(group, parts_bytes(tiles, held)),
+                                  size_mul(2 * SPECTRUM_BLOCK_BYTES * tiles, layout->run + 1));
         if (size_add(layout->shared, layout->worker) <= request->workspace_limit) return true;
     }
     return false;
@@ -119,7 +120,7 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const double move = (double)n * (shape->complex_signal ? 2 : 1) * (far ? costs->copy_far : costs->copy);
     layout->filter = spectra;
     layout->seconds = (double)shape->batch * (transforms * (half_fft(request, n) + move) +
-                                              cells * pairs * bins * costs->product[HOST_NEAR][0]) +
+                                              cells * pairs * bins * costs->product[HOST_FAR][2]) +
                       memory_seconds(request->host, shape);
     layout->flops =
         (double)shape->batch *
@@ -196,10 +197,13 @@ static bool cut_divisions(const struct request *request, struct blocks_layout *l
 
 typedef bool cut_fn(const struct request *request, size_t n, struct blocks_layout *layout);
 
+// Of sizes, tried from the smallest on, that cost about as little as the cheapest the first one stays: threads share a
+// cache, and the model is no finer than that.
 static void consider(const struct request *request, cut_fn *cut, size_t n, struct blocks_layout *best)
 {
+    static const double about = 0.9;
     struct blocks_layout layout = blocks_trim(request->shape);
-    if (cut(request, n, &layout) && (!best->n || layout.seconds < best->seconds)) *best = layout;
+    if (cut(request, n, &layout) && (!best->n || layout.seconds < about * best->seconds)) *best = layout;
 }
 
 bool blocks_search(const struct request *request, struct blocks_layout *ret, char *reason, size_t reason_size)

@@ -42,7 +42,7 @@ static size_t most_inputs(const struct partita_plan *plan)
 
 struct workspace {
     char *inputs, *outputs; // spectra of the run's blocks
-    char *sums;             // [threads] of what a tile of sums needs
+    char *sums;             // [threads] of what a task of sums needs
     char *work;             // [threads] of what a transform needs
 };
 
@@ -66,7 +66,7 @@ static struct workspace cut_workspace(const struct partita_plan *plan, char *bas
     struct arena arena = {.base = base};
     struct workspace ret;
     ret.inputs = arena_take(&arena, size_mul(plan->shape.group_in, parts_bytes(tiles, most_inputs(plan))));
-    ret.outputs = arena_take(&arena, parts_bytes(tiles, blocks->layout.run + 1));
+    ret.outputs = arena_take(&arena, size_mul(fft_spectrum_bytes(blocks->fft), blocks->layout.run + 1));
     ret.sums = arena_take(&arena, size_mul(threads, pairs_work_bytes(blocks->layout.parts)));
     ret.work = arena_take(&arena, size_mul(threads, worker_bytes(plan)));
     return ret;
@@ -77,7 +77,7 @@ void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks)
     struct blocks_layout *layout = &blocks->layout;
     const size_t tiles = fft_blocks(blocks->fft);
     layout->shared = size_add(size_mul(plan->shape.group_in, parts_bytes(tiles, most_inputs(plan))),
-                              parts_bytes(tiles, layout->run + 1));
+                              size_mul(fft_spectrum_bytes(blocks->fft), layout->run + 1));
     layout->worker = size_add(pairs_work_bytes(layout->parts), worker_bytes(plan));
 }
 
@@ -150,7 +150,7 @@ struct run {
 
 static struct parts input_parts(const struct run *run, size_t channel)
 {
-    const size_t bytes = parts_bytes(run->kit.blocks, most_inputs(run->plan));
+    const size_t bytes = parts_bytes(run->kit.tiles, most_inputs(run->plan));
     return (struct parts){run->workspace.inputs + channel * bytes, most_inputs(run->plan)};
 }
 
@@ -171,9 +171,10 @@ static void transform_input(void *context, size_t task, int worker)
     parts_forward(&run->kit, &parts, i, &work);
 }
 
-// Goes on to the input blocks of the next run; those that the last one had too are kept.
-static void next_inputs(struct run *run, struct blocks_range next)
+// Goes on to the input blocks of the next run, of `count` output blocks; those that the last one had too are kept.
+static void next_inputs(struct run *run, size_t count)
 {
+    const struct blocks_range next = inputs_of(run->plan, run->first, run->first + count);
     const struct blocks_range last = run->inputs;
     const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
     run->kept = end > next.first ? (size_t)(end - next.first) : 0;
@@ -183,6 +184,12 @@ static void next_inputs(struct run *run, struct blocks_range next)
         parts_shift(&run->kit, &parts, (size_t)(next.first - last.first), run->kept, run->plan->threads);
     }
     thread_loop(run->plan->threads, run->plan->shape.group_in * (next.count - run->kept), transform_input, run);
+    // Between the signal's ends no sum reaches beyond these blocks.
+    const bool inside = run->first > 0 && next.first + (ptrdiff_t)next.count >= (ptrdiff_t)(run->first + count);
+    for (size_t c = 0; !inside && c < run->plan->shape.group_in; c++) {
+        const struct parts parts = input_parts(run, c);
+        parts_margins(&run->kit, &parts, next.count, run->plan->threads);
+    }
 }
 
 // One task: one output block.
@@ -195,7 +202,7 @@ static void finish_output(void *context, size_t task, int worker)
     struct parts_work work = cut_worker(run->plan, &arena);
     const struct blocks_outputs out = blocks_outputs(&shape->axis[0], block * hop, (block + 1) * hop);
     if (!out.count) return;
-    parts_inverse(&run->kit, &run->pairs.out, pairs_slot(&run->pairs, task), &work);
+    parts_inverse(&run->kit, pairs_out(&run->pairs, task), &work);
     samples_copy(run->y + out.first * shape->sample_bytes, 1, work.samples + out.skip * shape->sample_bytes,
                  shape->axis[0].stride, out.count, shape->sample_bytes);
 }
@@ -215,7 +222,7 @@ static void run_outputs(struct run *run, const struct partita_filter *filter, si
                                         .right_count = run->inputs.count,
                                         .first = (ptrdiff_t)run->first,
                                         .count = count,
-                                        .out = {run->workspace.outputs, count + 1},
+                                        .out = run->workspace.outputs,
                                         .work = run->workspace.sums,
                                         .add = c > 0,
                                         .gather = c + 1 == shape->group_in};
@@ -238,7 +245,7 @@ void pairs_forward(const struct partita_filter *filter, void *y, const void *x, 
         for (run.first = 0; run.first < layout->blocks; run.first += layout->run) {
             const size_t left = layout->blocks - run.first, count = left < layout->run ? left : layout->run;
             if (run.first == 0) run.inputs = (struct blocks_range){PTRDIFF_MIN, 0};
-            next_inputs(&run, inputs_of(plan, run.first, run.first + count));
+            next_inputs(&run, count);
             run_outputs(&run, filter, item, group, count, y);
         }
     }
