@@ -70,6 +70,23 @@ static void begin(const struct shape *shape, struct conv_pass *pass)
                                .scalar_bytes = shape->scalar_bytes};
 }
 
+// One tap that meets each output's own sample.
+static bool is_idle(const struct conv_axis *axis)
+{
+    return axis->kernel == 1 && axis->step == 1 && axis->spread == 1 && axis->base == 0 && axis->count == axis->size &&
+           axis->count == axis->out_size;
+}
+
+// Neighbouring idle axes at the end become one.
+static void merge_idle(struct conv_pass *pass)
+{
+    struct conv_axis *row = &pass->axis[2];
+    for (int i = 1; i >= 0 && is_idle(row) && is_idle(&pass->axis[i]); i--) {
+        row->size = row->out_size = row->count = row->count * pass->axis[i].count;
+        pass->axis[i].size = pass->axis[i].out_size = pass->axis[i].count = 1;
+    }
+}
+
 void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
 {
     begin(shape, ret);
@@ -91,6 +108,7 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
         complete(&ret->axis[i]);
         ret->terms *= axis->kernel;
     }
+    merge_idle(ret);
 }
 
 // Distance of the taps that reach one residue of gx.
@@ -146,9 +164,10 @@ void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *r
         ret->terms *= ret->axis[k].taps;
         i /= residues(axis);
     }
+    merge_idle(ret);
 }
 
-static void measure_box(struct conv_pass *pass)
+void conv_pass_measure(struct conv_pass *pass)
 {
     struct conv_box *box = &pass->box;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
@@ -185,7 +204,7 @@ static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t f
 {
     for (size_t n = whole;; n = (n + 1) / 2) {
         *extent = even(whole, n);
-        measure_box(pass);
+        conv_pass_measure(pass);
         if (n <= floor || fits(pass, most_positions, most_bytes)) return;
     }
 }
@@ -213,11 +232,11 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     pass->box.images = 1;
     for (size_t n = most_images; n > 1; n = n / 2) {
         pass->box.images = even(pass->batch, n);
-        measure_box(pass);
+        conv_pass_measure(pass);
         if (fits(pass, most_positions, most_bytes)) return;
     }
     pass->box.images = 1;
-    measure_box(pass);
+    conv_pass_measure(pass);
 }
 
 size_t conv_pass_boxes(const struct conv_pass *pass)
@@ -323,6 +342,18 @@ void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
         }
         offset[i] = i / pass->terms * pass->box.channel + phase * pass->box.volume + at;
     }
+}
+
+void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
+{
+    conv_pass_offsets(pass, offset, n);
+    for (size_t c = 0; pass->flip && c < n; c++)
+        for (size_t t = 0; t < pass->terms / 2; t++) {
+            size_t *first = &offset[c * pass->terms + t], *last = &offset[(c + 1) * pass->terms - 1 - t];
+            const size_t kept = *first;
+            *first = *last;
+            *last = kept;
+        }
 }
 
 size_t conv_pass_tap(const struct conv_pass *pass, size_t term)

@@ -90,15 +90,7 @@ static struct weight *cut_weight(const struct request *request, struct arena *ar
     const size_t n = pass->chunk * pass->terms;
     decided.offset = arena_take(arena, size_mul(n, sizeof *decided.offset));
     if (!arena->base) return NULL;
-    conv_pass_offsets(pass, decided.offset, pass->chunk);
-    // Backwards within a cell where the caller's taps are.
-    for (size_t cell = 0; pass->flip && cell < n; cell += pass->terms)
-        for (size_t t = 0; t < pass->terms / 2; t++) {
-            size_t *first = &decided.offset[cell + t], *last = &decided.offset[cell + pass->terms - 1 - t];
-            const size_t kept = *first;
-            *first = *last;
-            *last = kept;
-        }
+    conv_pass_taps_offsets(pass, decided.offset, pass->chunk);
     *weight = decided;
     return weight;
 }
@@ -174,28 +166,45 @@ static void sum_run(void *context, size_t task, int worker)
     }
 }
 
-// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
-static void add_runs(void *context, size_t task, int worker)
+// Sums of several runs, the first in the caller's array.
+struct runs {
+    const struct partita_plan *plan;
+    char *gw, *sums;
+    size_t n, bytes;
+};
+
+static char *run_at(const struct runs *runs, size_t run)
 {
-    const struct call *call = context;
-    const struct weight *weight = call->plan->state;
-    const struct shape *shape = &call->plan->shape;
+    return run ? runs->sums + (run - 1) * runs->bytes : runs->gw;
+}
+
+// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
+static void add_stretch(void *context, size_t task, int worker)
+{
+    const struct runs *runs = context;
+    const struct shape *shape = &runs->plan->shape;
     const size_t all = shape->out_channels * shape->group_in * shape_taps(shape), from = task * REDUCED;
     const size_t n = least(REDUCED, all - from), at = from * shape->scalar_bytes;
     (void)worker;
-    for (size_t step = 1; step < weight->runs; step *= 2)
-        for (size_t run = 0; run + step < weight->runs; run += 2 * step)
-            call->plan->kernels->add(sums_of(call, run) + at, sums_of(call, run + step) + at, n);
+    for (size_t step = 1; step < runs->n; step *= 2)
+        for (size_t run = 0; run + step < runs->n; run += 2 * step)
+            runs->plan->kernels->add(run_at(runs, run) + at, run_at(runs, run + step) + at, n);
+}
+
+void layer_weight_add_runs(const struct partita_plan *plan, void *gw, void *sums, size_t n, size_t bytes)
+{
+    const struct shape *shape = &plan->shape;
+    struct runs runs = {plan, gw, sums, n, bytes};
+    if (n > 1)
+        thread_loop(plan->threads, pieces(shape->out_channels * shape->group_in * shape_taps(shape), REDUCED),
+                    add_stretch, &runs);
 }
 
 void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
                                   void *workspace)
 {
     const struct weight *weight = plan->state;
-    const struct shape *shape = &plan->shape;
     struct call call = {plan, gw, (char *)workspace + plan->choice.shared, workspace, x, gy};
     thread_loop(plan->threads, weight->runs * channel_tasks(weight), sum_run, &call);
-    if (weight->runs > 1)
-        thread_loop(plan->threads, pieces(shape->out_channels * shape->group_in * shape_taps(shape), REDUCED), add_runs,
-                    &call);
+    layer_weight_add_runs(plan, gw, workspace, weight->runs, weight->run_bytes);
 }

@@ -23,6 +23,8 @@ split_fn KERNEL(split);
 join_fn KERNEL(join);
 conv_fn KERNEL(conv);
 conv_weight_fn KERNEL(conv_weight);
+conv_rows_fn KERNEL(conv_rows);
+conv_columns_fn KERNEL(conv_columns);
 conv_store_fn KERNEL(conv_store);
 sum_fn KERNEL(sum);
 
