@@ -2,6 +2,7 @@
 // Layers as passes, see conv_pass.h.
 #include "conv_pass.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -229,13 +230,19 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     if (pass->box.count[0] < axis[0].count || pass->box.count[2] < axis[2].count) return;
     const size_t pieces = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
     const size_t most_images = pass->batch / pieces ? pass->batch / pieces : 1;
-    pass->box.images = 1;
-    for (size_t n = most_images; n > 1; n = n / 2) {
+    size_t best = 1;
+    double fewest = INFINITY;
+    for (size_t n = most_images; n; n /= 2) {
         pass->box.images = even(pass->batch, n);
         conv_pass_measure(pass);
-        if (fits(pass, most_positions, most_bytes)) return;
+        // Rows between images are wasted, and so is what an image leaves of its last vector.
+        const double extra = (double)pass->box_vectors * CONV_BLOCK_BYTES / (double)pass->scalar_bytes,
+                     positions = ((double)pass->box.positions + extra) / (double)pass->box.images;
+        if ((n > 1 && !fits(pass, most_positions, most_bytes)) || positions >= fewest) continue;
+        fewest = positions;
+        best = pass->box.images;
     }
-    pass->box.images = 1;
+    pass->box.images = best;
     conv_pass_measure(pass);
 }
 

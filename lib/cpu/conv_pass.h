@@ -41,7 +41,8 @@ struct conv_pass {
     size_t in, out;       // channels of a group
     bool flip;            // taps are read backwards
     size_t scalar_bytes;
-    size_t chunk; // input channels packed at once
+    size_t chunk;       // input channels packed at once
+    size_t box_vectors; // what a box costs the engine besides, in vectors of positions: for conv_pass_cut
     struct conv_box box;
 };
 

@@ -14,7 +14,7 @@
 #include "layer_direct.h"
 
 enum {
-    MOST_TERMS = 128,             // of a panel: three vectors of each and the taps of eight channels fill an L1 cache
+    MOST_TERMS = 256,             // of a panel: three vectors of each and the taps of eight channels fill an L1 cache
     STRIP = 3 * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
     MOST_POSITIONS = 384,         // a panel and the sums of a part fill an L2 cache with the taps that they meet
     LEAST_POSITIONS = 16,

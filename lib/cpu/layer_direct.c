@@ -13,8 +13,8 @@ enum {
     MOST_POSITIONS = 1024,              // sums of eight channels stay in the L1 cache
     MOST_PACKED = 256 << 10,            // bytes of packed inputs, a quarter of an L2 cache
     MOST_TERMS = 512,                   // summed in registers before a sum is rounded
-    ENOUGH_TASKS = 16,                  // so many are worth packing the same inputs again ..
-    LEAST_CHANNELS = 4 * CONV_CHANNELS, // .. for so many output channels
+    ENOUGH_TASKS = 8,                   // so many are worth packing the same inputs again ..
+    LEAST_CHANNELS = 8 * CONV_CHANNELS, // .. for so many output channels
 };
 
 static void cut(struct conv_run *run, size_t limit)

@@ -13,7 +13,8 @@ enum {
     MOST_PACKED = 256 << 10, // bytes of either operand, a quarter of an L2 cache
     MOST_CHANNELS = 64,      // of gy packed at once
     ENOUGH_TASKS = 32,
-    REDUCED = 4096, // taps of the gradient added by one task
+    ADDED_LANES = 8, // vectors that adding the lanes of a sum takes as long as
+    REDUCED = 4096,  // taps of the gradient added by one task
 };
 
 struct weight {
@@ -58,6 +59,7 @@ static void decide(const struct request *request, struct weight *ret)
     const struct shape *shape = request->shape;
     const size_t limit = request->workspace_limit;
     conv_pass_forward(shape, &ret->pass);
+    ret->pass.box_vectors = ADDED_LANES;
     conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, ENOUGH_TASKS);
     ret->channels = least(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
