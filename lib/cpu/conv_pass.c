@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
 #include "samples.h"
 
 enum {
@@ -68,7 +67,8 @@ static void begin(const struct shape *shape, struct conv_pass *pass)
                                .batch = shape->batch,
                                .groups = shape->groups,
                                .flip = shape->flip,
-                               .scalar_bytes = shape->scalar_bytes};
+                               .scalar_bytes = shape->scalar_bytes,
+                               .sample_bytes = shape_alignment(shape)};
 }
 
 // One tap that meets each output's own sample.
@@ -287,6 +287,23 @@ static bool inside(const struct conv_axis *axis, ptrdiff_t i)
     return i >= 0 && i < (ptrdiff_t)axis->size;
 }
 
+// n samples of a line of the input, from `first` on in the axis's steps.
+static void pack_row(const struct conv_pass *pass, char *packed, const char *line, ptrdiff_t first, size_t n)
+{
+    enum { PIECE = 256 };
+    const struct conv_axis *axis = &pass->axis[2];
+    if (!pass->widen) {
+        samples_window(packed, line, axis->size, first, axis->step, n, pass->scalar_bytes);
+        return;
+    }
+    uint16_t row[PIECE];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t piece = least(PIECE, n - i);
+        samples_window(row, line, axis->size, first + (ptrdiff_t)(i * axis->step), axis->step, piece, sizeof *row);
+        pass->widen(packed + i * pass->scalar_bytes, row, piece);
+    }
+}
+
 // One residue of one channel: `plane` is the channel of the first item, items are `item_stride` bytes apart.
 static void pack_phase(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *plane,
                        size_t item_stride, const size_t phase[3])
@@ -305,8 +322,8 @@ static void pack_phase(const struct conv_pass *pass, const struct conv_place *pl
                     continue;
                 }
                 const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
-                samples_window(packed, plane + n * item_stride + line * axis[2].size * pass->scalar_bytes, axis[2].size,
-                               first, axis[2].step, box->extent[2], pass->scalar_bytes);
+                pack_row(pass, packed, plane + n * item_stride + line * axis[2].size * pass->sample_bytes, first,
+                         box->extent[2]);
             }
 }
 
@@ -314,7 +331,7 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place
                     size_t channel, size_t n)
 {
     const struct conv_axis *axis = pass->axis;
-    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * bytes;
+    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * pass->sample_bytes;
     const size_t item = pass->groups * pass->in * plane, volume = pass->box.volume * bytes;
     for (size_t c = 0; c < n; c++) {
         const char *from = (const char *)x + place->item * item + (channel + c) * plane;

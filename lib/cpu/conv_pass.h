@@ -9,6 +9,7 @@
 
 #include "../mem.h"
 #include "../problem.h"
+#include "kernels/kernels.h"
 
 // One axis of a pass. Output m is sample first + spread*m; tap j of the pass is tap tap_first + tap_spread*j of the
 // kernel and meets input sample step*m + base + slope*j.
@@ -40,9 +41,11 @@ struct conv_pass {
     size_t batch, groups; // as the shape's
     size_t in, out;       // channels of a group
     bool flip;            // taps are read backwards
-    size_t scalar_bytes;
-    size_t chunk;       // input channels packed at once
-    size_t box_vectors; // what a box costs the engine besides, in vectors of positions: for conv_pass_cut
+    size_t scalar_bytes;  // of a packed sample
+    size_t sample_bytes;  // of one in x
+    convert_fn *widen;    // from the latter to the former; NULL: they are the same. Set by who packs, after the cut
+    size_t chunk;         // input channels packed at once
+    size_t box_vectors;   // what a box costs the engine besides, in vectors of positions: for conv_pass_cut
     struct conv_box box;
 };
 

@@ -64,7 +64,8 @@ static bool passes_cover(const struct request *request, size_t n_made)
 }
 
 // One arena: the list of passes, then each one's offsets. Called twice, to size it and to cut it.
-static struct conv_runs *cut_runs(const struct request *request, conv_cut_fn *cut, struct arena *arena)
+static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct request *request, conv_cut_fn *cut,
+                                  struct arena *arena)
 {
     const size_t n = conv_runs_count(request);
     struct conv_runs *runs = arena_take(arena, sizeof *runs);
@@ -79,6 +80,7 @@ static struct conv_runs *cut_runs(const struct request *request, conv_cut_fn *cu
         weights += pass->groups * pass->out * pass->in * pass->terms;
         if (arena->base) {
             conv_pass_offsets(pass, run.offset, pass->chunk);
+            if (plan->shape.half) run.pass.widen = plan_widen(plan);
             list[made] = run;
         }
         made++;
@@ -90,11 +92,11 @@ static struct conv_runs *cut_runs(const struct request *request, conv_cut_fn *cu
 enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request, conv_cut_fn *cut)
 {
     struct arena arena = {0};
-    cut_runs(request, cut, &arena);
+    cut_runs(plan, request, cut, &arena);
     arena.base = mem_allocate(&plan->allocator, arena.used);
     if (!arena.base) return PARTITA_ERR_NOMEM;
     arena.used = 0;
-    plan->state = cut_runs(request, cut, &arena);
+    plan->state = cut_runs(plan, request, cut, &arena);
     return PARTITA_OK;
 }
 
@@ -109,8 +111,10 @@ static void pack_block(const struct conv_pass *pass, char *packed, const char *t
             for (size_t k = 0; k < n; k++) {
                 const size_t cell = forward ? (group * pass->out + first + k) * pass->in + c
                                             : (group * pass->in + c) * pass->out + first + k;
-                memcpy(packed + ((c * pass->terms + term) * n + k) * bytes, taps + (cell * taps_of_cell + tap) * bytes,
-                       bytes);
+                const char *from = taps + (cell * taps_of_cell + tap) * pass->sample_bytes;
+                char *to = packed + ((c * pass->terms + term) * n + k) * bytes;
+                if (pass->widen) pass->widen(to, from, 1);
+                else memcpy(to, from, bytes);
             }
     }
 }
@@ -145,6 +149,26 @@ const char *conv_call_taps(const struct conv_call *call, size_t group, size_t fi
     return (const char *)call->filter->state + at * pass->scalar_bytes;
 }
 
+// A row of results, every `step` samples of `to`.
+static void store_row(const struct conv_call *call, char *to, size_t step, const char *sums, size_t n,
+                      const struct conv_finish *finish)
+{
+    enum { PIECE = 256 };
+    const struct kernels *kernels = call->plan->kernels;
+    const struct conv_pass *pass = &call->run->pass;
+    if (!pass->widen) {
+        kernels->conv_store(to, step, sums, n, finish);
+        return;
+    }
+    // Forward alone, so that step is 1, and finished sums alone: see conv_runs.h.
+    float row[PIECE];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t piece = n - i < PIECE ? n - i : PIECE;
+        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, piece, finish);
+        plan_narrow(call->plan)(to + i * pass->sample_bytes, row, piece);
+    }
+}
+
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel, const char *sums,
                      const size_t extent[3], bool first_share, bool last_share)
 {
@@ -174,8 +198,7 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
                 const size_t out =
                     ((plane * axis[0].out_size + at_d) * axis[1].out_size + at_h) * axis[2].out_size + at_w;
                 const size_t in = (n * extent[0] + d) * plane_extent + h * extent[2];
-                call->plan->kernels->conv_store(call->to + out * bytes, axis[2].spread, sums + in * bytes, n_w,
-                                                &finish);
+                store_row(call, call->to + out * pass->sample_bytes, axis[2].spread, sums + in * bytes, n_w, &finish);
             }
 }
 

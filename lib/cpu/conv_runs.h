@@ -74,7 +74,8 @@ static inline size_t conv_block_size(const struct conv_pass *pass, size_t first)
 const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in);
 
 // The rows of one output channel, counted within its group, from its sums of a box, whose rows, planes and images lie
-// as in a box of these extents. `first_share`, `last_share`: of the input channels, whose shares are added.
+// as in a box of these extents. `first_share`, `last_share`: of the input channels, whose shares are added;
+// where samples are stored in two bytes there is one share.
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel, const char *sums,
                      const size_t extent[3], bool first_share, bool last_share);
 

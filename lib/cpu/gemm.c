@@ -216,6 +216,7 @@ static bool gemm_finishes(const struct partita_plan *plan)
 const struct engine engine_gemm = {
     .name = "cpu/gemm",
     .max_rank = PARTITA_MAX_RANK,
+    .half = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,
     .plan_destroy = layer_direct_plan_destroy,

@@ -27,10 +27,17 @@ static void cut(struct conv_run *run, size_t limit)
     conv_run_split(run, parts < most ? parts : most);
 }
 
+// Shares of the inputs are added in y, unless its samples are too coarse for that: then all sums of a part are held.
+static bool holds(const struct conv_run *run)
+{
+    return run->pass.sample_bytes < run->pass.scalar_bytes && run->pass.chunk < run->pass.in;
+}
+
 static size_t worker_bytes(const struct conv_run *run)
 {
     const struct conv_pass *pass = &run->pass;
-    return size_add(conv_run_packed_bytes(run), size_mul(CONV_CHANNELS * pass->scalar_bytes, pass->box.positions));
+    return size_add(conv_run_packed_bytes(run),
+                    size_mul((holds(run) ? run->part_out : CONV_CHANNELS) * pass->scalar_bytes, pass->box.positions));
 }
 
 void layer_direct_costs(const struct request *request, double terms, double wasted, size_t rows, struct estimate *ret)
@@ -98,16 +105,17 @@ static void sum_block(const struct conv_call *call, const struct conv_task *task
 {
     const struct conv_pass *pass = &call->run->pass;
     const size_t bytes = pass->scalar_bytes, channels = conv_block_size(pass, first), positions = pass->box.positions;
+    const bool held = holds(call->run), last = in + n == pass->in;
     const char *w = conv_call_taps(call, task->group, first, in);
-    memset(sums, 0, channels * positions * bytes);
+    if (held) sums += (first - task->begin) * positions * bytes;
+    if (!held || in == 0) memset(sums, 0, channels * positions * bytes);
     for (size_t t = 0; t < n * pass->terms; t += MOST_TERMS) {
         const size_t terms = n * pass->terms - t < MOST_TERMS ? n * pass->terms - t : MOST_TERMS;
         call->plan->kernels->conv(sums, positions, packed, call->run->offset + t, terms, w + t * channels * bytes,
                                   channels, positions);
     }
-    for (size_t k = 0; k < channels; k++)
-        conv_call_store(call, task, first + k, sums + k * positions * bytes, pass->box.extent, in == 0,
-                        in + n == pass->in);
+    for (size_t k = 0; k < channels && (last || !held); k++)
+        conv_call_store(call, task, first + k, sums + k * positions * bytes, pass->box.extent, held || in == 0, last);
 }
 
 // One task: one box of one group, or of a part of its output channels.

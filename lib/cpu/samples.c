@@ -4,6 +4,7 @@
 #include <string.h>
 
 // Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go through memcpy.
+typedef uint16_t word2 __attribute__((may_alias));
 typedef uint32_t word4 __attribute__((may_alias));
 typedef struct __attribute__((may_alias)) {
     uint64_t half[2];
@@ -19,6 +20,8 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
 {
     if (y_stride == 1 && x_stride == 1) {
         memmove(y, x, n * bytes);
+    } else if (bytes == 2) {
+        for (size_t i = 0; i < n; i++) ((word2 *)y)[i * y_stride] = ((const word2 *)x)[i * x_stride];
     } else if (bytes == 4 && y_stride == 1 && x_stride == 2) {
         copy_pairs4(y, x, n);
     } else if (bytes == 4) {

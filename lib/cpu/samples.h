@@ -5,7 +5,7 @@
 
 #include "../problem.h"
 
-// y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 4, 8 or 16.
+// y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 2, 4, 8 or 16.
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
 
 // y[i] = x[first + i*stride] for i < n, zero where that index is outside [0, size).

@@ -120,6 +120,11 @@ typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n, co
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
 
+// Samples stored in two bytes: y[i] = x[i], i < n, to f32 (exact) or back (to the nearest even; numbers too large
+// become infinite, NaN stays NaN). Of f32 alone.
+enum half { HALF_F16, HALF_BF16, HALF_TYPES };
+typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
+
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
 struct kernels {
@@ -141,6 +146,7 @@ struct kernels {
     conv_columns_fn *conv_columns;
     conv_store_fn *conv_store;
     sum_fn *sum;
+    convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
     const struct fft_kernels *fft;
 };
 
