@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conv_cost.h"
 #include "conv_panel.h"
 #include "conv_runs.h"
 #include "gemm_weight.h"
@@ -73,29 +74,22 @@ static void cut(struct conv_run *run, size_t limit)
     }
 }
 
-// Seconds of all runs: products of whole vectors, of which few channels are bound by loads; every sample that is packed
-// into a box and into a panel, and every sum that is stored.
-static void count_costs(const struct request *request, struct estimate *ret)
+static void count(const struct conv_run *run, struct conv_work *work)
 {
-    const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
-    double products = 0, moved = 0;
-    for (size_t i = 0; i < conv_runs_count(request); i++) {
-        struct conv_run run;
-        if (!conv_runs_make(request, i, cut, &run)) continue;
-        const struct conv_pass *pass = &run.pass;
-        const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups,
-                     positions = (double)conv_panel_stride(pass);
-        const double rows = fmin((double)pass->out, CONV_CHANNELS), width = (double)STRIP / CONV_BLOCK_BYTES;
-        const double terms = (double)pass->in * (double)pass->terms;
-        products += boxes * positions * (double)pass->out * terms * fmax(1, 1 / rows + 1 / width);
-        moved += boxes * (double)run.parts *
-                 ((double)pass->in * (double)pass->box.channel + (conv_panel_is_packed(pass) ? 0 : terms * positions));
-        moved += boxes * (double)pass->out * positions * (1 + ceil(terms / MOST_TERMS));
-        if (worker_bytes(&run) > ret->worker) ret->worker = worker_bytes(&run);
-        ret->hop = conv_panel_stride(pass);
-    }
-    ret->seconds = fmax(products * costs->fma + moved * costs->copy, memory_seconds(request->host, shape));
+    const struct conv_pass *pass = &run->pass;
+    const size_t row = pass->box.count[2], outputs = pass->box.images * pass->box.count[0] * pass->box.count[1] * row;
+    // Boxes at the end of an axis are smaller: as many as their outputs make up.
+    const double boxes = (double)pass->batch * (double)pass->axis[0].count * (double)pass->axis[1].count *
+                         (double)pass->axis[2].count / (double)outputs * (double)pass->groups;
+    const double positions = (double)conv_panel_vectors(pass, outputs), terms = (double)pass->in * (double)pass->terms;
+    const double parts = (double)run->parts, out = (double)pass->out;
+    work->sums += boxes * positions * terms * conv_cost_channels(pass->out, STRIP / CONV_BLOCK_BYTES, 1);
+    conv_cost_pack(work, pass, (double)pass->in, boxes * parts);
+    // Rows are closed up in whole vectors.
+    if (!conv_panel_is_packed(pass))
+        work->moved += boxes * parts * terms * (double)(outputs / row) * (double)conv_panel_vectors(pass, row);
+    // Sums are cleared, added to for each panel and stored; the taps come from afar for each box.
+    work->moved += boxes * (out * positions * (2 + 2 * ceil(terms / MOST_TERMS)) + out * terms);
 }
 
 static void gemm_estimate(const struct request *request, struct estimate *ret)
@@ -115,8 +109,15 @@ static void gemm_estimate(const struct request *request, struct estimate *ret)
     }
     const bool forward = request->direction == PARTITA_FORWARD;
     const double terms = (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape);
-    layer_direct_costs(request, terms, 1, CONV_CHANNELS, ret);
-    count_costs(request, ret);
+    struct conv_work work = {0};
+    for (size_t i = 0; i < conv_runs_count(request); i++) {
+        struct conv_run run;
+        if (!conv_runs_make(request, i, cut, &run)) continue;
+        count(&run, &work);
+        if (worker_bytes(&run) > ret->worker) ret->worker = worker_bytes(&run);
+        ret->hop = conv_panel_stride(&run.pass);
+    }
+    conv_cost_estimate(request, terms, &work, ret);
     ret->bytes = size_add(ret->worker, conv_runs_filter_bytes(shape));
 }
 

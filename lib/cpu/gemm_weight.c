@@ -5,10 +5,10 @@
 // taps and a run of boxes, all cut by shape alone; runs have sums of their own, added in a tree at the end.
 #include "gemm_weight.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "../thread.h"
+#include "conv_cost.h"
 #include "conv_panel.h"
 #include "layer_direct.h"
 
@@ -126,22 +126,25 @@ static void decide(const struct request *request, struct weight *ret)
 void gemm_weight_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
     struct weight weight;
     decide(request, &weight);
     const struct conv_pass *pass = &weight.pass;
+    const size_t outputs = pass->box.images * pass->box.count[0] * pass->box.count[1] * pass->box.count[2],
+                 lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    // Boxes at the end of an axis are smaller; a position counts where it is one, a tap in whole vectors.
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups,
-                 positions = (double)conv_panel_stride(pass);
+                 positions = (double)shape->batch * (double)shape_outputs(shape) * (double)pass->groups;
     const double chunks = (double)(pieces(pass->in, pass->chunk) * weight.stretches),
-                 terms = chunks * (double)row_terms(&weight);
-    layer_direct_costs(request, (double)shape->batch * (double)shape_outputs(shape), 1, CONV_CHANNELS, ret);
-    // Both operands are packed and transposed; with few channels a vector of taps is loaded for each product.
-    const double rows = fmin((double)pass->out, CONV_CHANNELS), width = (double)STRIP / CONV_BLOCK_BYTES;
-    const double products = boxes * positions * terms * (double)pass->out * fmax(1, 1 / rows + 1 / width);
-    const double moved =
-        boxes * (double)weight.parts * ((double)pass->in * (double)pass->box.channel + 2 * terms * positions) +
-        boxes * chunks * 2 * (double)pass->out * positions;
-    ret->seconds = fmax(products * costs->fma + moved * costs->copy, memory_seconds(request->host, shape));
+                 terms = chunks * (double)(pieces(weight.stretch, lanes) * lanes);
+    const double parts = (double)weight.parts, out = (double)pass->out;
+    struct conv_work work = {0};
+    work.sums = positions * terms * conv_cost_channels(pass->out, STRIP / CONV_BLOCK_BYTES, 1);
+    conv_cost_pack(&work, pass, (double)pass->in, boxes * parts);
+    // Panels are gathered, transposed and read again for each part; gy is for each chunk; sums are added to in memory.
+    work.moved += 2 * parts * positions * terms + 2 * chunks * positions * out;
+    work.moved += 2 * boxes * terms * out;
+    work.rows += chunks * out * positions / (double)outputs * (double)(outputs / pass->box.count[2]);
+    conv_cost_estimate(request, (double)shape->batch * (double)shape_outputs(shape), &work, ret);
     ret->hop = conv_panel_stride(pass);
     ret->worker = worker_bytes(&weight);
     ret->shared = (weight.runs - 1) * weight.run_bytes;

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "conv_cost.h"
 #include "conv_runs.h"
 
 enum {
@@ -40,23 +41,21 @@ static size_t worker_bytes(const struct conv_run *run)
                     size_mul((holds(run) ? run->part_out : CONV_CHANNELS) * pass->scalar_bytes, pass->box.positions));
 }
 
-void layer_direct_costs(const struct request *request, double terms, double wasted, size_t rows, struct estimate *ret)
+// A lone channel is summed in wider rectangles; inputs lie anywhere, so that most vectors of them take two loads.
+enum { WIDTH = 3, WIDTH_OF_FEW = 6, UNALIGNED_LOADS = 2 };
+
+static void count(const struct conv_run *run, struct conv_work *work)
 {
-    // Multiply-adds at the rate of the direct filter; with few rows loads and packing count.
-    static const double slower[] = {0, 3, 1.8, 1.8, 1.25, 1.25, 1.25, 1.25};
-    const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
-    const double products = (double)shape->batch * (double)shape->out_channels * (double)shape_outputs(shape) *
-                            (double)shape->group_in * (double)shape_taps(shape);
-    const double moved = (double)shape->batch * ((double)shape->in_channels * (double)shape_inputs(shape) +
-                                                 (double)shape->out_channels * (double)shape_outputs(shape));
-    ret->applicable = true;
-    ret->flops = 2 * products;
-    ret->seconds = products * costs->fma * wasted * (rows < CONV_CHANNELS ? slower[rows] : 1.1) + moved * costs->copy;
-    ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
-    // The rounding walk of one call's terms, then of the calls.
-    const double segment = fmin(terms, MOST_TERMS);
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + terms / segment);
+    const struct conv_pass *pass = &run->pass;
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
+                 terms = (double)pass->in * (double)pass->terms, out = (double)pass->out;
+    const double channels =
+        conv_cost_channels(pass->out, pass->out < CONV_CHANNELS ? WIDTH_OF_FEW : WIDTH, UNALIGNED_LOADS);
+    const double shares = ceil((double)pass->in / (double)pass->chunk);
+    work->sums += boxes * positions * terms * channels;
+    conv_cost_pack(work, pass, (double)pass->in, boxes * (double)run->parts);
+    // Each share of the sums is cleared, added to and stored; the taps come from afar for each box.
+    work->moved += boxes * (3 * shares * out * positions + out * terms);
 }
 
 void layer_direct_estimate(const struct request *request, struct estimate *ret)
@@ -67,19 +66,17 @@ void layer_direct_estimate(const struct request *request, struct estimate *ret)
         layer_weight_estimate(request, ret);
         return;
     }
-    double wasted = 1;
+    struct conv_work work = {0};
     for (size_t i = 0; i < conv_runs_count(request); i++) {
         struct conv_run run;
         if (!conv_runs_make(request, i, cut, &run)) continue;
-        const struct conv_box *box = &run.pass.box;
-        wasted = (double)box->positions / (double)box->images /
-                 ((double)box->count[0] * (double)box->count[1] * (double)box->count[2]);
+        count(&run, &work);
         if (worker_bytes(&run) > ret->worker) ret->worker = worker_bytes(&run);
-        ret->hop = box->positions;
+        ret->hop = run.pass.box.positions;
     }
     const bool forward = request->direction == PARTITA_FORWARD;
-    layer_direct_costs(request, (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape),
-                       wasted, forward ? shape->group_out : shape->group_in, ret);
+    conv_cost_estimate(request, (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape),
+                       &work, ret);
     ret->bytes = size_add(ret->worker, conv_runs_filter_bytes(shape));
 }
 

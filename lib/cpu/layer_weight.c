@@ -2,10 +2,11 @@
 // Backward weight of cpu/direct on layers: forward's one pass (conv_pass.h), its packed inputs against gy packed to the
 // same positions, so that every tap's gradient is one long dot product (kernels->conv_weight). A task is a part of the
 // channels and a run of boxes, both cut by shape alone; runs have sums of their own, added in a tree at the end.
+#include <math.h>
 #include <string.h>
 
 #include "../thread.h"
-#include "conv_pass.h"
+#include "conv_cost.h"
 #include "layer_direct.h"
 
 enum {
@@ -74,11 +75,21 @@ void layer_weight_estimate(const struct request *request, struct estimate *ret)
 {
     struct weight weight;
     decide(request, &weight);
-    const struct conv_box *box = &weight.pass.box;
-    const double outputs = (double)box->images * (double)box->count[0] * (double)box->count[1] * (double)box->count[2];
-    layer_direct_costs(request, (double)request->shape->batch * (double)shape_outputs(request->shape),
-                       (double)box->positions / outputs, weight.pass.out < 4 ? weight.pass.out : CONV_CHANNELS, ret);
-    ret->hop = box->positions;
+    const struct conv_pass *pass = &weight.pass;
+    const double lanes = (double)CONV_BLOCK_BYTES / (double)pass->scalar_bytes;
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
+                 terms = (double)pass->in * (double)pass->terms;
+    const double chunks = (double)pieces(pass->in, pass->chunk), blocks = (double)pieces(pass->out, weight.channels);
+    struct conv_work work = {0};
+    // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two loads.
+    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms * conv_cost_channels(least(pass->out, 4), 6, 2) *
+                fmax(1, (double)pass->out / 4);
+    conv_cost_pack(&work, pass, (double)pass->in, boxes * blocks);
+    work.moved += boxes * chunks * 2 * (double)pass->out * positions;
+    work.rows += boxes * chunks * (double)pass->out * (double)pass->box.images * (double)pass->box.count[0] *
+                 (double)pass->box.count[1];
+    conv_cost_estimate(request, (double)request->shape->batch * (double)shape_outputs(request->shape), &work, ret);
+    ret->hop = pass->box.positions;
     ret->worker = worker_bytes(&weight);
     ret->shared = (weight.runs - 1) * weight.run_bytes;
     ret->bytes = size_add(ret->worker, ret->shared);
