@@ -287,20 +287,21 @@ static bool inside(const struct conv_axis *axis, ptrdiff_t i)
     return i >= 0 && i < (ptrdiff_t)axis->size;
 }
 
-// n samples of a line of the input, from `first` on in the axis's steps.
-static void pack_row(const struct conv_pass *pass, char *packed, const char *line, ptrdiff_t first, size_t n)
+// n samples of a line of the input, a step apart.
+static void pack_row(const struct conv_pass *pass, char *packed, const char *line, size_t n)
 {
     enum { PIECE = 256 };
-    const struct conv_axis *axis = &pass->axis[2];
+    const size_t step = pass->axis[2].step;
     if (!pass->widen) {
-        samples_window(packed, line, axis->size, first, axis->step, n, pass->scalar_bytes);
+        samples_copy(packed, 1, line, step, n, pass->scalar_bytes);
         return;
     }
     uint16_t row[PIECE];
     for (size_t i = 0; i < n; i += PIECE) {
         const size_t piece = least(PIECE, n - i);
-        samples_window(row, line, axis->size, first + (ptrdiff_t)(i * axis->step), axis->step, piece, sizeof *row);
-        pass->widen(packed + i * pass->scalar_bytes, row, piece);
+        const char *from = line + i * step * sizeof *row;
+        if (step > 1) samples_copy(row, 1, from, step, piece, sizeof *row);
+        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)row : from, piece);
     }
 }
 
@@ -312,19 +313,27 @@ static void pack_phase(const struct conv_pass *pass, const struct conv_place *pl
     const struct conv_axis *axis = pass->axis;
     const size_t row = box->extent[2] * pass->scalar_bytes, items = conv_place_items(pass, place);
     const ptrdiff_t first = source(&axis[2], place->at[2], phase[2], 0);
+    const struct inside in = samples_inside(axis[2].size, first, axis[2].step, box->extent[2]);
+    const size_t from = (size_t)(first + (ptrdiff_t)(in.begin * axis[2].step)) * pass->sample_bytes;
+    // All zeros of short rows at once.
+    const bool cleared = in.count < box->extent[2];
+    if (cleared) memset(packed, 0, box->volume * pass->scalar_bytes);
     for (size_t n = 0; n < box->images; n++)
-        for (size_t d = 0; d < box->extent[0]; d++)
+        for (size_t d = 0; d < box->extent[0]; d++) {
+            const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d);
+            const ptrdiff_t first_h = source(&axis[1], place->at[1], phase[1], 0);
+            const bool outside = n >= items || !inside(&axis[0], from_d) || !in.count;
             for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
-                const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d),
-                                from_h = source(&axis[1], place->at[1], phase[1], h);
-                if (n >= items || !inside(&axis[0], from_d) || !inside(&axis[1], from_h)) {
-                    memset(packed, 0, row);
+                const ptrdiff_t from_h = first_h + (ptrdiff_t)(h * axis[1].step);
+                if (outside || !inside(&axis[1], from_h)) {
+                    if (!cleared) memset(packed, 0, row);
                     continue;
                 }
                 const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
-                pack_row(pass, packed, plane + n * item_stride + line * axis[2].size * pass->sample_bytes, first,
-                         box->extent[2]);
+                pack_row(pass, packed + in.begin * pass->scalar_bytes,
+                         plane + n * item_stride + line * axis[2].size * pass->sample_bytes + from, in.count);
             }
+        }
 }
 
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
