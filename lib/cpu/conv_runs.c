@@ -22,6 +22,8 @@ bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, s
     else conv_pass_backward(request->shape, i, &ret->pass);
     for (int a = 0; a < 3; a++)
         if (ret->pass.axis[a].count == 0) return false;
+    ret->block = CONV_CHANNELS;
+    ret->padded = ret->pass.out;
     cut(ret, request->workspace_limit);
     return true;
 }
@@ -41,14 +43,9 @@ bool conv_runs_refuse(const struct request *request, struct estimate *ret)
 
 void conv_run_split(struct conv_run *run, size_t parts)
 {
-    const size_t blocks = (run->pass.out + CONV_CHANNELS - 1) / CONV_CHANNELS;
-    run->part_out = (blocks + parts - 1) / parts * CONV_CHANNELS;
+    const size_t blocks = (run->pass.out + run->block - 1) / run->block;
+    run->part_out = (blocks + parts - 1) / parts * run->block;
     run->parts = (run->pass.out + run->part_out - 1) / run->part_out;
-}
-
-size_t conv_runs_filter_bytes(const struct shape *shape)
-{
-    return size_mul(size_mul(shape->out_channels, shape->group_in), size_mul(shape_taps(shape), shape->scalar_bytes));
 }
 
 // Whether the passes between them reach every residue of every axis that there is.
@@ -77,7 +74,7 @@ static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct 
         const struct conv_pass *pass = &run.pass;
         run.weights = weights;
         run.offset = arena_take(arena, size_mul(size_mul(pass->chunk, pass->terms), sizeof *run.offset));
-        weights += pass->groups * pass->out * pass->in * pass->terms;
+        weights += conv_run_taps(&run);
         if (arena->base) {
             conv_pass_offsets(pass, run.offset, pass->chunk);
             if (plan->shape.half) run.pass.widen = plan_widen(plan);
@@ -85,7 +82,7 @@ static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct 
         }
         made++;
     }
-    if (arena->base) *runs = (struct conv_runs){made, passes_cover(request, made), list};
+    if (arena->base) *runs = (struct conv_runs){made, passes_cover(request, made), list, weights};
     return runs;
 }
 
@@ -101,29 +98,32 @@ enum partita_status conv_runs_create(struct partita_plan *plan, const struct req
 }
 
 // Taps of one block of output channels of one group: [in][term][channel of the block].
-static void pack_block(const struct conv_pass *pass, char *packed, const char *taps, size_t taps_of_cell, bool forward,
-                       size_t group, size_t first, size_t n)
+static void pack_block(const struct conv_run *run, char *packed, const char *taps, size_t taps_of_cell, bool forward,
+                       size_t group, size_t first)
 {
-    const size_t bytes = pass->scalar_bytes;
+    const struct conv_pass *pass = &run->pass;
+    const size_t bytes = pass->scalar_bytes, width = conv_run_width(run, first);
+    const size_t n = pass->out - first < width ? pass->out - first : width;
     for (size_t term = 0; term < pass->terms; term++) {
         const size_t tap = conv_pass_tap(pass, term);
-        for (size_t c = 0; c < pass->in; c++)
-            for (size_t k = 0; k < n; k++) {
+        for (size_t c = 0; c < pass->in; c++) {
+            char *to = packed + (c * pass->terms + term) * width * bytes;
+            for (size_t k = 0; k < n; k++, to += bytes) {
                 const size_t cell = forward ? (group * pass->out + first + k) * pass->in + c
                                             : (group * pass->in + c) * pass->out + first + k;
                 const char *from = taps + (cell * taps_of_cell + tap) * pass->sample_bytes;
-                char *to = packed + ((c * pass->terms + term) * n + k) * bytes;
                 if (pass->widen) pass->widen(to, from, 1);
                 else memcpy(to, from, bytes);
             }
+            memset(to, 0, (width - n) * bytes);
+        }
     }
 }
 
 // Where the packed taps of a pass, group and block of output channels begin, in taps.
 static size_t block_at(const struct conv_run *run, size_t group, size_t first)
 {
-    const struct conv_pass *pass = &run->pass;
-    return run->weights + (group * pass->out + first) * pass->in * pass->terms;
+    return run->weights + (group * run->padded + first) * run->pass.in * run->pass.terms;
 }
 
 enum partita_status conv_runs_filter(struct partita_filter *filter, const void *taps)
@@ -131,21 +131,20 @@ enum partita_status conv_runs_filter(struct partita_filter *filter, const void *
     const struct partita_plan *plan = filter->plan;
     const struct conv_runs *runs = plan->state;
     const size_t bytes = plan->shape.scalar_bytes;
-    filter->state = mem_allocate(&plan->allocator, conv_runs_filter_bytes(&plan->shape));
+    filter->state = mem_allocate(&plan->allocator, size_mul(runs->taps, bytes));
     if (!filter->state) return PARTITA_ERR_NOMEM;
     for (const struct conv_run *run = runs->run; run < runs->run + runs->n; run++)
         for (size_t group = 0; group < run->pass.groups; group++)
-            for (size_t first = 0; first < run->pass.out; first += CONV_CHANNELS)
-                pack_block(&run->pass, (char *)filter->state + block_at(run, group, first) * bytes, taps,
-                           shape_taps(&plan->shape), plan->direction == PARTITA_FORWARD, group, first,
-                           conv_block_size(&run->pass, first));
+            for (size_t first = 0; first < run->pass.out; first += run->block)
+                pack_block(run, (char *)filter->state + block_at(run, group, first) * bytes, taps,
+                           shape_taps(&plan->shape), plan->direction == PARTITA_FORWARD, group, first);
     return PARTITA_OK;
 }
 
 const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in)
 {
     const struct conv_pass *pass = &call->run->pass;
-    const size_t at = block_at(call->run, group, first) + in * pass->terms * conv_block_size(pass, first);
+    const size_t at = block_at(call->run, group, first) + in * pass->terms * conv_run_width(call->run, first);
     return (const char *)call->filter->state + at * pass->scalar_bytes;
 }
 

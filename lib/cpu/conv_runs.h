@@ -11,7 +11,9 @@
 // A pass with what was decided about it.
 struct conv_run {
     struct conv_pass pass;
-    size_t parts, part_out; // output channels of a group, in parts that are tasks of their own
+    size_t block;           // output channels whose taps are packed side by side
+    size_t padded;          // output channels of a group, with those of zeros that fill the last block's vectors
+    size_t parts, part_out; // output channels of a group, in parts of whole blocks that are tasks of their own
     size_t weights;         // where its packed taps begin
     size_t *offset;         // of one chunk
 };
@@ -20,9 +22,11 @@ struct conv_runs {
     size_t n;
     bool covers; // every output belongs to a pass
     struct conv_run *run;
+    size_t taps; // packed, of all passes
 };
 
-// Chooses chunk, box and parts of a pass within so many bytes of workspace, by shape alone.
+// Chooses chunk, box and parts of a pass within so many bytes of workspace, by shape alone; and blocks, if not those of
+// CONV_CHANNELS without padding.
 typedef void conv_cut_fn(struct conv_run *run, size_t limit);
 
 // Passes of the request's direction. Pass i of them; false if no output belongs to it.
@@ -35,10 +39,15 @@ bool conv_runs_refuse(const struct request *request, struct estimate *ret);
 // plan->state becomes a struct conv_runs; filter->state the taps of all its passes.
 enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request, conv_cut_fn *cut);
 enum partita_status conv_runs_filter(struct partita_filter *filter, const void *taps);
-size_t conv_runs_filter_bytes(const struct shape *shape);
 
 // Splits the output channels of a group into about so many parts of whole blocks.
 void conv_run_split(struct conv_run *run, size_t parts);
+
+// Taps of a pass as they are packed.
+static inline size_t conv_run_taps(const struct conv_run *run)
+{
+    return size_mul(size_mul(run->pass.groups * run->padded, run->pass.in), run->pass.terms);
+}
 
 static inline size_t conv_run_packed_bytes(const struct conv_run *run)
 {
@@ -65,9 +74,10 @@ struct conv_task {
 void conv_call_run(struct conv_call *call, task_fn *run);
 struct conv_task conv_call_task(const struct conv_call *call, size_t task);
 
-static inline size_t conv_block_size(const struct conv_pass *pass, size_t first)
+// Channels of the block of output channels `first`, with those of zeros.
+static inline size_t conv_run_width(const struct conv_run *run, size_t first)
 {
-    return pass->out - first < CONV_CHANNELS ? pass->out - first : CONV_CHANNELS;
+    return run->padded - first < run->block ? run->padded - first : run->block;
 }
 
 // Packed taps of the block of output channels `first` of a group from input channel `in` on: [in][term][block].

@@ -67,17 +67,19 @@ void layer_direct_estimate(const struct request *request, struct estimate *ret)
         return;
     }
     struct conv_work work = {0};
+    size_t taps = 0;
     for (size_t i = 0; i < conv_runs_count(request); i++) {
         struct conv_run run;
         if (!conv_runs_make(request, i, cut, &run)) continue;
         count(&run, &work);
         if (worker_bytes(&run) > ret->worker) ret->worker = worker_bytes(&run);
+        taps += conv_run_taps(&run);
         ret->hop = run.pass.box.positions;
     }
     const bool forward = request->direction == PARTITA_FORWARD;
     conv_cost_estimate(request, (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape),
                        &work, ret);
-    ret->bytes = size_add(ret->worker, conv_runs_filter_bytes(shape));
+    ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
 }
 
 enum partita_status layer_direct_plan_create(struct partita_plan *plan, const struct request *request)
@@ -101,7 +103,8 @@ static void sum_block(const struct conv_call *call, const struct conv_task *task
                       const char *packed, char *sums)
 {
     const struct conv_pass *pass = &call->run->pass;
-    const size_t bytes = pass->scalar_bytes, channels = conv_block_size(pass, first), positions = pass->box.positions;
+    const size_t bytes = pass->scalar_bytes, channels = conv_run_width(call->run, first),
+                 positions = pass->box.positions;
     const bool held = holds(call->run), last = in + n == pass->in;
     const char *w = conv_call_taps(call, task->group, first, in);
     if (held) sums += (first - task->begin) * positions * bytes;
