@@ -158,7 +158,7 @@ static bool purge(struct pass *p, size_t n, struct fault *fault)
     bool can_be_bad = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
     if (!can_be_bad || p->settings->nan == NAN_PROPAGATE) return true;
     bool is_double = p->type == PARTITA_F64 || p->type == PARTITA_CF64;
-    size_t scalars = n * p->taps->in_channels * (p->type >= PARTITA_CF32 ? 2 : 1);
+    size_t scalars = n * p->taps->in_channels * (p->type == PARTITA_CF32 || p->type == PARTITA_CF64 ? 2 : 1);
     uint64_t bad = is_double ? samples_purge_f64(p->x, scalars) : samples_purge_f32(p->x, scalars);
     p->stats->replaced += bad;
     if (!bad || p->settings->nan == NAN_ZERO) return true;

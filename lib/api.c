@@ -85,7 +85,7 @@ static unsigned directions_of(const struct shape *shape, unsigned asked, unsigne
 static enum partita_status plan_directions(struct partita_plan *plan, const struct partita_options *options)
 {
     const struct shape *shape = &plan->shape;
-    const unsigned possible = shape->stream || shape->complex_signal ? PARTITA_FORWARD : ALL_DIRECTIONS;
+    const unsigned possible = shape->stream || shape->complex_signal || shape->half ? PARTITA_FORWARD : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);
     enum partita_status status = PARTITA_OK;
     if (wanted & ~possible) {
@@ -188,8 +188,8 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
     if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
-    if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
-        (uintptr_t)workspace % MEM_ALIGN)
+    const size_t alignment = shape_alignment(&plan->shape);
+    if ((uintptr_t)y % alignment || (uintptr_t)x % alignment || (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;

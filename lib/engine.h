@@ -74,6 +74,7 @@ struct region {
 struct engine {
     const char *name; // "cpu/overlap-save"
     int max_rank;     // axes it can work along; 0: one
+    bool half;        // reads and stores samples in two bytes, forward
     // Fills *ret with the cheapest way this engine knows, or applicable = false with a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice, which estimate made of the same request. The planner calls plan_destroy on
@@ -139,6 +140,22 @@ struct partita_plan {
     struct estimate *considered; // one per engine of engines.c, for explain
     void *state;                 // the engine's
 };
+
+// Conversions between samples stored in two bytes, where shape.half says so, and f32.
+static inline enum half shape_half(const struct shape *shape)
+{
+    return shape->signal == PARTITA_F16 ? HALF_F16 : HALF_BF16;
+}
+
+static inline convert_fn *plan_widen(const struct partita_plan *plan)
+{
+    return plan->kernels->widen[shape_half(&plan->shape)];
+}
+
+static inline convert_fn *plan_narrow(const struct partita_plan *plan)
+{
+    return plan->kernels->narrow[shape_half(&plan->shape)];
+}
 
 // Seconds of moving a bounded signal and its result through memory, where they do not fit into the cache.
 static inline double memory_seconds(const struct host *host, const struct shape *shape)

@@ -32,6 +32,10 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
         refuse(ret, "works along %s, the problem has %d", max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
         return;
     }
+    if (plan->shape.half && !engines[i]->half) {
+        refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
+        return;
+    }
     if ((plan->direction == PARTITA_BACKWARD_DATA && !engines[i]->backward_data) ||
         (plan->direction == PARTITA_BACKWARD_WEIGHT && !engines[i]->backward_weight)) {
         refuse(ret, "does not compute this gradient");

@@ -35,7 +35,8 @@ static enum partita_status copy_bias(struct partita_filter *filter, const void *
     const size_t bytes = shape->out_channels * shape->scalar_bytes;
     filter->bias = mem_allocate(&filter->plan->allocator, bytes);
     if (!filter->bias) return PARTITA_ERR_NOMEM;
-    memcpy(filter->bias, bias, bytes);
+    if (shape->half) plan_widen(filter->plan)(filter->bias, bias, shape->out_channels);
+    else memcpy(filter->bias, bias, bytes);
     return PARTITA_OK;
 }
 

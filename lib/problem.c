@@ -23,8 +23,11 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
     ret->f64 = signal == PARTITA_F64 || signal == PARTITA_CF64;
     ret->complex_signal = signal == PARTITA_CF32 || signal == PARTITA_CF64;
     ret->complex_taps = taps == PARTITA_CF32 || taps == PARTITA_CF64;
+    ret->half = signal == PARTITA_F16 || signal == PARTITA_BF16;
+    const bool taps_half = taps == PARTITA_F16 || taps == PARTITA_BF16;
     const bool taps_f64 = taps == PARTITA_F64 || taps == PARTITA_CF64;
-    if (taps_f64 != ret->f64 || (ret->complex_taps && !ret->complex_signal)) {
+    if (taps_f64 != ret->f64 || (ret->complex_taps && !ret->complex_signal) ||
+        ((ret->half || taps_half) && taps != signal)) {
         log_line(log,
                  "problem.taps = %s does not go with problem.signal = %s: use the signal's type or its real part's",
                  partita_type_name(taps), partita_type_name(signal));
@@ -87,6 +90,10 @@ static bool axis_canonical(const struct partita_problem *problem, int i, const s
 static bool stream_axis(const struct partita_problem *problem, const struct partita_log *log, struct shape *ret)
 {
     struct axis *axis = &ret->axis[0];
+    if (ret->half) {
+        log_line(log, "problem.signal = %s: streams have samples of f32 or f64", partita_type_name(ret->signal));
+        return false;
+    }
     if (ret->rank != 1 || ret->batch != 1) {
         log_line(log, "a stream (problem.size[0] unbounded) has rank 1 and batch 1, not rank = %d, batch = %zu",
                  ret->rank, ret->batch);

@@ -26,10 +26,17 @@ struct shape {
     struct axis axis[PARTITA_MAX_RANK]; // unused axes are of size 1
     size_t block, latency;
     bool whole_blocks, relu;
-    size_t scalar_bytes; // of one real: 4 or 8
+    bool half;           // samples, taps and bias are stored in two bytes and summed in f32
+    size_t scalar_bytes; // of one real as it is summed: 4 or 8
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w
 };
+
+// What arrays of samples are aligned to.
+static inline size_t shape_alignment(const struct shape *shape)
+{
+    return shape->half ? shape->sample_bytes : shape->scalar_bytes;
+}
 
 // Samples of one channel of x and of y, and taps of one cell; of bounded problems.
 static inline size_t shape_inputs(const struct shape *shape)

@@ -89,8 +89,9 @@ enum partita_status partita_spectrum_create(enum partita_type type, const void *
     static const struct partita_options defaults;
     const size_t sample = partita_type_size(type);
     if (!options) options = &defaults;
-    if (!x || !ret_spectrum || !sample || !n || n > PTRDIFF_MAX / 8 / sample || (uintptr_t)x % scalar_bytes(type) ||
-        block > LARGEST_BLOCK || options->threads < 0 || !options->allocator.allocate != !options->allocator.release) {
+    if (!x || !ret_spectrum || sample < sizeof(float) || !n || n > PTRDIFF_MAX / 8 / sample ||
+        (uintptr_t)x % scalar_bytes(type) || block > LARGEST_BLOCK || options->threads < 0 ||
+        !options->allocator.allocate != !options->allocator.release) {
         log_line(&options->log, "partita_spectrum_create: %s of %zu samples in blocks of %zu", partita_type_name(type),
                  n, block);
         return PARTITA_ERR_ARG;

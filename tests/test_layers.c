@@ -37,6 +37,16 @@ static const struct named_problem problems[] = {
       .pad_begin = {1, 1},
       .pad_end = {1, 1},
       .activation = PARTITA_RELU}},
+    {"small-map",
+     {.rank = 2,
+      .in_channels = 80,
+      .out_channels = 100,
+      .kernel = {3, 3},
+      .size = {7, 7},
+      .pad_begin = {1, 1},
+      .pad_end = {1, 1},
+      .activation = PARTITA_RELU}},
+    {"small-maps-of-groups", {.rank = 2, .in_channels = 280, .out_channels = 200, .groups = 2, .size = {7, 5}}},
     {"kernel-as-large-as-image", {.rank = 2, .in_channels = 3, .out_channels = 4, .kernel = {9, 11}, .size = {9, 11}}},
     {"padding-beyond-kernel",
      {.rank = 2,
@@ -259,7 +269,7 @@ enum { N_RANDOM = 8 };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct"};
+    static const char *const engines[] = {"cpu/direct", "cpu/gemm"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2][N_PROBLEMS + N_RANDOM];

@@ -2,9 +2,9 @@
 // Layers as passes, see conv_pass.h.
 #include "conv_pass.h"
 
+#include <math.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
 #include "samples.h"
 
 enum {
@@ -67,7 +67,25 @@ static void begin(const struct shape *shape, struct conv_pass *pass)
                                .batch = shape->batch,
                                .groups = shape->groups,
                                .flip = shape->flip,
-                               .scalar_bytes = shape->scalar_bytes};
+                               .scalar_bytes = shape->scalar_bytes,
+                               .sample_bytes = shape_alignment(shape)};
+}
+
+// One tap that meets each output's own sample.
+static bool is_idle(const struct conv_axis *axis)
+{
+    return axis->kernel == 1 && axis->step == 1 && axis->spread == 1 && axis->base == 0 && axis->count == axis->size &&
+           axis->count == axis->out_size;
+}
+
+// Neighbouring idle axes at the end become one.
+static void merge_idle(struct conv_pass *pass)
+{
+    struct conv_axis *row = &pass->axis[2];
+    for (int i = 1; i >= 0 && is_idle(row) && is_idle(&pass->axis[i]); i--) {
+        row->size = row->out_size = row->count = row->count * pass->axis[i].count;
+        pass->axis[i].size = pass->axis[i].out_size = pass->axis[i].count = 1;
+    }
 }
 
 void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
@@ -91,6 +109,7 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
         complete(&ret->axis[i]);
         ret->terms *= axis->kernel;
     }
+    merge_idle(ret);
 }
 
 // Distance of the taps that reach one residue of gx.
@@ -146,9 +165,10 @@ void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *r
         ret->terms *= ret->axis[k].taps;
         i /= residues(axis);
     }
+    merge_idle(ret);
 }
 
-static void measure_box(struct conv_pass *pass)
+void conv_pass_measure(struct conv_pass *pass)
 {
     struct conv_box *box = &pass->box;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
@@ -185,7 +205,7 @@ static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t f
 {
     for (size_t n = whole;; n = (n + 1) / 2) {
         *extent = even(whole, n);
-        measure_box(pass);
+        conv_pass_measure(pass);
         if (n <= floor || fits(pass, most_positions, most_bytes)) return;
     }
 }
@@ -210,14 +230,20 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     if (pass->box.count[0] < axis[0].count || pass->box.count[2] < axis[2].count) return;
     const size_t pieces = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
     const size_t most_images = pass->batch / pieces ? pass->batch / pieces : 1;
-    pass->box.images = 1;
-    for (size_t n = most_images; n > 1; n = n / 2) {
+    size_t best = 1;
+    double fewest = INFINITY;
+    for (size_t n = most_images; n; n /= 2) {
         pass->box.images = even(pass->batch, n);
-        measure_box(pass);
-        if (fits(pass, most_positions, most_bytes)) return;
+        conv_pass_measure(pass);
+        // Rows between images are wasted, and so is what an image leaves of its last vector.
+        const double extra = (double)pass->box_vectors * CONV_BLOCK_BYTES / (double)pass->scalar_bytes,
+                     positions = ((double)pass->box.positions + extra) / (double)pass->box.images;
+        if ((n > 1 && !fits(pass, most_positions, most_bytes)) || positions >= fewest) continue;
+        fewest = positions;
+        best = pass->box.images;
     }
-    pass->box.images = 1;
-    measure_box(pass);
+    pass->box.images = best;
+    conv_pass_measure(pass);
 }
 
 size_t conv_pass_boxes(const struct conv_pass *pass)
@@ -261,6 +287,24 @@ static bool inside(const struct conv_axis *axis, ptrdiff_t i)
     return i >= 0 && i < (ptrdiff_t)axis->size;
 }
 
+// n samples of a line of the input, a step apart.
+static void pack_row(const struct conv_pass *pass, char *packed, const char *line, size_t n)
+{
+    enum { PIECE = 256 };
+    const size_t step = pass->axis[2].step;
+    if (!pass->widen) {
+        samples_copy(packed, 1, line, step, n, pass->scalar_bytes);
+        return;
+    }
+    uint16_t row[PIECE];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t piece = least(PIECE, n - i);
+        const char *from = line + i * step * sizeof *row;
+        if (step > 1) samples_copy(row, 1, from, step, piece, sizeof *row);
+        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)row : from, piece);
+    }
+}
+
 // One residue of one channel: `plane` is the channel of the first item, items are `item_stride` bytes apart.
 static void pack_phase(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *plane,
                        size_t item_stride, const size_t phase[3])
@@ -269,26 +313,34 @@ static void pack_phase(const struct conv_pass *pass, const struct conv_place *pl
     const struct conv_axis *axis = pass->axis;
     const size_t row = box->extent[2] * pass->scalar_bytes, items = conv_place_items(pass, place);
     const ptrdiff_t first = source(&axis[2], place->at[2], phase[2], 0);
+    const struct inside in = samples_inside(axis[2].size, first, axis[2].step, box->extent[2]);
+    const size_t from = (size_t)(first + (ptrdiff_t)(in.begin * axis[2].step)) * pass->sample_bytes;
+    // All zeros of short rows at once.
+    const bool cleared = in.count < box->extent[2];
+    if (cleared) memset(packed, 0, box->volume * pass->scalar_bytes);
     for (size_t n = 0; n < box->images; n++)
-        for (size_t d = 0; d < box->extent[0]; d++)
+        for (size_t d = 0; d < box->extent[0]; d++) {
+            const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d);
+            const ptrdiff_t first_h = source(&axis[1], place->at[1], phase[1], 0);
+            const bool outside = n >= items || !inside(&axis[0], from_d) || !in.count;
             for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
-                const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d),
-                                from_h = source(&axis[1], place->at[1], phase[1], h);
-                if (n >= items || !inside(&axis[0], from_d) || !inside(&axis[1], from_h)) {
-                    memset(packed, 0, row);
+                const ptrdiff_t from_h = first_h + (ptrdiff_t)(h * axis[1].step);
+                if (outside || !inside(&axis[1], from_h)) {
+                    if (!cleared) memset(packed, 0, row);
                     continue;
                 }
                 const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
-                samples_window(packed, plane + n * item_stride + line * axis[2].size * pass->scalar_bytes, axis[2].size,
-                               first, axis[2].step, box->extent[2], pass->scalar_bytes);
+                pack_row(pass, packed + in.begin * pass->scalar_bytes,
+                         plane + n * item_stride + line * axis[2].size * pass->sample_bytes + from, in.count);
             }
+        }
 }
 
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
                     size_t channel, size_t n)
 {
     const struct conv_axis *axis = pass->axis;
-    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * bytes;
+    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * pass->sample_bytes;
     const size_t item = pass->groups * pass->in * plane, volume = pass->box.volume * bytes;
     for (size_t c = 0; c < n; c++) {
         const char *from = (const char *)x + place->item * item + (channel + c) * plane;
@@ -323,6 +375,18 @@ void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
         }
         offset[i] = i / pass->terms * pass->box.channel + phase * pass->box.volume + at;
     }
+}
+
+void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
+{
+    conv_pass_offsets(pass, offset, n);
+    for (size_t c = 0; pass->flip && c < n; c++)
+        for (size_t t = 0; t < pass->terms / 2; t++) {
+            size_t *first = &offset[c * pass->terms + t], *last = &offset[(c + 1) * pass->terms - 1 - t];
+            const size_t kept = *first;
+            *first = *last;
+            *last = kept;
+        }
 }
 
 size_t conv_pass_tap(const struct conv_pass *pass, size_t term)

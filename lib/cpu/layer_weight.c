@@ -2,10 +2,11 @@
 // Backward weight of cpu/direct on layers: forward's one pass (conv_pass.h), its packed inputs against gy packed to the
 // same positions, so that every tap's gradient is one long dot product (kernels->conv_weight). A task is a part of the
 // channels and a run of boxes, both cut by shape alone; runs have sums of their own, added in a tree at the end.
+#include <math.h>
 #include <string.h>
 
 #include "../thread.h"
-#include "conv_pass.h"
+#include "conv_cost.h"
 #include "layer_direct.h"
 
 enum {
@@ -13,7 +14,8 @@ enum {
     MOST_PACKED = 256 << 10, // bytes of either operand, a quarter of an L2 cache
     MOST_CHANNELS = 64,      // of gy packed at once
     ENOUGH_TASKS = 32,
-    REDUCED = 4096, // taps of the gradient added by one task
+    ADDED_LANES = 8, // vectors that adding the lanes of a sum takes as long as
+    REDUCED = 4096,  // taps of the gradient added by one task
 };
 
 struct weight {
@@ -58,6 +60,7 @@ static void decide(const struct request *request, struct weight *ret)
     const struct shape *shape = request->shape;
     const size_t limit = request->workspace_limit;
     conv_pass_forward(shape, &ret->pass);
+    ret->pass.box_vectors = ADDED_LANES;
     conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, ENOUGH_TASKS);
     ret->channels = least(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
@@ -72,11 +75,21 @@ void layer_weight_estimate(const struct request *request, struct estimate *ret)
 {
     struct weight weight;
     decide(request, &weight);
-    const struct conv_box *box = &weight.pass.box;
-    const double outputs = (double)box->images * (double)box->count[0] * (double)box->count[1] * (double)box->count[2];
-    layer_direct_costs(request, (double)request->shape->batch * (double)shape_outputs(request->shape),
-                       (double)box->positions / outputs, weight.pass.out < 4 ? weight.pass.out : CONV_CHANNELS, ret);
-    ret->hop = box->positions;
+    const struct conv_pass *pass = &weight.pass;
+    const double lanes = (double)CONV_BLOCK_BYTES / (double)pass->scalar_bytes;
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
+                 terms = (double)pass->in * (double)pass->terms;
+    const double chunks = (double)pieces(pass->in, pass->chunk), blocks = (double)pieces(pass->out, weight.channels);
+    struct conv_work work = {0};
+    // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two loads.
+    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms * conv_cost_channels(least(pass->out, 4), 6, 2) *
+                fmax(1, (double)pass->out / 4);
+    conv_cost_pack(&work, pass, (double)pass->in, boxes * blocks);
+    work.moved += boxes * chunks * 2 * (double)pass->out * positions;
+    work.rows += boxes * chunks * (double)pass->out * (double)pass->box.images * (double)pass->box.count[0] *
+                 (double)pass->box.count[1];
+    conv_cost_estimate(request, (double)request->shape->batch * (double)shape_outputs(request->shape), &work, ret);
+    ret->hop = pass->box.positions;
     ret->worker = worker_bytes(&weight);
     ret->shared = (weight.runs - 1) * weight.run_bytes;
     ret->bytes = size_add(ret->worker, ret->shared);
@@ -90,15 +103,7 @@ static struct weight *cut_weight(const struct request *request, struct arena *ar
     const size_t n = pass->chunk * pass->terms;
     decided.offset = arena_take(arena, size_mul(n, sizeof *decided.offset));
     if (!arena->base) return NULL;
-    conv_pass_offsets(pass, decided.offset, pass->chunk);
-    // Backwards within a cell where the caller's taps are.
-    for (size_t cell = 0; pass->flip && cell < n; cell += pass->terms)
-        for (size_t t = 0; t < pass->terms / 2; t++) {
-            size_t *first = &decided.offset[cell + t], *last = &decided.offset[cell + pass->terms - 1 - t];
-            const size_t kept = *first;
-            *first = *last;
-            *last = kept;
-        }
+    conv_pass_taps_offsets(pass, decided.offset, pass->chunk);
     *weight = decided;
     return weight;
 }
@@ -174,28 +179,45 @@ static void sum_run(void *context, size_t task, int worker)
     }
 }
 
-// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
-static void add_runs(void *context, size_t task, int worker)
+// Sums of several runs, the first in the caller's array.
+struct runs {
+    const struct partita_plan *plan;
+    char *gw, *sums;
+    size_t n, bytes;
+};
+
+static char *run_at(const struct runs *runs, size_t run)
 {
-    const struct call *call = context;
-    const struct weight *weight = call->plan->state;
-    const struct shape *shape = &call->plan->shape;
+    return run ? runs->sums + (run - 1) * runs->bytes : runs->gw;
+}
+
+// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
+static void add_stretch(void *context, size_t task, int worker)
+{
+    const struct runs *runs = context;
+    const struct shape *shape = &runs->plan->shape;
     const size_t all = shape->out_channels * shape->group_in * shape_taps(shape), from = task * REDUCED;
     const size_t n = least(REDUCED, all - from), at = from * shape->scalar_bytes;
     (void)worker;
-    for (size_t step = 1; step < weight->runs; step *= 2)
-        for (size_t run = 0; run + step < weight->runs; run += 2 * step)
-            call->plan->kernels->add(sums_of(call, run) + at, sums_of(call, run + step) + at, n);
+    for (size_t step = 1; step < runs->n; step *= 2)
+        for (size_t run = 0; run + step < runs->n; run += 2 * step)
+            runs->plan->kernels->add(run_at(runs, run) + at, run_at(runs, run + step) + at, n);
+}
+
+void layer_weight_add_runs(const struct partita_plan *plan, void *gw, void *sums, size_t n, size_t bytes)
+{
+    const struct shape *shape = &plan->shape;
+    struct runs runs = {plan, gw, sums, n, bytes};
+    if (n > 1)
+        thread_loop(plan->threads, pieces(shape->out_channels * shape->group_in * shape_taps(shape), REDUCED),
+                    add_stretch, &runs);
 }
 
 void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
                                   void *workspace)
 {
     const struct weight *weight = plan->state;
-    const struct shape *shape = &plan->shape;
     struct call call = {plan, gw, (char *)workspace + plan->choice.shared, workspace, x, gy};
     thread_loop(plan->threads, weight->runs * channel_tasks(weight), sum_run, &call);
-    if (weight->runs > 1)
-        thread_loop(plan->threads, pieces(shape->out_channels * shape->group_in * shape_taps(shape), REDUCED), add_runs,
-                    &call);
+    layer_weight_add_runs(plan, gw, workspace, weight->runs, weight->run_bytes);
 }

@@ -100,6 +100,13 @@ typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offs
 typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels, const void *x,
                             const size_t *offset, size_t terms, size_t n);
 
+// y[r*n + i] = x[r*x_stride + i], r < rows, i < n: rows closed up. May write into the block after the last row's end,
+// and read up to a block beyond the end of any row.
+typedef void conv_rows_fn(void *y, const void *x, size_t x_stride, size_t rows, size_t n);
+
+// y[i*y_stride + r] = x[r*x_stride + i], r < rows, i < n: rows become columns. n is a multiple of a block.
+typedef void conv_columns_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows, size_t n);
+
 // What is done to a sum as it is stored.
 struct conv_finish {
     bool add;         // to what y holds
@@ -112,6 +119,11 @@ typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n, co
 
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
+
+// Samples stored in two bytes: y[i] = x[i], i < n, to f32 (exact) or back (to the nearest even; numbers too large
+// become infinite, NaN stays NaN). Of f32 alone.
+enum half { HALF_F16, HALF_BF16, HALF_TYPES };
+typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
@@ -130,8 +142,11 @@ struct kernels {
     join_fn *join;
     conv_fn *conv;
     conv_weight_fn *conv_weight;
+    conv_rows_fn *conv_rows;
+    conv_columns_fn *conv_columns;
     conv_store_fn *conv_store;
     sum_fn *sum;
+    convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
     const struct fft_kernels *fft;
 };
 

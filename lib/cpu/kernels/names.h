@@ -23,8 +23,11 @@ split_fn KERNEL(split);
 join_fn KERNEL(join);
 conv_fn KERNEL(conv);
 conv_weight_fn KERNEL(conv_weight);
+conv_rows_fn KERNEL(conv_rows);
+conv_columns_fn KERNEL(conv_columns);
 conv_store_fn KERNEL(conv_store);
 sum_fn KERNEL(sum);
+convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // REAL_BYTES == 4
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

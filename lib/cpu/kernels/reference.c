@@ -159,3 +159,11 @@ void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_str
             w[k * w_stride + t] += sum[0];
         }
 }
+
+void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < n; i++) y[i * y_stride + r] = x[r * x_stride + i];
+}

@@ -20,7 +20,13 @@ const struct kernels KERNEL(table) = {
     .join = KERNEL(join),
     .conv = KERNEL(conv),
     .conv_weight = KERNEL(conv_weight),
+    .conv_rows = KERNEL(conv_rows),
+    .conv_columns = KERNEL(conv_columns),
     .conv_store = KERNEL(conv_store),
     .sum = KERNEL(sum),
+#if REAL_BYTES == 4
+    .widen = {[HALF_F16] = KERNEL(widen_f16), [HALF_BF16] = KERNEL(widen_bf16)},
+    .narrow = {[HALF_F16] = KERNEL(narrow_f16), [HALF_BF16] = KERNEL(narrow_bf16)},
+#endif
     .fft = &KERNEL(fft),
 };
