@@ -92,19 +92,19 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault)
 
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault)
 {
-    bool good = writer_stop(recorder->writer, fault) && record_forget(recorder->path, fault);
-    if (good) {
-        good = audio_finish(recorder->file, ret_counts, fault);
-        recorder->file = NULL;
-    }
-    release(recorder);
+    struct recorder *r = recorder;
+    bool good = writer_stop(r->writer, fault) && record_forget(r->path, fault);
+    if (good) good = audio_finish(r->file, ret_counts, fault);
+    else audio_discard(r->file);
+    r->writer = NULL;
+    r->file = NULL;
     return good;
 }
 
-void recorder_discard(struct recorder *recorder)
+void recorder_close(struct recorder *recorder)
 {
     struct fault ignored;
     if (!recorder) return;
-    writer_stop(recorder->writer, &ignored);
+    if (recorder->writer) writer_stop(recorder->writer, &ignored);
     release(recorder);
 }
