@@ -13,6 +13,7 @@
 #include "../report.h"
 #include "control.h"
 #include "measure.h"
+#include "outputs.h"
 #include "resume.h"
 #include "session.h"
 #include "signals.h"
@@ -159,6 +160,8 @@ int live_main(const struct settings *settings)
     int status;
     if (!check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
     take_over(&live);
+    if (!outputs_check(&live.settings, live.resume.take, &fault))
+        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
     if (live.settings.measure_to) status = measure_run(&live.settings, live.signals, &live.hangs);
     else status = play(&live);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../record.h"
+#include "outputs.h"
 #include "writer.h"
 
 // Seconds that a disk may take a rest; a disk that spins up takes several.
@@ -24,16 +25,6 @@ static bool put(void *user, const void *frames, size_t n, struct fault *fault)
 {
     struct recorder *r = user;
     return audio_write(r->file, PARTITA_F32, frames, n, fault);
-}
-
-// "dir/name.wav" of take 3 -> "dir/name-3.wav"
-static char *name_of_take(const char *path, int take)
-{
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash + 1 : path, '.');
-    int n_stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
-    char *name = NULL;
-    if (take < 2) return strdup(path);
-    return asprintf(&name, "%.*s-%d%s", n_stem, path, take, path + n_stem) < 0 ? NULL : name;
 }
 
 static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path, struct fault *fault)
@@ -69,7 +60,7 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
         .channels = channels, .rate = (uint32_t)lrint(rate), .frames = SIZE_UNKNOWN, .rank = channels > 1 ? 2 : 1};
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
-    r->path = name_of_take(settings->record, take);
+    r->path = outputs_name_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && choose_format(&info, settings, r->path, fault);
     good = good && (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||

@@ -36,8 +36,8 @@ bool session_open(struct session *session, const struct settings *settings, int 
 // Passes gain, mute and bypass on to the sound.
 void session_set_levels(struct session *session);
 
-// Completes recording and call log; what the device may still ask for is silence. False with the reason if one could not
-// be written.
+// Completes recording and call log; what the device may still ask for is silence. False with the reason if one could
+// not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
 // Releases what is left; a recording that was not finished never began. The host must be closed.
