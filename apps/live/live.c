@@ -96,7 +96,7 @@ static int conclude(struct live *live, struct session *session)
         session->host = NULL;
     }
     if (!session_finish_files(session, &fault)) {
-        if (!session->recording_failed) report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+        report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
         if (!session->lost) status = EXIT_FAILED;
     }
     status_conclude(session);

@@ -19,6 +19,7 @@ struct recorder {
     struct audio_writer *file;
     struct writer *writer;
     char *path;
+    double rate; // Hz
 };
 
 static bool put(void *user, const void *frames, size_t n, struct fault *fault)
@@ -60,12 +61,14 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
         .channels = channels, .rate = (uint32_t)lrint(rate), .frames = SIZE_UNKNOWN, .rank = channels > 1 ? 2 : 1};
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
+    r->rate = rate;
     r->path = outputs_name_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && choose_format(&info, settings, r->path, fault);
     good = good && (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
                     fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
-    good = good && audio_create(&r->file, r->path, &info, fault) && writer_start(&r->writer, &r->ring, put, r, fault);
+    good = good && audio_create(&r->file, r->path, &info, fault) && record_forget(r->path, fault);
+    good = good && writer_start(&r->writer, &r->ring, put, r, fault);
     if (good) *ret_recorder = r;
     else release(r);
     return good;
@@ -84,12 +87,16 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault)
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault)
 {
     struct recorder *r = recorder;
-    bool good = writer_stop(r->writer, fault) && record_forget(r->path, fault);
-    if (good) good = audio_finish(r->file, ret_counts, fault);
-    else audio_discard(r->file);
+    struct fault why, of_file;
+    uint64_t frames;
+    bool whole = writer_stop(r->writer, &why), saved = audio_save(r->file, ret_counts, &frames, &of_file);
     r->writer = NULL;
     r->file = NULL;
-    return good;
+    if (whole && saved) return true;
+    if (whole) *fault = of_file;
+    else if (saved) fault_set(fault, "%.500s; it holds the first %.1f s", why.text, (double)frames / r->rate);
+    else *fault = why;
+    return false;
 }
 
 void recorder_close(struct recorder *recorder)

@@ -22,7 +22,8 @@ struct ring *recorder_ring(struct recorder *recorder);
 // Whether all could be written so far; else why not.
 bool recorder_check(const struct recorder *recorder, struct fault *fault);
 
-// Writes what is left and completes the file; it is there under its name then. The ring stays: the audio thread may
+// Writes what is left and completes the file; it is there under its name then, also when the disk was full before the
+// end: the fault says how much it holds. The ring stays: the audio thread may
 // still put into it.
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault);
 

@@ -30,6 +30,7 @@ int signals_install(void)
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     if (pipe2(wake, O_CLOEXEC | O_NONBLOCK)) return -1;
     signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is a full disk
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before, action = {.sa_handler = handle, .sa_flags = SA_RESTART};
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue; // nohup
