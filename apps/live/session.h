@@ -8,6 +8,7 @@
 #include "call_log.h"
 #include "chain.h"
 #include "host.h"
+#include "lines.h"
 #include "recorder.h"
 
 struct session {
@@ -19,6 +20,7 @@ struct session {
     struct host_stream *host;
     struct recorder *recorder;
     struct call_log *calls;
+    struct lines lines; // of JSON
     // What the user changes.
     double gain; // dB
     bool mute, bypass;

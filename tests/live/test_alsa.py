@@ -4,7 +4,6 @@
 and everything that can be wrong before a sound is heard."""
 import json
 import os
-import pty
 import signal
 import termios
 import time
@@ -357,23 +356,6 @@ class Control(Live):
             self.assertEqual(self.line(child)["taps"], 77)
         child.send_signal(signal.SIGINT)
         self.ends(child)
-
-    def open_terminal(self, *arguments):
-        controller, terminal = pty.openpty()
-        child = self.start(*arguments, stdin=terminal, stderr=terminal, stdout=terminal)
-        self.addCleanup(os.close, controller)
-        self.addCleanup(os.close, terminal)
-        self.seen = b""
-        return child, controller, terminal
-
-    def until(self, controller, words):
-        """Reads the screen until the words have appeared."""
-        self.seen = b""
-        deadline = time.monotonic() + 60 * rig_live.SLOWER
-        while words not in self.seen:
-            self.assertLess(time.monotonic(), deadline, (words, self.seen[-2000:]))
-            self.seen += os.read(controller, 65536)
-        return self.seen
 
     def test_keys(self):
         child, controller, terminal = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *FILES)
