@@ -98,12 +98,9 @@ static void take_signals(struct control *c, int signals)
 static void look_after_filters(struct control *c)
 {
     struct session *s = c->session;
-    struct fault fault, told;
-    enum bank_news news = bank_poll(s->bank, &fault);
+    struct fault told;
+    enum bank_news news = bank_poll(s->bank, &told);
     if (news == BANK_NOTHING) return;
-    const char *path = bank_filter(s->bank, bank_current(s->bank)).path;
-    if (news == BANK_KEPT) fault_set(&told, "%.500s; the old filter stays", fault.text);
-    else fault_set(&told, "%s: read again", path);
     if (news == BANK_KEPT || c->on_screen) tell(c, &told);
     else report_detail(s->settings, "%s", told.text);
 }
