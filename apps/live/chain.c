@@ -27,7 +27,7 @@ struct chain {
     struct ring *record, *calls;
     // Told by the control thread.
     _Atomic float wet_target, dry_target;
-    atomic_bool end_wanted;
+    atomic_bool end_wanted, detached;
     // The audio thread's own.
     struct ramp wet, dry;
     struct limiter limiter;
@@ -197,6 +197,10 @@ static bool is_over(const struct chain *c, uint64_t frames)
 bool chain_process(void *user, float *const *out, const float *const *in, size_t n, unsigned losses)
 {
     struct chain *c = user;
+    if (atomic_load_explicit(&c->detached, memory_order_relaxed)) {
+        for (size_t k = 0; k < c->out_channels; k++) memset(out[k], 0, n * sizeof **out);
+        return false;
+    }
     double begin = clock_seconds();
     uint64_t mode = denormals_off(), done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ended, memory_order_relaxed);
@@ -226,6 +230,11 @@ void chain_set_levels(struct chain *chain, float wet, float dry)
 void chain_end(struct chain *chain)
 {
     atomic_store_explicit(&chain->end_wanted, true, memory_order_relaxed);
+}
+
+void chain_detach(struct chain *chain)
+{
+    atomic_store_explicit(&chain->detached, true, memory_order_relaxed);
 }
 
 struct chain_counts chain_counts(const struct chain *chain)

@@ -61,6 +61,10 @@ void chain_set_levels(struct chain *chain, float wet, float dry);
 // Fades out in the same way and then ends.
 void chain_end(struct chain *chain);
 
+// From the next call on there is silence and nothing is counted or put into a ring: for a device that was given up and
+// comes back to life before it is closed. A call that is under way goes on.
+void chain_detach(struct chain *chain);
+
 // Threads: any for counts and load, one for levels.
 struct chain_counts chain_counts(const struct chain *chain);
 struct chain_load chain_load(const struct chain *chain);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // `partita live`: from the arguments to the exit status, over as many devices lost as it takes.
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
@@ -13,15 +14,17 @@
 #include "../report.h"
 #include "control.h"
 #include "measure.h"
+#include "outputs.h"
 #include "resume.h"
 #include "session.h"
 #include "signals.h"
 #include "status.h"
+#include "terminal.h"
 
 // How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
 // a lost device again.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
-enum { RETRY_MILLISECONDS = 500 };
+enum { RETRY_MILLISECONDS = 500, LAST_LINE_MILLISECONDS = 500 };
 
 struct live {
     struct settings settings;
@@ -95,14 +98,29 @@ static int conclude(struct live *live, struct session *session)
         session->host = NULL;
     }
     if (!session_finish_files(session, &fault)) {
-        if (!session->recording_failed) report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+        report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
         if (!session->lost) status = EXIT_FAILED;
     }
     status_conclude(session);
-    if (live->settings.json && !status_print_json(session, true, stdout)) status = status ? status : EXIT_FAILED;
     struct chain_counts counts = chain_counts(session->chain);
     bool degraded = counts.unrecorded || (live->settings.strict && counts.xruns);
     return status == EXIT_DONE && degraded ? EXIT_DEGRADED : status;
+}
+
+// The last line of JSON: waits for its reader, as long as the user lets it; a run that goes on does not.
+static bool say_last_line(const struct live *live, struct session *s, bool again)
+{
+    struct fault fault;
+    int limit = again ? LAST_LINE_MILLISECONDS : -1;
+    if (!s->settings->json || s->lines.error == EPIPE) return true;
+    bool good = lines_flush(&s->lines, limit, live->signals);
+    if (good) lines_put(&s->lines, status_compose_json(s, true));
+    good = good && lines_flush(&s->lines, limit, live->signals);
+    if (good || s->lines.error == EPIPE) return true;
+    fault_set(&fault, "standard output: cannot write: %s",
+              s->lines.error ? strerror(s->lines.error) : "nobody reads it");
+    report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    return false;
 }
 
 static void keep_for_resume(struct live *live, const struct session *s)
@@ -134,10 +152,12 @@ static int play(struct live *live)
     }
     bool again = session.lost && live->settings.retry && !session.ending;
     if (again) {
+        say_last_line(live, &session, true);
         keep_for_resume(live, &session);
         resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
     }
     if (session.host) live->hangs = !host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
+    if (started && !again && !say_last_line(live, &session, false) && status == EXIT_DONE) status = EXIT_FAILED;
     if (!live->hangs) session_close(&session);
     return status;
 }
@@ -159,7 +179,10 @@ int live_main(const struct settings *settings)
     int status;
     if (!check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
     take_over(&live);
+    if (!outputs_check(&live.settings, live.resume.take, &fault))
+        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
+    terminal_remember();
     if (live.settings.measure_to) status = measure_run(&live.settings, live.signals, &live.hangs);
     else status = play(&live);
     status = report_close(COMMAND_LIVE, status);

@@ -128,19 +128,15 @@ void session_set_levels(struct session *session)
 bool session_finish_files(struct session *session, struct fault *fault)
 {
     struct session *s = session;
-    struct recorder *recorder = s->recorder;
-    struct call_log *calls = s->calls;
-    s->recorder = NULL;
-    s->calls = NULL;
-    bool good = !recorder || recorder_finish(recorder, &s->recorded, fault);
-    return (!calls || call_log_finish(calls, fault)) && good;
+    chain_detach(s->chain);
+    bool good = !s->recorder || recorder_finish(s->recorder, &s->recorded, fault);
+    return (!s->calls || call_log_finish(s->calls, fault)) && good;
 }
 
 void session_close(struct session *session)
 {
-    struct fault ignored;
-    recorder_discard(session->recorder);
-    if (session->calls) call_log_finish(session->calls, &ignored);
+    recorder_close(session->recorder);
+    call_log_close(session->calls);
     chain_close(session->chain);
     bank_close(session->bank);
 }

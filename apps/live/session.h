@@ -8,6 +8,7 @@
 #include "call_log.h"
 #include "chain.h"
 #include "host.h"
+#include "lines.h"
 #include "recorder.h"
 
 struct session {
@@ -19,6 +20,7 @@ struct session {
     struct host_stream *host;
     struct recorder *recorder;
     struct call_log *calls;
+    struct lines lines; // of JSON
     // What the user changes.
     double gain; // dB
     bool mute, bypass;
@@ -36,7 +38,8 @@ bool session_open(struct session *session, const struct settings *settings, int 
 // Passes gain, mute and bypass on to the sound.
 void session_set_levels(struct session *session);
 
-// Completes recording and call log. False with the reason if one could not be written.
+// Completes recording and call log; what the device may still ask for is silence. False with the reason if one could
+// not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
 // Releases what is left; a recording that was not finished never began. The host must be closed.

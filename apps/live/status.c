@@ -4,6 +4,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../report.h"
@@ -58,7 +60,7 @@ static json_t *text(const char *bytes)
     return value ? value : json_string("?");
 }
 
-bool status_print_json(struct session *session, bool final, FILE *to)
+char *status_compose_json(struct session *session, bool final)
 {
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
@@ -87,10 +89,11 @@ bool status_print_json(struct session *session, bool final, FILE *to)
     json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.bad_in));
     json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.bad_out));
     json_object_set_new(j, "unrecorded", json_integer((json_int_t)counts.unrecorded));
-    bool good =
-        j && json_dumpf(j, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    char *dump = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(6)), *line = NULL;
+    if (dump && asprintf(&line, "%s\n", dump) < 0) line = NULL;
+    free(dump);
     json_decref(j);
-    return good;
+    return line;
 }
 
 // "[#######---    ] -12.3 peak  -20.1 rms": bars from -60 to 0 dB.

@@ -5,6 +5,8 @@ import contextlib
 import fcntl
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import subprocess
@@ -126,6 +128,24 @@ class Live(Case):
         while not condition():
             self.assertLess(time.monotonic(), deadline, "nothing happened")
             time.sleep(0.01)
+
+    def open_terminal(self, *arguments, **more):
+        controller, terminal = pty.openpty()
+        child = self.start(*arguments, stdin=terminal, stderr=terminal, **{"stdout": terminal, **more})
+        self.addCleanup(os.close, controller)
+        self.addCleanup(os.close, terminal)
+        self.seen = b""
+        return child, controller, terminal
+
+    def until(self, controller, words):
+        """Reads the screen until the words have appeared."""
+        self.seen = b""
+        deadline = time.monotonic() + 60 * SLOWER
+        while words not in self.seen:
+            self.assertLess(time.monotonic(), deadline, (words, self.seen[-2000:]))
+            if select.select([controller], [], [], 1)[0]:
+                self.seen += os.read(controller, 65536)
+        return self.seen
 
     def played(self, channels, frames):
         """What went to fl_out, without the silence that ALSA's buffer is first filled with."""

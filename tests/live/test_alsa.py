@@ -4,7 +4,6 @@
 and everything that can be wrong before a sound is heard."""
 import json
 import os
-import pty
 import signal
 import termios
 import time
@@ -345,6 +344,7 @@ class Control(Live):
                           (rig.wav_bytes(np.full((5, 2), np.inf, "f4"), bits=32), "finite"),
                           (rig.wav_bytes(np.ones((101, 2), "f4"), bits=32), "101 taps; there is room for 100"),
                           (rig.wav_bytes(np.ones((5, 3), "f4"), bits=32), "3 channels"),
+                          (rig.wav_bytes(np.ones((50, 2), "f4"), bits=32)[:-80], "ir.wav"),
                           (rig.wav_bytes(np.ones((5, 2), "f4"), bits=32, rate=96000), "96000")):
             if bad is None:
                 os.unlink("ir.wav")
@@ -358,22 +358,22 @@ class Control(Live):
         child.send_signal(signal.SIGINT)
         self.ends(child)
 
-    def open_terminal(self, *arguments):
-        controller, terminal = pty.openpty()
-        child = self.start(*arguments, stdin=terminal, stderr=terminal, stdout=terminal)
-        self.addCleanup(os.close, controller)
-        self.addCleanup(os.close, terminal)
-        self.seen = b""
-        return child, controller, terminal
-
-    def until(self, controller, words):
-        """Reads the screen until the words have appeared."""
-        self.seen = b""
-        deadline = time.monotonic() + 60 * rig_live.SLOWER
-        while words not in self.seen:
-            self.assertLess(time.monotonic(), deadline, (words, self.seen[-2000:]))
-            self.seen += os.read(controller, 65536)
-        return self.seen
+    def test_what_is_asked_for_while_a_file_is_read(self):
+        """It is read once more. The file is a pipe, so that reading takes as long as it should."""
+        child = self.start("--ir", "ir.wav", *FILES, "--json", "--max-taps", 100)
+        self.assertEqual(self.line(child)["taps"], 1)
+        os.unlink("ir.wav")
+        os.mkfifo("ir.wav")
+        child.send_signal(signal.SIGHUP)
+        with open("ir.wav", "wb") as pipe:
+            os.unlink("ir.wav")
+            self.ir(np.ones((55, 2)) / 55)
+            child.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            pipe.write(rig.wav_bytes(np.ones((66, 2), "f4"), bits=32))
+        self.wait_for(lambda: self.line(child)["taps"] == 55, within=10)
+        child.send_signal(signal.SIGINT)
+        self.ends(child)
 
     def test_keys(self):
         child, controller, terminal = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *FILES)
@@ -387,6 +387,16 @@ class Control(Live):
             os.write(controller, key)
             self.until(controller, words)
         os.unlink("b.wav")
+        os.mkfifo("b.wav")
+        os.write(controller, b"r")
+        with open("b.wav", "wb") as pipe:
+            os.write(controller, b"n")
+            self.until(controller, b"1/2 ir.wav")
+            pipe.write(rig.wav_bytes(np.ones((4, 2), "f4"), bits=32))
+        self.until(controller, b"b.wav: read again")
+        os.unlink("b.wav")
+        os.write(controller, b"p")
+        self.until(controller, b"2/2 b.wav")
         os.write(controller, b"r")
         self.until(controller, b"the old filter stays")
         os.write(controller, b"q")

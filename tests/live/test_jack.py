@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`partita live` on a JACK server without a card: bits, delay and gaps as another client sees them, callbacks that come
 too late, filters changed under load, servers that stop, die and come back. The second argument is that client."""
+import fcntl
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ import rig_live
 from rig_live import Jack, convolve, dyadic, rig
 
 from rig import parse_wav
+
+F_SETPIPE_SZ = 1031 # the name is in fcntl from Python 3.10 on
 
 SYSTEM = ["--device", "system"]
 
@@ -227,6 +230,26 @@ class Lost(Connected):
                 self.whole("rec.wav")
                 self.assertEqual([n for n in os.listdir(".") if n.startswith(".rec")], [])
                 self.stop_server()
+
+    def test_server_that_wakes_up_while_it_is_given_up(self):
+        """Its callbacks come again after the recording was completed and before it is closed: they are silence. A list
+        of calls that nobody takes makes that time long."""
+        os.mkfifo("calls")
+        calls = os.open("calls", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, calls)
+        fcntl.fcntl(calls, F_SETPIPE_SZ, 4096)
+        child = self.play("--calls", "calls")
+        self.server.send_signal(signal.SIGSTOP)
+        while b"lost" not in child.stderr.readline():
+            self.assertIsNone(child.poll())
+        self.wait_for(lambda: os.path.exists("rec.wav"))
+        self.server.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        os.set_blocking(calls, True)
+        while os.read(calls, 65536):
+            pass
+        self.ends(child, rc=4, within=5)
+        self.whole("rec.wav")
 
     def test_retry(self):
         child = self.play("--retry", "--gain", "-6")
