@@ -1,16 +1,37 @@
 // SPDX-License-Identifier: MIT
 // cpu/overlap-save (also called overlap-discard): each block is transformed together with the span-1 samples before it;
 // the outputs that the transform wraps around are discarded.
+// Backward data is the same with the adjoint problem; backward weight is spectral_weight.c's.
 // Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
+#include <stdio.h>
 #include <string.h>
 
 #include "../thread.h"
 #include "samples.h"
 #include "spectral.h"
+#include "spectral_weight.h"
 
 static void save_estimate(const struct request *request, struct estimate *ret)
 {
-    spectral_estimate(request, 2, ret);
+    struct request run = *request;
+    struct shape adjoint;
+    if (request->direction == PARTITA_BACKWARD_DATA) {
+        if (!shape_adjoint(request->shape, &adjoint)) {
+            snprintf(ret->reason, sizeof ret->reason, "backward data needs a stride of 1, not %zu",
+                     request->shape->axis[0].stride);
+            return;
+        }
+        run.shape = &adjoint;
+    }
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) spectral_weight_estimate(&run, ret);
+    else spectral_estimate(&run, 2, ret);
+}
+
+static enum partita_status save_plan_create(struct partita_plan *plan, const struct request *request)
+{
+    const enum partita_status status = spectral_plan_create(plan, request);
+    if (status == PARTITA_OK && plan->direction == PARTITA_BACKWARD_WEIGHT) spectral_weight_sizes(plan);
+    return status;
 }
 
 struct forward {
@@ -24,8 +45,8 @@ struct forward {
 // The window of one input channel whose first output is at q: in place where it lies inside the signal.
 static const void *window(const struct partita_plan *plan, const char *x, ptrdiff_t q, char *samples)
 {
-    const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
+    const struct shape *shape = &spectral->shape;
     const struct axis *axis = &shape->axis[0];
     const ptrdiff_t first = q - (ptrdiff_t)(axis->span - 1);
     if (first >= 0 && (size_t)first + spectral->n <= axis->size) return x + (size_t)first * shape->sample_bytes;
@@ -38,11 +59,12 @@ static void forward_block(void *context, size_t task, int worker)
 {
     const struct forward *call = context;
     const struct partita_plan *plan = call->filter->plan;
-    const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
+    const struct shape *shape = &spectral->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t block = task % call->blocks, group = task / call->blocks % shape->groups;
-    const size_t item = task / call->blocks / shape->groups, bytes = shape->sample_bytes;
+    // Tasks of one group follow each other: its filters stay in the cache.
+    const size_t block = task % call->blocks, item = task / call->blocks % shape->batch;
+    const size_t group = task / call->blocks / shape->batch, bytes = shape->sample_bytes;
     struct arena arena = {.base = call->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
     struct spectral_work work = spectral_work_cut(shape, spectral->fft, &arena);
     const ptrdiff_t q = causal_first(axis) + (ptrdiff_t)(block * spectral->hop);
@@ -62,14 +84,26 @@ static void forward_block(void *context, size_t task, int worker)
     }
 }
 
+static void run_blocks(const struct partita_filter *filter, void *y, const void *x, void *workspace)
+{
+    const struct spectral *spectral = filter->plan->state;
+    const struct shape *shape = &spectral->shape;
+    struct forward call = {filter, y, x, workspace, spectral_blocks(shape, spectral->hop)};
+    thread_loop(filter->plan->threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
+}
+
 static void save_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                          void *workspace)
 {
-    const struct shape *shape = &plan->shape;
-    const struct spectral *spectral = plan->state;
-    const size_t full_rate = (shape->axis[0].out - 1) * shape->axis[0].stride + 1;
-    struct forward call = {filter, y, x, workspace, (full_rate + spectral->hop - 1) / spectral->hop};
-    thread_loop(plan->threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
+    (void)plan;
+    run_blocks(filter, y, x, workspace);
+}
+
+static void save_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
+                               const void *gy, void *workspace)
+{
+    (void)plan;
+    run_blocks(filter, gx, gy, workspace);
 }
 
 static enum partita_status save_stream_open(struct partita_stream *stream)
@@ -109,7 +143,7 @@ static struct step save_step(struct partita_stream *stream, const struct frames 
 const struct engine engine_overlap_save = {
     .name = "cpu/overlap-save",
     .estimate = save_estimate,
-    .plan_create = spectral_plan_create,
+    .plan_create = save_plan_create,
     .plan_destroy = spectral_plan_destroy,
     .filter_create = spectral_filter_create,
     .stream_open = save_stream_open,
@@ -120,4 +154,6 @@ const struct engine engine_overlap_save = {
     .swap_end = block_stream_swap_end,
     .plan_load = block_stream_load,
     .forward = save_forward,
+    .backward_data = save_backward_data,
+    .backward_weight = spectral_weight_run,
 };

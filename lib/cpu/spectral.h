@@ -9,9 +9,24 @@
 
 // The plan's state: one transform of n samples a channel for every block of `hop` input frames, at most n - span + 1.
 struct spectral {
+    struct shape shape; // what is run: the plan's problem, or of backward data its adjoint
     struct fft *fft;
     size_t n, hop;
 };
+
+// Of all FFT sizes that `consider` fills an estimate for, if it takes fewer seconds than `limit`, about the cheapest.
+// A request for a single size is kept to.
+typedef bool spectral_consider_fn(const struct request *request, size_t n, double moves, double limit,
+                                  struct estimate *ret);
+void spectral_search(const struct request *request, spectral_consider_fn *consider, double moves, struct estimate *ret);
+
+// Blocks of `hop` outputs; bytes of the spectrum of n samples at most, without a transform at hand.
+size_t spectral_blocks(const struct shape *shape, size_t hop);
+size_t spectral_bytes(const struct shape *shape, size_t n);
+
+// Seconds of `channels` transforms, half a pair of them each, and `cells` products with spectra that lie at hand, of
+// one block; `moves` as below.
+double spectral_block_seconds(const struct request *request, size_t n, double moves);
 
 // The cheapest FFT size. `moves` says how many times the engine moves each sample of a block besides transforming it.
 void spectral_estimate(const struct request *request, double moves, struct estimate *ret);
