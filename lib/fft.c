@@ -179,6 +179,23 @@ void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first,
     fft->provider->add_turned(fft, y, x, first, count, back);
 }
 
+void fft_conjugate(bool f64, void *x, size_t count)
+{
+    enum { LANES32 = SPECTRUM_BLOCK_BYTES / sizeof(float), LANES64 = SPECTRUM_BLOCK_BYTES / sizeof(double) };
+    for (size_t b = 0; b < count; b++) {
+        if (f64)
+            for (size_t i = 0; i < LANES64; i++) {
+                double *at = (double *)x + (2 * b + 1) * LANES64 + i;
+                *at = -*at;
+            }
+        else
+            for (size_t i = 0; i < LANES32; i++) {
+                float *at = (float *)x + (2 * b + 1) * LANES32 + i;
+                *at = -*at;
+            }
+    }
+}
+
 #ifndef HAVE_FFTW
 char *fft_wisdom_export(bool f64)
 {

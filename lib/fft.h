@@ -73,6 +73,9 @@ void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scr
 // pointing at the first of these, 64-byte aligned. Bin by bin a factor of modulus 1 that costs no multiplication.
 void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back);
 
+// Conjugates `count` blocks: of real samples the spectrum of x[0], x[-1], .. as the provider wraps.
+void fft_conjugate(bool f64, void *x, size_t count);
+
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.
 // Export returns a string for free(), or NULL.
 char *fft_wisdom_export(bool f64);

@@ -54,7 +54,47 @@ static const void *window(const struct partita_plan *plan, const char *x, ptrdif
     return samples;
 }
 
-// One task: one block of one group of one item of the batch.
+// Inputs of one block of one group of one item of the batch.
+static void transform_inputs(const struct forward *call, size_t item, size_t group, ptrdiff_t q,
+                             struct spectral_work *work)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct spectral *spectral = plan->state;
+    const struct shape *shape = &spectral->shape;
+    for (size_t c = 0; c < shape->group_in; c++) {
+        const size_t channel = item * shape->in_channels + group * shape->group_in + c;
+        const char *x = call->x + channel * shape->axis[0].size * shape->sample_bytes;
+        char *spectrum = work->inputs + c * fft_spectrum_bytes(spectral->fft);
+        if (spectral->half.used) spectral_forward_half(spectral, spectrum, x, work->samples, work->scratch);
+        else fft_forward(spectral->fft, spectrum, window(plan, x, q, work->samples), work->scratch);
+    }
+}
+
+// Outputs p .. p+n-1 of the whole result, which lie `skip` samples behind the first one of the block.
+struct outputs {
+    size_t p, n, skip;
+};
+
+static void store_output(const struct forward *call, size_t channel, const struct outputs *out, char *y,
+                         struct spectral_work *work)
+{
+    const struct spectral *spectral = call->filter->plan->state;
+    const struct axis *axis = &spectral->shape.axis[0];
+    const size_t bytes = spectral->shape.sample_bytes;
+    if (!spectral->half.used) {
+        spectral_output(call->filter, channel, work);
+        samples_copy(y, 1, work->samples + (axis->span - 1 + out->skip) * bytes, axis->stride, out->n, bytes);
+        return;
+    }
+    const bool in_place = axis->stride == 1 && out->n == spectral->n / 2;
+    char *samples = in_place ? y : work->samples;
+    spectral_sum(call->filter, channel, work);
+    fft_inverse_half(spectral->fft, samples, work->output, work->samples, work->scratch);
+    if (!in_place) samples_copy(y, 1, samples, axis->stride, out->n, bytes);
+}
+
+// One task: one block of one group of one item of the batch. Tasks of one group follow each other: its filters stay in
+// the cache.
 static void forward_block(void *context, size_t task, int worker)
 {
     const struct forward *call = context;
@@ -62,26 +102,18 @@ static void forward_block(void *context, size_t task, int worker)
     const struct spectral *spectral = plan->state;
     const struct shape *shape = &spectral->shape;
     const struct axis *axis = &shape->axis[0];
-    // Tasks of one group follow each other: its filters stay in the cache.
     const size_t block = task % call->blocks, item = task / call->blocks % shape->batch;
-    const size_t group = task / call->blocks / shape->batch, bytes = shape->sample_bytes;
+    const size_t group = task / call->blocks / shape->batch, hop = spectral->hop;
     struct arena arena = {.base = call->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
     struct spectral_work work = spectral_work_cut(shape, spectral->fft, &arena);
-    const ptrdiff_t q = causal_first(axis) + (ptrdiff_t)(block * spectral->hop);
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
-        fft_forward(spectral->fft, work.inputs + c * fft_spectrum_bytes(spectral->fft),
-                    window(plan, x, q, work.samples), work.scratch);
-    }
-    // Outputs of the whole result that lie in this block: p with block*hop <= stride*p < (block+1)*hop.
-    const size_t p = (block * spectral->hop + axis->stride - 1) / axis->stride;
-    const size_t end = ((block + 1) * spectral->hop + axis->stride - 1) / axis->stride;
-    const size_t n = (end < axis->out ? end : axis->out) - p, skip = p * axis->stride - block * spectral->hop;
-    for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
-        spectral_output(call->filter, k, &work);
-        samples_copy(call->y + ((item * shape->out_channels + k) * axis->out + p) * bytes, 1,
-                     work.samples + (axis->span - 1 + skip) * bytes, axis->stride, n, bytes);
-    }
+    transform_inputs(call, item, group, causal_first(axis) + (ptrdiff_t)(block * hop), &work);
+    // Those with block*hop <= stride*p < (block+1)*hop.
+    const size_t p = (block * hop + axis->stride - 1) / axis->stride;
+    const size_t end = ((block + 1) * hop + axis->stride - 1) / axis->stride;
+    const struct outputs out = {p, (end < axis->out ? end : axis->out) - p, p * axis->stride - block * hop};
+    for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++)
+        store_output(call, k, &out, call->y + ((item * shape->out_channels + k) * axis->out + p) * shape->sample_bytes,
+                     &work);
 }
 
 static void run_blocks(const struct partita_filter *filter, void *y, const void *x, void *workspace)

@@ -94,14 +94,6 @@ size_t pairs_slot(const struct pairs *pairs, size_t i)
     return pairs->lags ? i : i + 1;
 }
 
-static void negate(char *x, size_t bytes, bool f64)
-{
-    if (f64)
-        for (size_t i = 0; i < bytes / sizeof(double); i++) ((double *)x)[i] = -((double *)x)[i];
-    else
-        for (size_t i = 0; i < bytes / sizeof(float); i++) ((float *)x)[i] = -((float *)x)[i];
-}
-
 // A tile of left's spectra as the sums walk through it: last to first, or for lags conjugated.
 static void arrange(const struct pairs *pairs, size_t tile, char *work)
 {
@@ -110,8 +102,7 @@ static void arrange(const struct pairs *pairs, size_t tile, char *work)
     for (size_t i = 0; i < left->count; i++) {
         char *to = work + i * PIECE_BYTES;
         memcpy(to, piece(left, tile, pairs->lags ? i : left->count - 1 - i), width * 2 * SPECTRUM_BLOCK_BYTES);
-        for (size_t b = 0; pairs->lags && b < width; b++)
-            negate(to + (2 * b + 1) * SPECTRUM_BLOCK_BYTES, SPECTRUM_BLOCK_BYTES, pairs->kit->kernels->f64);
+        if (pairs->lags) fft_conjugate(pairs->kit->kernels->f64, to, width);
     }
 }
 

@@ -26,6 +26,29 @@ size_t spectral_blocks(const struct shape *shape, size_t hop)
     return ((axis->out - 1) * axis->stride + 1 + hop - 1) / hop;
 }
 
+bool spectral_fits_half(const struct shape *shape, size_t n, bool weight, struct spectral_half *ret)
+{
+    const struct axis *axis = &shape->axis[0];
+    *ret = (struct spectral_half){0};
+    if (shape->stream || shape->complex_signal) return false;
+    const ptrdiff_t half = (ptrdiff_t)(n / 2), size = (ptrdiff_t)axis->size, span = (ptrdiff_t)axis->span;
+    const ptrdiff_t outputs = (ptrdiff_t)((axis->out - 1) * axis->stride + 1), first = causal_first(axis);
+    if (span > half || outputs > half) return false;
+    if (weight) {
+        // Tap r lies where sample begin + q + r meets the last output but q, that is at begin + outputs - 1 + r.
+        const ptrdiff_t tap = axis->begin + outputs - 1, at = tap < 0 ? tap : 0;
+        ret->used = tap - at + span <= half && size - at <= half;
+        ret->at = at, ret->first = (size_t)(tap - at);
+    } else if (first <= 0) {
+        ret->used = true; // later samples than half are met by later outputs
+        ret->at = first;
+    } else {
+        ret->used = ret->mirrored = size - axis->begin <= half;
+        ret->at = axis->begin;
+    }
+    return ret->used;
+}
+
 static size_t bins_of(const struct shape *shape, size_t n)
 {
     return shape->complex_signal ? n : n / 2 + 1;
@@ -74,6 +97,8 @@ static bool consider_filtering(const struct request *request, size_t n, double m
     const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)spectral_blocks(shape, hop);
     // The transforms of a block wait for its samples: what memory takes comes on top.
     const double memory = shape->stream ? 0 : memory_seconds(request->host, shape);
+    struct spectral_half half;
+    if (spectral_fits_half(shape, n, false, &half)) moves = 0.5 * moves; // at most
     const double seconds = blocks * spectral_block_seconds(request, n, moves) + memory;
     if (seconds >= limit) return false;
     const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
@@ -142,6 +167,8 @@ enum partita_status spectral_plan_create(struct partita_plan *plan, const struct
     plan->state = spectral;
     spectral->shape = plan->shape;
     if (plan->direction == PARTITA_BACKWARD_DATA) shape_adjoint(&plan->shape, &spectral->shape);
+    spectral_fits_half(&spectral->shape, plan->choice.transform, plan->direction == PARTITA_BACKWARD_WEIGHT,
+                       &spectral->half);
     spectral->n = plan->choice.transform;
     spectral->hop = plan->choice.hop;
     const struct fft_request transform = {.n = spectral->n,
@@ -173,7 +200,8 @@ static void load_taps(const struct partita_plan *plan, char *samples, char *caus
     memset(samples, 0, spectral->n * shape->sample_bytes);
     causal_taps(shape, causal, taps);
     plan->kernels->scale(causal, causal, 1 / fft_gain(spectral->fft), span * per_tap);
-    samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
+    if (spectral->half.mirrored) samples_reverse(samples, 1, causal, 1, span, shape->tap_bytes);
+    else samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
 }
 
 enum partita_status spectral_filter_create(struct partita_filter *filter, const void *taps)
@@ -197,7 +225,9 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
         for (size_t cell = 0; cell < cells; cell++) {
             const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
             load_taps(plan, samples, causal, (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
-            fft_forward(spectral->fft, (char *)filter->state + cell * bytes, samples, scratch);
+            char *spectrum = (char *)filter->state + cell * bytes;
+            fft_forward(spectral->fft, spectrum, samples, scratch);
+            if (spectral->half.mirrored) fft_conjugate(shape->f64, spectrum, fft_blocks(spectral->fft));
         }
     }
     const bool complete = filter->state && arena.base;
@@ -222,12 +252,31 @@ size_t spectral_work_bytes(const struct shape *shape, const struct fft *fft)
     return arena.used;
 }
 
-void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work)
+void spectral_forward_half(const struct spectral *spectral, void *spectrum, const char *x, char *samples, char *scratch)
+{
+    const struct shape *shape = &spectral->shape;
+    const size_t half = spectral->n / 2, size = shape->axis[0].size;
+    const ptrdiff_t at = spectral->half.at;
+    const void *from = x + at * (ptrdiff_t)shape->sample_bytes;
+    if (at < 0 || (size_t)at + half > size) {
+        samples_window(samples, x, size, at, 1, half, shape->sample_bytes);
+        from = samples;
+    }
+    fft_forward_half(spectral->fft, spectrum, from, samples, scratch);
+}
+
+void spectral_sum(const struct partita_filter *filter, size_t channel, struct spectral_work *work)
 {
     const struct partita_plan *plan = filter->plan;
     const struct spectral *spectral = plan->state;
     const size_t blocks = fft_blocks(spectral->fft), group_in = spectral->shape.group_in;
     const char *spectra = (const char *)filter->state + channel * group_in * fft_spectrum_bytes(spectral->fft);
     plan->kernels->cmac(work->output, work->inputs, blocks, spectra, blocks, group_in, blocks);
+}
+
+void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work)
+{
+    const struct spectral *spectral = filter->plan->state;
+    spectral_sum(filter, channel, work);
     fft_inverse(spectral->fft, work->samples, work->output, work->scratch);
 }

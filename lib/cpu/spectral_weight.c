@@ -131,8 +131,10 @@ static void store_cell(const struct call *call, size_t group, size_t cell, char 
     const struct axis *axis = &shape->axis[0];
     const size_t bytes = shape->sample_bytes;
     char *gw = call->gw + (group * group_cells(shape) + cell) * axis->kernel * bytes;
-    char *lags = work->samples + (spectral->hop - 1) * bytes;
-    fft_inverse(spectral->fft, work->samples, sum, work->scratch);
+    const bool half = spectral->half.used;
+    char *lags = work->samples + (half ? spectral->half.first : spectral->hop - 1) * bytes;
+    if (half) fft_inverse_half(spectral->fft, work->samples, sum, work->samples, work->scratch);
+    else fft_inverse(spectral->fft, work->samples, sum, work->scratch);
     call->plan->kernels->scale(lags, lags, 1 / fft_gain(spectral->fft), axis->span);
     if (shape->flip) samples_reverse(gw, 1, lags, axis->dilation, axis->kernel, bytes);
     else samples_copy(gw, 1, lags, axis->dilation, axis->kernel, bytes);
@@ -148,29 +150,37 @@ static void transform_inputs(const struct call *call, size_t item, size_t group,
     const ptrdiff_t first = axis->begin + (ptrdiff_t)(block * spectral->hop);
     for (size_t c = 0; c < shape->group_in; c++) {
         const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
+        char *spectrum = work->inputs + c * fft_spectrum_bytes(spectral->fft);
+        if (spectral->half.used) {
+            spectral_forward_half(spectral, spectrum, x, work->samples, work->scratch);
+            continue;
+        }
         samples_window(work->samples, x, axis->size, first, 1, spectral->n, bytes);
-        fft_forward(spectral->fft, work->inputs + c * fft_spectrum_bytes(spectral->fft), work->samples, work->scratch);
+        fft_forward(spectral->fft, spectrum, work->samples, work->scratch);
     }
 }
 
-// Spectra of a block of outputs, backwards, so that products correlate.
+// Spectra of a block of outputs, the last one first, so that products correlate.
 static void transform_outputs(const struct call *call, size_t item, size_t group, size_t block, struct work *work)
 {
     const struct spectral *spectral = call->plan->state;
     const struct shape *shape = &spectral->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes, hop = spectral->hop;
-    // Outputs p with block*hop <= stride*p < (block+1)*hop; the last one comes first.
+    const bool half = spectral->half.used;
+    // Half a transform ends with the last output there is; blocks all end after `hop`.
+    const size_t bytes = shape->sample_bytes, hop = half ? (axis->out - 1) * axis->stride + 1 : spectral->hop;
     const size_t p = (block * hop + axis->stride - 1) / axis->stride;
     const size_t end = ((block + 1) * hop + axis->stride - 1) / axis->stride, last = end < axis->out ? end : axis->out;
-    memset(work->samples, 0, spectral->n * bytes);
+    const size_t samples = half ? spectral->n / 2 : spectral->n;
     for (size_t k = 0; k < shape->group_out; k++) {
-        const char *gy =
-            call->gy + ((item * shape->out_channels + group * shape->group_out + k) * axis->out + p) * bytes;
+        const size_t channel = item * shape->out_channels + group * shape->group_out + k;
+        char *spectrum = work->outputs + k * fft_spectrum_bytes(spectral->fft);
+        memset(work->samples, 0, samples * bytes);
         if (last > p)
             samples_reverse(work->samples + (hop - 1 - ((last - 1) * axis->stride - block * hop)) * bytes, axis->stride,
-                            gy, 1, last - p, bytes);
-        fft_forward(spectral->fft, work->outputs + k * fft_spectrum_bytes(spectral->fft), work->samples, work->scratch);
+                            call->gy + (channel * axis->out + p) * bytes, 1, last - p, bytes);
+        if (half) fft_forward_half(spectral->fft, spectrum, work->samples, work->samples, work->scratch);
+        else fft_forward(spectral->fft, spectrum, work->samples, work->scratch);
     }
 }
 
