@@ -169,6 +169,17 @@ bool shape_adjoint(const struct shape *shape, struct shape *ret)
     return true;
 }
 
+void shape_gradient(const struct shape *shape, struct shape *ret)
+{
+    const struct axis *axis = &shape->axis[0];
+    *ret = *shape;
+    ret->flip = false;
+    // gw[r] = sum over q of gy[q] x[begin + stride*q + dilation*r]
+    ret->axis[0].kernel = axis->out, ret->axis[0].out = axis->kernel;
+    ret->axis[0].dilation = axis->stride, ret->axis[0].stride = axis->dilation;
+    ret->axis[0].span = (axis->out - 1) * axis->stride + 1;
+}
+
 enum partita_status problem_canonical(const struct partita_problem *problem, const struct partita_log *log,
                                       struct shape *ret)
 {

@@ -59,6 +59,10 @@ static inline size_t shape_cell(const struct shape *shape, size_t out, size_t in
 // read the other way round. False with a stride: its input would have gaps.
 bool shape_adjoint(const struct shape *shape, struct shape *ret);
 
+// Backward weight of a problem of one axis as the correlation of x with each line of gy, its outputs being the taps'
+// gradient as correlation counts them. Channels are those of the problem: of outputs there is one a cell.
+void shape_gradient(const struct shape *shape, struct shape *ret);
+
 // Fills the canonical form; the log says which field is wrong and what it holds.
 // Errors: PARTITA_ERR_ARG. On failure *ret is undefined.
 enum partita_status problem_canonical(const struct partita_problem *problem, const struct partita_log *log,

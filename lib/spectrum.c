@@ -155,7 +155,7 @@ static void finish_block(void *context, size_t task, int worker)
     const ptrdiff_t from = begin > call->first ? begin : call->first, to = end < wanted ? end : wanted;
     struct arena arena = {.base = call->work + (size_t)worker * work_bytes(kit)};
     struct parts_work work = parts_work_cut(kit, &arena);
-    parts_inverse(kit, &call->pairs.out, pairs_slot(&call->pairs, task), &work);
+    parts_inverse(kit, &call->pairs.out, parts_slot(&call->pairs, task), &work);
     memcpy(call->y + (size_t)(from - call->first) * kit->sample_bytes,
            work.samples + (size_t)(from - begin) * kit->sample_bytes, (size_t)(to - from) * kit->sample_bytes);
 }
@@ -182,7 +182,7 @@ static void run_product(struct product *call, size_t run)
         call->pairs.first = block;
         call->pairs.count = (size_t)(end - block) < run ? (size_t)(end - block) : run;
         call->pairs.out.count = call->pairs.count + 1;
-        pairs_sum(&call->pairs, call->x->threads);
+        parts_sum(&call->pairs, call->x->threads);
         thread_loop(call->x->threads, call->pairs.count, finish_block, call);
     }
 }
@@ -216,7 +216,7 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     struct arena arena = {0};
     for (int pass = 0; pass < 2; pass++) {
         call.pairs.out.tiles = arena_take(&arena, parts_bytes(x->kit.blocks, run + 1));
-        call.pairs.work = arena_take(&arena, size_mul(threads, pairs_work_bytes(h->parts.count)));
+        call.pairs.work = arena_take(&arena, size_mul(threads, parts_sum_bytes(h->parts.count)));
         call.work = arena_take(&arena, size_mul(threads, work_bytes(&x->kit)));
         if (pass == 1) break;
         arena.base = mem_reserve(&x->allocator, arena.used);

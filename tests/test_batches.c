@@ -251,7 +251,7 @@ static void workspace_limit_is_kept(void **state)
     struct partita_problem problem = typed(&few, c->type);
     struct random random = random_start("limit");
     int n_planned = 0;
-    for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
+    for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 2) {
         struct partita_options options = options_of(c, 2, 0);
         options.workspace_limit = limit;
         struct partita_plan *plan;
@@ -323,7 +323,7 @@ static void planner_takes_blocks(void **state)
     (void)state;
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     for (int t = 0; t < 2; t++)
-        for (size_t length = 4096; length <= (size_t)1 << 24; length *= 64) {
+        for (size_t length = 4096; length <= (size_t)1 << 18; length *= 64) {
             const struct partita_problem problem = {.signal = types[t],
                                                     .taps = types[t],
                                                     .batch = 8,
@@ -360,7 +360,7 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/overlap-save"};
+    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];

@@ -30,8 +30,12 @@ static void save_estimate(const struct request *request, struct estimate *ret)
 static enum partita_status save_plan_create(struct partita_plan *plan, const struct request *request)
 {
     const enum partita_status status = spectral_plan_create(plan, request);
-    if (status == PARTITA_OK && plan->direction == PARTITA_BACKWARD_WEIGHT) spectral_weight_sizes(plan);
-    return status;
+    if (status != PARTITA_OK) return status;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    struct spectral *spectral = plan->state;
+    spectral_fits_half(&spectral->shape, spectral->n, weight, &spectral->half);
+    if (weight) spectral_weight_sizes(plan);
+    return PARTITA_OK;
 }
 
 struct forward {

@@ -84,12 +84,12 @@ void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t 
     if (from && count) thread_loop(threads, kit->tiles, shift_tile, &shift);
 }
 
-size_t pairs_work_bytes(size_t left_count)
+size_t parts_sum_bytes(size_t left_count)
 {
     return size_mul(size_add(left_count, 1), PIECE_BYTES);
 }
 
-size_t pairs_slot(const struct pairs *pairs, size_t i)
+size_t parts_slot(const struct pairs *pairs, size_t i)
 {
     return pairs->lags ? i : i + 1;
 }
@@ -133,7 +133,7 @@ static void sum_tile(void *context, size_t tile, int worker)
 {
     const struct pairs *pairs = context;
     const struct parts *out = &pairs->out;
-    char *work = pairs->work + (size_t)worker * pairs_work_bytes(pairs->left.count);
+    char *work = pairs->work + (size_t)worker * parts_sum_bytes(pairs->left.count);
     const ptrdiff_t first = pairs->lags ? pairs->first : pairs->first - 1;
     arrange(pairs, tile, work);
     for (size_t i = 0; i <= pairs->count; i++) sum_block(pairs, tile, first + (ptrdiff_t)i, piece(out, tile, i), work);
@@ -144,7 +144,7 @@ static void sum_tile(void *context, size_t tile, int worker)
     }
 }
 
-void pairs_sum(struct pairs *pairs, int threads)
+void parts_sum(struct pairs *pairs, int threads)
 {
     thread_loop(threads, pairs->kit->tiles, sum_tile, pairs);
 }

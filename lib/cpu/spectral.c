@@ -97,8 +97,6 @@ static bool consider_filtering(const struct request *request, size_t n, double m
     const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)spectral_blocks(shape, hop);
     // The transforms of a block wait for its samples: what memory takes comes on top.
     const double memory = shape->stream ? 0 : memory_seconds(request->host, shape);
-    struct spectral_half half;
-    if (spectral_fits_half(shape, n, false, &half)) moves = 0.5 * moves; // at most
     const double seconds = blocks * spectral_block_seconds(request, n, moves) + memory;
     if (seconds >= limit) return false;
     const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
@@ -167,8 +165,6 @@ enum partita_status spectral_plan_create(struct partita_plan *plan, const struct
     plan->state = spectral;
     spectral->shape = plan->shape;
     if (plan->direction == PARTITA_BACKWARD_DATA) shape_adjoint(&plan->shape, &spectral->shape);
-    spectral_fits_half(&spectral->shape, plan->choice.transform, plan->direction == PARTITA_BACKWARD_WEIGHT,
-                       &spectral->half);
     spectral->n = plan->choice.transform;
     spectral->hop = plan->choice.hop;
     const struct fft_request transform = {.n = spectral->n,

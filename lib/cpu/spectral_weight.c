@@ -175,7 +175,7 @@ static void transform_outputs(const struct call *call, size_t item, size_t group
     for (size_t k = 0; k < shape->group_out; k++) {
         const size_t channel = item * shape->out_channels + group * shape->group_out + k;
         char *spectrum = work->outputs + k * fft_spectrum_bytes(spectral->fft);
-        memset(work->samples, 0, samples * bytes);
+        if (last - p < samples) memset(work->samples, 0, samples * bytes);
         if (last > p)
             samples_reverse(work->samples + (hop - 1 - ((last - 1) * axis->stride - block * hop)) * bytes, axis->stride,
                             call->gy + (channel * axis->out + p) * bytes, 1, last - p, bytes);
