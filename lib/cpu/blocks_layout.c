@@ -135,7 +135,10 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const bool far = size_add(weight ? 0 : spectra, layout->shared) > request->host->shared_bytes;
     const double move = (double)n * (shape->complex_signal ? 2 : 1) * (far ? costs->copy_far : costs->copy);
     layout->filter = weight ? 0 : spectra;
-    layout->seconds = transforms * (half_fft(request, n) + move) +
+    // A transform's samples and its spectrum are moved; for their sums the parts of the taps, and what is brought
+    // together.
+    const double sums = results * (double)layout->blocks + batch * cells * (double)layout->parts;
+    layout->seconds = transforms * (half_fft(request, n) + 2 * move) + sums * move +
                       batch * cells * pairs * bins * costs->product[HOST_NEAR][0] +
                       memory_seconds(request->host, shape);
     layout->flops =
@@ -242,7 +245,9 @@ bool blocks_search(const struct request *request, struct blocks_layout *ret, cha
         consider(request, cut_pairs, 2 * parts->taps, ret);
     } else {
         // Beyond these sizes one part holds everything.
-        const size_t good = fft_good_size(2 * lesser(taps, trimmed.outputs)), pairs = good ? good : SIZE_MAX;
+        // (Few taps of a gradient take long parts: windows of lags are not there to help.)
+        const size_t longest = weight && taps > trimmed.outputs ? taps : lesser(taps, trimmed.outputs);
+        const size_t good = fft_good_size(2 * longest), pairs = good ? good : SIZE_MAX;
         const size_t lags = fft_good_size(lesser(taps + trimmed.outputs, LARGEST_WINDOW));
         const size_t most = !weight && lags > pairs ? lags : pairs, given = request->transform;
         for (size_t n = fft_good_size(given); n && n <= (given ? given : most); n = fft_good_size(n + 1)) {

@@ -11,6 +11,19 @@
 #include "spectral.h"
 #include "spectral_weight.h"
 
+// Halves are moved where they do not lie in place, and then half of their samples.
+static bool consider_save(const struct request *request, size_t n, double moves, double limit, struct estimate *ret)
+{
+    const struct axis *axis = &request->shape->axis[0];
+    struct spectral_half half;
+    if (spectral_fits_half(request->shape, n, false, &half)) {
+        const bool reads = half.at < 0 || (size_t)half.at + n / 2 > axis->size;
+        const bool writes = axis->stride > 1 || axis->out != n / 2;
+        moves = 0.5 * (reads + writes);
+    }
+    return spectral_filtering(request, n, moves, limit, ret);
+}
+
 static void save_estimate(const struct request *request, struct estimate *ret)
 {
     struct request run = *request;
@@ -24,7 +37,7 @@ static void save_estimate(const struct request *request, struct estimate *ret)
         run.shape = &adjoint;
     }
     if (request->direction == PARTITA_BACKWARD_WEIGHT) spectral_weight_estimate(&run, ret);
-    else spectral_estimate(&run, 2, ret);
+    else spectral_search(&run, consider_save, 2, ret);
 }
 
 static enum partita_status save_plan_create(struct partita_plan *plan, const struct request *request)

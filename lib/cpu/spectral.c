@@ -84,9 +84,7 @@ double spectral_block_seconds(const struct request *request, size_t n, double mo
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }
 
-// Fills *ret if a transform of n samples takes fewer seconds than `limit`.
-static bool consider_filtering(const struct request *request, size_t n, double moves, double limit,
-                               struct estimate *ret)
+bool spectral_filtering(const struct request *request, size_t n, double moves, double limit, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const size_t hop = hop_for(shape, n), block = n * shape->sample_bytes;
@@ -150,11 +148,6 @@ void spectral_search(const struct request *request, spectral_consider_fn *consid
         snprintf(ret->reason, sizeof ret->reason, "needs an allowed latency of at least %zu frames, not %zu",
                  shape->axis[0].stride, shape->latency);
     else snprintf(ret->reason, sizeof ret->reason, "no transform size fits taps, latency and workspace limit");
-}
-
-void spectral_estimate(const struct request *request, double moves, struct estimate *ret)
-{
-    spectral_search(request, consider_filtering, moves, ret);
 }
 
 enum partita_status spectral_plan_create(struct partita_plan *plan, const struct request *request)

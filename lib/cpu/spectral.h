@@ -37,11 +37,13 @@ size_t spectral_blocks(const struct shape *shape, size_t hop);
 size_t spectral_bytes(const struct shape *shape, size_t n);
 
 // Seconds of `channels` transforms, half a pair of them each, and `cells` products with spectra that lie at hand, of
-// one block; `moves` as below.
+// one block; `moves` as for spectral_filtering.
 double spectral_block_seconds(const struct request *request, size_t n, double moves);
 
-// The cheapest FFT size. `moves` says how many times the engine moves each sample of a block besides transforming it.
-void spectral_estimate(const struct request *request, double moves, struct estimate *ret);
+// Fills *ret for filtering, if a transform of n samples takes fewer seconds than `limit`. `moves` says how many times
+// the engine moves each sample of a block besides transforming it.
+spectral_consider_fn spectral_filtering;
+
 enum partita_status spectral_plan_create(struct partita_plan *plan, const struct request *request);
 void spectral_plan_destroy(struct partita_plan *plan);
 enum partita_status spectral_filter_create(struct partita_filter *filter, const void *taps);
