@@ -43,8 +43,8 @@ void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scr
 // x[n] = fft_gain times the samples of the spectrum, which is destroyed. x aligned to its scalar.
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch);
 
-// The same of x[n/2], behind which there are n/2 zeros; and back to x[n/2], the first half of the samples, which alone is
-// written. `whole` holds n samples, for providers that want all of them.
+// The same of x[n/2], behind which there are n/2 zeros; and back to x[n/2], the first half of the samples, which alone
+// is written. `whole` holds n samples, for providers that want all of them.
 void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole, void *scratch);
 void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whole, void *scratch);
 

@@ -6,6 +6,7 @@
 
 #include "cpu/parts.h"
 #include "cpu/samples.h"
+#include "division.h"
 #include "log.h"
 #include "slice.h"
 
@@ -158,12 +159,6 @@ static void finish_block(void *context, size_t task, int worker)
     parts_inverse(kit, &call->pairs.out, parts_slot(&call->pairs, task), &work);
     memcpy(call->y + (size_t)(from - call->first) * kit->sample_bytes,
            work.samples + (size_t)(from - begin) * kit->sample_bytes, (size_t)(to - from) * kit->sample_bytes);
-}
-
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
 }
 
 static void run_product(struct product *call, size_t run)

@@ -317,6 +317,39 @@ static void strided(void **state)
     layer_close(&direct);
 }
 
+// Parts of two sizes go by divisions, of which backward data is one more problem and backward weight none.
+static void imposed_parts(void **state)
+{
+    (void)state;
+    const struct partita_problem matrix = {
+        .batch = 2, .in_channels = 4, .out_channels = 6, .groups = 2, CAUSAL(101), .size = {203}};
+    struct random random = random_start("imposed");
+    struct layer layer, direct;
+    layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1}, &random);
+    for (int in_time = 0; in_time < 2; in_time++) {
+        struct partita_options options = {
+            .engine = "cpu/blocks", .threads = 2, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
+        struct log_lines log;
+        struct partita_plan *plan;
+        options.log = log_into(&log);
+        assert_int_equal(partita_plan_create(&matrix, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+        assert_non_null(strstr(log.text, "equal parts"));
+        options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA;
+        options.log = (struct partita_log){0};
+        layer_open_like(&layer, &direct, &options);
+        layer_run(&direct);
+        void **a = layer.array, **b = direct.array;
+        assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
+        assert_ok(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL));
+        memcpy(a[LAYER_GW], b[LAYER_GW], layer.n[LAYER_GW] * sizeof(float));
+        memcpy(a[LAYER_GB], b[LAYER_GB], layer.n[LAYER_GB] * sizeof(float));
+        layer.transform = longest_transform(&matrix);
+        layer_check(&layer);
+        layer_close(&layer);
+    }
+    layer_close(&direct);
+}
+
 // The planner's own choice for filters as long as the signals.
 static void planner_takes_blocks(void **state)
 {
@@ -364,7 +397,7 @@ int main(void)
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];
-    static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_LINES + N_PROMISES) + 1];
+    static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_LINES + N_PROMISES) + 2];
     size_t n = 0;
     for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
         for (size_t t = 0; t < 2; t++) {
@@ -378,5 +411,6 @@ int main(void)
                 tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e], promises[i].name, type);
         }
     tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
+    tests[n++] = named_test(imposed_parts, NULL, "cpu/blocks/imposed-parts");
     return run_test_list(tests, n);
 }

@@ -97,6 +97,21 @@ static enum blocks_way way_of(const struct partita_plan *plan)
     return ((const struct blocks *)plan->state)->layout.way;
 }
 
+enum partita_status blocks_filter(struct partita_filter *filter, const char *taps, size_t state_bytes,
+                                  size_t work_bytes, task_fn *part)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct shape *shape = blocks_shape(plan);
+    const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
+    struct blocks_filtering call = {filter, taps, NULL};
+    filter->state = mem_reserve(&plan->allocator, state_bytes);
+    call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes));
+    const bool complete = filter->state && call.work;
+    if (complete) thread_loop(plan->threads, shape->out_channels * shape->group_in * parts, part, &call);
+    mem_release(&plan->allocator, call.work);
+    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
+
 static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
 {
     const enum blocks_way way = way_of(filter->plan);

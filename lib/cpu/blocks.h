@@ -72,6 +72,17 @@ void blocks_explain(const struct partita_plan *plan, struct text *text);
 void blocks_load_taps(const struct shape *shape, char *samples, char *narrow, const void *taps, size_t first,
                       size_t count, size_t n);
 
+// One task of making a filter, of which there is one for each part of each cell, reads this.
+struct blocks_filtering {
+    const struct partita_filter *filter;
+    const char *taps;
+    char *work; // [threads]
+};
+
+// Reserves the filter's state and `work_bytes` a thread, then runs all tasks.
+enum partita_status blocks_filter(struct partita_filter *filter, const char *taps, size_t state_bytes,
+                                  size_t work_bytes, task_fn *part);
+
 // Exact sizes once the transform is there; making a filter's state; running.
 void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status pairs_filter(struct partita_filter *filter, const void *taps);

@@ -87,7 +87,8 @@ enum partita_status divisions_filter(struct partita_filter *filter, const void *
         char *base = arena.base;
         struct work work = cut_work(plan, &arena);
         for (size_t i = 0; i < cells * parts; i++) {
-            const char *cell = (const char *)taps + i / parts * shape->axis[0].kernel * shape->tap_bytes;
+            const size_t from = shape_cell(shape, i / parts / shape->group_in, i / parts % shape->group_in);
+            const char *cell = (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes;
             const size_t first = i % parts * blocks->layout.part;
             char *to = (char *)filter->state + i * bytes;
             if (!blocks->fft) {
@@ -152,15 +153,16 @@ static char *interval_by_transform(const struct call *call, const struct divisio
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = blocks_of(plan);
-    const size_t tiles = fft_blocks(blocks->fft), bytes = fft_spectrum_bytes(blocks->fft);
+    const size_t spectrum_blocks = fft_blocks(blocks->fft), bytes = fft_spectrum_bytes(blocks->fft);
     memset(work->sum, 0, bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {
             const size_t signal = pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
             const char *x = call->spectra + (c * call->signals.count + signal) * bytes;
             const bool fresh = i % MOST_ROW == 0;
-            plan->kernels->cmac(fresh ? work->row : work->spare, x, tiles,
-                                taps_at(call, c, pairs->taps + i * pairs->taps_step), tiles, 1, tiles);
+            plan->kernels->cmac(fresh ? work->row : work->spare, x, spectrum_blocks,
+                                taps_at(call, c, pairs->taps + i * pairs->taps_step), spectrum_blocks, 1,
+                                spectrum_blocks);
             if (!fresh) plan->kernels->add(work->row, work->spare, bytes / shape->scalar_bytes);
             if ((i + 1) % MOST_ROW == 0 || i + 1 == pairs->count)
                 plan->kernels->add(work->sum, work->row, bytes / shape->scalar_bytes);

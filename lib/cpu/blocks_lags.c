@@ -7,6 +7,7 @@
 // one order for any number of threads.
 #include <string.h>
 
+#include "../division.h"
 #include "../thread.h"
 #include "blocks.h"
 #include "samples.h"
@@ -64,16 +65,10 @@ static void transform_taps(const struct partita_plan *plan, const char *taps, si
     fft_forward(blocks->fft, spectrum, work->samples, work->scratch);
 }
 
-struct filtering {
-    const struct partita_filter *filter;
-    const char *taps;
-    char *work;
-};
-
 // One task: one part of one cell.
-static void filter_part(void *context, size_t task, int worker)
+static void transform_cell_part(void *context, size_t task, int worker)
 {
-    const struct filtering *call = context;
+    const struct blocks_filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
     struct arena arena = {.base = call->work + (size_t)worker * work_bytes(plan)};
@@ -87,13 +82,7 @@ enum partita_status lags_filter(struct partita_filter *filter, const void *taps)
     const struct partita_plan *plan = filter->plan;
     const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
     const size_t n = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in * parts;
-    struct filtering call = {filter, taps, NULL};
-    filter->state = mem_reserve(&plan->allocator, size_mul(n, spectrum_bytes(plan)));
-    call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes(plan)));
-    const bool complete = filter->state && call.work;
-    if (complete) thread_loop(plan->threads, n, filter_part, &call);
-    mem_release(&plan->allocator, call.work);
-    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    return blocks_filter(filter, taps, size_mul(n, spectrum_bytes(plan)), work_bytes(plan), transform_cell_part);
 }
 
 // One window of outputs of one channel: the sum over `count` parts of each input of the group, those that see any of
@@ -133,14 +122,15 @@ static void sum_group(const struct window *window, size_t at, size_t count, char
     const struct partita_plan *plan = window->plan;
     const struct blocks *blocks = plan->state;
     const size_t channel = at / window->count, part = window->first_part + at % window->count;
-    const size_t bytes = spectrum_bytes(plan), tiles = fft_blocks(blocks->fft), cell = window->first_cell + channel;
+    const size_t bytes = spectrum_bytes(plan), spectrum_blocks = fft_blocks(blocks->fft),
+                 cell = window->first_cell + channel;
     const char *taps = work->taps;
     if (window->filter) taps = (const char *)window->filter->state + (cell * blocks->layout.parts + part) * bytes;
     for (size_t i = 0; i < count; i++) {
         transform_signal(window, channel, part + i, work->signal + i * bytes, work);
         if (!window->filter) transform_taps(plan, window->taps, cell, part + i, work->taps + i * bytes, work);
     }
-    plan->kernels->cmac(y, work->signal, tiles, taps, tiles, count, tiles);
+    plan->kernels->cmac(y, work->signal, spectrum_blocks, taps, spectrum_blocks, count, spectrum_blocks);
 }
 
 static size_t reals_of(const struct partita_plan *plan)
@@ -195,12 +185,6 @@ static void sum_window(struct window *window)
     memset(window->sums, 0, bytes);
     for (size_t level = 0; level < LAGS_LEVELS; level++)
         if (digits >> level & 1) plan->kernels->add(window->sums, window->levels + level * bytes, reals);
-}
-
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
 }
 
 // The parts that see any of the signal: those whose n samples from base - i*part on do.

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../division.h"
 #include "blocks.h"
 #include "samples.h"
 
@@ -13,17 +14,6 @@ enum {
     RUN_PARTS = 2,     // at least twice the parts, which every run reads
     LARGEST_WINDOW = 1 << 20,
 };
-
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
-}
-
-static size_t ceil_div(size_t a, size_t b)
-{
-    return a / b + (a % b > 0);
-}
 
 static size_t lesser(size_t a, size_t b)
 {

@@ -62,11 +62,12 @@ static size_t worker_bytes(const struct partita_plan *plan)
 static struct workspace cut_workspace(const struct partita_plan *plan, char *base)
 {
     const struct blocks *blocks = plan->state;
-    const size_t tiles = fft_blocks(blocks->fft), threads = (size_t)plan->threads;
+    const size_t spectrum_blocks = fft_blocks(blocks->fft), threads = (size_t)plan->threads;
     struct arena arena = {.base = base};
     struct workspace ret;
-    ret.inputs = arena_take(&arena, size_mul(blocks_shape(plan)->group_in, parts_bytes(tiles, most_inputs(plan))));
-    ret.outputs = arena_take(&arena, parts_bytes(tiles, blocks->layout.run + 1));
+    ret.inputs =
+        arena_take(&arena, size_mul(blocks_shape(plan)->group_in, parts_bytes(spectrum_blocks, most_inputs(plan))));
+    ret.outputs = arena_take(&arena, parts_bytes(spectrum_blocks, blocks->layout.run + 1));
     ret.sums = arena_take(&arena, size_mul(threads, parts_sum_bytes(blocks->layout.parts)));
     ret.work = arena_take(&arena, size_mul(threads, worker_bytes(plan)));
     return ret;
@@ -75,9 +76,9 @@ static struct workspace cut_workspace(const struct partita_plan *plan, char *bas
 void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks)
 {
     struct blocks_layout *layout = &blocks->layout;
-    const size_t tiles = fft_blocks(blocks->fft);
-    layout->shared = size_add(size_mul(blocks_shape(plan)->group_in, parts_bytes(tiles, most_inputs(plan))),
-                              parts_bytes(tiles, layout->run + 1));
+    const size_t spectrum_blocks = fft_blocks(blocks->fft);
+    layout->shared = size_add(size_mul(blocks_shape(plan)->group_in, parts_bytes(spectrum_blocks, most_inputs(plan))),
+                              parts_bytes(spectrum_blocks, layout->run + 1));
     layout->worker = size_add(parts_sum_bytes(layout->parts), worker_bytes(plan));
 }
 
@@ -90,12 +91,6 @@ void blocks_load_taps(const struct shape *shape, char *samples, char *narrow, co
     if (widen) samples_copy(samples, 2, narrow, 1, count, shape->tap_bytes);
 }
 
-struct filtering {
-    const struct partita_filter *filter;
-    const char *taps;
-    char *work;
-};
-
 static size_t filtering_bytes(const struct partita_plan *plan)
 {
     const struct blocks *blocks = plan->state;
@@ -103,9 +98,9 @@ static size_t filtering_bytes(const struct partita_plan *plan)
 }
 
 // One task: one part of one cell.
-static void filter_part(void *context, size_t task, int worker)
+static void transform_cell_part(void *context, size_t task, int worker)
 {
-    const struct filtering *call = context;
+    const struct blocks_filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
@@ -126,14 +121,8 @@ enum partita_status pairs_filter(struct partita_filter *filter, const void *taps
     const struct partita_plan *plan = filter->plan;
     const struct blocks *blocks = plan->state;
     const size_t cells = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    struct filtering call = {filter, taps, NULL};
-    filter->state =
-        mem_reserve(&plan->allocator, size_mul(cells, parts_bytes(fft_blocks(blocks->fft), blocks->layout.parts)));
-    call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filtering_bytes(plan)));
-    const bool complete = filter->state && call.work;
-    if (complete) thread_loop(plan->threads, cells * blocks->layout.parts, filter_part, &call);
-    mem_release(&plan->allocator, call.work);
-    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    const size_t bytes = parts_bytes(fft_blocks(blocks->fft), blocks->layout.parts);
+    return blocks_filter(filter, taps, size_mul(cells, bytes), filtering_bytes(plan), transform_cell_part);
 }
 
 // One run of output blocks of one group of one item of the batch.
