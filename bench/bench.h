@@ -152,6 +152,7 @@ open_fn peer_zita, peer_afir;                           // bench_stream
 open_fn peer_textbook_uniform, peer_textbook_two_stage; // likewise
 open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;
 open_fn peer_scipy_correlate;                // cases with lags
+open_fn peer_scipy_rfft;                     // layers of causal lines
 open_fn ours_command, peer_ffmpeg, peer_sox; // bench_cli, with what command.h asks of the workload
 
 #endif

@@ -97,6 +97,9 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s; chosen by %s\n", choice->flops, plan->shape.stream ? "a frame" : "in all",
              plan->remembered ? "measurement" : "the host model");
+    if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
+        text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
+                 choice->transform);
     if (cut) plan->engine->plan_explain(plan, text);
 }
 

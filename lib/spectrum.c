@@ -6,6 +6,7 @@
 
 #include "cpu/parts.h"
 #include "cpu/samples.h"
+#include "division.h"
 #include "log.h"
 #include "slice.h"
 
@@ -159,15 +160,9 @@ static void finish_block(void *context, size_t task, int worker)
     const ptrdiff_t from = begin > call->first ? begin : call->first, to = end < wanted ? end : wanted;
     struct arena arena = {.base = call->work + (size_t)worker * work_bytes(kit)};
     struct parts_work work = parts_work_cut(kit, &arena);
-    parts_inverse(kit, pairs_out(&call->pairs, task), &work);
+    parts_inverse(kit, parts_out(&call->pairs, task), &work);
     memcpy(call->y + (size_t)(from - call->first) * kit->sample_bytes,
            work.samples + (size_t)(from - begin) * kit->sample_bytes, (size_t)(to - from) * kit->sample_bytes);
-}
-
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
 }
 
 static void run_product(struct product *call, size_t run)
@@ -185,7 +180,7 @@ static void run_product(struct product *call, size_t run)
     for (; block < end; block += (ptrdiff_t)call->pairs.count) {
         call->pairs.first = block;
         call->pairs.count = (size_t)(end - block) < run ? (size_t)(end - block) : run;
-        pairs_sum(&call->pairs, call->x->threads);
+        parts_sum(&call->pairs, call->x->threads);
         thread_loop(call->x->threads, call->pairs.count, finish_block, call);
     }
 }
@@ -219,7 +214,7 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     struct arena arena = {0};
     for (int pass = 0; pass < 2; pass++) {
         call.pairs.out = arena_take(&arena, size_mul(fft_spectrum_bytes(x->fft), run + 1));
-        call.pairs.work = arena_take(&arena, size_mul(threads, pairs_work_bytes(h->parts.count)));
+        call.pairs.work = arena_take(&arena, size_mul(threads, parts_sum_bytes(h->parts.count)));
         call.work = arena_take(&arena, size_mul(threads, work_bytes(&x->kit)));
         if (pass == 1) break;
         arena.base = mem_reserve(&x->allocator, arena.used);

@@ -95,7 +95,9 @@ static void check(struct layer *layer, enum layer_array array, double products, 
         norm += expected * expected;
     }
     norm = fmax(norm, typical * typical * products * (double)n);
-    double gate = gate_for_outputs(gate_direct(layer->problem.signal, (size_t)products), n);
+    double gate = gate_direct(layer->problem.signal, (size_t)products);
+    if (layer->transform) gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
+    gate = gate_for_outputs(gate, n);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
         fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm), gate);

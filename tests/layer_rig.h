@@ -14,6 +14,7 @@ struct layer {
     size_t n[LAYER_ARRAYS];         // samples
     void *array[LAYER_ARRAYS];      // guarded, of the problem's type; results begin as NaN
     double *expected[LAYER_ARRAYS]; // the inputs as doubles; results NULL until layer_check
+    size_t transform;               // as long as the engine's may be; 0: it sums
 };
 
 enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT }; // directions

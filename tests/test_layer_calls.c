@@ -160,7 +160,7 @@ static void relu_and_nan(void **state)
     layer_close(&layer);
 }
 
-// Engines that fill y without a bias get it afterwards.
+// Engines that fill y without a bias get it afterwards; one without gradients runs forward alone.
 static void bias_of_other_engines(void **state)
 {
     const struct layer_case *c = *state;
@@ -172,14 +172,16 @@ static void bias_of_other_engines(void **state)
     for (int e = 0; e < 2; e++) {
         struct layer layer;
         layer_open(&layer, &problem, &(struct partita_options){.engine = others[e]}, &random);
-        assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
-        assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
         void **a = layer.array;
         assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
-        assert_int_equal(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
-                         PARTITA_ERR_UNSUPPORTED);
-        assert_int_equal(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
-                         PARTITA_ERR_UNSUPPORTED);
+        if (e == 0) {
+            assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
+            assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
+            assert_int_equal(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
+                             PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
+                             PARTITA_ERR_UNSUPPORTED);
+        }
         double *expected = malloc(layer.n[LAYER_Y] * sizeof *expected);
         reference_layer_forward(&problem, expected, layer.expected[LAYER_X], layer.expected[LAYER_W],
                                 layer.expected[LAYER_BIAS]);
@@ -247,7 +249,7 @@ static void directions(void **state)
     partita_plan_destroy(plan);
     assert_int_equal(lines.n_lines, 0);
     plan = (struct partita_plan *)1;
-    options.engine = "cpu/overlap-save";
+    options.engine = "cpu/overlap-add";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "gradient"));
     options.engine = NULL;

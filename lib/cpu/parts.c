@@ -98,7 +98,7 @@ void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t 
     if (from && count) thread_loop(threads, kit->tiles, shift_tile, &shift);
 }
 
-size_t pairs_work_bytes(size_t left_count)
+size_t parts_sum_bytes(size_t left_count)
 {
     return size_mul(size_add(left_count, CMAC_SUMS), TASK_TILES * TILE_BYTES);
 }
@@ -116,17 +116,9 @@ static char *spectrum(const struct pairs *pairs, size_t i)
     return pairs->out + i * fft_spectrum_bytes(pairs->kit->fft);
 }
 
-char *pairs_out(const struct pairs *pairs, size_t i)
+char *parts_out(const struct pairs *pairs, size_t i)
 {
     return spectrum(pairs, pairs->lags ? i : i + 1);
-}
-
-static void negate(char *x, size_t bytes, bool f64)
-{
-    if (f64)
-        for (size_t i = 0; i < bytes / sizeof(double); i++) ((double *)x)[i] = -((double *)x)[i];
-    else
-        for (size_t i = 0; i < bytes / sizeof(float); i++) ((float *)x)[i] = -((float *)x)[i];
 }
 
 // Some tiles of all outputs: a task.
@@ -146,7 +138,7 @@ static struct cmac_line left_line(const struct pairs *pairs, size_t first, size_
         for (size_t i = 0; i < left->count; i++) {
             char *to = work + (tile * left->count + left->count - 1 - i) * TILE_BYTES;
             memcpy(to, place(left, first + tile, (ptrdiff_t)i), TILE_BYTES);
-            negate(to + SPECTRUM_BLOCK_BYTES, SPECTRUM_BLOCK_BYTES, pairs->kit->kernels->f64);
+            fft_conjugate(pairs->kit->kernels->f64, to, 1);
         }
     return (struct cmac_line){.h = work, .h_tile = left->count};
 }
@@ -204,7 +196,7 @@ static void sum_tiles(void *context, size_t index, int worker)
     const size_t most = task_tiles(pairs), first = index * most, left = pairs->kit->tiles - first;
     const size_t tiles = left < most ? left : most;
     const ptrdiff_t q = pairs->lags ? pairs->first : pairs->first - 1;
-    char *work = pairs->work + (size_t)worker * pairs_work_bytes(pairs->left.count);
+    char *work = pairs->work + (size_t)worker * parts_sum_bytes(pairs->left.count);
     const struct task task = {pairs, first, tiles, left_line(pairs, first, tiles, work),
                               work + pairs->left.count * TASK_TILES * TILE_BYTES};
     for (size_t i = 0, sums; i <= pairs->count; i += sums) {
@@ -219,7 +211,7 @@ static void sum_tiles(void *context, size_t index, int worker)
     }
 }
 
-void pairs_sum(struct pairs *pairs, int threads)
+void parts_sum(struct pairs *pairs, int threads)
 {
     const size_t most = task_tiles(pairs);
     thread_loop(threads, (pairs->kit->tiles + most - 1) / most, sum_tiles, pairs);

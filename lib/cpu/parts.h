@@ -60,21 +60,21 @@ struct pairs {
     bool lags;
     ptrdiff_t first; // output blocks first .. first + count - 1
     size_t count;
-    char *out;   // count + 1 spectra one after the other; pairs_out says which an output block is
-    char *work;  // [threads] of pairs_work_bytes
+    char *out;   // count + 1 spectra one after the other; parts_out says which an output block is
+    char *work;  // [threads] of parts_sum_bytes
     bool add;    // to what is in `out`: several channels are summed
     bool gather; // the last channel: then bring the overlapping halves together
 };
 
-size_t pairs_work_bytes(size_t left_count);
+size_t parts_sum_bytes(size_t left_count);
 
 // Moves `count` spectra to the front of the run, on up to `threads` threads.
 void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count, int threads);
 
 // Runs all sums on up to `threads` threads, a few tiles of all outputs a task.
-void pairs_sum(struct pairs *pairs, int threads);
+void parts_sum(struct pairs *pairs, int threads);
 
 // The spectrum of output block first + i.
-char *pairs_out(const struct pairs *pairs, size_t i);
+char *parts_out(const struct pairs *pairs, size_t i);
 
 #endif

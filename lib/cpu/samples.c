@@ -67,16 +67,24 @@ static void conjugate(void *g, size_t n, bool f64)
     }
 }
 
-// y[i] = x[-i], i < n.
-static void copy_backwards(void *y, const void *x, size_t n, size_t bytes)
+// Neighbours, the other way round: steps the compiler knows become shuffles.
+static void reverse_words(void *y, const void *x, size_t n, size_t bytes)
 {
-    if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = *((const word4 *)x - i);
-    } else if (bytes == 8) {
-        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i, (const char *)x - 8 * i, 8);
-    } else {
-        for (size_t i = 0; i < n; i++) ((word16 *)y)[i] = *((const word16 *)x - i);
+    if (bytes == 4)
+        for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = ((const word4 *)x)[n - 1 - i];
+    else
+        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i, (const char *)x + 8 * (n - 1 - i), 8);
+}
+
+void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes)
+{
+    if (y_stride == 1 && x_stride == 1 && bytes < 16) {
+        reverse_words(y, x, n, bytes);
+        return;
     }
+    char *to = y;
+    const char *from = (const char *)x + (n - 1) * x_stride * bytes;
+    for (size_t i = 0; i < n; i++, to += y_stride * bytes, from -= x_stride * bytes) memcpy(to, from, bytes);
 }
 
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n)
@@ -91,10 +99,8 @@ void causal_part(const struct shape *shape, void *g, const void *taps, size_t fi
     if (shape->flip) {
         samples_copy(at, step, (const char *)taps + from * bytes, 1, inside, bytes);
     } else {
-        const char *last = (const char *)taps + (axis->kernel - 1 - from) * bytes;
-        if (step == 1) copy_backwards(at, last, inside, bytes);
-        else
-            for (size_t i = 0; i < inside; i++) memcpy(at + i * step * bytes, last - i * bytes, bytes);
+        const char *first_read = (const char *)taps + (axis->kernel - from - inside) * bytes;
+        samples_reverse(at, step, first_read, 1, inside, bytes);
         if (shape->complex_taps) conjugate(g, n, shape->f64);
     }
 }

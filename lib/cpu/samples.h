@@ -13,6 +13,8 @@ struct inside {
     size_t begin, count;
 };
 struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n);
+// The same backwards: y[i*y_stride] = x[(n-1-i)*x_stride].
+void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
 
 // y[i] = x[first + i*stride] for i < n, zero where that index is outside [0, size).
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes);

@@ -118,13 +118,22 @@ INLINE void apply_factors(struct cvec *v, int radix, const REAL *factors, bool b
     }
 }
 
-enum source { BLOCKED, COMPLEX, REAL_PAIRS };
+// The same of numbers without imaginary parts, on the way there.
+INLINE void apply_to_reals(struct cvec *v, int radix, const REAL *factors)
+{
+    UNROLL
+    for (int p = 1; p < radix; p++)
+        v[p] = (struct cvec){v[p].re * broadcast(factors[2 * p - 2]), v[p].re * broadcast(factors[2 * p - 1])};
+}
 
-// Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of three ways.
+enum source { BLOCKED, COMPLEX, REAL_PAIRS, REAL_HALF };
+
+// Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of these ways.
 INLINE struct cvec get_from(const REAL *x, size_t j, size_t length, enum source source)
 {
     if (source == BLOCKED) return get(x, j);
     if (source == REAL_PAIRS) return (struct cvec){load(x + j), -load(x + length + j)};
+    if (source == REAL_HALF) return (struct cvec){load(x + j), (vec){0}};
     const vec a = load(x + 2 * j), b = load(x + 2 * j + LANES);
     return (struct cvec){__builtin_shufflevector(a, b, EVEN), __builtin_shufflevector(a, b, ODD)};
 }
@@ -136,6 +145,8 @@ INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source 
     } else if (source == REAL_PAIRS) {
         if (!upper) store(x + j, a.re);
         store(x + length + j, -a.im);
+    } else if (source == REAL_HALF) {
+        store(x + j, a.re);
     } else {
         store(x + 2 * j, __builtin_shufflevector(a.re, a.im, LOWER));
         store(x + 2 * j + LANES, __builtin_shufflevector(a.re, a.im, UPPER));
@@ -150,7 +161,8 @@ INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const
         struct cvec v[8];
         UNROLL
         for (int p = 0; p < radix; p++) v[p] = get_from(x, (size_t)p * part + j, node.length, source);
-        apply_factors(v, radix, factors, false);
+        if (source == REAL_HALF) apply_to_reals(v, radix, factors);
+        else apply_factors(v, radix, factors, false);
         dft(v, radix, false);
         UNROLL
         for (int q = 0; q < radix; q++) put(y, (size_t)q * part + j, v[q]);
@@ -214,6 +226,11 @@ static void fft_read_real(void *data, const void *x, struct fft_node node, int r
     run_pass(data, x, node, radix, factors, REAL_PAIRS, SPLIT);
 }
 
+static void fft_read_half(void *data, const void *x, struct fft_node node, int radix, const void *factors)
+{
+    run_pass(data, x, node, radix, factors, REAL_HALF, SPLIT);
+}
+
 static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix, const void *factors)
 {
     run_pass(data, x, node, radix, factors, COMPLEX, SPLIT);
@@ -223,6 +240,11 @@ static void fft_write_real(void *x, const void *data, struct fft_node node, int 
 {
     if (upper) run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE_UPPER);
     else run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE);
+}
+
+static void fft_write_half(void *x, const void *data, struct fft_node node, int radix, const void *factors)
+{
+    run_pass(x, data, node, radix, factors, REAL_HALF, MERGE);
 }
 
 static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix, const void *factors,
@@ -340,11 +362,13 @@ static void fft_leaves_back(void *data, size_t leaves, const void *factors, cons
 const struct fft_kernels KERNEL(fft) = {
     .lanes = LANES,
     .read_real = fft_read_real,
+    .read_half = fft_read_half,
     .read_complex = fft_read_complex,
     .pass = fft_pass,
     .pass_back = fft_pass_back,
     .leaves = fft_leaves,
     .leaves_back = fft_leaves_back,
     .write_real = fft_write_real,
+    .write_half = fft_write_half,
     .write_complex = fft_write_complex,
 };
