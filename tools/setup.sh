@@ -12,7 +12,8 @@ for group in "$@"; do
     case $group in
     test) packages="$packages python3-scipy sox ffmpeg groff-base bash zsh fish g++ jackd2 libjack-jackd2-dev" ;;
     bench)
-        packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev gnuplot-nox
+        packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev libdnnl-dev libopenblas-dev
+            gnuplot-nox
             fonts-dejavu-core"
         ;;
     ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git" ;;
