@@ -30,30 +30,30 @@ static float *uniform(size_t n, uint64_t seed)
     return samples;
 }
 
-// right += the samples of one plane of x under one tap, times it; stride 1.
-static void add_tap(double *right, const float *x, double tap, const struct layer_axis axis[3], size_t r1, size_t r2)
+// right += tap (row r, column q) of one plane of x, times it; stride 1.
+static void add_tap(double *right, const float *x, double tap, const struct layer_sizes *s, size_t r, size_t q)
 {
-    const ptrdiff_t rows = (ptrdiff_t)axis[1].out, columns = (ptrdiff_t)axis[2].out;
-    const ptrdiff_t down = (ptrdiff_t)r1 - axis[1].pad, across = (ptrdiff_t)r2 - axis[2].pad;
-    const ptrdiff_t first = across < 0 ? -across : 0, width = (ptrdiff_t)axis[2].size;
-    const ptrdiff_t last = width - across < columns ? width - across : columns;
-    for (ptrdiff_t p = 0; p < rows; p++) {
-        if (p + down < 0 || p + down >= (ptrdiff_t)axis[1].size) continue;
-        const float *from = x + (p + down) * width + across;
-        double *to = right + p * columns;
-        for (ptrdiff_t q = first; q < last; q++) to[q] += tap * (double)from[q];
+    const struct layer_axis *row = &s->axis[0], *column = &s->axis[1];
+    const ptrdiff_t down = (ptrdiff_t)r - row->pad, across = (ptrdiff_t)q - column->pad;
+    const ptrdiff_t width = (ptrdiff_t)column->size, columns = (ptrdiff_t)column->out;
+    const ptrdiff_t first = across < 0 ? -across : 0, last = width - across < columns ? width - across : columns;
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)row->out; i++) {
+        if (i + down < 0 || i + down >= (ptrdiff_t)row->size) continue;
+        const float *from = x + (i + down) * width + across;
+        double *to = right + i * columns;
+        for (ptrdiff_t k = first; k < last; k++) to[k] += tap * (double)from[k];
     }
 }
 
-// One image, one group.
+// One image, one group, two axes.
 static void truth(const struct arrays *a)
 {
     const struct layer_sizes *s = &a->sizes;
     for (size_t k = 0; k < s->out; k++)
         for (size_t c = 0; c < s->in; c++)
             for (size_t r = 0; r < s->taps; r++)
-                add_tap(a->right + k * s->outputs, a->x + c * s->plane, (double)a->w[(k * s->in + c) * s->taps + r],
-                        s->axis, r / s->axis[2].kernel, r % s->axis[2].kernel);
+                add_tap(a->right + k * s->outputs, a->x + c * s->plane, (double)a->w[(k * s->in + c) * s->taps + r], s,
+                        r / s->axis[1].kernel, r % s->axis[1].kernel);
 }
 
 static void print_errors(const char *layer, const struct partita_plan *plan, const struct arrays *a)
