@@ -122,7 +122,7 @@ static struct result row_print(struct row *row, const struct workload *w, int re
     if (row->calls != NULL) printf("%.3f", calls_flatness(row->calls, w->timed / w->block));
     printf(",%zu,%.3g\n", row->contender.bytes, row->error);
     fflush(stdout);
-    return (struct result){row->contender.name, row->contender.threads, 1e9 * median / items};
+    return (struct result){row->contender.name, 1e9 * s[0] / items};
 }
 
 // The contenders of a suite, those without a fixed thread count once for each count asked for.

@@ -74,8 +74,7 @@ struct contender {
 // What was measured of one contender.
 struct result {
     const char *name;
-    int threads;
-    double ns_per_item;
+    double least_ns; // an item, of all repetitions
 };
 
 // What one program is made of.
