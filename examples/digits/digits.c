@@ -6,7 +6,7 @@
 //     digits [--engine NAME] [--threads N] [--epochs N] [--loss FILE] digits.bin
 //
 // The network, [channels][height][width] of each step:
-//     image [1][8][8] - 3x3, ReLU - [16][8][8] - 3x3, ReLU - [32][8][8] - largest of 2x2 - [32][4][4]
+//     image [1][8][8] - 3x3, ReLU - [16][8][8] - 3x3, ReLU - [32][8][8] - mean of 2x2 - [32][4][4]
 //                     - 3x3, ReLU - [64][4][4] - 4x4: every sample to every digit - [10][1][1]
 // --engine runs the 3x3 layers by one algorithm (cpu/direct, cpu/winograd, cpu/tiles ..): the losses, one line a step
 // in the file of --loss, are the same but for rounding. The last fifth of the shuffled images is never trained on.
@@ -29,7 +29,6 @@ struct network {
     struct layer first, second, third, last;
     float x[BATCH * PIXELS];
     float pooled[POOLED], pooled_gradient[POOLED];
-    size_t from[POOLED]; // which sample was the largest
 };
 
 struct arguments {
@@ -121,26 +120,28 @@ static bool report_engines(const struct network *net, const char *wanted)
     return used;
 }
 
-// The largest of each 2x2 samples, and where it was.
+// The first of the four samples that a pooled one is the mean of.
+static size_t corner(size_t i)
+{
+    const size_t half = SIDE / 2, plane = i / (half * half), row = i / half % half, column = i % half;
+    return plane * PIXELS + 2 * row * SIDE + 2 * column;
+}
+
+// Means, not maxima: which of four equal samples is the largest would be decided by rounding.
 static void pool(struct network *net, const float *y)
 {
-    const size_t half = SIDE / 2;
     for (size_t i = 0; i < POOLED; i++) {
-        const size_t plane = i / (half * half), row = i / half % half, column = i % half;
-        const size_t corner = plane * PIXELS + 2 * row * SIDE + 2 * column;
-        const size_t candidates[] = {corner, corner + 1, corner + SIDE, corner + SIDE + 1};
-        size_t best = corner;
-        for (size_t k = 1; k < 4; k++)
-            if (y[candidates[k]] > y[best]) best = candidates[k];
-        net->pooled[i] = y[best];
-        net->from[i] = best;
+        const float *at = y + corner(i);
+        net->pooled[i] = (at[0] + at[1] + at[SIDE] + at[SIDE + 1]) / 4;
     }
 }
 
-static void pool_backward(struct network *net, float *gy, size_t n)
+static void pool_backward(const struct network *net, float *gy)
 {
-    memset(gy, 0, n * sizeof *gy);
-    for (size_t i = 0; i < POOLED; i++) gy[net->from[i]] = net->pooled_gradient[i];
+    for (size_t i = 0; i < POOLED; i++) {
+        float *at = gy + corner(i);
+        at[0] = at[1] = at[SIDE] = at[SIDE + 1] = net->pooled_gradient[i] / 4;
+    }
 }
 
 // Puts an image into the batch, moved by some pixels.
@@ -168,7 +169,7 @@ static void backward(struct network *net)
 {
     layer_backward(&net->last, net->third.gy, net->third.y);
     layer_backward(&net->third, net->pooled_gradient, net->pooled);
-    pool_backward(net, net->second.gy, net->second.n_y);
+    pool_backward(net, net->second.gy);
     layer_backward(&net->second, net->first.gy, net->first.y);
     layer_backward(&net->first, NULL, net->x);
 }

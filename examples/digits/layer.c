@@ -110,6 +110,8 @@ void layer_create(struct layer *layer, const struct partita_problem *problem, co
     parameters_create(&layer->weight, problem->out_channels * taps);
     parameters_create(&layer->bias, problem->out_channels);
     for (size_t i = 0; i < layer->weight.n; i++) layer->weight.value[i] = range * (2 * random_uniform(random) - 1);
+    // Where the image is blank an output is its bias: well above zero, or rounding would say whether ReLU lets it pass.
+    for (size_t i = 0; i < layer->bias.n; i++) layer->bias.value[i] = 0.1f;
     make_filter(layer);
 }
 
