@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The layers that published comparisons of convolution algorithms measured, by name. NAME-forward, NAME-backward-data
-// and NAME-backward-weight run with the number of images given here, which two cores work through in a minute;
-// NAME-nN with N images, for most of them what the source ran.
+// and NAME-backward-weight run with the number of images given here, which two cores can work through;
+// NAME-nN with N images, mostly as many as the source ran.
 #include "layer.h"
 
 #include <stdlib.h>
