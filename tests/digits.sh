@@ -3,8 +3,8 @@
 # examples/digits learns: at least 97 % of unseen digits right within a minute, the same losses to the last bit whatever
 # the number of threads, and by every engine that can run its layers.
 # Usage: digits.sh DIGITS_PROGRAM EXPORT.py
-digits=$1
-export=$2
+digits=$(realpath "$1")
+export=$(realpath "$2")
 /usr/bin/python3 -c 'import sklearn' 2>/dev/null || {
     echo '1..0 # SKIP no scikit-learn (python3-sklearn)'
     exit 0
