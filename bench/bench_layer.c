@@ -83,7 +83,7 @@ int main(int argc, char **argv)
         .n_cases = n,
         .contenders = contenders,
         .n_contenders = N_CONTENDERS,
-        .patience = 1,
+        .patience = 0.4,
         .repetitions = 5,
         .thread_counts = {1, 2},
     };

@@ -146,7 +146,7 @@ static void cases_add(struct layer_case *cases, size_t *n, const struct row *row
         if (row->network) snprintf(c->network, sizeof c->network, "%s%s-%s", row->network, suffix, directions[i].name);
         const struct layer_sizes s = layer_sizes(&c->layer.problem);
         c->workload = (struct workload){
-            .name = c->name, .layer = &c->layer, .extra = extra, .repetitions = layer_terms(&s) > (size_t)1e10 ? 3 : 5};
+            .name = c->name, .layer = &c->layer, .extra = extra, .repetitions = layer_terms(&s) > (size_t)3e9 ? 3 : 5};
     }
 }
 

@@ -236,7 +236,7 @@ fades from one filter to another in every call.
 LAYERS_HEAD = """Effective GFLOP/s: two operations for each multiply-add of the direct sums, whatever is done instead.
 Filters are packed beforehand, by all contenders. `onednn` works on arrays in the formats it likes
 best, `onednn+reorder` takes and gives plain ones; `onednn-winograd` is its Winograd convolution, where it has one.
-`openblas` multiplies what Caffe's im2col copies, on one thread. A contender whose first pass takes more than a second
+`openblas` multiplies what Caffe's im2col copies, on one thread. A contender whose first pass takes more than 0.4 s
 is timed by that pass. `vgg-e-*` are the layers of network E, each as often as the network has it.
 """
 

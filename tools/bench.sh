@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds, runs every benchmark with its peers, and writes docs/bench.md, the picture beside it and the table in README.md
-# from what they print. Takes twenty minutes; the machine must be idle, or ratios mean nothing.
+# from what they print. Takes half an hour; the machine must be idle, or ratios mean nothing.
 #   tools/bench.sh [--quick]     (--quick: a trial of the machinery; writes nothing into the tree)
 set -eu
 cd "$(dirname "$0")/.."
