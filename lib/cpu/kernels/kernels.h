@@ -113,6 +113,27 @@ typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n, co
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
 
+// Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of x, tiles side by
+// side; n is a multiple of a block (CONV_BLOCK_BYTES).
+struct winograd_lines {
+    size_t n, lines;       // tiles of a line; lines
+    size_t x_line, y_line; // from one line to the next
+    size_t y_stride;       // from one element of a result to the next
+    const size_t *offset;
+};
+
+// y[l*y_line + i*y_stride + p] = sum over k of M[i][k] * x[l*x_line + offset[k] + p], p < n, with M of
+// winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns), output A' (`count` rows), taps G
+// (`count` columns); count from 2 to extent-1, without meaning for input. The order of a sum is the kernel's own.
+// Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y overlaps nothing.
+typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines);
+
+// y[k*stride + i] = x[i*step + k], k < count, i < n: a row dealt out to tiles of count samples, step apart.
+typedef void deal_fn(void *y, size_t stride, const void *x, size_t step, size_t count, size_t n);
+
+// y[i*count + k] = x[k*stride + i], k < count, i < n: tiles side by side become a row.
+typedef void collect_fn(void *y, const void *x, size_t stride, size_t count, size_t n);
+
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
 struct kernels {
@@ -132,6 +153,9 @@ struct kernels {
     conv_weight_fn *conv_weight;
     conv_store_fn *conv_store;
     sum_fn *sum;
+    winograd_fn *winograd_input, *winograd_output, *winograd_taps;
+    deal_fn *deal;
+    collect_fn *collect;
     const struct fft_kernels *fft;
 };
 

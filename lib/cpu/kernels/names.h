@@ -25,6 +25,11 @@ conv_fn KERNEL(conv);
 conv_weight_fn KERNEL(conv_weight);
 conv_store_fn KERNEL(conv_store);
 sum_fn KERNEL(sum);
+winograd_fn KERNEL(winograd_input);
+winograd_fn KERNEL(winograd_output);
+winograd_fn KERNEL(winograd_taps);
+deal_fn KERNEL(deal);
+collect_fn KERNEL(collect);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

@@ -22,5 +22,10 @@ const struct kernels KERNEL(table) = {
     .conv_weight = KERNEL(conv_weight),
     .conv_store = KERNEL(conv_store),
     .sum = KERNEL(sum),
+    .winograd_input = KERNEL(winograd_input),
+    .winograd_output = KERNEL(winograd_output),
+    .winograd_taps = KERNEL(winograd_taps),
+    .deal = KERNEL(deal),
+    .collect = KERNEL(collect),
     .fft = &KERNEL(fft),
 };

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p (winograd_matrix.h),
+// whose rows have equal even parts and opposite odd parts: each part is computed once. Extents and counts are constants
+// in every instance, so that entries 0 and 1 cost nothing. And rows of samples dealt out to tiles and back.
+#include "vector.h"
+#include "winograd_matrix.h"
+
+enum { PAIRS = WINOGRAD_EXTENT / 2 - 1 };
+
+// Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its degree in x^2.
+INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS + 1])
+{
+    size_t degree = 0;
+    ret[0] = 1;
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        const double square = winograd_pair(extent, pair) * winograd_pair(extent, pair);
+        if (pair == skipped) continue;
+        ret[degree + 1] = ret[degree];
+        UNROLL
+        for (size_t k = degree; k > 0; k--) ret[k] = ret[k - 1] - square * ret[k];
+        ret[0] *= -square;
+        degree++;
+    }
+    return degree;
+}
+
+// sum + c*x, or c*x where there is no sum yet.
+INLINE vec add_scaled(vec sum, bool first, double c, vec x)
+{
+    if (first) return broadcast((REAL)c) * x;
+    if (c == 1) return sum + x;
+    return multiply_add(broadcast((REAL)c), x, sum);
+}
+
+// Sum of c[k] * x[from + 2k], k <= degree, highest first: its coefficient is 1.
+INLINE vec every_other(const vec *x, size_t from, const double *c, size_t degree)
+{
+    vec sum = x[from + 2 * degree];
+    UNROLL
+    for (size_t k = degree; k-- > 0;) sum = add_scaled(sum, false, c[k], x[from + 2 * k]);
+    return sum;
+}
+
+INLINE void input_tile(vec *y, const vec *x, size_t extent)
+{
+    double c[PAIRS + 1];
+    size_t degree = product_of_pairs(extent, extent, c);
+    y[0] = every_other(x, 0, c, degree);
+    y[extent - 1] = every_other(x, 1, c, degree);
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        const vec p = broadcast((REAL)winograd_pair(extent, pair));
+        degree = product_of_pairs(extent, pair, c);
+        const vec even = every_other(x, 2, c, degree), odd = every_other(x, 1, c, degree);
+        y[1 + 2 * pair] = multiply_add(p, odd, even);
+        y[2 + 2 * pair] = multiply_add(-p, odd, even);
+    }
+}
+
+INLINE void output_tile(vec *y, const vec *x, size_t extent, size_t count)
+{
+    vec even[PAIRS], odd[PAIRS];
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        even[pair] = x[1 + 2 * pair] + x[2 + 2 * pair];
+        odd[pair] = x[1 + 2 * pair] - x[2 + 2 * pair];
+    }
+    UNROLL
+    for (size_t k = 0; k < count; k++) {
+        vec sum = k == 0 ? x[0] : x[extent - 1];
+        UNROLL
+        for (size_t pair = 0; pair < extent / 2 - 1; pair++)
+            sum = add_scaled(sum, k > 0 && k + 1 < count && pair == 0, winograd_power(winograd_pair(extent, pair), k),
+                             k % 2 ? odd[pair] : even[pair]);
+        y[k] = sum;
+    }
+}
+
+INLINE void taps_tile(vec *y, const vec *x, size_t extent, size_t count)
+{
+    double c[PAIRS + 1];
+    product_of_pairs(extent, extent, c);
+    y[0] = broadcast((REAL)(1 / c[0])) * x[0];
+    y[extent - 1] = x[count - 1];
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        const double p = winograd_pair(extent, pair);
+        const size_t degree = product_of_pairs(extent, pair, c);
+        double divisor = 0;
+        UNROLL
+        for (size_t k = 0; k <= degree; k++) divisor += c[k] * winograd_power(p, 2 * k + 2) * 2;
+        vec part[2];
+        UNROLL
+        for (size_t k = 0; k < count; k++)
+            part[k % 2] = add_scaled(part[k % 2], k < 2, winograd_power(p, k) / divisor, x[k]);
+        y[1 + 2 * pair] = part[0] + part[1];
+        y[2 + 2 * pair] = part[0] - part[1];
+    }
+}
+
+enum kind { INPUT, OUTPUT, TAPS };
+
+INLINE void tile(enum kind kind, vec *y, const vec *x, size_t extent, size_t count)
+{
+    if (kind == INPUT) input_tile(y, x, extent);
+    else if (kind == OUTPUT) output_tile(y, x, extent, count);
+    else taps_tile(y, x, extent, count);
+}
+
+// One matrix over all lines and positions.
+INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, size_t count,
+                       const struct winograd_lines *given)
+{
+    const struct winograd_lines lines = *given; // y may not change it
+    const size_t from = kind == TAPS ? count : extent, to = kind == OUTPUT ? count : extent;
+    for (size_t l = 0; l < lines.lines; l++, x += lines.x_line, y += lines.y_line) {
+        const REAL *element[WINOGRAD_EXTENT];
+        UNROLL
+        for (size_t k = 0; k < from; k++) element[k] = x + lines.offset[k];
+        NO_UNROLL
+        for (size_t i = 0; i < lines.n; i += LANES) {
+            vec in[WINOGRAD_EXTENT], out[WINOGRAD_EXTENT];
+            UNROLL
+            for (size_t k = 0; k < from; k++) in[k] = load(element[k] + i);
+            tile(kind, out, in, extent, count);
+            UNROLL
+            for (size_t k = 0; k < to; k++) store(y + k * lines.y_stride + i, out[k]);
+        }
+    }
+}
+
+void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    (void)count;
+    if (extent == 4) over_tiles(INPUT, y, x, 4, 0, lines);
+    else if (extent == 6) over_tiles(INPUT, y, x, 6, 0, lines);
+    else over_tiles(INPUT, y, x, 8, 0, lines);
+}
+
+#define EACH_COUNT(CASE)                                                                                               \
+    CASE(4, 2)                                                                                                         \
+    CASE(4, 3)                                                                                                         \
+    CASE(6, 2)                                                                                                         \
+    CASE(6, 3)                                                                                                         \
+    CASE(6, 4)                                                                                                         \
+    CASE(6, 5)                                                                                                         \
+    CASE(8, 2)                                                                                                         \
+    CASE(8, 3)                                                                                                         \
+    CASE(8, 4)                                                                                                         \
+    CASE(8, 5)                                                                                                         \
+    CASE(8, 6)                                                                                                         \
+    CASE(8, 7)
+
+#define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
+
+void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    switch (CASE_OF(extent, count)) {
+#define OUTPUT_CASE(extent, count)                                                                                     \
+    case CASE_OF(extent, count):                                                                                       \
+        over_tiles(OUTPUT, y, x, extent, count, lines);                                                                \
+        break;
+        EACH_COUNT(OUTPUT_CASE)
+    }
+}
+
+void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    switch (CASE_OF(extent, count)) {
+#define TAPS_CASE(extent, count)                                                                                       \
+    case CASE_OF(extent, count):                                                                                       \
+        over_tiles(TAPS, y, x, extent, count, lines);                                                                  \
+        break;
+        EACH_COUNT(TAPS_CASE)
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// Tiles of cpu/winograd: blocks of them, their samples dealt out so that tiles lie side by side, and the nesting of two
+// transforms along one axis into one along both (Lavin & Gray, eq. 8).
+#include <string.h>
+
+#include "samples.h"
+#include "winograd.h"
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static struct winograd_both both_of(const struct winograd *winograd)
+{
+    struct winograd_both both = {0};
+    for (int a = 0; a < AXES; a++) both.extent[a] = winograd_axis(winograd, a)->extent;
+    return both;
+}
+
+struct winograd_both winograd_of_input(const struct winograd *winograd)
+{
+    struct winograd_both both = both_of(winograd);
+    for (int a = 0; a < AXES; a++) both.from[a] = both.to[a] = both.extent[a];
+    return both;
+}
+
+struct winograd_both winograd_of_output(const struct winograd *winograd)
+{
+    struct winograd_both both = both_of(winograd);
+    for (int a = 0; a < AXES; a++) {
+        both.from[a] = both.extent[a];
+        both.to[a] = both.count[a] = winograd_axis(winograd, a)->tile;
+    }
+    return both;
+}
+
+struct winograd_both winograd_of_taps(const struct winograd *winograd)
+{
+    struct winograd_both both = both_of(winograd);
+    for (int a = 0; a < AXES; a++) {
+        both.from[a] = both.count[a] = winograd_axis(winograd, a)->taps;
+        both.to[a] = both.extent[a];
+    }
+    return both;
+}
+
+struct winograd_both winograd_of_gradient(const struct winograd *winograd)
+{
+    struct winograd_both both = both_of(winograd);
+    for (int a = 0; a < AXES; a++) {
+        both.from[a] = both.count[a] = winograd_axis(winograd, a)->tile;
+        both.to[a] = both.extent[a];
+    }
+    return both;
+}
+
+struct winograd_both winograd_of_tap_sums(const struct winograd *winograd)
+{
+    struct winograd_both both = both_of(winograd);
+    for (int a = 0; a < AXES; a++) {
+        both.from[a] = both.extent[a];
+        both.to[a] = both.count[a] = winograd_axis(winograd, a)->taps;
+    }
+    return both;
+}
+
+void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, char *y, const char *x, char *between)
+{
+    const size_t *from = both->from, *to = both->to;
+    size_t column[WINOGRAD_EXTENT];
+    const bool second = both->extent[1] > 1;
+    struct winograd_lines lines = {.n = both->n,
+                                   .lines = from[1],
+                                   .x_line = both->x_column,
+                                   .y_line = both->n,
+                                   .y_stride = second ? from[1] * both->n : both->y_plane,
+                                   .offset = both->x_row};
+    if (both->extent[0] > 1) kernel(second ? between : y, x, both->extent[0], both->count[0], &lines);
+    if (!second) return;
+    const bool first = both->extent[0] > 1;
+    for (size_t j = 0; j < from[1]; j++) column[j] = first ? j * both->n : both->x_row[0] + j * both->x_column;
+    lines = (struct winograd_lines){.n = both->n,
+                                    .lines = to[0],
+                                    .x_line = from[1] * both->n,
+                                    .y_line = to[1] * both->y_plane,
+                                    .y_stride = both->y_plane,
+                                    .offset = column};
+    kernel(y, first ? between : x, both->extent[1], both->count[1], &lines);
+}
+
+struct winograd_place winograd_place(const struct winograd *winograd, size_t block)
+{
+    const struct winograd_block *most = &winograd->most;
+    struct winograd_place place;
+    place.at[1] = block % winograd->blocks[2] * most->cols;
+    block /= winograd->blocks[2];
+    place.at[0] = block % winograd->blocks[1] * most->rows;
+    place.map = block / winograd->blocks[1] * most->maps;
+    place.block.maps = least(most->maps, winograd->maps - place.map);
+    place.block.rows = least(most->rows, winograd_axis(winograd, 0)->tiles - place.at[0]);
+    place.block.cols = least(most->cols, winograd_axis(winograd, 1)->tiles - place.at[1]);
+    return place;
+}
+
+struct winograd_map winograd_map(const struct winograd *winograd, size_t map)
+{
+    struct winograd_map ret = {.item = map / winograd->grid.images};
+    tile_grid_image(&winograd->grid, map % winograd->grid.images, ret.image);
+    return ret;
+}
+
+void winograd_deal(const struct winograd *winograd, const struct kernels *kernels, bool outputs,
+                   const struct winograd_place *place, const struct winograd_map *map, const size_t phase[3],
+                   const char *plane, char *dealt, char *row, struct winograd_both *both)
+{
+    const struct tile_axis *axis[AXES] = {winograd_axis(winograd, 0), winograd_axis(winograd, 1)};
+    const struct tile_side *side[AXES];
+    const size_t rows = place->block.rows, cols = place->block.cols, bytes = winograd->grid.scalar_bytes;
+    ptrdiff_t q[AXES];
+    size_t elements[AXES];
+    for (int a = 0; a < AXES; a++) {
+        side[a] = outputs ? &axis[a]->out : &axis[a]->in;
+        q[a] = outputs ? tile_output(axis[a], place->at[a]) : tile_input(axis[a], place->at[a]);
+        elements[a] = outputs ? axis[a]->tile : axis[a]->extent;
+    }
+    // Rows of samples fall into residues modulo the tile, as columns do.
+    const size_t step = axis[0]->tile, lines = rows + (elements[0] - 1) / step, column = step * lines * cols;
+    const size_t length = (cols - 1) * axis[1]->tile + elements[1];
+    const ptrdiff_t first = tile_sample(side[1], map->image[2], phase[2], q[1]);
+    const bool plain = side[1]->step == 1 && first >= 0 && first + (ptrdiff_t)length <= (ptrdiff_t)side[1]->size;
+    for (size_t i = 0; i < (rows - 1) * step + elements[0]; i++) {
+        char *to = dealt + (i % step * lines + i / step) * cols * bytes;
+        const ptrdiff_t at = tile_sample(side[0], map->image[1], phase[1], q[0] + (ptrdiff_t)i);
+        if (!tile_inside(side[0], at)) {
+            for (size_t j = 0; j < elements[1]; j++) memset(to + j * column * bytes, 0, cols * bytes);
+            continue;
+        }
+        const char *from = plane + (size_t)at * side[1]->size * bytes;
+        if (!plain) samples_window(row, from, side[1]->size, first, side[1]->step, length, bytes);
+        kernels->deal(to, column, plain ? from + first * (ptrdiff_t)bytes : row, axis[1]->tile, elements[1], cols);
+    }
+    both->x_column = column;
+    for (size_t i = 0; i < elements[0]; i++) both->x_row[i] = (i % step * lines + i / step) * cols;
+}
+
+void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t first, size_t n)
+{
+    const struct winograd *winograd = inputs->winograd;
+    const struct tile_grid *grid = &winograd->grid;
+    const struct winograd_place *place = &inputs->place;
+    const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const bool outputs = inputs->outputs;
+    const size_t bytes = grid->scalar_bytes, tiles = place->block.rows * place->block.cols;
+    const size_t plane = outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
+    const size_t channels = outputs ? grid->out : grid->in;
+    struct winograd_both both = outputs ? winograd_of_gradient(winograd) : winograd_of_input(winograd);
+    both.n = winograd_positions(winograd, tiles);
+    both.y_plane = outputs ? winograd->out_plane : winograd->in_plane;
+    for (size_t c = 0; c < n; c++)
+        for (size_t m = 0; m < place->block.maps; m++) {
+            const struct winograd_map map = winograd_map(winograd, place->map + m);
+            const size_t channel = (map.item * grid->groups + inputs->group) * channels + (first + c) % channels;
+            size_t phase[3];
+            tile_grid_phase(grid, (first + c) / channels, phase);
+            winograd_deal(winograd, inputs->kernels, outputs, place, &map, phase,
+                          inputs->from + channel * plane * bytes, inputs->at->dealt, inputs->at->row, &both);
+            winograd_transform(outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,
+                               inputs->to + (c * winograd->positions + m * tiles) * bytes, inputs->at->dealt,
+                               inputs->at->between);
+        }
+}

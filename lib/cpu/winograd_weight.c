@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// Backward weight of cpu/winograd: tiles of x and of gy are transformed, for each frequency their products are summed
+// over all tiles (kernels->conv_weight), and the sums are transformed to taps: F(r x r, m x m), gy being the taps and
+// the taps the outputs (Lavin & Gray, 4.1). A task is some channels of x, some of gy and a run of blocks.
+#include <string.h>
+
+#include "../thread.h"
+#include "run_sums.h"
+#include "winograd.h"
+
+struct call {
+    const struct partita_plan *plan;
+    char *workers;
+    struct run_sums sums;
+    const char *x, *gy;
+};
+
+// One task: channels of x and of gy of a group, counted with phases, against one run of blocks.
+struct task {
+    const struct call *call;
+    const struct winograd *winograd;
+    size_t group, in, n_in, out, n_out, run;
+    struct winograd_scratch at;
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t chunks(const struct winograd *winograd)
+{
+    return (winograd->in + winograd->chunk - 1) / winograd->chunk;
+}
+
+// Zeros behind the last tile, to the end of its vector.
+static void clear_rest(const struct winograd *winograd, char *planes, size_t plane, size_t channels, size_t tiles,
+                       size_t n)
+{
+    const size_t bytes = winograd->grid.scalar_bytes;
+    for (size_t f = 0; f < winograd->frequencies && tiles < n; f++)
+        for (size_t c = 0; c < channels; c++)
+            memset(planes + (f * plane + c * winograd->positions + tiles) * bytes, 0, (n - tiles) * bytes);
+}
+
+static void add_block(const struct task *task, size_t block)
+{
+    const struct winograd *winograd = task->winograd;
+    const struct call *call = task->call;
+    const size_t bytes = winograd->grid.scalar_bytes;
+    struct winograd_inputs inputs = {.winograd = winograd,
+                                     .kernels = call->plan->kernels,
+                                     .group = task->group,
+                                     .place = winograd_place(winograd, block),
+                                     .from = call->x,
+                                     .to = task->at.in,
+                                     .at = &task->at};
+    const struct winograd_block *most = &inputs.place.block;
+    const size_t tiles = most->maps * most->rows * most->cols, n = winograd_positions(winograd, tiles);
+    winograd_transform_inputs(&inputs, task->in, task->n_in);
+    clear_rest(winograd, task->at.in, winograd->in_plane, task->n_in, tiles, n);
+    inputs.outputs = true;
+    inputs.from = call->gy;
+    inputs.to = task->at.out;
+    winograd_transform_inputs(&inputs, task->out, task->n_out);
+    clear_rest(winograd, task->at.out, winograd->out_plane, task->n_out, tiles, n);
+    for (size_t f = 0; f < winograd->frequencies; f++)
+        call->plan->kernels->conv_weight(task->at.sums + f * winograd->part * winograd->chunk * bytes, winograd->chunk,
+                                         task->at.out + f * winograd->out_plane * bytes, winograd->positions,
+                                         task->n_out, task->at.in + f * winograd->in_plane * bytes, winograd->offset,
+                                         task->n_in, n);
+}
+
+// Taps of output channel k of the task from its sums; tap (i, j) of input channel c is at (i * columns + j) * n + c.
+static void store_taps(const struct task *task, size_t k, const char *taps, size_t n)
+{
+    const struct winograd *winograd = task->winograd;
+    const struct tile_grid *grid = &winograd->grid;
+    const size_t bytes = grid->scalar_bytes, taps_of_cell = shape_taps(&task->call->plan->shape);
+    const size_t rows = winograd_axis(winograd, 0)->taps, columns = winograd_axis(winograd, 1)->taps;
+    char *gw = run_sums_of(&task->call->sums, task->run);
+    for (size_t c = 0; c < task->n_in; c++) {
+        const size_t in = task->in + c, cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
+        size_t phase[3];
+        tile_grid_phase(grid, in / grid->in, phase);
+        for (size_t at = 0; at < rows * columns; at++) {
+            const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
+            if (tap == SIZE_MAX) continue;
+            memcpy(gw + (cell * taps_of_cell + tap) * bytes, taps + (at * n + c) * bytes, bytes);
+        }
+    }
+}
+
+static void run_task(void *context, size_t index, int worker)
+{
+    const struct call *call = context;
+    const struct winograd *winograd = call->plan->state;
+    const size_t bytes = winograd->grid.scalar_bytes, n_chunks = chunks(winograd);
+    struct task task = {.call = call, .winograd = winograd};
+    task.in = index % n_chunks * winograd->chunk;
+    task.out = index / n_chunks % winograd->parts * winograd->part;
+    task.group = index / n_chunks / winograd->parts % winograd->grid.groups;
+    task.run = index / n_chunks / winograd->parts / winograd->grid.groups;
+    task.n_in = least(winograd->chunk, winograd->in - task.in);
+    task.n_out = least(winograd->part, winograd->out - task.out);
+    task.at = winograd_scratch(winograd, call->workers + (size_t)worker * winograd->worker);
+    const size_t plane = winograd->part * winograd->chunk;
+    const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
+    memset(task.at.sums, 0, winograd->frequencies * plane * bytes);
+    for (size_t block = task.run * blocks / winograd->runs; block < (task.run + 1) * blocks / winograd->runs; block++)
+        add_block(&task, block);
+    struct winograd_both both = winograd_of_tap_sums(winograd);
+    both.n = both.y_plane = winograd_positions(winograd, task.n_in);
+    both.x_column = plane;
+    for (size_t i = 0; i < both.from[0]; i++) both.x_row[i] = i * both.from[1] * plane;
+    char *between = task.at.in + both.to[0] * both.to[1] * both.n * bytes; // the tiles are done with
+    for (size_t k = 0; k < task.n_out; k++) {
+        winograd_transform(call->plan->kernels->winograd_output, &both, task.at.in,
+                           task.at.sums + k * winograd->chunk * bytes, between);
+        store_taps(&task, k, task.at.in, both.n);
+    }
+}
+
+void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
+{
+    const struct winograd *winograd = plan->state;
+    struct call call = {plan,
+                        (char *)workspace + plan->choice.shared,
+                        {plan, gw, workspace, winograd->runs, winograd->run_bytes},
+                        x,
+                        gy};
+    thread_loop(plan->threads, winograd->runs * chunks(winograd) * winograd->parts * winograd->grid.groups, run_task,
+                &call);
+    run_sums_add(&call.sums);
+}
