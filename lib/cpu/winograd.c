@@ -10,13 +10,13 @@
 #include <stdio.h>
 
 enum {
-    MOST_TERMS = 256,                   // summed in registers before a sum is rounded
-    MOST_TILES = 256,                   // of a block
-    ENOUGH_TILES = 96,                  // share a pass over the transformed taps
-    MOST_BYTES = 2 << 20,               // of a block's transformed inputs and outputs, where there is a choice
-    ENOUGH_TASKS = 8,                   // so many are worth transforming the same inputs again ..
-    LEAST_CHANNELS = 8 * CONV_CHANNELS, // .. for so many output channels
-    MOST_MAPS = 1 << 20,                // of one item: images of a dilated layer
+    MOST_TERMS = 256,                    // summed in registers before a sum is rounded
+    MOST_TILES = 256,                    // of a block
+    ENOUGH_TILES = 96,                   // share a pass over the transformed taps
+    MOST_BYTES = 2 << 20,                // of a block's transformed inputs and outputs, where there is a choice
+    ENOUGH_TASKS = 4,                    // so many are worth transforming the same inputs again ..
+    LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
+    MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
 };
 
 // Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
@@ -115,7 +115,8 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
                 if (block.maps > 1 && (block.rows < rows || block.cols < cols)) break;
                 if (block.maps * block.rows * block.cols > most_tiles) break;
                 const double now = price_of_blocks(winograd, block);
-                if (now > best_price) continue;
+                const size_t tiles = block.maps * block.rows * block.cols;
+                if (now > best_price || (now == best_price && tiles <= best.maps * best.rows * best.cols)) continue;
                 best_price = now;
                 best = block;
             }
@@ -143,8 +144,9 @@ static void measure(struct winograd *winograd, bool weight)
     winograd->out_plane = (size_mul(winograd->part, winograd->positions / lanes) + 1) | 1;
     winograd->out_plane = size_mul(winograd->out_plane, lanes);
     const size_t lines = rows + (down->extent - 1) / down->tile;
-    winograd->dealt = greater(along->extent * down->tile * lines * cols + lanes, down->tile * along->tile * positions);
-    winograd->row = cols * along->tile + along->extent;
+    winograd->dealt = greater(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
+                              down->tile * along->tile * positions + lanes);
+    winograd->row = winograd_positions(winograd, cols) * along->tile + along->extent + along->tile;
     winograd->between = winograd->frequencies * positions;
     winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, winograd->out), lanes));
     const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
@@ -215,7 +217,13 @@ static double moved(const struct winograd_both *both)
 static double transform_seconds(const struct winograd *winograd, const struct host_costs *costs, bool outputs)
 {
     const struct winograd_both both = outputs ? winograd_of_output(winograd) : winograd_of_input(winograd);
-    return transform_work(both.from, both.to, both.extent) * costs->fma + moved(&both) * costs->copy;
+    const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    // Rows are dealt out and collected by shuffles where tiles are 2 or 4 apart, else sample by sample.
+    const bool vectors = along->tile <= 4 && along->tile != 3;
+    const double dealt = (double)(down->tile * (outputs ? along->tile : along->extent));
+    return transform_work(both.from, both.to, both.extent) * costs->fma + moved(&both) * costs->copy +
+           dealt * (vectors ? 2 * costs->copy : (double)lanes * costs->fma);
 }
 
 // Seconds and error of what was cut; `blocks` is the price of all blocks in vectors.
@@ -242,7 +250,7 @@ static void account(const struct winograd *winograd, const struct request *reque
     ret->seconds = fmax(products, taps) + groups * mapped *
                                               (in * transform_seconds(winograd, costs, false) +
                                                out * transform_seconds(winograd, costs, true));
-    ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
+    ret->seconds += memory_seconds(request->host, shape);
     ret->error = predicted_error(winograd, shape->f64,
                                  weight ? (double)winograd->grid.tiles * (double)shape->batch : (double)winograd->in);
     ret->worker = winograd->worker;

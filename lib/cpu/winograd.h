@@ -60,6 +60,12 @@ static inline size_t winograd_positions(const struct winograd *winograd, size_t 
     return (tiles + lanes - 1) / lanes * lanes;
 }
 
+// Lines of `cols` samples that are dealt out to one residue.
+static inline size_t winograd_residue(const struct winograd *winograd, size_t lines, size_t cols)
+{
+    return lines * cols + CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+}
+
 // Where a block lies: its first map and tiles, and how many there are.
 struct winograd_place {
     size_t map, at[AXES];
@@ -80,6 +86,10 @@ struct winograd_map winograd_map(const struct winograd *winograd, size_t map);
 void winograd_deal(const struct winograd *winograd, const struct kernels *kernels, bool outputs,
                    const struct winograd_place *place, const struct winograd_map *map, const size_t phase[3],
                    const char *plane, char *dealt, char *row, struct winograd_both *both);
+
+// Asks for the rows that a block reads of a channel's plane, or writes to it.
+void winograd_fetch(const struct winograd *winograd, bool outputs, const struct winograd_place *place,
+                    const struct winograd_map *map, size_t phase, const char *plane, bool write);
 
 // Memory of one thread.
 struct winograd_scratch {

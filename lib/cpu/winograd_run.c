@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../thread.h"
+#include "samples.h"
 #include "winograd.h"
 
 static size_t least(size_t a, size_t b)
@@ -18,17 +19,20 @@ static void gather_taps(const struct winograd *winograd, char *ret, const char *
                         size_t first, size_t n)
 {
     const struct tile_grid *grid = &winograd->grid;
-    const size_t bytes = grid->scalar_bytes, rows = winograd_axis(winograd, 0)->taps,
-                 columns = winograd_axis(winograd, 1)->taps;
-    for (size_t at = 0; at < rows * columns; at++)
-        for (size_t c = 0; c < winograd->in; c++)
-            for (size_t k = 0; k < n; k++, ret += bytes) {
-                const size_t out = (first + k) % grid->out, in = c % grid->in;
+    const size_t bytes = grid->scalar_bytes, columns = winograd_axis(winograd, 1)->taps;
+    const size_t all = winograd_axis(winograd, 0)->taps * columns;
+    const size_t next = tile_grid_cell(grid, 0, 0, 1) * taps_of_cell; // input channel
+    memset(ret, 0, all * winograd->in * n * bytes);
+    for (size_t at = 0; at < all; at++)
+        for (size_t c = 0; c < winograd->in; c += grid->in)
+            for (size_t k = 0; k < n; k++) {
                 size_t phase[3];
                 tile_grid_phase(grid, grid->phases_out ? (first + k) / grid->out : c / grid->in, phase);
                 const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
-                if (tap == SIZE_MAX) memset(ret, 0, bytes);
-                else memcpy(ret, taps + (tile_grid_cell(grid, group, out, in) * taps_of_cell + tap) * bytes, bytes);
+                const size_t cell = tile_grid_cell(grid, group, (first + k) % grid->out, 0);
+                if (tap != SIZE_MAX)
+                    samples_copy(ret + ((at * winograd->in + c) * n + k) * bytes, n,
+                                 taps + (cell * taps_of_cell + tap) * bytes, next, grid->in, bytes);
             }
 }
 
@@ -119,6 +123,9 @@ static void store_rows(const struct task *task, const struct winograd_map *map, 
         call->to + (map->item * grid->groups * grid->out + channel) * down->out.size * along->out.size * bytes;
     size_t phase[3];
     tile_grid_phase(grid, forward ? 0 : k / grid->out, phase);
+    if (k + 1 < task->end && k % grid->out + 1 < grid->out && task->place.block.maps == 1)
+        winograd_fetch(winograd, true, &task->place, map, phase[1], plane + down->out.size * along->out.size * bytes,
+                       true);
     const ptrdiff_t q = tile_output(along, task->place.at[1]);
     const struct tile_range range = tile_within(&along->out, map->image[2], phase[2], q, cols * along->tile);
     if (range.begin == range.end) return;

@@ -125,23 +125,43 @@ void winograd_deal(const struct winograd *winograd, const struct kernels *kernel
         elements[a] = outputs ? axis[a]->tile : axis[a]->extent;
     }
     // Rows of samples fall into residues modulo the tile, as columns do.
-    const size_t step = axis[0]->tile, lines = rows + (elements[0] - 1) / step, column = step * lines * cols;
+    const size_t step = axis[0]->tile, lines = rows + (elements[0] - 1) / step;
+    // Behind the lines of a residue there is room for the last one's last vector.
+    const size_t residue = winograd_residue(winograd, lines, cols), column = step * residue;
     const size_t length = (cols - 1) * axis[1]->tile + elements[1];
     const ptrdiff_t first = tile_sample(side[1], map->image[2], phase[2], q[1]);
-    const bool plain = side[1]->step == 1 && first >= 0 && first + (ptrdiff_t)length <= (ptrdiff_t)side[1]->size;
     for (size_t i = 0; i < (rows - 1) * step + elements[0]; i++) {
-        char *to = dealt + (i % step * lines + i / step) * cols * bytes;
+        char *to = dealt + (i % step * residue + i / step * cols) * bytes;
         const ptrdiff_t at = tile_sample(side[0], map->image[1], phase[1], q[0] + (ptrdiff_t)i);
         if (!tile_inside(side[0], at)) {
             for (size_t j = 0; j < elements[1]; j++) memset(to + j * column * bytes, 0, cols * bytes);
             continue;
         }
         const char *from = plane + (size_t)at * side[1]->size * bytes;
-        if (!plain) samples_window(row, from, side[1]->size, first, side[1]->step, length, bytes);
-        kernels->deal(to, column, plain ? from + first * (ptrdiff_t)bytes : row, axis[1]->tile, elements[1], cols);
+        samples_window(row, from, side[1]->size, first, side[1]->step, length, bytes);
+        kernels->deal(to, column, row, axis[1]->tile, elements[1], cols);
     }
     both->x_column = column;
-    for (size_t i = 0; i < elements[0]; i++) both->x_row[i] = (i % step * lines + i / step) * cols;
+    for (size_t i = 0; i < elements[0]; i++) both->x_row[i] = i % step * residue + i / step * cols;
+}
+
+void winograd_fetch(const struct winograd *winograd, bool outputs, const struct winograd_place *place,
+                    const struct winograd_map *map, size_t phase, const char *plane, bool write)
+{
+    enum { LINE = 64 };
+    const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const struct tile_side *side = outputs ? &down->out : &down->in;
+    const size_t elements = (place->block.rows - 1) * down->tile + (outputs ? down->tile : down->extent);
+    const ptrdiff_t q = outputs ? tile_output(down, place->at[0]) : tile_input(down, place->at[0]);
+    const struct tile_range range = tile_within(side, map->image[1], phase, q, elements);
+    if (range.begin == range.end) return;
+    const size_t first = (size_t)tile_sample(side, map->image[1], phase, q + (ptrdiff_t)range.begin),
+                 last = (size_t)tile_sample(side, map->image[1], phase, q + (ptrdiff_t)range.end - 1);
+    const size_t row = (outputs ? along->out.size : along->in.size) * winograd->grid.scalar_bytes;
+    if (write)
+        for (size_t at = first * row; at < (last + 1) * row; at += LINE) __builtin_prefetch(plane + at, 1);
+    else
+        for (size_t at = first * row; at < (last + 1) * row; at += LINE) __builtin_prefetch(plane + at, 0);
 }
 
 void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t first, size_t n)
@@ -163,6 +183,9 @@ void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t firs
             const size_t channel = (map.item * grid->groups + inputs->group) * channels + (first + c) % channels;
             size_t phase[3];
             tile_grid_phase(grid, (first + c) / channels, phase);
+            if ((first + c) % channels + 1 < channels && place->block.maps == 1)
+                winograd_fetch(winograd, outputs, place, &map, phase[1], inputs->from + (channel + 1) * plane * bytes,
+                               false);
             winograd_deal(winograd, inputs->kernels, outputs, place, &map, phase,
                           inputs->from + channel * plane * bytes, inputs->at->dealt, inputs->at->row, &both);
             winograd_transform(outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,

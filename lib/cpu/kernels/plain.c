@@ -49,35 +49,6 @@ void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n, con
         }
 }
 
-// Loops with a constant step become shuffles.
-static inline void deal(REAL *y, size_t stride, const REAL *x, size_t step, size_t count, size_t n)
-{
-    for (size_t k = 0; k < count; k++)
-        for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
-}
-
-void KERNEL(deal)(void *y, size_t stride, const void *x, size_t step, size_t count, size_t n)
-{
-    if (step == 2) deal(y, stride, x, 2, count, n);
-    else if (step == 4) deal(y, stride, x, 4, count, n);
-    else if (step == 6) deal(y, stride, x, 6, count, n);
-    else deal(y, stride, x, step, count, n);
-}
-
-static inline void collect(REAL *y, const REAL *x, size_t stride, size_t count, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count; k++) y[i * count + k] = x[k * stride + i];
-}
-
-void KERNEL(collect)(void *y, const void *x, size_t stride, size_t count, size_t n)
-{
-    if (count == 2) collect(y, x, stride, 2, n);
-    else if (count == 4) collect(y, x, stride, 4, n);
-    else if (count == 6) collect(y, x, stride, 6, n);
-    else collect(y, x, stride, count, n);
-}
-
 double KERNEL(sum)(const void *x_, size_t n)
 {
     enum { PARTS = 8 };

@@ -201,3 +201,19 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, 
         for (size_t k = 0; k < count; k++) matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
     lines_product(y, x, matrix, extent, count, lines);
 }
+
+void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
+}
+
+void KERNEL(collect)(void *y_, const void *x_, size_t stride, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < count; k++) y[i * count + k] = x[k * stride + i];
+}

@@ -175,3 +175,82 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, 
         EACH_COUNT(TAPS_CASE)
     }
 }
+
+// Residues of `step` = 2 or 4 vectors in a row.
+INLINE void residues(vec *y, const REAL *x, size_t step)
+{
+    vec v[4];
+    UNROLL
+    for (size_t k = 0; k < step; k += 2) {
+        const vec a = load(x + k * LANES), b = load(x + (k + 1) * LANES);
+        v[k] = __builtin_shufflevector(a, b, EVEN);
+        v[k + 1] = __builtin_shufflevector(a, b, ODD);
+    }
+    UNROLL
+    for (size_t k = 0; k < step; k++) y[k] = v[k];
+    if (step == 2) return;
+    UNROLL
+    for (size_t k = 0; k < 2; k++) {
+        y[k] = __builtin_shufflevector(v[k], v[k + 2], EVEN);
+        y[k + 2] = __builtin_shufflevector(v[k], v[k + 2], ODD);
+    }
+}
+
+INLINE void deal_vectors(REAL *y, size_t stride, const REAL *x, size_t step, size_t count, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[8];
+        residues(v, x + i * step, step);
+        if (count > step) residues(v + step, x + (i + 1) * step, step);
+        UNROLL
+        for (size_t k = 0; k < count; k++) store(y + k * stride + i, v[k]);
+    }
+}
+
+void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    if (step == 2 && count == 2) deal_vectors(y, stride, x, 2, 2, n);
+    else if (step == 2 && count == 4) deal_vectors(y, stride, x, 2, 4, n);
+    else if (step == 4 && count == 4) deal_vectors(y, stride, x, 4, 4, n);
+    else if (step == 4 && count == 6) deal_vectors(y, stride, x, 4, 6, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
+}
+
+INLINE void collect_vectors(REAL *y, const REAL *x, size_t stride, size_t count, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[4], pair[4];
+        UNROLL
+        for (size_t k = 0; k < count; k++) v[k] = load(x + k * stride + i);
+        UNROLL
+        for (size_t k = 0; k < count / 2; k++) {
+            pair[k] = __builtin_shufflevector(v[k], v[k + count / 2], LOWER);
+            pair[k + count / 2] = __builtin_shufflevector(v[k], v[k + count / 2], UPPER);
+        }
+        UNROLL
+        for (size_t k = 0; k < count; k++) v[k] = pair[k];
+        if (count == 4) {
+            v[0] = __builtin_shufflevector(pair[0], pair[1], LOWER);
+            v[1] = __builtin_shufflevector(pair[0], pair[1], UPPER);
+            v[2] = __builtin_shufflevector(pair[2], pair[3], LOWER);
+            v[3] = __builtin_shufflevector(pair[2], pair[3], UPPER);
+        }
+        UNROLL
+        for (size_t k = 0; k < count; k++) store(y + i * count + k * LANES, v[k]);
+    }
+}
+
+void KERNEL(collect)(void *y_, const void *x_, size_t stride, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    if (count == 2) collect_vectors(y, x, stride, 2, n);
+    else if (count == 4) collect_vectors(y, x, stride, 4, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < count; k++) y[i * count + k] = x[k * stride + i];
+}
