@@ -154,8 +154,18 @@ static void measure(struct winograd *winograd, bool weight)
     winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->row * bytes) +
                                           mem_round(winograd->between * bytes));
     if (!weight) return;
-    const size_t sums = size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies);
-    winograd->worker = size_add(winograd->worker, mem_round(size_mul(size_add(sums, lanes), bytes)));
+    const size_t sums = size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies * bytes);
+    const size_t panels = mem_round(size_mul(winograd->positions * bytes, winograd->chunk)) +
+                          mem_round(size_mul(winograd->positions * bytes, winograd->part));
+    winograd->worker = size_add(winograd->worker, size_add(mem_round(sums), panels));
+}
+
+// Backward weight turns whole vectors of input channels and whole blocks of output channels.
+static void whole_panels(struct winograd *winograd)
+{
+    winograd->chunk = winograd_positions(winograd, winograd->chunk);
+    winograd->part = pieces(winograd->part, CONV_CHANNELS) * CONV_CHANNELS;
+    winograd->parts = pieces(winograd->out, winograd->part);
 }
 
 // Blocks, chunk and part within a limit of bytes; returns the price of all blocks.
@@ -175,13 +185,14 @@ static double cut(struct winograd *winograd, const struct request *request)
     for (;;) {
         winograd->part = least(winograd->out, pieces(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);
         winograd->parts = pieces(winograd->out, winograd->part);
+        if (weight) whole_panels(winograd);
         measure(winograd, weight);
         if (winograd->worker <= request->workspace_limit) break;
         if (winograd->part > CONV_CHANNELS && winograd->part * 4 > winograd->chunk)
             winograd->part = (winograd->part + 1) / 2;
         else if (winograd->chunk > 16) winograd->chunk = (winograd->chunk + 1) / 2;
         else if (tiles > 1) cost = cut_blocks(winograd, tiles = (tiles + 1) / 2);
-        else if (winograd->chunk > 1) winograd->chunk = (winograd->chunk + 1) / 2;
+        else if (!weight && winograd->chunk > 1) winograd->chunk = (winograd->chunk + 1) / 2;
         else break;
     }
     return cost;
@@ -333,14 +344,15 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan, const
     struct winograd decided, *winograd;
     struct estimate estimate;
     decide(request, plan->choice.variant, &decided, &estimate);
-    const size_t terms = greater(decided.chunk, 1);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t terms = weight ? decided.positions : decided.chunk;
     plan->state =
         mem_allocate(&plan->allocator, size_add(mem_round(sizeof *winograd), terms * sizeof *winograd->offset));
     if (!plan->state) return PARTITA_ERR_NOMEM;
     winograd = plan->state;
     *winograd = decided;
     winograd->offset = (size_t *)((char *)plan->state + mem_round(sizeof *winograd));
-    for (size_t c = 0; c < terms; c++) winograd->offset[c] = c * winograd->positions;
+    for (size_t c = 0; c < terms; c++) winograd->offset[c] = c * (weight ? winograd->chunk : winograd->positions);
     return PARTITA_OK;
 }
 

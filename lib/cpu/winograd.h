@@ -25,7 +25,8 @@ struct winograd {
     struct winograd_block most; // a block that is not at an edge
     size_t maps, blocks[3];     // of the whole problem; blocks along maps, rows, columns
     size_t positions;           // tiles of a block in whole vectors
-    size_t chunk, part, parts;  // input channels transformed at once; output channels of a task
+    // Input channels transformed at once, output channels of a task; whole vectors and blocks in backward weight.
+    size_t chunk, part, parts;
     size_t in_plane, out_plane; // from one frequency to the next
     size_t dealt, row, between; // scratch of a transform: samples dealt out, one row, between the two axes
     size_t runs, run_bytes;     // backward weight: runs of blocks with sums of their own
@@ -95,7 +96,9 @@ void winograd_fetch(const struct winograd *winograd, bool outputs, const struct 
 struct winograd_scratch {
     char *in, *out;              // transformed: [frequency][channel][positions]
     char *dealt, *row, *between; // of one channel
-    char *sums;                  // backward weight: [frequency][output channel][input channel]
+    // Backward weight: [frequency][output channel][input channel]; of one frequency the tiles' transforms as
+    // kernels->conv takes them, [tile][input channel] and [block of output channels][tile][channel of the block].
+    char *sums, *in_panel, *out_panel;
 };
 
 static inline struct winograd_scratch winograd_scratch(const struct winograd *winograd, char *worker)
@@ -107,6 +110,8 @@ static inline struct winograd_scratch winograd_scratch(const struct winograd *wi
     at.row = at.dealt + mem_round(winograd->dealt * bytes);
     at.between = at.row + mem_round(winograd->row * bytes);
     at.sums = at.between + mem_round(winograd->between * bytes);
+    at.in_panel = at.sums + mem_round(winograd->frequencies * winograd->part * winograd->chunk * bytes);
+    at.out_panel = at.in_panel + mem_round(winograd->positions * winograd->chunk * bytes);
     return at;
 }
 

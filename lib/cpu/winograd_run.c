@@ -135,7 +135,7 @@ static void store_rows(const struct task *task, const struct winograd_map *map, 
             tile_sample(&down->out, map->image[1], phase[1], tile_output(down, task->place.at[0]) + (ptrdiff_t)i);
         if (!tile_inside(&down->out, line)) continue;
         const char *from = tiles + (i % down->tile * along->tile * n + i / down->tile * cols) * bytes;
-        call->plan->kernels->collect(task->at.row, from, n, along->tile, cols);
+        call->plan->kernels->collect(task->at.row, along->tile, from, n, along->tile, cols);
         call->plan->kernels->conv_store(plane + ((size_t)line * along->out.size + (size_t)column) * bytes,
                                         along->out.step, task->at.row + range.begin * bytes, range.end - range.begin,
                                         &finish);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of cpu/winograd: tiles of x and of gy are transformed, for each frequency their products are summed
-// over all tiles (kernels->conv_weight), and the sums are transformed to taps: F(r x r, m x m), gy being the taps and
-// the taps the outputs (Lavin & Gray, 4.1). A task is some channels of x, some of gy and a run of blocks.
+// over all tiles (kernels->conv on panels that were turned over, tiles being the terms), and the sums are transformed
+// to taps: F(r x r, m x m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). A task is some channels of
+// x, some of gy and a run of blocks.
 #include <string.h>
 
 #include "../thread.h"
@@ -33,42 +34,47 @@ static size_t chunks(const struct winograd *winograd)
     return (winograd->in + winograd->chunk - 1) / winograd->chunk;
 }
 
-// Zeros behind the last tile, to the end of its vector.
-static void clear_rest(const struct winograd *winograd, char *planes, size_t plane, size_t channels, size_t tiles,
-                       size_t n)
+// The share of a block of so many tiles in all sums: terms are tiles, positions input channels.
+static void multiply(const struct task *task, size_t tiles)
 {
-    const size_t bytes = winograd->grid.scalar_bytes;
-    for (size_t f = 0; f < winograd->frequencies && tiles < n; f++)
-        for (size_t c = 0; c < channels; c++)
-            memset(planes + (f * plane + c * winograd->positions + tiles) * bytes, 0, (n - tiles) * bytes);
+    const struct winograd *winograd = task->winograd;
+    const struct kernels *kernels = task->call->plan->kernels;
+    const size_t bytes = winograd->grid.scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes, pitch = winograd->chunk;
+    const size_t n = winograd_positions(winograd, task->n_in);
+    for (size_t f = 0; f < winograd->frequencies; f++) {
+        for (size_t c = 0; c < task->n_in; c += lanes)
+            kernels->collect(task->at.in_panel + c * bytes, pitch,
+                             task->at.in + (f * winograd->in_plane + c * winograd->positions) * bytes,
+                             winograd->positions, lanes, tiles);
+        for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
+            char *w = task->at.out_panel + k * winograd->positions * bytes;
+            kernels->collect(w, CONV_CHANNELS,
+                             task->at.out + (f * winograd->out_plane + k * winograd->positions) * bytes,
+                             winograd->positions, CONV_CHANNELS, tiles);
+            kernels->conv(task->at.sums + (f * winograd->part + k) * pitch * bytes, pitch, task->at.in_panel,
+                          winograd->offset, tiles, w, CONV_CHANNELS, n);
+        }
+    }
 }
 
 static void add_block(const struct task *task, size_t block)
 {
     const struct winograd *winograd = task->winograd;
     const struct call *call = task->call;
-    const size_t bytes = winograd->grid.scalar_bytes;
+    const struct winograd_place place = winograd_place(winograd, block);
     struct winograd_inputs inputs = {.winograd = winograd,
                                      .kernels = call->plan->kernels,
                                      .group = task->group,
-                                     .place = winograd_place(winograd, block),
+                                     .place = place,
                                      .from = call->x,
                                      .to = task->at.in,
                                      .at = &task->at};
-    const struct winograd_block *most = &inputs.place.block;
-    const size_t tiles = most->maps * most->rows * most->cols, n = winograd_positions(winograd, tiles);
     winograd_transform_inputs(&inputs, task->in, task->n_in);
-    clear_rest(winograd, task->at.in, winograd->in_plane, task->n_in, tiles, n);
     inputs.outputs = true;
     inputs.from = call->gy;
     inputs.to = task->at.out;
     winograd_transform_inputs(&inputs, task->out, task->n_out);
-    clear_rest(winograd, task->at.out, winograd->out_plane, task->n_out, tiles, n);
-    for (size_t f = 0; f < winograd->frequencies; f++)
-        call->plan->kernels->conv_weight(task->at.sums + f * winograd->part * winograd->chunk * bytes, winograd->chunk,
-                                         task->at.out + f * winograd->out_plane * bytes, winograd->positions,
-                                         task->n_out, task->at.in + f * winograd->in_plane * bytes, winograd->offset,
-                                         task->n_in, n);
+    multiply(task, place.block.maps * place.block.rows * place.block.cols);
 }
 
 // Taps of output channel k of the task from its sums; tap (i, j) of input channel c is at (i * columns + j) * n + c.

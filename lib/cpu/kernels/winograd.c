@@ -5,7 +5,7 @@
 #include "vector.h"
 #include "winograd_matrix.h"
 
-enum { PAIRS = WINOGRAD_EXTENT / 2 - 1 };
+enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MOST_COLLECTED = 16 };
 
 // Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its degree in x^2.
 INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS + 1])
@@ -220,37 +220,45 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
             for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
 }
 
-INLINE void collect_vectors(REAL *y, const REAL *x, size_t stride, size_t count, size_t n)
+// Element (k, i) of `count` vectors, i < LANES, moves to place i*count + k: a rotation of the index's bits, one bit a
+// stage.
+INLINE void rotate(vec *v, size_t count)
 {
-    for (size_t i = 0; i < n; i += LANES) {
-        vec v[4], pair[4];
-        UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = load(x + k * stride + i);
+    UNROLL
+    for (size_t stage = 1; stage < count; stage *= 2) {
+        vec next[MOST_COLLECTED];
         UNROLL
         for (size_t k = 0; k < count / 2; k++) {
-            pair[k] = __builtin_shufflevector(v[k], v[k + count / 2], LOWER);
-            pair[k + count / 2] = __builtin_shufflevector(v[k], v[k + count / 2], UPPER);
+            next[2 * k] = __builtin_shufflevector(v[k], v[k + count / 2], LOWER);
+            next[2 * k + 1] = __builtin_shufflevector(v[k], v[k + count / 2], UPPER);
         }
         UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = pair[k];
-        if (count == 4) {
-            v[0] = __builtin_shufflevector(pair[0], pair[1], LOWER);
-            v[1] = __builtin_shufflevector(pair[0], pair[1], UPPER);
-            v[2] = __builtin_shufflevector(pair[2], pair[3], LOWER);
-            v[3] = __builtin_shufflevector(pair[2], pair[3], UPPER);
-        }
-        UNROLL
-        for (size_t k = 0; k < count; k++) store(y + i * count + k * LANES, v[k]);
+        for (size_t k = 0; k < count; k++) v[k] = next[k];
     }
 }
 
-void KERNEL(collect)(void *y_, const void *x_, size_t stride, size_t count, size_t n)
+INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, size_t stride, size_t count, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[MOST_COLLECTED];
+        UNROLL
+        for (size_t k = 0; k < count; k++) v[k] = load(x + k * stride + i);
+        rotate(v, count);
+        UNROLL
+        for (size_t k = 0; k < count * LANES; k += LANES) store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
+    }
+}
+
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, size_t stride, size_t count, size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
-    if (count == 2) collect_vectors(y, x, stride, 2, n);
-    else if (count == 4) collect_vectors(y, x, stride, 4, n);
+    if (count == 2 && pitch == 2) collect_vectors(y, 2, x, stride, 2, n);
+    else if (count == 4 && pitch == 4) collect_vectors(y, 4, x, stride, 4, n);
+    else if (count == CONV_CHANNELS && pitch == CONV_CHANNELS)
+        collect_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
+    else if (count == CONV_LANES) collect_vectors(y, pitch, x, stride, CONV_LANES, n);
     else
         for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < count; k++) y[i * count + k] = x[k * stride + i];
+            for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[k * stride + i];
 }
