@@ -10,7 +10,7 @@
 // The axes that are transformed: of three, the last two.
 enum { AXES = 2, FIRST_AXIS = 1 };
 
-enum { WINOGRAD_WEIGHT_CHANNELS = 128 }; // of x and of gy that meet in one task of backward weight
+enum { WINOGRAD_WEIGHT_CHANNELS = 256 }; // of x and of gy that meet in one task of backward weight
 
 // A block of tiles: `maps` maps (an image of an item of the batch each) of rows x cols tiles.
 struct winograd_block {

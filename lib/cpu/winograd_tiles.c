@@ -164,32 +164,47 @@ void winograd_fetch(const struct winograd *winograd, bool outputs, const struct 
         for (size_t at = first * row; at < (last + 1) * row; at += LINE) __builtin_prefetch(plane + at, 0);
 }
 
-void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t first, size_t n)
+// Where channel `first` + i / maps of map i % maps is, and which phase of it.
+static const char *plane_of(const struct winograd_inputs *inputs, size_t first, size_t i, struct winograd_map *ret_map,
+                            size_t ret_phase[3])
 {
     const struct winograd *winograd = inputs->winograd;
     const struct tile_grid *grid = &winograd->grid;
-    const struct winograd_place *place = &inputs->place;
     const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const size_t plane = inputs->outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
+    const size_t channels = inputs->outputs ? grid->out : grid->in, maps = inputs->place.block.maps;
+    const size_t c = first + i / maps;
+    *ret_map = winograd_map(winograd, inputs->place.map + i % maps);
+    tile_grid_phase(grid, c / channels, ret_phase);
+    const size_t channel = (ret_map->item * grid->groups + inputs->group) * channels + c % channels;
+    return inputs->from + channel * plane * grid->scalar_bytes;
+}
+
+void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t first, size_t n)
+{
+    const struct winograd *winograd = inputs->winograd;
+    const struct winograd_place *place = &inputs->place;
     const bool outputs = inputs->outputs;
-    const size_t bytes = grid->scalar_bytes, tiles = place->block.rows * place->block.cols;
-    const size_t plane = outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
-    const size_t channels = outputs ? grid->out : grid->in;
+    const size_t bytes = winograd->grid.scalar_bytes, maps = place->block.maps,
+                 tiles = place->block.rows * place->block.cols;
     struct winograd_both both = outputs ? winograd_of_gradient(winograd) : winograd_of_input(winograd);
     both.n = winograd_positions(winograd, tiles);
     both.y_plane = outputs ? winograd->out_plane : winograd->in_plane;
-    for (size_t c = 0; c < n; c++)
-        for (size_t m = 0; m < place->block.maps; m++) {
-            const struct winograd_map map = winograd_map(winograd, place->map + m);
-            const size_t channel = (map.item * grid->groups + inputs->group) * channels + (first + c) % channels;
-            size_t phase[3];
-            tile_grid_phase(grid, (first + c) / channels, phase);
-            if ((first + c) % channels + 1 < channels && place->block.maps == 1)
-                winograd_fetch(winograd, outputs, place, &map, phase[1], inputs->from + (channel + 1) * plane * bytes,
-                               false);
-            winograd_deal(winograd, inputs->kernels, outputs, place, &map, phase,
-                          inputs->from + channel * plane * bytes, inputs->at->dealt, inputs->at->row, &both);
-            winograd_transform(outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,
-                               inputs->to + (c * winograd->positions + m * tiles) * bytes, inputs->at->dealt,
-                               inputs->at->between);
+    struct winograd_map map;
+    size_t phase[3];
+    const char *plane = plane_of(inputs, first, 0, &map, phase);
+    for (size_t i = 0; i < n * maps; i++) {
+        const struct winograd_map this_map = map;
+        const size_t this_phase[3] = {phase[0], phase[1], phase[2]};
+        const char *this_plane = plane;
+        if (i + 1 < n * maps) {
+            plane = plane_of(inputs, first, i + 1, &map, phase);
+            winograd_fetch(winograd, outputs, place, &map, phase[1], plane, false);
         }
+        winograd_deal(winograd, inputs->kernels, outputs, place, &this_map, this_phase, this_plane, inputs->at->dealt,
+                      inputs->at->row, &both);
+        winograd_transform(outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,
+                           inputs->to + (i / maps * winograd->positions + i % maps * tiles) * bytes, inputs->at->dealt,
+                           inputs->at->between);
+    }
 }

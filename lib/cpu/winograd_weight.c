@@ -7,6 +7,7 @@
 
 #include "../thread.h"
 #include "run_sums.h"
+#include "samples.h"
 #include "winograd.h"
 
 struct call {
@@ -85,14 +86,16 @@ static void store_taps(const struct task *task, size_t k, const char *taps, size
     const size_t bytes = grid->scalar_bytes, taps_of_cell = shape_taps(&task->call->plan->shape);
     const size_t rows = winograd_axis(winograd, 0)->taps, columns = winograd_axis(winograd, 1)->taps;
     char *gw = run_sums_of(&task->call->sums, task->run);
-    for (size_t c = 0; c < task->n_in; c++) {
+    for (size_t c = 0, n_c; c < task->n_in; c += n_c) { // of one phase
         const size_t in = task->in + c, cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
         size_t phase[3];
+        n_c = least(task->n_in - c, grid->in - in % grid->in);
         tile_grid_phase(grid, in / grid->in, phase);
         for (size_t at = 0; at < rows * columns; at++) {
             const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
-            if (tap == SIZE_MAX) continue;
-            memcpy(gw + (cell * taps_of_cell + tap) * bytes, taps + (at * n + c) * bytes, bytes);
+            if (tap != SIZE_MAX)
+                samples_copy(gw + (cell * taps_of_cell + tap) * bytes, taps_of_cell, taps + (at * n + c) * bytes, 1,
+                             n_c, bytes);
         }
     }
 }
