@@ -101,16 +101,6 @@ void layer_run(struct layer *layer)
     assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
 }
 
-// Winograd's sums for a result are larger than it; rounding errors grow with them. The growth along an axis is
-// sqrt(mean over outputs of sum_i A'_ki^2 |B'_i|^2 |G_i|^2 / taps) for random inputs and taps, the largest of the
-// transforms of an edge being that of the most or the fewest taps; other engines have none.
-static double growth(const struct partita_plan *plan)
-{
-    if (!plan || strcmp(plan->engine->name, "cpu/winograd") != 0) return 1;
-    const double axis = plan->choice.transform == 4 ? 1.29 : plan->choice.transform == 6 ? 2.32 : 4.98;
-    return axis * axis;
-}
-
 // Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square; errors are held
 // against it even where padding leaves fewer of them.
 static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan, double products,
@@ -124,7 +114,8 @@ static void check(struct layer *layer, enum layer_array array, const struct part
         norm += expected * expected;
     }
     norm = fmax(norm, typical * typical * products * (double)n);
-    double gate = gate_for_outputs(gate_direct(layer->problem.signal, (size_t)products), n) * growth(plan);
+    double gate = gate_for_outputs(gate_direct(layer->problem.signal, (size_t)products), n);
+    if (plan && !strcmp(plan->engine->name, "cpu/winograd")) gate *= winograd_growth(plan->choice.transform);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
         fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm), gate);
