@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "cpu/kernels/winograd_matrix.h"
+#include "cpu/winograd.h"
 
 extern const struct engine engine_winograd;
 
@@ -230,6 +230,9 @@ static const struct named_problem problems[] = {
       .size = {10, 11},
       .activation = PARTITA_RELU}},
     {"cropped", {.rank = 2, .kernel = {3, 3}, .size = {20, 20}, .pad_begin = {-4, 5}, .pad_end = {-3, -6}}},
+    {"few-tiles", {.rank = 2, .batch = 3, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}}},
+    {"few-tiles-strided",
+     {.rank = 2, .in_channels = 48, .out_channels = 96, .groups = 2, SAME(3), .size = {13, 9}, .stride = {2, 2}}},
     {"many-channels", {.rank = 2, .in_channels = 300, .out_channels = 9, SAME(3), .size = {6, 7}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
@@ -299,6 +302,20 @@ static double try_direction(const struct partita_problem *p, enum partita_direct
     return error;
 }
 
+// Few tiles and many output channels: those are the positions of kernels->conv.
+static void few_tiles_turn(void **state)
+{
+    (void)state;
+    struct partita_problem p = {.rank = 2, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}};
+    struct forced forced;
+    for (int batch = 1; batch <= 100; batch += 99) {
+        p.batch = (size_t)batch;
+        assert_true(force(&forced, &p, PARTITA_FORWARD, 6));
+        assert_int_equal(((const struct winograd *)forced.plan.state)->turned, batch == 1);
+        release(&forced);
+    }
+}
+
 static void against_oracle(void **state)
 {
     const struct layer_case *c = *state;
@@ -317,8 +334,8 @@ static void against_oracle(void **state)
     }
 }
 
-// Lavin and Gray's table 4: F(2,3) no worse than the direct sum, F(4,3) worse by less than an order, F(6,3) worse again;
-// and the predictions hold within a factor of two.
+// Lavin and Gray's table 4: F(2,3) no worse than the direct sum, F(4,3) worse by less than an order, F(6,3) worse
+// again; and the predictions hold within a factor of two.
 static void order_of_errors(void **state)
 {
     (void)state;
@@ -376,7 +393,7 @@ int main(void)
 {
     static struct subject subjects[2 * MAX_LEVELS];
     static struct layer_case cases[2][N_EDGES_OF_TILES][N_PROBLEMS];
-    static struct CMUnitTest tests[4 * MAX_LEVELS + 2 * N_EDGES_OF_TILES * N_PROBLEMS + 2];
+    static struct CMUnitTest tests[4 * MAX_LEVELS + 2 * N_EDGES_OF_TILES * N_PROBLEMS + 3];
     size_t n = 0;
     struct subject *s = subjects;
     for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
@@ -398,6 +415,7 @@ int main(void)
                                         partita_type_name(c->type));
             }
     tests[n++] = named_test(order_of_errors, NULL, "order-of-errors");
+    tests[n++] = named_test(few_tiles_turn, NULL, "few-tiles-turn");
     tests[n++] = named_test(budget, NULL, "budget");
     return run_test_list(tests, n);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 enum {
-    MOST_TERMS = 256,                    // summed in registers before a sum is rounded
     MOST_TILES = 256,                    // of a block
     ENOUGH_TILES = 96,                   // share a pass over the transformed taps
     MOST_BYTES = 2 << 20,                // of a block's transformed inputs and outputs, where there is a choice
@@ -58,7 +57,7 @@ static double growth(const struct tile_axis *axis)
 // every extent, by experiment with random tiles (docs/decisions/0014-winograd.md).
 static double predicted_error(const struct winograd *winograd, bool f64, double terms)
 {
-    const double segment = fmin(terms, MOST_TERMS);
+    const double segment = fmin(terms, WINOGRAD_TERMS);
     return (f64 ? 0x1p-53 : 0x1p-24) * growth(winograd_axis(winograd, 0)) * growth(winograd_axis(winograd, 1)) *
            sqrt(1.7 + 0.09 * (segment + terms / segment));
 }
@@ -77,9 +76,17 @@ static size_t cut_axis(size_t count, size_t *most)
     return pieces(count, *most);
 }
 
-static double price_of_blocks(struct winograd *winograd, struct winograd_block block)
+// The same of a block of tiles. Turned it is in eights of tiles times panels of output channels.
+static double price_of(const struct winograd *winograd, size_t tiles)
 {
     const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    if (!winograd->turned) return price(pieces(tiles, lanes));
+    return (double)(pieces(tiles, CONV_CHANNELS) * CONV_CHANNELS) / (double)lanes *
+           (double)(pieces(winograd->out, winograd->width) * winograd->width) / (double)winograd->out;
+}
+
+static double price_of_blocks(struct winograd *winograd, struct winograd_block block)
+{
     winograd->most = block;
     winograd->blocks[0] = cut_axis(winograd->maps, &winograd->most.maps);
     winograd->blocks[1] = cut_axis(winograd_axis(winograd, 0)->tiles, &winograd->most.rows);
@@ -97,7 +104,7 @@ static double price_of_blocks(struct winograd *winograd, struct winograd_block b
             tiles *= end ? count[a] % of[a] : of[a];
             blocks *= end ? 1 : count[a] / of[a];
         }
-        sum += (double)blocks * price(pieces(tiles, lanes));
+        sum += (double)blocks * price_of(winograd, tiles);
     }
     return sum;
 }
@@ -148,16 +155,19 @@ static void measure(struct winograd *winograd, bool weight)
                               down->tile * along->tile * positions + lanes);
     winograd->row = winograd_positions(winograd, cols) * along->tile + along->extent + along->tile;
     winograd->between = winograd->frequencies * positions;
-    winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, winograd->out), lanes));
+    const size_t out =
+        winograd->turned ? size_mul(pieces(winograd->out, winograd->width), winograd->width) : winograd->out;
+    winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
     const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
                                  mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
     winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->row * bytes) +
                                           mem_round(winograd->between * bytes));
-    if (!weight) return;
-    const size_t sums = size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies * bytes);
-    const size_t panels = mem_round(size_mul(winograd->positions * bytes, winograd->chunk)) +
-                          mem_round(size_mul(winograd->positions * bytes, winograd->part));
-    winograd->worker = size_add(winograd->worker, size_add(mem_round(sums), panels));
+    winograd->sums = weight ? size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies) : 0;
+    winograd->in_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->chunk) : 0;
+    winograd->out_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->part) : 0;
+    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));
+    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->in_panel, bytes)));
+    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->out_panel, bytes)));
 }
 
 // Backward weight turns whole vectors of input channels and whole blocks of output channels.
@@ -168,14 +178,32 @@ static void whole_panels(struct winograd *winograd)
     winograd->parts = pieces(winograd->out, winograd->part);
 }
 
+// Output channels as positions, where that costs less and there is room; returns the price.
+static double turn(struct winograd *winograd, const struct request *request, double cost)
+{
+    struct winograd turned = *winograd;
+    turned.turned = true;
+    turned.width = 3 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    turned.chunk = turned.in;
+    turned.part = pieces(turned.part, turned.width) * turned.width;
+    turned.parts = pieces(turned.out, turned.part);
+    const double turned_cost = price_of_blocks(&turned, turned.most);
+    measure(&turned, false);
+    // Moving tiles into panels and back costs a little.
+    if (turned_cost > 0.93 * cost || turned.worker > request->workspace_limit) return cost;
+    *winograd = turned;
+    return turned_cost;
+}
+
 // Blocks, chunk and part within a limit of bytes; returns the price of all blocks.
 static double cut(struct winograd *winograd, const struct request *request)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t channel = winograd->frequencies * winograd->grid.scalar_bytes;
-    const size_t usual = MOST_BYTES / (channel * (least(winograd->in, MOST_TERMS) + winograd->out));
+    const size_t usual = MOST_BYTES / (channel * (least(winograd->in, WINOGRAD_TERMS) + winograd->out));
     size_t tiles = least(MOST_TILES, greater(usual, ENOUGH_TILES));
-    winograd->chunk = even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : MOST_TERMS);
+    winograd->chunk = even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : WINOGRAD_TERMS);
+    winograd->width = CONV_CHANNELS;
     winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
     if (weight) tiles = MOST_TILES;
     double cost = cut_blocks(winograd, tiles);
@@ -195,7 +223,7 @@ static double cut(struct winograd *winograd, const struct request *request)
         else if (!weight && winograd->chunk > 1) winograd->chunk = (winograd->chunk + 1) / 2;
         else break;
     }
-    return cost;
+    return weight ? cost : turn(winograd, request, cost);
 }
 
 // Backward weight: runs of blocks, if there are too few tasks without and room for their sums.
@@ -346,13 +374,14 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan, const
     decide(request, plan->choice.variant, &decided, &estimate);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t terms = weight ? decided.positions : decided.chunk;
+    const size_t between = weight ? decided.chunk : decided.turned ? decided.width : decided.positions;
     plan->state =
         mem_allocate(&plan->allocator, size_add(mem_round(sizeof *winograd), terms * sizeof *winograd->offset));
     if (!plan->state) return PARTITA_ERR_NOMEM;
     winograd = plan->state;
     *winograd = decided;
     winograd->offset = (size_t *)((char *)plan->state + mem_round(sizeof *winograd));
-    for (size_t c = 0; c < terms; c++) winograd->offset[c] = c * (weight ? winograd->chunk : winograd->positions);
+    for (size_t c = 0; c < terms; c++) winograd->offset[c] = c * between;
     return PARTITA_OK;
 }
 

@@ -10,6 +10,7 @@
 // The axes that are transformed: of three, the last two.
 enum { AXES = 2, FIRST_AXIS = 1 };
 
+enum { WINOGRAD_TERMS = 256 };           // summed in registers before a sum is rounded
 enum { WINOGRAD_WEIGHT_CHANNELS = 256 }; // of x and of gy that meet in one task of backward weight
 
 // A block of tiles: `maps` maps (an image of an item of the batch each) of rows x cols tiles.
@@ -27,12 +28,17 @@ struct winograd {
     size_t positions;           // tiles of a block in whole vectors
     // Input channels transformed at once, output channels of a task; whole vectors and blocks in backward weight.
     size_t chunk, part, parts;
-    size_t in_plane, out_plane; // from one frequency to the next
-    size_t dealt, row, between; // scratch of a transform: samples dealt out, one row, between the two axes
-    size_t runs, run_bytes;     // backward weight: runs of blocks with sums of their own
-    size_t filter_plane;        // of a filter
-    size_t worker;              // bytes
-    size_t *offset;             // of a chunk's channels, for kernels->conv; of tiles, for backward weight
+    // Forward and backward data multiply transformed taps by tiles, tiles being positions; turned, for few tiles,
+    // output channels are positions. A filter's blocks have so many of these.
+    bool turned;
+    size_t width;
+    size_t sums, in_panel, out_panel; // backward weight and turned, see struct winograd_scratch
+    size_t in_plane, out_plane;       // from one frequency to the next
+    size_t dealt, row, between;       // scratch of a transform: samples dealt out, one row, between the two axes
+    size_t runs, run_bytes;           // backward weight: runs of blocks with sums of their own
+    size_t filter_plane;              // of a filter
+    size_t worker;                    // bytes
+    size_t *offset;                   // of a chunk's channels, for kernels->conv; of tiles, for backward weight
 };
 
 // A transform along both axes of n tiles side by side. Element (i, j) of a tile is at x_row[i] + j*x_column, of its
@@ -96,8 +102,9 @@ void winograd_fetch(const struct winograd *winograd, bool outputs, const struct 
 struct winograd_scratch {
     char *in, *out;              // transformed: [frequency][channel][positions]
     char *dealt, *row, *between; // of one channel
-    // Backward weight: [frequency][output channel][input channel]; of one frequency the tiles' transforms as
-    // kernels->conv takes them, [tile][input channel] and [block of output channels][tile][channel of the block].
+    // Of one frequency, the transforms of tiles as kernels->conv takes them. Backward weight: sums [frequency][output
+    // channel][input channel], panels [tile][input channel] and [block of output channels][tile][channel of the block].
+    // Turned: panels [block of tiles][input channel][tile of the block] and, its result, [tile][output channel].
     char *sums, *in_panel, *out_panel;
 };
 
@@ -110,8 +117,8 @@ static inline struct winograd_scratch winograd_scratch(const struct winograd *wi
     at.row = at.dealt + mem_round(winograd->dealt * bytes);
     at.between = at.row + mem_round(winograd->row * bytes);
     at.sums = at.between + mem_round(winograd->between * bytes);
-    at.in_panel = at.sums + mem_round(winograd->frequencies * winograd->part * winograd->chunk * bytes);
-    at.out_panel = at.in_panel + mem_round(winograd->positions * winograd->chunk * bytes);
+    at.in_panel = at.sums + mem_round(winograd->sums * bytes);
+    at.out_panel = at.in_panel + mem_round(winograd->in_panel * bytes);
     return at;
 }
 

@@ -14,7 +14,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// Taps of `n` output channels from `first` on of one group: ret[row][column][in][n].
+// Taps of `n` output channels from `first` on of one group: ret[row][column][in][n]. Zeros for channels there are not.
 static void gather_taps(const struct winograd *winograd, char *ret, const char *taps, size_t taps_of_cell, size_t group,
                         size_t first, size_t n)
 {
@@ -25,7 +25,7 @@ static void gather_taps(const struct winograd *winograd, char *ret, const char *
     memset(ret, 0, all * winograd->in * n * bytes);
     for (size_t at = 0; at < all; at++)
         for (size_t c = 0; c < winograd->in; c += grid->in)
-            for (size_t k = 0; k < n; k++) {
+            for (size_t k = 0; k < n && first + k < winograd->out; k++) {
                 size_t phase[3];
                 tile_grid_phase(grid, grid->phases_out ? (first + k) / grid->out : c / grid->in, phase);
                 const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
@@ -37,13 +37,13 @@ static void gather_taps(const struct winograd *winograd, char *ret, const char *
 }
 
 // Transformed taps: [group][frequency][block of output channels][in][channels of the block], each frequency with room
-// for the last vector of its last block.
+// for the last vector of its last block. Turned, the last block is as wide as the others.
 enum partita_status winograd_filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const struct winograd *winograd = plan->state;
     const size_t bytes = plan->shape.scalar_bytes, frequencies = winograd->frequencies;
-    const size_t gathered = winograd_positions(winograd, winograd->in * CONV_CHANNELS);
+    const size_t gathered = winograd_positions(winograd, winograd->in * winograd->width);
     const size_t rows = winograd_axis(winograd, 0)->taps, columns = winograd_axis(winograd, 1)->taps;
     struct winograd_both both = winograd_of_taps(winograd);
     both.y_plane = winograd->filter_plane;
@@ -55,8 +55,9 @@ enum partita_status winograd_filter_create(struct partita_filter *filter, const 
         return PARTITA_ERR_NOMEM;
     }
     for (size_t group = 0; group < plan->shape.groups; group++)
-        for (size_t first = 0; first < winograd->out; first += CONV_CHANNELS) {
-            const size_t n = least(winograd->out - first, CONV_CHANNELS);
+        for (size_t first = 0; first < winograd->out; first += winograd->width) {
+            const size_t left = winograd->out - first,
+                         n = winograd->turned ? winograd->width : least(left, winograd->width);
             char *to =
                 (char *)filter->state + (group * frequencies * winograd->filter_plane + first * winograd->in) * bytes;
             gather_taps(winograd, scratch, taps, shape_taps(&plan->shape), group, first, n);
@@ -104,6 +105,41 @@ static void multiply(const struct task *task, size_t first, size_t n)
                                             n, filter + (plane + k * winograd->in + first * channels) * bytes, channels,
                                             task->n);
         }
+}
+
+// The same with output channels as positions, for all input channels: sums [tile][output channel], then turned back.
+static void multiply_turned(const struct task *task)
+{
+    const struct winograd *winograd = task->winograd;
+    const struct kernels *kernels = task->call->plan->kernels;
+    const size_t bytes = winograd->grid.scalar_bytes, in = winograd->in, pitch = winograd->part;
+    const size_t lanes = CONV_BLOCK_BYTES / bytes;
+    const struct winograd_block *block = &task->place.block;
+    const size_t tiles = block->maps * block->rows * block->cols;
+    const char *filter = task->call->filter->state;
+    for (size_t f = 0; f < winograd->frequencies; f++) {
+        const char *from = task->at.in + f * winograd->in_plane * bytes;
+        for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
+            const size_t n = least(tiles - t, CONV_CHANNELS) * bytes;
+            char *panel = task->at.in_panel + t * in * bytes;
+            for (size_t c = 0; c < in; c++) memcpy(panel + c * n, from + (c * winograd->positions + t) * bytes, n);
+        }
+        memset(task->at.out_panel, 0, task->n * pitch * bytes);
+        for (size_t k = task->first; k < task->end; k += winograd->width) {
+            const char *taps =
+                filter + ((task->group * winograd->frequencies + f) * winograd->filter_plane + k * in) * bytes;
+            for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
+                for (size_t c = 0; c < in; c += WINOGRAD_TERMS) {
+                    const size_t n = least(tiles - t, CONV_CHANNELS);
+                    kernels->conv(task->at.out_panel + (t * pitch + k - task->first) * bytes, pitch,
+                                  taps + c * winograd->width * bytes, winograd->offset, least(in - c, WINOGRAD_TERMS),
+                                  task->at.in_panel + (t * in + c * n) * bytes, n, winograd->width);
+                }
+        }
+        for (size_t t = 0; t < tiles; t += lanes)
+            kernels->collect(task->at.out + (f * winograd->out_plane + t) * bytes, winograd->positions,
+                             task->at.out_panel + t * pitch * bytes, pitch, lanes, task->end - task->first);
+    }
 }
 
 // Rows of outputs of one map and output channel from their tiles; element (i, j) is at (i * columns + j) * n.
@@ -182,7 +218,8 @@ static void run_task(void *context, size_t index, int worker)
     for (size_t first = 0; first < winograd->in; first += winograd->chunk) {
         const size_t n = least(winograd->chunk, winograd->in - first);
         winograd_transform_inputs(&inputs, first, n);
-        multiply(&task, first, n);
+        if (winograd->turned) multiply_turned(&task);
+        else multiply(&task, first, n);
     }
     transform_outputs(&task);
 }
