@@ -111,13 +111,13 @@ static void deal_and_collect(void **state)
     const size_t bytes = scalar_size(f64), lanes = block_lanes(f64);
     struct random random = random_start("deal");
     for (size_t step = 1; step <= 7; step++)
-        for (size_t count = step; count <= 2 * step && count <= 16; count++)
+        for (size_t count = 1; count <= step; count++)
             for (size_t n = 1; n <= 2 * lanes + 1; n++) {
                 const size_t whole = (n + lanes - 1) / lanes * lanes, stride = whole + random_below(&random, 3);
-                struct fence fence = fence_open((whole * step + count) * bytes);
-                void *x = fence_place(&fence, NULL, (whole * step + count) * bytes, EDGE_END);
+                struct fence fence = fence_open(whole * step * bytes);
+                void *x = fence_place(&fence, NULL, whole * step * bytes, EDGE_END);
                 void *y = guarded_alloc(count * stride * bytes, bytes);
-                fill_random(&random, f64, x, whole * step + count);
+                fill_random(&random, f64, x, whole * step);
                 s->kernels->deal(y, stride, x, step, count, n);
                 for (size_t k = 0; k < count; k++)
                     for (size_t i = 0; i < n; i++)

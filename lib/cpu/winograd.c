@@ -153,14 +153,14 @@ static void measure(struct winograd *winograd, bool weight)
     const size_t lines = rows + (down->extent - 1) / down->tile;
     winograd->dealt = greater(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
                               down->tile * along->tile * positions + lanes);
-    winograd->row = winograd_positions(winograd, cols) * along->tile + along->extent + along->tile;
+    winograd->joined = winograd_positions(winograd, lines * cols) * along->tile;
     winograd->between = winograd->frequencies * positions;
     const size_t out =
         winograd->turned ? size_mul(pieces(winograd->out, winograd->width), winograd->width) : winograd->out;
     winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
     const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
                                  mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
-    winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->row * bytes) +
+    winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->joined * bytes) +
                                           mem_round(winograd->between * bytes));
     winograd->sums = weight ? size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies) : 0;
     winograd->in_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->chunk) : 0;

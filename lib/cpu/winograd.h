@@ -34,7 +34,7 @@ struct winograd {
     size_t width;
     size_t sums, in_panel, out_panel; // backward weight and turned, see struct winograd_scratch
     size_t in_plane, out_plane;       // from one frequency to the next
-    size_t dealt, row, between;       // scratch of a transform: samples dealt out, one row, between the two axes
+    size_t dealt, joined, between;    // scratch of a transform: samples dealt out, rows end to end, between the axes
     size_t runs, run_bytes;           // backward weight: runs of blocks with sums of their own
     size_t filter_plane;              // of a filter
     size_t worker;                    // bytes
@@ -92,7 +92,7 @@ struct winograd_map winograd_map(const struct winograd *winograd, size_t map);
 // along each axis of inputs (or of outputs) on `side`. Returns where rows begin in both->x_row.
 void winograd_deal(const struct winograd *winograd, const struct kernels *kernels, bool outputs,
                    const struct winograd_place *place, const struct winograd_map *map, const size_t phase[3],
-                   const char *plane, char *dealt, char *row, struct winograd_both *both);
+                   const char *plane, char *dealt, char *joined, struct winograd_both *both);
 
 // Asks for the rows that a block reads of a channel's plane, or writes to it.
 void winograd_fetch(const struct winograd *winograd, bool outputs, const struct winograd_place *place,
@@ -100,8 +100,8 @@ void winograd_fetch(const struct winograd *winograd, bool outputs, const struct 
 
 // Memory of one thread.
 struct winograd_scratch {
-    char *in, *out;              // transformed: [frequency][channel][positions]
-    char *dealt, *row, *between; // of one channel
+    char *in, *out;                 // transformed: [frequency][channel][positions]
+    char *dealt, *joined, *between; // of one channel
     // Of one frequency, the transforms of tiles as kernels->conv takes them. Backward weight: sums [frequency][output
     // channel][input channel], panels [tile][input channel] and [block of output channels][tile][channel of the block].
     // Turned: panels [block of tiles][input channel][tile of the block] and, its result, [tile][output channel].
@@ -114,8 +114,8 @@ static inline struct winograd_scratch winograd_scratch(const struct winograd *wi
     struct winograd_scratch at = {.in = worker};
     at.out = at.in + mem_round(winograd->frequencies * winograd->in_plane * bytes);
     at.dealt = at.out + mem_round(winograd->frequencies * winograd->out_plane * bytes);
-    at.row = at.dealt + mem_round(winograd->dealt * bytes);
-    at.between = at.row + mem_round(winograd->row * bytes);
+    at.joined = at.dealt + mem_round(winograd->dealt * bytes);
+    at.between = at.joined + mem_round(winograd->joined * bytes);
     at.sums = at.between + mem_round(winograd->between * bytes);
     at.in_panel = at.sums + mem_round(winograd->sums * bytes);
     at.out_panel = at.in_panel + mem_round(winograd->in_panel * bytes);

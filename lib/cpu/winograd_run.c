@@ -166,15 +166,17 @@ static void store_rows(const struct task *task, const struct winograd_map *map, 
     const struct tile_range range = tile_within(&along->out, map->image[2], phase[2], q, cols * along->tile);
     if (range.begin == range.end) return;
     const ptrdiff_t column = tile_sample(&along->out, map->image[2], phase[2], q + (ptrdiff_t)range.begin);
-    for (size_t i = 0; i < task->place.block.rows * down->tile; i++) {
-        const ptrdiff_t line =
-            tile_sample(&down->out, map->image[1], phase[1], tile_output(down, task->place.at[0]) + (ptrdiff_t)i);
-        if (!tile_inside(&down->out, line)) continue;
-        const char *from = tiles + (i % down->tile * along->tile * n + i / down->tile * cols) * bytes;
-        call->plan->kernels->collect(task->at.row, along->tile, from, n, along->tile, cols);
-        call->plan->kernels->conv_store(plane + ((size_t)line * along->out.size + (size_t)column) * bytes,
-                                        along->out.step, task->at.row + range.begin * bytes, range.end - range.begin,
-                                        &finish);
+    for (size_t i = 0; i < down->tile; i++) {
+        call->plan->kernels->collect(task->at.joined, along->tile, tiles + i * along->tile * n * bytes, n, along->tile,
+                                     task->place.block.rows * cols);
+        for (size_t r = 0; r < task->place.block.rows; r++) {
+            const ptrdiff_t line = tile_sample(&down->out, map->image[1], phase[1],
+                                               tile_output(down, task->place.at[0] + r) + (ptrdiff_t)i);
+            if (!tile_inside(&down->out, line)) continue;
+            call->plan->kernels->conv_store(
+                plane + ((size_t)line * along->out.size + (size_t)column) * bytes, along->out.step,
+                task->at.joined + (r * cols * along->tile + range.begin) * bytes, range.end - range.begin, &finish);
+        }
     }
 }
 

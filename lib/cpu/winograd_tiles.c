@@ -110,39 +110,50 @@ struct winograd_map winograd_map(const struct winograd *winograd, size_t map)
     return ret;
 }
 
+// n samples of a row on one side, zeros where there are none; those within are known.
+static void copy_row(char *ret, const char *row, ptrdiff_t first, size_t step, struct tile_range within, size_t n,
+                     size_t bytes)
+{
+    memset(ret, 0, within.begin * bytes);
+    if (within.begin < within.end)
+        samples_copy(ret + within.begin * bytes, 1, row + (first + (ptrdiff_t)(within.begin * step)) * (ptrdiff_t)bytes,
+                     step, within.end - within.begin, bytes);
+    memset(ret + within.end * bytes, 0, (n - within.end) * bytes);
+}
+
 void winograd_deal(const struct winograd *winograd, const struct kernels *kernels, bool outputs,
                    const struct winograd_place *place, const struct winograd_map *map, const size_t phase[3],
-                   const char *plane, char *dealt, char *row, struct winograd_both *both)
+                   const char *plane, char *dealt, char *joined, struct winograd_both *both)
 {
-    const struct tile_axis *axis[AXES] = {winograd_axis(winograd, 0), winograd_axis(winograd, 1)};
-    const struct tile_side *side[AXES];
-    const size_t rows = place->block.rows, cols = place->block.cols, bytes = winograd->grid.scalar_bytes;
-    ptrdiff_t q[AXES];
-    size_t elements[AXES];
-    for (int a = 0; a < AXES; a++) {
-        side[a] = outputs ? &axis[a]->out : &axis[a]->in;
-        q[a] = outputs ? tile_output(axis[a], place->at[a]) : tile_input(axis[a], place->at[a]);
-        elements[a] = outputs ? axis[a]->tile : axis[a]->extent;
-    }
-    // Rows of samples fall into residues modulo the tile, as columns do.
-    const size_t step = axis[0]->tile, lines = rows + (elements[0] - 1) / step;
-    // Behind the lines of a residue there is room for the last one's last vector.
-    const size_t residue = winograd_residue(winograd, lines, cols), column = step * residue;
-    const size_t length = (cols - 1) * axis[1]->tile + elements[1];
-    const ptrdiff_t first = tile_sample(side[1], map->image[2], phase[2], q[1]);
-    for (size_t i = 0; i < (rows - 1) * step + elements[0]; i++) {
-        char *to = dealt + (i % step * residue + i / step * cols) * bytes;
-        const ptrdiff_t at = tile_sample(side[0], map->image[1], phase[1], q[0] + (ptrdiff_t)i);
-        if (!tile_inside(side[0], at)) {
-            for (size_t j = 0; j < elements[1]; j++) memset(to + j * column * bytes, 0, cols * bytes);
-            continue;
+    const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const struct tile_side *rows = outputs ? &down->out : &down->in, *columns = outputs ? &along->out : &along->in;
+    const ptrdiff_t top = outputs ? tile_output(down, place->at[0]) : tile_input(down, place->at[0]),
+                    left = outputs ? tile_output(along, place->at[1]) : tile_input(along, place->at[1]);
+    const size_t high = outputs ? down->tile : down->extent, wide = outputs ? along->tile : along->extent;
+    const size_t cols = place->block.cols, bytes = winograd->grid.scalar_bytes, step = along->tile;
+    // Rows of samples fall into residues modulo the tile, as columns do. Behind the lines of a residue there is room
+    // for the last one's last vector.
+    const size_t all = (place->block.rows - 1) * down->tile + high, lines = place->block.rows + (high - 1) / down->tile;
+    const size_t residue = winograd_residue(winograd, lines, cols), column = down->tile * residue;
+    // Columns in groups of a tile: rows that begin with the group, end to end, are one row of tiles.
+    for (size_t group = 0; group < wide; group += step) {
+        const ptrdiff_t q = left + (ptrdiff_t)group, first = tile_sample(columns, map->image[2], phase[2], q);
+        const struct tile_range within = tile_within(columns, map->image[2], phase[2], q, cols * step);
+        for (size_t r = 0; r < down->tile && r < all; r++) {
+            char *to = joined;
+            for (size_t i = r; i < all; i += down->tile, to += cols * step * bytes) {
+                const ptrdiff_t at = tile_sample(rows, map->image[1], phase[1], top + (ptrdiff_t)i);
+                if (tile_inside(rows, at))
+                    copy_row(to, plane + (size_t)at * columns->size * bytes, first, columns->step, within, cols * step,
+                             bytes);
+                else memset(to, 0, cols * step * bytes);
+            }
+            kernels->deal(dealt + (r * residue + group * column) * bytes, column, joined, step,
+                          wide - group < step ? wide - group : step, (size_t)(to - joined) / step / bytes);
         }
-        const char *from = plane + (size_t)at * side[1]->size * bytes;
-        samples_window(row, from, side[1]->size, first, side[1]->step, length, bytes);
-        kernels->deal(to, column, row, axis[1]->tile, elements[1], cols);
     }
     both->x_column = column;
-    for (size_t i = 0; i < elements[0]; i++) both->x_row[i] = i % step * residue + i / step * cols;
+    for (size_t i = 0; i < high; i++) both->x_row[i] = i % down->tile * residue + i / down->tile * cols;
 }
 
 void winograd_fetch(const struct winograd *winograd, bool outputs, const struct winograd_place *place,
@@ -202,7 +213,7 @@ void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t firs
             winograd_fetch(winograd, outputs, place, &map, phase[1], plane, false);
         }
         winograd_deal(winograd, inputs->kernels, outputs, place, &this_map, this_phase, this_plane, inputs->at->dealt,
-                      inputs->at->row, &both);
+                      inputs->at->joined, &both);
         winograd_transform(outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,
                            inputs->to + (i / maps * winograd->positions + i % maps * tiles) * bytes, inputs->at->dealt,
                            inputs->at->between);

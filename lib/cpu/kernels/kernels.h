@@ -128,7 +128,7 @@ struct winograd_lines {
 // Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y overlaps nothing.
 typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines);
 
-// y[k*stride + i] = x[i*step + k], k < count <= 2*step, i < n: a row dealt out to tiles of count samples, step apart.
+// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count samples, step apart.
 // May read and write as if n were a multiple of a block.
 typedef void deal_fn(void *y, size_t stride, const void *x, size_t step, size_t count, size_t n);
 

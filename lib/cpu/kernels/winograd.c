@@ -199,9 +199,8 @@ INLINE void residues(vec *y, const REAL *x, size_t step)
 INLINE void deal_vectors(REAL *y, size_t stride, const REAL *x, size_t step, size_t count, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
-        vec v[8];
+        vec v[4];
         residues(v, x + i * step, step);
-        if (count > step) residues(v + step, x + (i + 1) * step, step);
         UNROLL
         for (size_t k = 0; k < count; k++) store(y + k * stride + i, v[k]);
     }
@@ -212,9 +211,8 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
     REAL *y = y_;
     const REAL *x = x_;
     if (step == 2 && count == 2) deal_vectors(y, stride, x, 2, 2, n);
-    else if (step == 2 && count == 4) deal_vectors(y, stride, x, 2, 4, n);
+    else if (step == 4 && count == 2) deal_vectors(y, stride, x, 4, 2, n);
     else if (step == 4 && count == 4) deal_vectors(y, stride, x, 4, 4, n);
-    else if (step == 4 && count == 6) deal_vectors(y, stride, x, 4, 6, n);
     else
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
