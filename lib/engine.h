@@ -20,6 +20,7 @@ struct estimate {
     char reason[96];       // why not, when it is not
     size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0 without
     int variant;           // which of its ways the engine would take; its own numbers
+    char way[24];          // the same in words, for explain; may be empty
     size_t hop;            // input frames of a block; for direct, outputs of a tile
     size_t latency;        // input frames added; streams
     double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
@@ -38,6 +39,7 @@ struct request {
     size_t transform;       // this FFT size and no other; 0: the engine chooses
     size_t workspace_limit; // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
+    double error_budget; // largest predicted error; 0: no limit but what the engine itself thinks right
 };
 
 // Frames of one process call that are still to be done.

@@ -3,8 +3,9 @@
 #include "engine.h"
 
 extern const struct engine engine_direct, engine_gemm, engine_overlap_save, engine_overlap_add, engine_partitioned,
-    engine_blocks;
+    engine_blocks, engine_winograd;
 
 const struct engine *const engines[] = {
-    &engine_direct, &engine_gemm, &engine_overlap_save, &engine_overlap_add, &engine_partitioned, &engine_blocks, NULL,
+    &engine_direct,      &engine_gemm,        &engine_winograd, &engine_overlap_save,
+    &engine_overlap_add, &engine_partitioned, &engine_blocks,   NULL,
 };

@@ -16,9 +16,13 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
 struct request estimate_request(const struct partita_plan *plan, const struct partita_options *options,
                                 const struct host *host, size_t transform)
 {
-    return (struct request){
-        &plan->shape,  plan->direction, host, transform, options->workspace_limit ? options->workspace_limit : SIZE_MAX,
-        options->parts};
+    return (struct request){&plan->shape,
+                            plan->direction,
+                            host,
+                            transform,
+                            options->workspace_limit ? options->workspace_limit : SIZE_MAX,
+                            options->parts,
+                            options->error_budget};
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,

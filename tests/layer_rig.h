@@ -19,6 +19,12 @@ struct layer {
 
 enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT }; // directions
 
+// Whether an engine runs all directions of a problem. cpu/direct has to; others may refuse.
+bool layer_served(const char *engine, const struct partita_problem *problem);
+
+// Edge of the tiles that forward transforms; 0: it transforms none.
+size_t layer_edge(const struct layer *layer);
+
 // Draws inputs of the problem's type; results are NaN.
 void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
                 struct random *random);

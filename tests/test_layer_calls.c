@@ -53,6 +53,7 @@ static void any_threads_same_bits(void **state)
     for (int i = 0; i < N_BUSY; i++) {
         struct partita_problem problem = typed(&busy[i], c->type);
         struct random random = random_start("threads");
+        if (!layer_served(c->engine, &problem)) continue;
         struct layer first, other;
         layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1}, &random);
         layer_run(&first);
@@ -73,6 +74,7 @@ static void workspace_exact(void **state)
     for (int i = 0; i < N_BUSY; i++) {
         struct partita_problem problem = typed(&busy[i], c->type);
         struct random random = random_start("workspace");
+        if (!layer_served(c->engine, &problem)) continue;
         struct layer layer, other;
         struct partita_options options = {.engine = c->engine, .threads = 3};
         layer_open(&layer, &problem, &options, &random);
@@ -131,7 +133,8 @@ static void workspace_limit_is_kept(void **state)
     assert_true(n_planned > 5);
 }
 
-// A NaN or an infinity in padding or beyond the box never reaches a sum; relu keeps NaN and turns negatives into 0.
+// A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are transformed no sum but
+// those of its tiles; relu keeps NaN and turns negatives into 0.
 static void relu_and_nan(void **state)
 {
     const struct layer_case *c = *state;
@@ -147,15 +150,16 @@ static void relu_and_nan(void **state)
     layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine}, &random);
     sample_put(c->type, layer.array[LAYER_X], 2 * 30 + 29, (double)NAN);
     layer_run(&layer);
+    const size_t edge = layer_edge(&layer);
     int n_nan = 0, n_zero = 0;
     for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
         double y = layer_sample(&layer, LAYER_Y, i);
-        bool near = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28;
-        assert_true(isnan(y) ? near : y >= 0);
+        bool meets = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28, near = edge ? i % 30 + edge > 29 : meets;
+        assert_true(isnan(y) ? near : y >= 0 && !meets);
         n_nan += isnan(y);
         n_zero += y == 0;
     }
-    assert_int_equal(n_nan, 6);
+    assert_true(n_nan >= 6 && n_nan <= (edge ? 5 * (int)edge : 6));
     assert_true(n_zero > 20);
     layer_close(&layer);
 }
@@ -358,7 +362,7 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct", "cpu/gemm"};
+    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2];

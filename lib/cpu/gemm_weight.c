@@ -11,6 +11,7 @@
 #include "conv_cost.h"
 #include "conv_panel.h"
 #include "layer_direct.h"
+#include "run_sums.h"
 
 enum {
     MOST_POSITIONS = 256, // panel, gy and sums of a task fill an L2 cache
@@ -302,5 +303,6 @@ void gemm_backward_weight(const struct partita_plan *plan, void *gw, const void 
     const struct weight *weight = plan->state;
     struct call call = {plan, gw, (char *)workspace + plan->choice.shared, workspace, x, gy};
     thread_loop(plan->threads, weight->runs * task_count(weight), sum_run, &call);
-    layer_weight_add_runs(plan, gw, workspace, weight->runs, weight->run_bytes);
+    const struct run_sums sums = {plan, gw, workspace, weight->runs, weight->run_bytes};
+    run_sums_add(&sums);
 }

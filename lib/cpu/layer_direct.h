@@ -22,7 +22,4 @@ void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, con
 void layer_weight_estimate(const struct request *request, struct estimate *ret);
 enum partita_status layer_weight_plan_create(struct partita_plan *plan, const struct request *request);
 
-// Adds the sums of n runs, `bytes` apart, the first of them in gw and the others in `sums`, in a tree into gw.
-void layer_weight_add_runs(const struct partita_plan *plan, void *gw, void *sums, size_t n, size_t bytes);
-
 #endif

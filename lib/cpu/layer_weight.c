@@ -8,6 +8,7 @@
 #include "../thread.h"
 #include "conv_cost.h"
 #include "layer_direct.h"
+#include "run_sums.h"
 
 enum {
     MOST_POSITIONS = 1024,   // four channels of gy stay in the L1 cache
@@ -15,7 +16,6 @@ enum {
     MOST_CHANNELS = 64,      // of gy packed at once
     ENOUGH_TASKS = 32,
     ADDED_LANES = 8, // vectors that adding the lanes of a sum takes as long as
-    REDUCED = 4096,  // taps of the gradient added by one task
 };
 
 struct weight {
@@ -121,15 +121,10 @@ enum partita_status layer_weight_plan_create(struct partita_plan *plan, const st
 
 struct call {
     const struct partita_plan *plan;
-    char *gw, *workers, *sums; // sums: of runs 1 and up
+    char *workers;
+    struct run_sums sums;
     const char *x, *gy;
 };
-
-static char *sums_of(const struct call *call, size_t run)
-{
-    const struct weight *weight = call->plan->state;
-    return run ? call->sums + (run - 1) * weight->run_bytes : call->gw;
-}
 
 // gy of n channels at the positions where the box's outputs are, zeros between.
 static void pack_outputs(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *gy,
@@ -168,7 +163,7 @@ static void sum_run(void *context, size_t task, int worker)
                  end = (run + 1) * boxes / weight->runs;
     char *inputs = call->workers + (size_t)worker * call->plan->choice.worker;
     char *outputs = inputs + inputs_bytes(weight);
-    char *sums = sums_of(call, run) + ((group * pass->out + first) * cell + in * pass->terms) * bytes;
+    char *sums = run_sums_of(&call->sums, run) + ((group * pass->out + first) * cell + in * pass->terms) * bytes;
     for (size_t k = 0; k < n_out; k++) memset(sums + k * cell * bytes, 0, n * pass->terms * bytes);
     for (size_t box = begin; box < end; box++) {
         const struct conv_place place = conv_pass_place(pass, box);
@@ -179,45 +174,12 @@ static void sum_run(void *context, size_t task, int worker)
     }
 }
 
-// Sums of several runs, the first in the caller's array.
-struct runs {
-    const struct partita_plan *plan;
-    char *gw, *sums;
-    size_t n, bytes;
-};
-
-static char *run_at(const struct runs *runs, size_t run)
-{
-    return run ? runs->sums + (run - 1) * runs->bytes : runs->gw;
-}
-
-// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
-static void add_stretch(void *context, size_t task, int worker)
-{
-    const struct runs *runs = context;
-    const struct shape *shape = &runs->plan->shape;
-    const size_t all = shape->out_channels * shape->group_in * shape_taps(shape), from = task * REDUCED;
-    const size_t n = least(REDUCED, all - from), at = from * shape->scalar_bytes;
-    (void)worker;
-    for (size_t step = 1; step < runs->n; step *= 2)
-        for (size_t run = 0; run + step < runs->n; run += 2 * step)
-            runs->plan->kernels->add(run_at(runs, run) + at, run_at(runs, run + step) + at, n);
-}
-
-void layer_weight_add_runs(const struct partita_plan *plan, void *gw, void *sums, size_t n, size_t bytes)
-{
-    const struct shape *shape = &plan->shape;
-    struct runs runs = {plan, gw, sums, n, bytes};
-    if (n > 1)
-        thread_loop(plan->threads, pieces(shape->out_channels * shape->group_in * shape_taps(shape), REDUCED),
-                    add_stretch, &runs);
-}
-
 void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
                                   void *workspace)
 {
     const struct weight *weight = plan->state;
-    struct call call = {plan, gw, (char *)workspace + plan->choice.shared, workspace, x, gy};
+    struct call call = {
+        plan, (char *)workspace + plan->choice.shared, {plan, gw, workspace, weight->runs, weight->run_bytes}, x, gy};
     thread_loop(plan->threads, weight->runs * channel_tasks(weight), sum_run, &call);
-    layer_weight_add_runs(plan, gw, workspace, weight->runs, weight->run_bytes);
+    run_sums_add(&call.sums);
 }

@@ -124,6 +124,28 @@ typedef double sum_fn(const void *x, size_t n);
 // become infinite, NaN stays NaN). Of f32 alone.
 enum half { HALF_F16, HALF_BF16, HALF_TYPES };
 typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
+// Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of x, tiles side by
+// side; n is a multiple of a block (CONV_BLOCK_BYTES).
+struct winograd_lines {
+    size_t n, lines;       // tiles of a line; lines
+    size_t x_line, y_line; // from one line to the next
+    size_t y_stride;       // from one element of a result to the next
+    const size_t *offset;
+};
+
+// y[l*y_line + i*y_stride + p] = sum over k of M[i][k] * x[l*x_line + offset[k] + p], p < n, with M of
+// winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns), output A' (`count` rows), taps G
+// (`count` columns); count from 2 to extent-1, without meaning for input. The order of a sum is the kernel's own.
+// Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y overlaps nothing.
+typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines);
+
+// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count samples, step apart.
+// May read and write as if n were a multiple of a block.
+typedef void deal_fn(void *y, size_t stride, const void *x, size_t step, size_t count, size_t n);
+
+// y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or lines a panel.
+// Likewise, up to y[pitch*n' - 1] for n' the next multiple.
+typedef void collect_fn(void *y, size_t pitch, const void *x, size_t stride, size_t count, size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
@@ -147,6 +169,9 @@ struct kernels {
     conv_store_fn *conv_store;
     sum_fn *sum;
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
+    winograd_fn *winograd_input, *winograd_output, *winograd_taps;
+    deal_fn *deal;
+    collect_fn *collect;
     const struct fft_kernels *fft;
 };
 

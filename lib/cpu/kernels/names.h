@@ -28,6 +28,11 @@ conv_columns_fn KERNEL(conv_columns);
 conv_store_fn KERNEL(conv_store);
 sum_fn KERNEL(sum);
 convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // REAL_BYTES == 4
+winograd_fn KERNEL(winograd_input);
+winograd_fn KERNEL(winograd_output);
+winograd_fn KERNEL(winograd_taps);
+deal_fn KERNEL(deal);
+collect_fn KERNEL(collect);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

@@ -28,5 +28,10 @@ const struct kernels KERNEL(table) = {
     .widen = {[HALF_F16] = KERNEL(widen_f16), [HALF_BF16] = KERNEL(widen_bf16)},
     .narrow = {[HALF_F16] = KERNEL(narrow_f16), [HALF_BF16] = KERNEL(narrow_bf16)},
 #endif
+    .winograd_input = KERNEL(winograd_input),
+    .winograd_output = KERNEL(winograd_output),
+    .winograd_taps = KERNEL(winograd_taps),
+    .deal = KERNEL(deal),
+    .collect = KERNEL(collect),
     .fft = &KERNEL(fft),
 };
