@@ -302,6 +302,29 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place
     }
 }
 
+size_t conv_pass_lines(const struct conv_pass *pass)
+{
+    const struct conv_axis *axis = pass->axis;
+    return axis[0].phases * axis[1].phases * axis[2].phases * pass->box.extent[0] * pass->box.extent[1];
+}
+
+struct conv_line conv_pass_line(const struct conv_pass *pass, const struct conv_place *place, size_t i)
+{
+    const struct conv_axis *axis = pass->axis;
+    const size_t h = i % pass->box.extent[1], d = i / pass->box.extent[1] % pass->box.extent[0];
+    size_t phase = i / pass->box.extent[1] / pass->box.extent[0], at[3] = {d, h, 0};
+    struct conv_line line = {.to = phase * pass->box.volume + (d * pass->box.extent[1] + h) * pass->box.extent[2]};
+    ptrdiff_t from[3];
+    for (int a = 2; a >= 0; a--) {
+        from[a] = source(&axis[a], place->at[a], phase % axis[a].phases, at[a]);
+        phase /= axis[a].phases;
+    }
+    line.zero = !inside(&axis[0], from[0]) || !inside(&axis[1], from[1]);
+    if (!line.zero) line.row = ((size_t)from[0] * axis[1].size + (size_t)from[1]) * axis[2].size;
+    line.first = from[2];
+    return line;
+}
+
 // Taps of a term along each axis.
 static void taps_of(const struct conv_pass *pass, size_t term, size_t tap[3])
 {

@@ -110,6 +110,31 @@ struct conv_finish {
 // y[i*y_step] = the finished sum[i], i < n (any n). y == sum allowed with y_step 1.
 typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n, const struct conv_finish *finish);
 
+// Planes side by side: a position holds one sample of each of so many planes (16 of f32, 8 of f64 at every level), a
+// block of CONV_BLOCK_BYTES, and each plane has its own taps. Blocks are 64-byte aligned.
+enum { LANES_TAPS = 8 }; // the longest run
+
+// Taps that are neighbours: tap t of the run meets position offset + t.
+struct lanes_run {
+    size_t offset, taps; // 1 .. LANES_TAPS
+};
+
+// y[i][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL.
+typedef void lanes_read_fn(void *y, const void *const *x, size_t step, size_t n);
+
+// y[lane][i*step] = x[i][lane] + bias[lane] for i < n, of lanes whose y is not NULL; with relu negative results become
+// 0. bias is a block; NULL: 0.
+typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n, const void *bias, bool relu);
+
+// y[i] += sum over runs and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w holds a block for each
+// tap, run after run. The sum is rounded once into y, in order of w. Tolerance of the sum: 4 u sqrt(taps) rel. L2.
+typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct lanes_run *run, size_t n_runs, size_t n);
+
+// w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all runs, w as above.
+// Tolerance of the sum: 4 u sqrt(n) rel. L2.
+typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct lanes_run *run, size_t n_runs,
+                             size_t n);
+
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
 
@@ -131,6 +156,10 @@ struct kernels {
     conv_fn *conv;
     conv_weight_fn *conv_weight;
     conv_store_fn *conv_store;
+    lanes_read_fn *lanes_read;
+    lanes_write_fn *lanes_write;
+    lanes_conv_fn *lanes_conv;
+    lanes_weight_fn *lanes_weight;
     sum_fn *sum;
     const struct fft_kernels *fft;
 };

@@ -24,6 +24,10 @@ join_fn KERNEL(join);
 conv_fn KERNEL(conv);
 conv_weight_fn KERNEL(conv_weight);
 conv_store_fn KERNEL(conv_store);
+lanes_read_fn KERNEL(lanes_read);
+lanes_write_fn KERNEL(lanes_write);
+lanes_conv_fn KERNEL(lanes_conv);
+lanes_weight_fn KERNEL(lanes_weight);
 sum_fn KERNEL(sum);
 
 extern const struct fft_kernels KERNEL(fft);

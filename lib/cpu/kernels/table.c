@@ -21,6 +21,10 @@ const struct kernels KERNEL(table) = {
     .conv = KERNEL(conv),
     .conv_weight = KERNEL(conv_weight),
     .conv_store = KERNEL(conv_store),
+    .lanes_read = KERNEL(lanes_read),
+    .lanes_write = KERNEL(lanes_write),
+    .lanes_conv = KERNEL(lanes_conv),
+    .lanes_weight = KERNEL(lanes_weight),
     .sum = KERNEL(sum),
     .fft = &KERNEL(fft),
 };
