@@ -96,6 +96,24 @@ enum partita_status depthwise_direct_filter_create(struct partita_filter *filter
 void depthwise_direct_run(const struct partita_plan *plan, const struct partita_filter *filter, void *to,
                           const void *from, void *workspace);
 
+// The way by transforms, for a direction each.
+void depthwise_fft_estimate(const struct request *request, struct estimate *ret);
+enum partita_status depthwise_fft_plan_create(struct partita_plan *plan, const struct request *request);
+enum partita_status depthwise_fft_filter_create(struct partita_filter *filter, const void *taps);
+void depthwise_fft_run(const struct partita_plan *plan, const struct partita_filter *filter, void *to, const void *from,
+                       void *workspace);
+void depthwise_fft_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
+
+// Sums of backward weight, [block][run][output][tap][lane], into gw: runs in a tree, then a channel's lanes in order.
+// tap_of: the caller's tap behind each of the sums'.
+struct depthwise_sums {
+    char *sums;
+    size_t runs, run_bytes;
+    size_t (*tap_of)(const void *state, size_t i);
+};
+
+void depthwise_add_sums(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw);
+
 void depthwise_weight_estimate(const struct request *request, struct estimate *ret);
 enum partita_status depthwise_weight_plan_create(struct partita_plan *plan, const struct request *request);
 void depthwise_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);

@@ -111,7 +111,7 @@ enum partita_status depthwise_weight_plan_create(struct partita_plan *plan, cons
 
 struct call {
     const struct partita_plan *plan;
-    char *gw, *sums, *workers;
+    char *sums, *workers;
     const char *x, *gy;
 };
 
@@ -162,37 +162,56 @@ static void sum_run(void *context, size_t task, int worker)
     }
 }
 
-// gw of one block of channels: runs in a tree, then a channel's lanes in order.
-static void add_runs(void *context, size_t b, int worker)
+static size_t tap_of(const void *state, size_t i)
 {
-    const struct call *call = context;
+    const struct weight *weight = state;
+    return conv_pass_tap(&weight->pass, weight->taps.order[i]);
+}
+
+struct adding {
+    const struct partita_plan *plan;
+    const struct depthwise_sums *of;
+    char *gw;
+};
+
+// One block of channels.
+static void add_block(void *context, size_t b, int worker)
+{
+    const struct adding *call = context;
+    const struct depthwise_sums *of = call->of;
     const struct shape *shape = &call->plan->shape;
-    const struct weight *weight = call->plan->state;
-    const size_t multiple = depthwise_multiple(shape), terms = weight->pass.terms, bytes = shape->scalar_bytes;
+    const size_t multiple = depthwise_multiple(shape), taps = shape_taps(shape), bytes = shape->scalar_bytes;
     const struct depthwise_block block = depthwise_block(shape, b);
-    char *sums = call->sums + b * weight->runs * weight->sum_bytes;
+    char *sums = of->sums + b * of->runs * of->run_bytes;
     (void)worker;
-    for (size_t step = 1; step < weight->runs; step *= 2)
-        for (size_t run = 0; run + step < weight->runs; run += 2 * step)
-            call->plan->kernels->add(sums + run * weight->sum_bytes, sums + (run + step) * weight->sum_bytes,
-                                     weight->sum_bytes / bytes);
+    for (size_t step = 1; step < of->runs; step *= 2)
+        for (size_t run = 0; run + step < of->runs; run += 2 * step)
+            call->plan->kernels->add(sums + run * of->run_bytes, sums + (run + step) * of->run_bytes,
+                                     of->run_bytes / bytes);
     for (size_t c = 0; c < block.channels; c++)
         for (size_t j = 0; j < multiple; j++)
-            for (size_t t = 0; t < terms; t++) {
-                const size_t tap = conv_pass_tap(&weight->pass, weight->taps.order[t]);
-                const char *from = sums + (j * terms + t) * CONV_BLOCK_BYTES + c * bytes;
-                char *to = call->gw + (((block.first + c) * multiple + j) * terms + tap) * bytes;
+            for (size_t t = 0; t < taps; t++) {
+                const size_t tap = of->tap_of(call->plan->state, t);
+                const char *from = sums + (j * taps + t) * CONV_BLOCK_BYTES + c * bytes;
+                char *to = call->gw + (((block.first + c) * multiple + j) * taps + tap) * bytes;
                 memcpy(to, from, bytes);
                 for (size_t image = 1; image < block.images; image++)
                     call->plan->kernels->add(to, from + image * block.channels * bytes, 1);
             }
 }
 
+void depthwise_add_sums(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw)
+{
+    struct adding call = {plan, sums, gw};
+    thread_loop(plan->threads, depthwise_blocks(&plan->shape), add_block, &call);
+}
+
 void depthwise_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
 {
     const struct shape *shape = &plan->shape;
     const struct weight *weight = plan->state;
-    struct call call = {plan, gw, workspace, (char *)workspace + plan->choice.shared, x, gy};
+    struct call call = {plan, workspace, (char *)workspace + plan->choice.shared, x, gy};
+    const struct depthwise_sums sums = {workspace, weight->runs, weight->sum_bytes, tap_of};
     thread_loop(plan->threads, depthwise_blocks(shape) * weight->runs, sum_run, &call);
-    thread_loop(plan->threads, depthwise_blocks(shape), add_runs, &call);
+    depthwise_add_sums(plan, &sums, gw);
 }

@@ -135,6 +135,31 @@ typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct l
 typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct lanes_run *run, size_t n_runs,
                              size_t n);
 
+// Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im` blocks behind it the
+// imaginary ones. A row of 2n real blocks is such a line with stride 1 and im = n: element k is sample k + i sample n+k.
+struct lanes_line {
+    void *re;
+    size_t im, stride;
+};
+
+// A transform of n elements, modulo u^n - e^(-2 pi i phase) as fft_kernels.h says. Radices are 2, 3, 4, 5 and 8, their
+// product is n. factors[p] holds (radix - 1) complex scalars for each node of pass p.
+enum { LANES_PASSES = 12 };
+struct lanes_dft {
+    size_t n;
+    int passes;
+    unsigned char radix[LANES_PASSES];
+    const void *factors[LANES_PASSES];
+};
+
+// to = the transform of from, lane by lane, in the order in which the passes leave it; to == from allowed. With passes
+// 0 (n = 1) nothing is done. Back: times n; from is destroyed.
+typedef void lanes_dft_fn(const struct lanes_line *to, const struct lanes_line *from, const struct lanes_dft *dft);
+
+// y[k] = x[k] * h[k], complex, for k < n; conjugate: times the conjugate of h[k]; add: added to y[k]. y == x allowed.
+typedef void lanes_product_fn(const struct lanes_line *y, const struct lanes_line *x, const struct lanes_line *h,
+                              size_t n, bool conjugate, bool add);
+
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
 
@@ -160,6 +185,8 @@ struct kernels {
     lanes_write_fn *lanes_write;
     lanes_conv_fn *lanes_conv;
     lanes_weight_fn *lanes_weight;
+    lanes_dft_fn *lanes_dft, *lanes_dft_back;
+    lanes_product_fn *lanes_product;
     sum_fn *sum;
     const struct fft_kernels *fft;
 };

@@ -28,6 +28,8 @@ lanes_read_fn KERNEL(lanes_read);
 lanes_write_fn KERNEL(lanes_write);
 lanes_conv_fn KERNEL(lanes_conv);
 lanes_weight_fn KERNEL(lanes_weight);
+lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_back);
+lanes_product_fn KERNEL(lanes_product);
 sum_fn KERNEL(sum);
 
 extern const struct fft_kernels KERNEL(fft);

@@ -25,6 +25,9 @@ const struct kernels KERNEL(table) = {
     .lanes_write = KERNEL(lanes_write),
     .lanes_conv = KERNEL(lanes_conv),
     .lanes_weight = KERNEL(lanes_weight),
+    .lanes_dft = KERNEL(lanes_dft),
+    .lanes_dft_back = KERNEL(lanes_dft_back),
+    .lanes_product = KERNEL(lanes_product),
     .sum = KERNEL(sum),
     .fft = &KERNEL(fft),
 };
