@@ -38,9 +38,8 @@ struct grid_window grid_window(const struct grid_axis *axis, size_t tile)
 static size_t needed(const struct grid_axis *axis, size_t tile)
 {
     const struct grid_window w = grid_window(axis, tile);
-    const size_t below = w.length + axis->span - 1 - w.begin;
-    if (w.begin == w.end) return w.length;
-    return below > w.end ? below : w.end;
+    const size_t below = w.length + axis->span - 1 - w.begin, longest = below > w.end ? below : w.end;
+    return w.begin == w.end || longest < w.length ? w.length : longest;
 }
 
 static void factor(struct lanes_dft *dft, size_t n)
