@@ -86,9 +86,10 @@ struct conv_line {
     bool zero; // all of it
 };
 
-// Lines of one image of a box, residue after residue; line i of them.
+// Lines of one image of a box; calls `each` for all of them, residue after residue.
 size_t conv_pass_lines(const struct conv_pass *pass);
-struct conv_line conv_pass_line(const struct conv_pass *pass, const struct conv_place *place, size_t i);
+void conv_pass_each_line(const struct conv_pass *pass, const struct conv_place *place,
+                         void (*each)(void *context, const struct conv_line *line), void *context);
 
 // offset[n][terms] of n packed channels: where the inputs of the box's first output lie, tap after tap.
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n);

@@ -66,6 +66,11 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
 void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y, const char *from,
                      const struct depthwise_row *row, const void *bias, bool relu);
 
+// Asks for a row of the lanes' planes before it is needed: rows of many planes are too many streams for the processor
+// to see coming.
+void depthwise_fetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
+                     const struct depthwise_row *row, bool write);
+
 // bias of the filter by lanes, for output j of each input channel.
 void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block, size_t j, void *lanes);
 

@@ -103,12 +103,10 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     // A row of taps of a row of outputs is begun and ended in the time of some products: measured with rows of 7
     // and 56.
     enum { BEGIN = 8 };
-    const double width = (double)depthwise_width(shape);
     ret->flops = 2 * products * multiple * planes;
     ret->seconds =
         (products * 1.05 + calls * BEGIN) * multiple * planes * costs->fma / depthwise_filled(shape) +
         depthwise_moves(request, reads * planes * (forward ? 1 : multiple), writes * planes * (forward ? multiple : 1));
-    (void)width;
     const double terms = fmin((double)taps, MOST_RUNS * LANES_TAPS) * (forward ? 1 : multiple);
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(terms + (double)taps / terms);
     ret->bytes = size_add(ret->worker, size_mul(size_mul(depthwise_blocks(shape), CONV_BLOCK_BYTES),
@@ -217,59 +215,99 @@ static void sum_row(const struct call *call, char *sums, const char *packed, con
     }
 }
 
-// Rows of a box of output plane j of each channel.
-static void run_plane(const struct call *call, const struct conv_place *place, const struct depthwise_lanes *lanes,
-                      size_t b, size_t j, const char *packed, char *sums)
+// One task: one box of the planes of one block and turn.
+struct box {
+    struct conv_place place;
+    size_t block;
+    struct depthwise_lanes in, out;
+    struct depthwise_lanes next; // those of the next task's inputs, if its box is the whole map
+    char *packed, *sums;
+};
+
+// Asks for what the next box packs, a row for each row of this one.
+static void fetch_ahead(const struct call *call, const struct box *box, size_t row)
+{
+    const struct conv_axis *axis = call->run->pass.axis;
+    if (row < axis[0].size * axis[1].size)
+        depthwise_fetch(call->plan, &box->next, call->from,
+                        &(struct depthwise_row){.plane_size = axis[0].size * axis[1].size * axis[2].size,
+                                                .row = row * axis[2].size,
+                                                .step = 1,
+                                                .n = axis[2].size},
+                        false);
+}
+
+// The row of output plane j that a row of a box goes to.
+static struct depthwise_row row_of(const struct conv_pass *pass, const struct conv_place *place, size_t j, size_t d,
+                                   size_t h)
+{
+    const struct conv_axis *axis = pass->axis;
+    const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size;
+    const size_t at_d = axis[0].first + axis[0].spread * (place->at[0] + d),
+                 at_h = axis[1].first + axis[1].spread * (place->at[1] + h),
+                 at_w = axis[2].first + axis[2].spread * place->at[2];
+    return (struct depthwise_row){.plane_size = plane,
+                                  .row = j * plane + (at_d * axis[1].out_size + at_h) * axis[2].out_size,
+                                  .step = axis[2].spread,
+                                  .n = conv_place_count(pass, place, 2),
+                                  .first = (ptrdiff_t)at_w};
+}
+
+// Rows of output plane j of each channel.
+static void run_plane(const struct call *call, const struct box *box, size_t j)
 {
     const struct shape *shape = &call->plan->shape;
     const struct runs *runs = call->plan->state;
     const struct conv_pass *pass = &call->run->pass;
-    const struct conv_axis *axis = pass->axis;
-    const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size, n_w = conv_place_count(pass, place, 2);
-    const struct depthwise_block block = depthwise_block(shape, b);
-    _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     const bool forward = call->plan->direction == PARTITA_FORWARD, biased = forward && call->filter->bias;
-    if (biased) depthwise_bias(call->filter, &block, j, bias);
-    for (size_t d = 0; d < conv_place_count(pass, place, 0); d++)
-        for (size_t h = 0; h < conv_place_count(pass, place, 1); h++) {
-            const char *in = packed + (d * pass->box.extent[1] + h) * pass->box.extent[2] * CONV_BLOCK_BYTES;
-            memset(sums, 0, n_w * CONV_BLOCK_BYTES);
-            for (size_t i = 0; i < runs->planes_in; i++)
-                sum_row(call, sums, in + i * packed_bytes(pass),
-                        (const char *)call->filter->state +
-                            weights_at(call->run, shape, b, forward ? j : i) * CONV_BLOCK_BYTES,
-                        n_w);
-            const size_t at_d = axis[0].first + axis[0].spread * (place->at[0] + d),
-                         at_h = axis[1].first + axis[1].spread * (place->at[1] + h),
-                         at_w = axis[2].first + axis[2].spread * place->at[2];
-            const struct depthwise_row row = {.plane_size = plane,
-                                              .row = j * plane + (at_d * axis[1].out_size + at_h) * axis[2].out_size,
-                                              .step = axis[2].spread,
-                                              .n = n_w,
-                                              .first = (ptrdiff_t)at_w};
-            depthwise_write(call->plan, lanes, call->to, sums, &row, biased ? bias : NULL, forward && shape->relu);
+    const size_t n_h = conv_place_count(pass, &box->place, 1), n = conv_place_count(pass, &box->place, 0) * n_h;
+    _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
+    if (biased) {
+        const struct depthwise_block block = depthwise_block(shape, box->block);
+        depthwise_bias(call->filter, &block, j, bias);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t d = i / n_h, h = i % n_h;
+        const struct depthwise_row row = row_of(pass, &box->place, j, d, h);
+        const char *in = box->packed + (d * pass->box.extent[1] + h) * pass->box.extent[2] * CONV_BLOCK_BYTES;
+        if (j == 0) fetch_ahead(call, box, i);
+        depthwise_fetch(call->plan, &box->out, call->to, &row, true);
+        memset(box->sums, 0, row.n * CONV_BLOCK_BYTES);
+        for (size_t k = 0; k < runs->planes_in; k++) {
+            const size_t w = weights_at(call->run, shape, box->block, forward ? j : k);
+            sum_row(call, box->sums, in + k * packed_bytes(pass),
+                    (const char *)call->filter->state + w * CONV_BLOCK_BYTES, row.n);
         }
+        depthwise_write(call->plan, &box->out, call->to, box->sums, &row, biased ? bias : NULL, forward && shape->relu);
+    }
 }
 
-// One task: one box of the planes of one block and turn.
+static struct depthwise_lanes lanes_of(const struct shape *shape, size_t task, size_t planes)
+{
+    const struct depthwise_task of = depthwise_task(shape, task);
+    const struct depthwise_block block = depthwise_block(shape, of.block);
+    return depthwise_lanes(shape, &block, of.turn, planes);
+}
+
 static void run_box(void *context, size_t task, int worker)
 {
     const struct call *call = context;
     const struct shape *shape = &call->plan->shape;
     const struct runs *runs = call->plan->state;
     const struct conv_pass *pass = &call->run->pass;
-    const size_t boxes = conv_pass_boxes(pass), plane = pass->axis[0].size * pass->axis[1].size * pass->axis[2].size;
-    const struct conv_place place = conv_pass_place(pass, task % boxes);
-    const struct depthwise_task of = depthwise_task(shape, task / boxes);
-    const struct depthwise_block block = depthwise_block(shape, of.block);
-    char *packed = call->workspace + (size_t)worker * call->plan->choice.worker;
-    char *sums = packed + runs->planes_in * packed_bytes(pass);
-    struct depthwise_lanes lanes = depthwise_lanes(shape, &block, of.turn, runs->planes_in);
-    for (size_t i = 0; i < runs->planes_in; i++)
-        depthwise_pack(call->plan, pass, &place, &lanes, packed + i * packed_bytes(pass),
-                       call->from + i * plane * shape->scalar_bytes);
-    lanes = depthwise_lanes(shape, &block, of.turn, runs->planes_out);
-    for (size_t j = 0; j < runs->planes_out; j++) run_plane(call, &place, &lanes, of.block, j, packed, sums);
+    const size_t boxes = conv_pass_boxes(pass), of = task / boxes;
+    const size_t plane = pass->axis[0].size * pass->axis[1].size * pass->axis[2].size;
+    struct box box = {.place = conv_pass_place(pass, task % boxes),
+                      .block = depthwise_task(shape, of).block,
+                      .in = lanes_of(shape, of, runs->planes_in),
+                      .out = lanes_of(shape, of, runs->planes_out)};
+    if (boxes == 1 && of + 1 < depthwise_tasks(shape)) box.next = lanes_of(shape, of + 1, runs->planes_in);
+    box.packed = call->workspace + (size_t)worker * call->plan->choice.worker;
+    box.sums = box.packed + runs->planes_in * packed_bytes(pass);
+    for (size_t k = 0; k < runs->planes_in; k++)
+        depthwise_pack(call->plan, pass, &box.place, &box.in, box.packed + k * packed_bytes(pass),
+                       call->from + k * plane * shape->scalar_bytes);
+    for (size_t j = 0; j < runs->planes_out; j++) run_plane(call, &box, j);
 }
 
 void depthwise_direct_run(const struct partita_plan *plan, const struct partita_filter *filter, void *to,

@@ -143,15 +143,19 @@ static size_t candidates(const struct grid_axis *axis, bool last, size_t most, s
 
 static double seconds_of(const struct request *request, const struct grid *grid)
 {
-    // A vector operation of a transform against a multiply-add of the direct sums: loads, stores and the L2 cache
-    // included; measured on AVX-512 with edges of 64 to 96.
-    const double SLOWER = 1.6;
+    // A vector operation of a transform against a multiply-add of the direct sums: additions of their own beside
+    // products, but loads, stores and the L2 cache; measured on AVX-512 with edges of 60 to 96. Three spectra do not
+    // fit into the cache as well as one.
+    const double slower = request->direction == PARTITA_BACKWARD_WEIGHT ? 1.25 : 0.95;
+    const struct host_costs *costs = &request->host->costs[request->shape->f64];
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
     const double columns = (double)w->edge / 2, row = operations(w->edge / 2), column = operations(h->edge);
     const double rows = (double)least(h->size, least(h->edge, h->length + h->span - 1));
     const double one = rows * row + columns * column; // a transform, either way
     const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch * (double)request->shape->in_channels;
-    return tiles * (2 * one + 8 * columns * (double)h->edge) * SLOWER * request->host->costs[request->shape->f64].fma;
+    // Rows and columns, there and back.
+    const double fetches = grid->bytes > request->host->cache_bytes ? 4 * 2 * columns * (double)h->edge : 0;
+    return tiles * ((2 * one + 8 * columns * (double)h->edge) * slower * costs->fma + fetches * costs->fetch);
 }
 
 bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret, double *ret_seconds)

@@ -29,10 +29,10 @@ struct grid {
 
 // What a tile's window holds along an axis.
 struct grid_window {
-    size_t at, length;    // outputs
-    ptrdiff_t first;      // sample of x at the window's begin
-    size_t n;             // samples of the window that lie in the edge
-    size_t begin, end;    // those of them that are of x
+    size_t at, length; // outputs
+    ptrdiff_t first;   // sample of x at the window's begin
+    size_t n;          // samples of the window that lie in the edge
+    size_t begin, end; // those of them that are of x
 };
 
 // The cheapest grid for a direction within `bytes` a spectrum; edge: the larger edge, 0: any. seconds: of all planes of

@@ -100,6 +100,19 @@ void depthwise_write(const struct partita_plan *plan, const struct depthwise_lan
     plan->kernels->lanes_write(to, row->step, from, row->n, bias, relu);
 }
 
+void depthwise_fetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
+                     const struct depthwise_row *row, bool write)
+{
+    const size_t bytes = plan->shape.scalar_bytes, length = row->n * row->step * bytes;
+    for (size_t l = 0; l < lanes->used; l++) {
+        const char *from = x + (lanes->plane[l] * row->plane_size + row->row) * bytes;
+        for (size_t at = 0; at < length; at += MEM_ALIGN) {
+            if (write) __builtin_prefetch(from + at, 1);
+            else __builtin_prefetch(from + at, 0, 2);
+        }
+    }
+}
+
 void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block, size_t j, void *lanes)
 {
     const struct shape *shape = &filter->plan->shape;
@@ -111,20 +124,38 @@ void depthwise_bias(const struct partita_filter *filter, const struct depthwise_
     }
 }
 
+struct packing {
+    const struct partita_plan *plan;
+    const struct depthwise_lanes *lanes;
+    char *packed;
+    const char *x;
+    struct depthwise_row row;
+};
+
+static void pack_line(void *context, const struct conv_line *line)
+{
+    const struct packing *call = context;
+    char *to = call->packed + line->to * CONV_BLOCK_BYTES;
+    struct depthwise_row row = call->row;
+    row.row = line->row;
+    row.first = line->first;
+    if (line->zero) memset(to, 0, row.n * CONV_BLOCK_BYTES);
+    else depthwise_read(call->plan, call->lanes, to, call->x, &row);
+}
+
 void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass, const struct conv_place *place,
                     const struct depthwise_lanes *lanes, char *packed, const char *x)
 {
     const struct conv_axis *axis = pass->axis;
-    for (size_t i = 0; i < conv_pass_lines(pass); i++) {
-        const struct conv_line line = conv_pass_line(pass, place, i);
-        const struct depthwise_row row = {.plane_size = axis[0].size * axis[1].size * axis[2].size,
-                                          .row = line.row,
-                                          .size = line.zero ? 0 : axis[2].size,
-                                          .step = axis[2].step,
-                                          .n = pass->box.extent[2],
-                                          .first = line.zero ? 0 : line.first};
-        depthwise_read(plan, lanes, packed + line.to * CONV_BLOCK_BYTES, x, &row);
-    }
+    struct packing call = {plan,
+                           lanes,
+                           packed,
+                           x,
+                           {.plane_size = axis[0].size * axis[1].size * axis[2].size,
+                            .size = axis[2].size,
+                            .step = axis[2].step,
+                            .n = pass->box.extent[2]}};
+    conv_pass_each_line(pass, place, pack_line, &call);
 }
 
 struct placed {

@@ -213,37 +213,42 @@ INLINE size_t turns_for(size_t taps)
     return taps == 1 ? 8 : taps <= 3 ? 4 : taps <= 5 ? 2 : 1;
 }
 
-// Gradients of the taps of one run, or of a part of it.
-INLINE void dots(REAL *w, const REAL *y, const REAL *x, size_t n, size_t taps)
+enum { MOST_DOTS = 16 };
+
+// Products of `step` positions.
+INLINE void some(vec *sum, const REAL *y, const REAL *x, size_t step, size_t taps, size_t turns)
 {
-    enum { MOST = 16, STEP = 8 };
-    const size_t turns = turns_for(taps) * taps > MOST ? 1 : turns_for(taps);
-    vec sum[MOST];
+    vec v[LANES_TAPS]; // samples of x that the next y meets
     UNROLL
-    for (size_t s = 0; s < turns * taps; s++) sum[s] = (vec){0};
-    size_t i = 0;
-    NO_UNROLL
-    for (; n - i >= STEP; i += STEP, x += STEP * CONV_LANES, y += STEP * CONV_LANES) {
-        vec v[LANES_TAPS]; // samples of x that the next y meets
+    for (size_t t = 0; t + 1 < taps; t++) v[t] = held(load(x + t * CONV_LANES));
+    UNROLL
+    for (size_t k = 0; k < step; k++) {
+        const vec factor = held(load(y + k * CONV_LANES));
+        v[(k + taps - 1) % taps] = held(load(x + (k + taps - 1) * CONV_LANES));
         UNROLL
-        for (size_t t = 0; t + 1 < taps; t++) v[t] = held(load(x + t * CONV_LANES));
-        UNROLL
-        for (size_t k = 0; k < STEP; k++) {
-            const vec factor = held(load(y + k * CONV_LANES));
-            v[(k + taps - 1) % taps] = held(load(x + (k + taps - 1) * CONV_LANES));
-            UNROLL
-            for (size_t t = 0; t < taps; t++) {
-                vec *to = &sum[k % turns * taps + t];
-                *to = multiply_add(factor, v[(k + t) % taps], *to);
-            }
+        for (size_t t = 0; t < taps; t++) {
+            vec *to = &sum[k % turns * taps + t];
+            *to = multiply_add(factor, v[(k + t) % taps], *to);
         }
     }
+}
+
+// Gradients of the taps of one run.
+INLINE void dots(REAL *w, const REAL *y, const REAL *x, size_t n, size_t taps)
+{
+    const size_t turns = turns_for(taps);
+    vec sum[MOST_DOTS];
+    UNROLL
+    for (size_t s = 0; s < turns * taps; s++) sum[s] = (vec){0};
+    const REAL *end = y + n * CONV_LANES;
+    const size_t step = n % 7 ? 8 : 7; // maps of 7, 14, 28, 56, ...
     NO_UNROLL
-    for (; i < n; i++, x += CONV_LANES, y += CONV_LANES) {
-        const vec factor = held(load(y));
-        UNROLL
-        for (size_t t = 0; t < taps; t++) sum[t] = multiply_add(factor, load(x + t * CONV_LANES), sum[t]);
+    for (; (size_t)(end - y) >= step * CONV_LANES; x += step * CONV_LANES, y += step * CONV_LANES) {
+        if (step == 8) some(sum, y, x, 8, taps, turns);
+        else some(sum, y, x, 7, taps, turns);
     }
+    NO_UNROLL
+    for (; y < end; x += CONV_LANES, y += CONV_LANES) some(sum, y, x, 1, taps, turns);
     UNROLL
     for (size_t half = turns / 2; half; half /= 2) {
         UNROLL

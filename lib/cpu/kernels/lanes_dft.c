@@ -40,11 +40,21 @@ INLINE void pass(const struct lanes_line *to, const struct lanes_line *from, con
 {
     const REAL *factors = dft_of->factors[i];
     switch (dft_of->radix[i]) {
-    case 2: pass_of(*to, *from, dft_of->n, length, factors, 2, back); break;
-    case 3: pass_of(*to, *from, dft_of->n, length, factors, 3, back); break;
-    case 4: pass_of(*to, *from, dft_of->n, length, factors, 4, back); break;
-    case 5: pass_of(*to, *from, dft_of->n, length, factors, 5, back); break;
-    default: pass_of(*to, *from, dft_of->n, length, factors, 8, back); break;
+    case 2:
+        pass_of(*to, *from, dft_of->n, length, factors, 2, back);
+        break;
+    case 3:
+        pass_of(*to, *from, dft_of->n, length, factors, 3, back);
+        break;
+    case 4:
+        pass_of(*to, *from, dft_of->n, length, factors, 4, back);
+        break;
+    case 5:
+        pass_of(*to, *from, dft_of->n, length, factors, 5, back);
+        break;
+    default:
+        pass_of(*to, *from, dft_of->n, length, factors, 8, back);
+        break;
     }
 }
 
