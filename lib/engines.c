@@ -6,6 +6,6 @@ extern const struct engine engine_direct, engine_overlap_save, engine_overlap_ad
 extern const struct engine engine_depthwise;
 
 const struct engine *const engines[] = {
-    &engine_direct, &engine_overlap_save, &engine_overlap_add, &engine_partitioned, &engine_blocks,
-    &engine_depthwise, NULL,
+    &engine_direct, &engine_overlap_save, &engine_overlap_add, &engine_partitioned, &engine_blocks, &engine_depthwise,
+    NULL,
 };

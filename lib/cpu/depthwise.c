@@ -66,12 +66,21 @@ static bool depthwise_finishes(const struct partita_plan *plan)
     return true;
 }
 
+static void depthwise_explain(const struct partita_plan *plan, struct text *text)
+{
+    if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_explain(plan, text);
+    else
+        text_add(text, "  %zu planes side by side, tap by tap, direct rows: boxes of %zu outputs\n",
+                 depthwise_width(&plan->shape), plan->choice.hop);
+}
+
 const struct engine engine_depthwise = {
     .name = "cpu/depthwise",
     .max_rank = PARTITA_MAX_RANK,
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,
     .plan_destroy = depthwise_plan_destroy,
+    .plan_explain = depthwise_explain,
     .filter_create = depthwise_filter_create,
     .forward = depthwise_run,
     .finishes = depthwise_finishes,

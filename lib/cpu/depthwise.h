@@ -107,6 +107,7 @@ enum partita_status depthwise_fft_plan_create(struct partita_plan *plan, const s
 enum partita_status depthwise_fft_filter_create(struct partita_filter *filter, const void *taps);
 void depthwise_fft_run(const struct partita_plan *plan, const struct partita_filter *filter, void *to, const void *from,
                        void *workspace);
+void depthwise_fft_explain(const struct partita_plan *plan, struct text *text);
 void depthwise_fft_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
 
 // Sums of backward weight, [block][run][output][tap][lane], into gw: runs in a tree, then a channel's lanes in order.

@@ -120,6 +120,14 @@ enum partita_status depthwise_fft_plan_create(struct partita_plan *plan, const s
     return PARTITA_OK;
 }
 
+void depthwise_fft_explain(const struct partita_plan *plan, struct text *text)
+{
+    const struct fft_way *way = plan->state;
+    const struct grid_axis *h = &way->grid.axis[0], *w = &way->grid.axis[1];
+    text_add(text, "  %zu planes side by side, by transforms: fft %zux%zu, %zu tiles of %zux%zu outputs\n",
+             depthwise_width(&plan->shape), h->edge, w->edge, grid_tiles(&way->grid), h->length, w->length);
+}
+
 // A row of t real blocks as t/2 elements, a row and a column of a spectrum, and a column laid out by itself.
 static struct lanes_line samples_line(const struct grid *grid, char *row)
 {

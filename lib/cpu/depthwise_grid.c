@@ -158,6 +158,30 @@ static double seconds_of(const struct request *request, const struct grid *grid)
     return tiles * ((2 * one + 8 * columns * (double)h->edge) * slower * costs->fma + fetches * costs->fetch);
 }
 
+static size_t larger_edge(const struct grid *grid)
+{
+    const size_t h = grid->axis[0].edge, w = grid->axis[1].edge;
+    return h > w ? h : w;
+}
+
+// The cheapest pair of candidates, of those whose larger edge is `edge` if that is not 0.
+static double cheapest(const struct request *request, struct grid_axis list[2][MOST_CANDIDATES], const size_t n[2],
+                       size_t edge, size_t bytes, struct grid *ret)
+{
+    double best = INFINITY;
+    for (size_t i = 0; i < n[0]; i++)
+        for (size_t k = 0; k < n[1]; k++) {
+            struct grid grid = {.axis = {list[0][i], list[1][k]}, .row = list[1][k].edge / 2 + 1};
+            grid.bytes = grid.row * grid.axis[0].edge * 2 * CONV_BLOCK_BYTES;
+            if (grid.bytes > bytes || (edge && larger_edge(&grid) != edge)) continue;
+            const double seconds = seconds_of(request, &grid);
+            if (seconds >= best) continue;
+            best = seconds;
+            *ret = grid;
+        }
+    return best;
+}
+
 bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret, double *ret_seconds)
 {
     struct grid_axis list[2][MOST_CANDIDATES], axis;
@@ -166,18 +190,8 @@ bool grid_choose(const struct request *request, size_t edge, size_t bytes, struc
         set_axis(request, i, &axis);
         n[i] = candidates(&axis, i == 1, edge ? edge : MOST_EDGE, list[i]);
     }
-    double best = INFINITY;
-    for (size_t i = 0; i < n[0]; i++)
-        for (size_t k = 0; k < n[1]; k++) {
-            struct grid grid = {.axis = {list[0][i], list[1][k]}, .row = list[1][k].edge / 2 + 1};
-            const size_t larger = list[0][i].edge > list[1][k].edge ? list[0][i].edge : list[1][k].edge;
-            grid.bytes = grid.row * grid.axis[0].edge * 2 * CONV_BLOCK_BYTES;
-            if (grid.bytes > bytes || (edge && larger != edge)) continue;
-            const double seconds = seconds_of(request, &grid);
-            if (seconds >= best) continue;
-            best = seconds;
-            *ret = grid;
-        }
+    double best = cheapest(request, list, n, edge, bytes, ret);
+    if (edge && isinf(best)) best = cheapest(request, list, n, 0, bytes, ret);
     ret->flip = request->shape->flip != (request->direction == PARTITA_BACKWARD_DATA);
     *ret_seconds = best;
     return best < INFINITY;

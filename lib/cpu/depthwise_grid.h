@@ -35,8 +35,8 @@ struct grid_window {
     size_t begin, end; // those of them that are of x
 };
 
-// The cheapest grid for a direction within `bytes` a spectrum; edge: the larger edge, 0: any. seconds: of all planes of
-// x once, without moves. False: none.
+// The cheapest grid for a direction within `bytes` a spectrum. edge: that of the larger edge, or where there is none
+// below it; 0: any. seconds: of all planes of x once, without moves. False: none.
 bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret, double *ret_seconds);
 
 // The factors of both axes' transforms.
