@@ -135,8 +135,9 @@ typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct l
 typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct lanes_run *run, size_t n_runs,
                              size_t n);
 
-// Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im` blocks behind it the
-// imaginary ones. A row of 2n real blocks is such a line with stride 1 and im = n: element k is sample k + i sample n+k.
+// Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im` blocks behind it
+// the imaginary ones. A row of 2n real blocks is such a line with stride 1 and im = n: element k is sample k + i sample
+// n+k.
 struct lanes_line {
     void *re;
     size_t im, stride;
