@@ -386,7 +386,8 @@ static void add_tile(const struct call *call, const struct depthwise_block *bloc
     }
 }
 
-// Gradients of the taps from their summed spectrum: tap r is what lies where x is r * dilation later than gy.
+// Gradients of the taps from their summed spectrum: tap r is what lies where x is r * dilation later than gy. Where that
+// is beyond the edge x ends before, and what lies there is 0, wrapped or not.
 static void take_taps(const struct partita_plan *plan, char *sum, char *spectrum, char *row, char *to)
 {
     const struct fft_way *way = plan->state;
@@ -402,10 +403,8 @@ static void take_taps(const struct partita_plan *plan, char *sum, char *spectrum
     for (size_t r = 0; r < h->kernel; r++) {
         const struct lanes_line from = row_line(&way->grid, spectrum, r * h->dilation % h->edge);
         plan->kernels->lanes_dft_back(&samples, &from, &w->dft);
-        for (size_t s = 0; s < w->kernel; s++, to += CONV_BLOCK_BYTES) {
-            const size_t lag = s * w->dilation;
-            plan->kernels->scale(to, row + lag % w->edge * CONV_BLOCK_BYTES, lag / w->edge % 2 ? -scale : scale, lanes);
-        }
+        for (size_t s = 0; s < w->kernel; s++, to += CONV_BLOCK_BYTES)
+            plan->kernels->scale(to, row + s * w->dilation % w->edge * CONV_BLOCK_BYTES, scale, lanes);
     }
 }
 
