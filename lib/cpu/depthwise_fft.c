@@ -386,8 +386,8 @@ static void add_tile(const struct call *call, const struct depthwise_block *bloc
     }
 }
 
-// Gradients of the taps from their summed spectrum: tap r is what lies where x is r * dilation later than gy. Where that
-// is beyond the edge x ends before, and what lies there is 0, wrapped or not.
+// Gradients of the taps from their summed spectrum: tap r is what lies where x is r * dilation later than gy. Where
+// that is beyond the edge x ends before, and what lies there is 0, wrapped or not.
 static void take_taps(const struct partita_plan *plan, char *sum, char *spectrum, char *row, char *to)
 {
     const struct fft_way *way = plan->state;
