@@ -41,6 +41,9 @@ struct depthwise_task {
 size_t depthwise_tasks(const struct shape *shape);
 struct depthwise_task depthwise_task(const struct shape *shape, size_t i);
 
+// The lanes of a task; none of the one behind the last.
+struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, size_t planes);
+
 static inline size_t depthwise_width(const struct shape *shape)
 {
     return CONV_BLOCK_BYTES / shape->scalar_bytes;
@@ -66,10 +69,10 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
 void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y, const char *from,
                      const struct depthwise_row *row, const void *bias, bool relu);
 
-// Asks for a row of the lanes' planes before it is needed: rows of many planes are too many streams for the processor
-// to see coming.
-void depthwise_fetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
-                     const struct depthwise_row *row, bool write);
+// Asks for row i, if there is one, of planes of rows x width samples that will be read next: rows of many planes are
+// too many streams for the processor to see coming.
+void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
+                           size_t i, size_t rows, size_t width);
 
 // bias of the filter by lanes, for output j of each input channel.
 void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block, size_t j, void *lanes);

@@ -224,19 +224,6 @@ struct box {
     char *packed, *sums;
 };
 
-// Asks for what the next box packs, a row for each row of this one.
-static void fetch_ahead(const struct call *call, const struct box *box, size_t row)
-{
-    const struct conv_axis *axis = call->run->pass.axis;
-    if (row < axis[0].size * axis[1].size)
-        depthwise_fetch(call->plan, &box->next, call->from,
-                        &(struct depthwise_row){.plane_size = axis[0].size * axis[1].size * axis[2].size,
-                                                .row = row * axis[2].size,
-                                                .step = 1,
-                                                .n = axis[2].size},
-                        false);
-}
-
 // The row of output plane j that a row of a box goes to.
 static struct depthwise_row row_of(const struct conv_pass *pass, const struct conv_place *place, size_t j, size_t d,
                                    size_t h)
@@ -270,8 +257,8 @@ static void run_plane(const struct call *call, const struct box *box, size_t j)
         const size_t d = i / n_h, h = i % n_h;
         const struct depthwise_row row = row_of(pass, &box->place, j, d, h);
         const char *in = box->packed + (d * pass->box.extent[1] + h) * pass->box.extent[2] * CONV_BLOCK_BYTES;
-        if (j == 0) fetch_ahead(call, box, i);
-        depthwise_fetch(call->plan, &box->out, call->to, &row, true);
+        const size_t rows = pass->axis[0].size * pass->axis[1].size;
+        if (j == 0) depthwise_fetch_ahead(call->plan, &box->next, call->from, i, rows, pass->axis[2].size);
         memset(box->sums, 0, row.n * CONV_BLOCK_BYTES);
         for (size_t k = 0; k < runs->planes_in; k++) {
             const size_t w = weights_at(call->run, shape, box->block, forward ? j : k);
@@ -280,13 +267,6 @@ static void run_plane(const struct call *call, const struct box *box, size_t j)
         }
         depthwise_write(call->plan, &box->out, call->to, box->sums, &row, biased ? bias : NULL, forward && shape->relu);
     }
-}
-
-static struct depthwise_lanes lanes_of(const struct shape *shape, size_t task, size_t planes)
-{
-    const struct depthwise_task of = depthwise_task(shape, task);
-    const struct depthwise_block block = depthwise_block(shape, of.block);
-    return depthwise_lanes(shape, &block, of.turn, planes);
 }
 
 static void run_box(void *context, size_t task, int worker)
@@ -299,9 +279,9 @@ static void run_box(void *context, size_t task, int worker)
     const size_t plane = pass->axis[0].size * pass->axis[1].size * pass->axis[2].size;
     struct box box = {.place = conv_pass_place(pass, task % boxes),
                       .block = depthwise_task(shape, of).block,
-                      .in = lanes_of(shape, of, runs->planes_in),
-                      .out = lanes_of(shape, of, runs->planes_out)};
-    if (boxes == 1 && of + 1 < depthwise_tasks(shape)) box.next = lanes_of(shape, of + 1, runs->planes_in);
+                      .in = depthwise_task_lanes(shape, of, runs->planes_in),
+                      .out = depthwise_task_lanes(shape, of, runs->planes_out)};
+    if (boxes == 1) box.next = depthwise_task_lanes(shape, of + 1, runs->planes_in);
     box.packed = call->workspace + (size_t)worker * call->plan->choice.worker;
     box.sums = box.packed + runs->planes_in * packed_bytes(pass);
     for (size_t k = 0; k < runs->planes_in; k++)

@@ -56,6 +56,14 @@ struct depthwise_task depthwise_task(const struct shape *shape, size_t i)
     return (struct depthwise_task){block, i - block * shape->batch};
 }
 
+struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, size_t planes)
+{
+    if (i == depthwise_tasks(shape)) return (struct depthwise_lanes){.used = 0};
+    const struct depthwise_task task = depthwise_task(shape, i);
+    const struct depthwise_block block = depthwise_block(shape, task.block);
+    return depthwise_lanes(shape, &block, task.turn, planes);
+}
+
 double depthwise_filled(const struct shape *shape)
 {
     return (double)(shape->batch * shape->in_channels) / (double)(depthwise_tasks(shape) * depthwise_width(shape));
@@ -100,16 +108,13 @@ void depthwise_write(const struct partita_plan *plan, const struct depthwise_lan
     plan->kernels->lanes_write(to, row->step, from, row->n, bias, relu);
 }
 
-void depthwise_fetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
-                     const struct depthwise_row *row, bool write)
+void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
+                           size_t i, size_t rows, size_t width)
 {
-    const size_t bytes = plan->shape.scalar_bytes, length = row->n * row->step * bytes;
-    for (size_t l = 0; l < lanes->used; l++) {
-        const char *from = x + (lanes->plane[l] * row->plane_size + row->row) * bytes;
-        for (size_t at = 0; at < length; at += MEM_ALIGN) {
-            if (write) __builtin_prefetch(from + at, 1);
-            else __builtin_prefetch(from + at, 0, 2);
-        }
+    const size_t bytes = plan->shape.scalar_bytes;
+    for (size_t l = 0; l < lanes->used && i < rows; l++) {
+        const char *from = x + (lanes->plane[l] * rows + i) * width * bytes;
+        for (size_t at = 0; at < width * bytes; at += MEM_ALIGN) __builtin_prefetch(from + at, 0, 2);
     }
 }
 
