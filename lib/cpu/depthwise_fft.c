@@ -78,10 +78,10 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     const double planes = (double)shape->batch * (double)shape->in_channels, multiple = (double)shape->group_out;
     const double tiles = (double)grid_tiles(grid), edges = (double)grid->axis[0].edge * (double)grid->axis[1].edge;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const double window = edges * tiles, out = (double)(weight ? shape_outputs(shape) : shape_outputs(shape));
+    const double window = edges * tiles, out = (double)shape_outputs(shape);
     ret->transform = grid->axis[0].edge > grid->axis[1].edge ? grid->axis[0].edge : grid->axis[1].edge;
     ret->hop = grid->axis[0].length * grid->axis[1].length;
-    ret->flops = seconds / request->host->costs[shape->f64].fma;
+    ret->flops = grid_operations(request, grid) * (1 + multiple) / 2;
     ret->seconds = seconds * (1 + multiple) / 2 / depthwise_filled(shape) +
                    depthwise_moves(request, planes * window, out * planes * multiple);
     ret->worker = size_add(size_mul(spectra(request), grid->bytes), row_bytes(grid));

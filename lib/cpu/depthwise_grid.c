@@ -141,6 +141,16 @@ static size_t candidates(const struct grid_axis *axis, bool last, size_t most, s
     return n;
 }
 
+double grid_operations(const struct request *request, const struct grid *grid)
+{
+    const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
+    const double columns = (double)w->edge / 2, row = operations(w->edge / 2), column = operations(h->edge);
+    const double rows = (double)least(h->size, least(h->edge, h->length + h->span - 1));
+    const double one = rows * row + columns * column, product = 8 * columns * (double)h->edge;
+    const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch * (double)request->shape->in_channels;
+    return tiles * (2 * one + product);
+}
+
 static double seconds_of(const struct request *request, const struct grid *grid)
 {
     // A vector operation of a transform against a multiply-add of the direct sums: additions of their own beside
@@ -148,14 +158,11 @@ static double seconds_of(const struct request *request, const struct grid *grid)
     // fit into the cache as well as one.
     const double slower = request->direction == PARTITA_BACKWARD_WEIGHT ? 1.25 : 0.95;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
-    const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
-    const double columns = (double)w->edge / 2, row = operations(w->edge / 2), column = operations(h->edge);
-    const double rows = (double)least(h->size, least(h->edge, h->length + h->span - 1));
-    const double one = rows * row + columns * column; // a transform, either way
     const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch * (double)request->shape->in_channels;
-    // Rows and columns, there and back.
-    const double fetches = grid->bytes > request->host->cache_bytes ? 4 * 2 * columns * (double)h->edge : 0;
-    return tiles * ((2 * one + 8 * columns * (double)h->edge) * slower * costs->fma + fetches * costs->fetch);
+    const double samples = tiles * (double)grid->axis[0].edge * (double)grid->axis[1].edge;
+    // Beyond the cache rows and columns are fetched, there and back.
+    const double fetched = grid->bytes > request->host->cache_bytes ? 4 * samples : 0;
+    return grid_operations(request, grid) * slower * costs->fma + fetched * costs->fetch;
 }
 
 static size_t larger_edge(const struct grid *grid)

@@ -39,6 +39,9 @@ struct grid_window {
 // below it; 0: any. seconds: of all planes of x once, without moves. False: none.
 bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret, double *ret_seconds);
 
+// Vector operations, counted a lane: of all planes of x once. A fused multiply-add is one.
+double grid_operations(const struct request *request, const struct grid *grid);
+
 // The factors of both axes' transforms.
 void grid_factors(struct grid *grid, const struct shape *shape, struct arena *arena);
 
