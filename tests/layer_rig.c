@@ -182,3 +182,13 @@ struct partita_problem layer_random(struct random *random)
         if (products > 0 && products < 4e4) return p;
     }
 }
+
+struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem)
+{
+    struct partita_problem p = *problem;
+    if (strcmp(engine, "cpu/depthwise") != 0) return p;
+    size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
+    p.groups = p.in_channels = in;
+    p.out_channels = in * (out > in ? out / in : 1);
+    return p;
+}

@@ -44,6 +44,10 @@ void layer_same_bits(const struct layer *a, const struct layer *b);
 // A layer of every rank, few products, all parameters random: well formed, also where no output sees a sample.
 struct partita_problem layer_random(struct random *random);
 
+// The problem as the engine can serve it: for cpu/depthwise each input channel becomes a group of its own, with about
+// as many output channels as there were; other engines take it as it is.
+struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem);
+
 double layer_sample(const struct layer *layer, enum layer_array array, size_t i);
 
 #endif

@@ -321,6 +321,43 @@ static void helpers(void **state)
     wrapped = NULL;
 }
 
+// cpu/depthwise, tap by tap and by transforms.
+static void depthwise(void **state)
+{
+    (void)state;
+    for (size_t kernel = 3; kernel < 40; kernel += 28) {
+        struct meter meter = {.failing = SIZE_MAX};
+        const ptrdiff_t pad = (ptrdiff_t)kernel / 2;
+        const struct partita_problem problem = {.rank = 2,
+                                                .batch = 2,
+                                                .in_channels = 16,
+                                                .out_channels = 16,
+                                                .groups = 16,
+                                                .kernel = {kernel, kernel},
+                                                .size = {24, 24},
+                                                .pad_begin = {pad, pad},
+                                                .pad_end = {pad, pad}};
+        static float w[16 * 31 * 31], x[2 * 16 * 24 * 24], y[2 * 16 * 24 * 24];
+        struct partita_options options = {.engine = "cpu/depthwise",
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan = (struct partita_plan *)1;
+        struct partita_filter *filter = (struct partita_filter *)1;
+        char text[8192];
+        UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+        size_t with_plan = meter.n_live;
+        partita_plan_explain(plan, text, sizeof text);
+        assert_true((strstr(text, "by transforms") != NULL) == (kernel > 3));
+        UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter), filter == (struct partita_filter *)1);
+        size_t with_filter = meter.n_live;
+        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), true);
+        UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL), true);
+        UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL), true);
+        partita_filter_destroy(filter);
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
 static void wisdom(void **state)
 {
     bool slow = *state != NULL;
@@ -366,6 +403,7 @@ int main(int n_arguments, char **arguments)
     tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/divisions");
     tests[n++] = named_test(spectra, NULL, "spectra");
     tests[n++] = named_test(layer, NULL, "layer");
+    tests[n++] = named_test(depthwise, NULL, "depthwise");
     tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
     tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
     tests[n++] = named_test(helpers, NULL, "helpers");

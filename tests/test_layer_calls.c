@@ -51,7 +51,7 @@ static void any_threads_same_bits(void **state)
 {
     const struct layer_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
-        struct partita_problem problem = typed(&busy[i], c->type);
+        struct partita_problem suited = layer_suited(c->engine, &busy[i]), problem = typed(&suited, c->type);
         struct random random = random_start("threads");
         if (!layer_served(c->engine, &problem)) continue;
         struct layer first, other;
@@ -72,7 +72,7 @@ static void workspace_exact(void **state)
 {
     const struct layer_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
-        struct partita_problem problem = typed(&busy[i], c->type);
+        struct partita_problem suited = layer_suited(c->engine, &busy[i]), problem = typed(&suited, c->type);
         struct random random = random_start("workspace");
         if (!layer_served(c->engine, &problem)) continue;
         struct layer layer, other;
@@ -105,7 +105,7 @@ static void workspace_limit_is_kept(void **state)
     const struct layer_case *c = *state;
     static const struct partita_problem small = {
         .rank = 2, .batch = 2, .in_channels = 7, .out_channels = 10, .kernel = {3, 3}, .size = {14, 40}};
-    struct partita_problem problem = typed(&small, c->type);
+    struct partita_problem suited = layer_suited(c->engine, &small), problem = typed(&suited, c->type);
     struct random random = random_start("limit");
     int n_planned = 0;
     for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
@@ -362,7 +362,7 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd"};
+    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/depthwise"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2];

@@ -164,7 +164,7 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 static void against_oracle(void **state)
 {
     const struct layer_case *c = *state;
-    struct partita_problem problem = typed(c->problem, c->type);
+    struct partita_problem suited = layer_suited(c->engine, c->problem), problem = typed(&suited, c->type);
     struct random random = random_start(c->name);
     struct layer layer;
     layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 2, .directions = LAYER_ALL},
@@ -185,7 +185,8 @@ static void random_problems(void **state)
     const struct layer_case *c = *state;
     struct random random = random_start(c->name);
     for (int i = 0; i < RANDOM_PROBLEMS; i++) {
-        struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, c->type);
+        struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
+        struct partita_problem problem = typed(&suited, c->type);
         struct layer layer;
         if (!layer_served(c->engine, &problem)) continue;
         layer_open(&layer, &problem,
@@ -210,7 +211,8 @@ static void transpose_identity(void **state)
     const struct layer_case *c = *state;
     struct random random = random_start("transpose");
     for (int i = 0; i < RANDOM_PROBLEMS; i++) {
-        struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, c->type);
+        struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
+        struct partita_problem problem = typed(&suited, c->type);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         if (!layer_served(c->engine, &problem)) continue;
@@ -239,7 +241,8 @@ static void finite_differences(void **state)
     static const enum layer_array moved[] = {LAYER_X, LAYER_W, LAYER_BIAS}, gradient[] = {LAYER_GX, LAYER_GW, LAYER_GB};
     struct random random = random_start("differences");
     for (int i = 0; i < RANDOM_PROBLEMS; i++) {
-        struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, PARTITA_F64);
+        struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
+        struct partita_problem problem = typed(&suited, PARTITA_F64);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         if (!layer_served(c->engine, &problem)) continue;
@@ -272,7 +275,7 @@ enum { N_RANDOM = 8 };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd"};
+    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/depthwise"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2][N_PROBLEMS + N_RANDOM];

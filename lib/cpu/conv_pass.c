@@ -354,6 +354,42 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place
     }
 }
 
+size_t conv_pass_lines(const struct conv_pass *pass)
+{
+    const struct conv_axis *axis = pass->axis;
+    return axis[0].phases * axis[1].phases * axis[2].phases * pass->box.extent[0] * pass->box.extent[1];
+}
+
+// Those of one residue, from position `to` on.
+static void each_of_phase(const struct conv_pass *pass, const struct conv_place *place, const size_t phase[3],
+                          size_t to, void (*each)(void *context, const struct conv_line *line), void *context)
+{
+    const struct conv_axis *axis = pass->axis;
+    const size_t *extent = pass->box.extent;
+    ptrdiff_t from[3];
+    for (int i = 0; i < 3; i++) from[i] = source(&axis[i], place->at[i], phase[i], 0);
+    for (size_t d = 0; d < extent[0]; d++)
+        for (size_t h = 0; h < extent[1]; h++, to += extent[2]) {
+            const ptrdiff_t at_d = from[0] + (ptrdiff_t)(d * axis[0].step),
+                            at_h = from[1] + (ptrdiff_t)(h * axis[1].step);
+            struct conv_line line = {
+                .to = to, .first = from[2], .zero = !inside(&axis[0], at_d) || !inside(&axis[1], at_h)};
+            if (!line.zero) line.row = ((size_t)at_d * axis[1].size + (size_t)at_h) * axis[2].size;
+            each(context, &line);
+        }
+}
+
+void conv_pass_each_line(const struct conv_pass *pass, const struct conv_place *place,
+                         void (*each)(void *context, const struct conv_line *line), void *context)
+{
+    const struct conv_axis *axis = pass->axis;
+    size_t phase[3], to = 0;
+    for (phase[0] = 0; phase[0] < axis[0].phases; phase[0]++)
+        for (phase[1] = 0; phase[1] < axis[1].phases; phase[1]++)
+            for (phase[2] = 0; phase[2] < axis[2].phases; phase[2]++, to += pass->box.volume)
+                each_of_phase(pass, place, phase, to, each, context);
+}
+
 // Taps of a term along each axis.
 static void taps_of(const struct conv_pass *pass, size_t term, size_t tap[3])
 {

@@ -88,6 +88,19 @@ static inline size_t conv_channel_bytes(const struct conv_pass *pass)
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
                     size_t channel, size_t n);
 
+// One line of a packed box: from position `to` on, `extent[2]` samples of x along the last axis, first and every
+// step-th, of the row that begins at sample `row` of the plane. Outside of the axis there are zeros.
+struct conv_line {
+    size_t to, row;
+    ptrdiff_t first;
+    bool zero; // all of it
+};
+
+// Lines of one image of a box; calls `each` for all of them, residue after residue.
+size_t conv_pass_lines(const struct conv_pass *pass);
+void conv_pass_each_line(const struct conv_pass *pass, const struct conv_place *place,
+                         void (*each)(void *context, const struct conv_line *line), void *context);
+
 // offset[n][terms] of n packed channels: where the inputs of the box's first output lie, tap after tap.
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n);
 

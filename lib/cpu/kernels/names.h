@@ -26,6 +26,12 @@ conv_weight_fn KERNEL(conv_weight);
 conv_rows_fn KERNEL(conv_rows);
 conv_columns_fn KERNEL(conv_columns);
 conv_store_fn KERNEL(conv_store);
+lanes_read_fn KERNEL(lanes_read);
+lanes_write_fn KERNEL(lanes_write);
+lanes_conv_fn KERNEL(lanes_conv);
+lanes_weight_fn KERNEL(lanes_weight);
+lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_back);
+lanes_product_fn KERNEL(lanes_product);
 sum_fn KERNEL(sum);
 convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // REAL_BYTES == 4
 winograd_fn KERNEL(winograd_input);

@@ -225,3 +225,51 @@ void KERNEL(collect)(void *y_, size_t pitch, const void *x_, size_t stride, size
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[k * stride + i];
 }
+
+void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
+{
+    REAL *y = y_;
+    for (size_t i = 0; i < n; i++)
+        for (size_t lane = 0; lane < CONV_LANES; lane++)
+            y[i * CONV_LANES + lane] = x[lane] ? ((const REAL *)x[lane])[i * step] : 0;
+}
+
+void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias, bool relu)
+{
+    const REAL *x = x_;
+    for (size_t lane = 0; lane < CONV_LANES; lane++)
+        for (size_t i = 0; y[lane] && i < n; i++) {
+            const REAL v = x[i * CONV_LANES + lane] + (bias ? ((const REAL *)bias)[lane] : 0);
+            ((REAL *)y[lane])[i * step] = relu && v < 0 ? 0 : v;
+        }
+}
+
+void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct lanes_run *run, size_t n_runs, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++, x += CONV_LANES, y += CONV_LANES) {
+        REAL sum[CONV_LANES] = {0};
+        const REAL *w = w_;
+        for (size_t r = 0; r < n_runs; r++)
+            for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += w[lane] * x[(run[r].offset + t) * CONV_LANES + lane];
+        for (size_t lane = 0; lane < CONV_LANES; lane++) y[lane] += sum[lane];
+    }
+}
+
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run, size_t n_runs,
+                          size_t n)
+{
+    REAL *w = w_;
+    const REAL *y = y_, *x = x_;
+    for (size_t r = 0; r < n_runs; r++)
+        for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES) {
+            REAL sum[CONV_LANES] = {0};
+            for (size_t i = 0; i < n; i++)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += y[i * CONV_LANES + lane] * x[(run[r].offset + t + i) * CONV_LANES + lane];
+            for (size_t lane = 0; lane < CONV_LANES; lane++) w[lane] += sum[lane];
+        }
+}

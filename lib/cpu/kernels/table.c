@@ -23,6 +23,13 @@ const struct kernels KERNEL(table) = {
     .conv_rows = KERNEL(conv_rows),
     .conv_columns = KERNEL(conv_columns),
     .conv_store = KERNEL(conv_store),
+    .lanes_read = KERNEL(lanes_read),
+    .lanes_write = KERNEL(lanes_write),
+    .lanes_conv = KERNEL(lanes_conv),
+    .lanes_weight = KERNEL(lanes_weight),
+    .lanes_dft = KERNEL(lanes_dft),
+    .lanes_dft_back = KERNEL(lanes_dft_back),
+    .lanes_product = KERNEL(lanes_product),
     .sum = KERNEL(sum),
 #if REAL_BYTES == 4
     .widen = {[HALF_F16] = KERNEL(widen_f16), [HALF_BF16] = KERNEL(widen_bf16)},
