@@ -83,6 +83,7 @@ enum { N_LAYERS = sizeof layers / sizeof *layers };
 
 static const struct contender contenders[] = {
     {.name = "cpu/direct", .engine = "cpu/direct", .open = ours_layer},
+    {.name = "cpu/tiles", .engine = "cpu/tiles", .open = ours_layer},
     {.name = "auto", .open = ours_layer},
     {.name = "fma-peak", .threads = 1, .open = peer_fma_peak},
 };

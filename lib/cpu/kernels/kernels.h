@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "../../cpu.h"
+#include "tile_kernels.h"
 
 enum { FIR_SEGMENT = 64 }; // taps summed before a sum is rounded into y
 
@@ -133,6 +134,7 @@ struct kernels {
     conv_store_fn *conv_store;
     sum_fn *sum;
     const struct fft_kernels *fft;
+    struct tile_kernels tile;
 };
 
 // The table for a level and precision; levels that were not built fall back to the next lower one. Never NULL.

@@ -6,6 +6,7 @@
 
 #include "fft_kernels.h"
 #include "kernels.h"
+#include "tile_kernels.h"
 
 #define KERNEL_PASTE(op, type, isa) k_##op##_##type##_##isa
 #define KERNEL_EXPAND(op, type, isa) KERNEL_PASTE(op, type, isa)
@@ -25,6 +26,13 @@ conv_fn KERNEL(conv);
 conv_weight_fn KERNEL(conv_weight);
 conv_store_fn KERNEL(conv_store);
 sum_fn KERNEL(sum);
+tile_dft_fn KERNEL(tile_forward);
+tile_dft_fn KERNEL(tile_inverse);
+tile_gather_fn KERNEL(tile_gather);
+tile_clip_fn KERNEL(tile_clip);
+tile_scatter_fn KERNEL(tile_scatter);
+tile_split_fn KERNEL(tile_split);
+tile_join_fn KERNEL(tile_join);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

@@ -23,4 +23,11 @@ const struct kernels KERNEL(table) = {
     .conv_store = KERNEL(conv_store),
     .sum = KERNEL(sum),
     .fft = &KERNEL(fft),
+    .tile = {.forward = KERNEL(tile_forward),
+             .inverse = KERNEL(tile_inverse),
+             .gather = KERNEL(tile_gather),
+             .clip = KERNEL(tile_clip),
+             .scatter = KERNEL(tile_scatter),
+             .split = KERNEL(tile_split),
+             .join = KERNEL(tile_join)},
 };
