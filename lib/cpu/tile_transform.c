@@ -123,8 +123,7 @@ static void make_dft(size_t n, bool f64, struct arena *arena, struct tile_dft *r
         void *table = arena_take(arena, (quotient - 1) * (r - 1) * 2 * (f64 ? sizeof(double) : sizeof(float)));
         ret->twiddle[p] = table;
         for (size_t i = 0; table && i < (quotient - 1) * (r - 1); i++) {
-            const double angle =
-                -2 * M_PI * (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) / (double)length;
+            const double angle = -2 * M_PI * (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) / (double)length;
             put(table, f64, 2 * i, cos(angle));
             put(table, f64, 2 * i + 1, sin(angle));
         }

@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-    MOST_TERMS = 512,         // summed in registers before a sum is rounded
-    MOST_ELEMENTS = 1 << 17,  // of a tile
-    MOST_TAPS = 1 << 16,      // along an axis
+    MOST_TERMS = 512,        // summed in registers before a sum is rounded
+    MOST_ELEMENTS = 1 << 17, // of a tile
+    MOST_TAPS = 1 << 16,     // along an axis
 };
 
 static size_t least(size_t a, size_t b)
@@ -27,10 +27,27 @@ static size_t round_up(size_t a, size_t b)
     return (a + b - 1) / b * b;
 }
 
-// Samples of one tile that covers an axis.
+// Samples of one tile that covers an axis. Beyond the inputs that exist it may wrap around: what an output would then
+// meet instead of padding is padding, if the inputs [begin, end) of the tile's extent are far enough from both ends.
 static size_t whole(const struct tile_axis *axis)
 {
-    return tile_transform_size(axis->count ? axis->count + axis->taps - 1 : axis->taps);
+    enum { MOST_SEEN = 4096 };
+    if (axis->count == 0) return tile_transform_size(axis->taps);
+    const size_t extent = axis->count + axis->taps - 1;
+    const ptrdiff_t q = axis->first + axis->lead;
+    struct tile_range seen = {extent, 0};
+    if (size_mul(axis->images, axis->phases) > MOST_SEEN) seen = (struct tile_range){0, extent};
+    else
+        for (size_t i = 0; i < axis->images * axis->phases; i++) {
+            const struct tile_range range = tile_within(&axis->in, i / axis->phases, i % axis->phases, q, extent);
+            if (range.begin >= range.end) continue;
+            if (range.begin < seen.begin) seen.begin = range.begin;
+            if (range.end > seen.end) seen.end = range.end;
+        }
+    size_t n = axis->count > axis->taps ? axis->count : axis->taps;
+    if (seen.end > n) n = seen.end;
+    if (extent - seen.begin > n) n = extent - seen.begin;
+    return tile_transform_size(n);
 }
 
 static bool cut_axes(struct tile_grid *grid, size_t transform, size_t ret_n[3])
@@ -39,10 +56,11 @@ static bool cut_axes(struct tile_grid *grid, size_t transform, size_t ret_n[3])
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid->axis[i];
         if (axis->taps > MOST_TAPS) return false;
-        ret_n[i] = axis->count > TILE_TRANSFORM_MOST ? transform : least(transform, whole(axis));
+        const size_t all = axis->count > TILE_TRANSFORM_MOST ? SIZE_MAX : whole(axis);
+        ret_n[i] = least(transform, all);
         if (ret_n[i] < axis->taps || !tile_transform_has(ret_n[i])) return false;
         tile[i] = ret_n[i] - axis->taps + 1;
-        if (axis->count && axis->count < tile[i]) tile[i] = axis->count;
+        if (ret_n[i] == all && axis->count) tile[i] = axis->count;
         elements = size_mul(elements, ret_n[i]);
     }
     if (elements > MOST_ELEMENTS) return false;
@@ -50,27 +68,28 @@ static bool cut_axes(struct tile_grid *grid, size_t transform, size_t ret_n[3])
     return true;
 }
 
-bool tiles_cut(const struct request *request, size_t transform, enum tiles_product product, size_t block,
-               struct tiles *ret, size_t ret_n[3])
+bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3])
 {
-    *ret = (struct tiles){.direction = request->direction, .product = product};
+    *ret = (struct tiles){.direction = request->direction, .product = way->product};
     struct tile_grid *grid = &ret->grid;
-    if (!tile_grid_make(request->shape, request->direction, grid) || !cut_axes(grid, transform, ret_n)) return false;
+    if (!tile_grid_make(request->shape, request->direction, grid) || !cut_axes(grid, way->transform, ret_n))
+        return false;
     ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
     ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
     ret->lanes = TILE_LINE_BYTES / grid->scalar_bytes;
     ret->positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
     if (size_mul(ret->positions, size_mul(ret->in, ret->out)) > PTRDIFF_MAX / 64) return false;
     // Blocks of one size, whole lines each.
-    const size_t blocks = ret->positions ? (ret->positions + block - 1) / block : 1;
+    const size_t blocks = ret->positions ? (ret->positions + way->block - 1) / way->block : 1;
     ret->block = round_up((ret->positions + blocks - 1) / blocks, ret->lanes);
     const bool weight = ret->direction == PARTITA_BACKWARD_WEIGHT;
+    ret->part = weight ? ret->out : least(way->part, ret->out);
     ret->chunk = weight ? least(ret->block, MOST_TERMS / 2)
-                        : least(ret->in, product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
+                        : least(ret->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
     // Bins an odd number of lines apart.
     const size_t row = 2 * ret->block, outputs = weight ? 2 * round_up(ret->out, ret->lanes) : row;
     ret->x_bin = (size_mul(ret->in, row) / ret->lanes | 1) * ret->lanes;
-    ret->y_bin = (size_mul(weight ? ret->in : ret->out, outputs) / ret->lanes | 1) * ret->lanes;
+    ret->y_bin = (size_mul(weight ? ret->in : ret->part, outputs) / ret->lanes | 1) * ret->lanes;
     ret->d_bin = weight ? (size_mul(ret->out, row) / ret->lanes | 1) * ret->lanes : 0;
     return true;
 }
@@ -105,78 +124,106 @@ size_t tiles_filter_scalars(const struct tiles *tiles, size_t bins)
     return size_mul(size_mul(cells, bins), tiles->product == TILES_GAUSS ? 3 : 2);
 }
 
-// Seconds by the host model: operations of the transforms, of the products, and what does not stay in the caches.
-static double seconds_of(const struct request *request, const struct tiles *tiles, const size_t n[3],
-                         double *ret_flops)
+// Seconds of moving scalars once, a working set of so many bytes.
+static double moving(const struct request *request, double scalars, double bytes)
 {
-    // A transform's operation takes this much of a multiply-add, its loads and stores included; a sample in or out so
-    // many copies. Products run at this much of the peak. Measured, see decision 15.
-    static const double TRANSFORM = 0.9, EDGE = 6, PRODUCT = 1.15;
+    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const double near = (double)request->host->cache_bytes, shared = (double)request->host->shared_bytes;
+    // Between the second level and memory the last cache is about half as slow as memory.
+    return scalars * (bytes <= near         ? costs->copy
+                      : bytes <= shared / 2 ? (costs->copy + costs->copy_far) / 3
+                                            : costs->copy_far);
+}
+
+// Seconds by the host model: operations of transforms and products, samples in and out, spectra to where they fit.
+static double seconds_of(const struct request *request, const struct tiles *tiles, const size_t n[3], double *ret_flops)
+{
+    // A transform's operation takes so much of a multiply-add, its loads and stores included; a sample on its way in or
+    // out so many copies; products run at so much of the peak and clear, load and store their sums. Decision 15.
+    static const double TRANSFORM = 0.9, EDGE = 4, PRODUCT = 1.1, SUMS = 3, TASK = 1e-6;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
     const struct tile_axis *axis = tiles->grid.axis;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    const double groups = (double)tiles->grid.groups, bytes = (double)tiles->grid.scalar_bytes;
+    const double bytes = (double)tiles->grid.scalar_bytes, bins = (double)tile_transform_bins(n);
     const double blocks = ceil((double)tiles->positions / (double)tiles->block);
-    const double lines = blocks * (double)tiles->block, bins = (double)tile_transform_bins(n);
-    const double in = (double)tiles->in, out = (double)tiles->out;
-    const size_t rows_in = n[0] * n[1], rows_out = axis[0].tile * axis[1].tile;
-    const double samples = (double)(n[0] * n[1] * n[2]);
+    const double lines = blocks * (double)tiles->block, samples = (double)(n[0] * n[1] * n[2]);
+    const double in = (double)tiles->in, out = (double)tiles->out, parts = ceil(out / (double)tiles->part);
+    const double wide = (double)round_up(tiles->out, tiles->lanes);
     // Of one pair of tiles.
-    const double forward = tile_transform_flops(n, rows_in), back = tile_transform_flops(n, rows_out);
-    const double taps = tile_transform_flops(n, axis[0].taps * axis[1].taps) * in *
-                        (double)round_up(tiles->out, tiles->lanes) / 2;
-    const double transforms = lines / 2 * (weight ? forward * in + back * out : forward * in + back * out) +
-                              (weight ? taps : 0);
-    const double products = bins * lines * in * (weight ? (double)round_up(tiles->out, tiles->lanes) : out) *
-                            (!weight && tiles->product == TILES_GAUSS ? 3 : 4);
-    // Sums are cleared, read and written once, rows of the product packed.
-    const double moved = bins * lines * 2 * ((weight ? 4 : 2) * in + (weight ? 4 : 3) * out);
-    const double spectra = bins * lines * 2 * 2 * (in + out);
-    const double held = (double)tiles_shared_bytes(tiles, n);
-    const double factors = weight ? bins * in * out * 2 * 2 : (double)tiles_filter_scalars(tiles, (size_t)bins) / groups;
-    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * PRODUCT + moved * costs->copy +
-                     EDGE * costs->copy * samples * lines * (in + out);
-    const double near = (double)request->host->cache_bytes, shared = (double)request->host->shared_bytes / 2;
-    seconds += spectra * (held > shared ? costs->copy_far : held > near ? costs->copy : 0);
-    seconds += factors * blocks * (factors * bytes > shared ? costs->copy_far : costs->copy);
-    *ret_flops = groups * (transforms + 2 * products);
-    return groups * seconds;
+    const double load = tile_transform_flops(n, n[0] * n[1]);
+    const double store = tile_transform_flops(n, axis[0].tile * axis[1].tile);
+    const double taps = weight ? tile_transform_flops(n, axis[0].taps * axis[1].taps) * in * wide / 2 : 0;
+    const double transforms = lines / 2 * (load * in + store * out) + taps;
+    const double products = bins * lines * in * (weight ? wide * 4 : tiles->product == TILES_GAUSS ? out * 3 : out * 4);
+    const double sums =
+        weight ? blocks * bins * 2 * in * wide : bins * lines * 2 * out * (tiles->product == TILES_GAUSS ? 1.5 : 1);
+    const double x = bins * 2 * in * lines, y = bins * 2 * out * lines;
+    const double factors =
+        weight ? bins * 2 * in * wide : (double)tiles_filter_scalars(tiles, 1) / (double)tiles->grid.groups * bins;
+    const double x_bytes = x / blocks * bytes, y_bytes = y / blocks / parts * bytes, held = x_bytes + y_bytes;
+    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * PRODUCT + sums * costs->copy * SUMS +
+                     EDGE * costs->copy * samples * lines * (in + out) +
+                     TASK * lines / (double)tiles->lanes * (in + out) / 2;
+    seconds += moving(request, x * (1 + (weight ? 2 : parts)), held) + moving(request, 2 * y, held);
+    seconds += moving(request, factors * blocks * (weight ? 2 : 0.5), factors * bytes + held);
+    seconds *= (double)tiles->grid.groups;
+    *ret_flops = (double)tiles->grid.groups * (transforms + 2 * products);
+    return fmax(seconds, memory_seconds(request->host, request->shape));
 }
 
-static void consider(const struct request *request, size_t transform, enum tiles_product product, size_t block,
-                     struct estimate *ret)
+// The variant holds what transform and hop do not say.
+static int variant_of(const struct tiles *tiles)
+{
+    return (int)(tiles->part << 1) | (tiles->product == TILES_GAUSS);
+}
+
+static struct tiles_way way_of(const struct estimate *choice)
+{
+    return (struct tiles_way){choice->transform, choice->hop, (size_t)choice->variant >> 1,
+                              choice->variant & 1 ? TILES_GAUSS : TILES_COMPLEX};
+}
+
+static void consider(const struct request *request, const struct tiles_way *way, struct estimate *ret)
 {
     struct tiles tiles;
     size_t n[3];
     double flops;
-    if (!tiles_cut(request, transform, product, block, &tiles, n)) return;
+    if (!tiles_cut(request, way, &tiles, n)) return;
     const size_t shared = tiles_shared_bytes(&tiles, n), worker = tiles_worker_bytes(&tiles, n);
     if (size_add(shared, worker) > request->workspace_limit) return;
     const double seconds = seconds_of(request, &tiles, n, &flops);
     if (ret->applicable && ret->seconds <= seconds) return;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t bins = tile_transform_bins(n);
-    ret->applicable = true;
-    ret->transform = transform;
-    ret->variant = (int)product;
-    ret->hop = tiles.block;
-    ret->seconds = seconds;
-    ret->flops = flops;
-    ret->shared = shared;
-    ret->worker = worker;
+    *ret = (struct estimate){.applicable = true,
+                             .transform = way->transform,
+                             .variant = variant_of(&tiles),
+                             .hop = tiles.block,
+                             .seconds = seconds,
+                             .flops = flops,
+                             .shared = shared,
+                             .worker = worker};
     ret->bytes = size_add(size_add(shared, worker),
                           weight ? 0 : size_mul(tiles_filter_scalars(&tiles, bins), tiles.grid.scalar_bytes));
     // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's sums.
-    ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (product == TILES_GAUSS ? 1.5 : 1.1) *
+    ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (way->product == TILES_GAUSS ? 1.5 : 1.1) *
                  sqrt(log2((double)(n[0] * n[1] * n[2]) + 1));
 }
 
 static void consider_blocks(const struct request *request, size_t transform, struct estimate *ret)
 {
+    static const size_t blocks[] = {16, 32, 48, 96, 192, 384, 768}, parts[] = {8, 16, 32, 64, 128, (size_t)1 << 20};
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    for (size_t block = 16; block <= 1536; block = block == 16 ? 32 : block == 32 ? 48 : block * 2)
-        for (int product = TILES_COMPLEX; product <= (weight ? TILES_COMPLEX : TILES_GAUSS); product++)
-            consider(request, transform, (enum tiles_product)product, block, ret);
+    struct tiles_way way = {.transform = transform};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        for (size_t k = weight ? 5 : 0; k < sizeof parts / sizeof *parts; k++) {
+            way.block = blocks[i];
+            way.part = parts[k];
+            for (int product = TILES_COMPLEX; product <= (weight ? TILES_COMPLEX : TILES_GAUSS); product++) {
+                way.product = (enum tiles_product)product;
+                consider(request, &way, ret);
+            }
+        }
 }
 
 static void tiles_estimate(const struct request *request, struct estimate *ret)
@@ -216,7 +263,8 @@ static struct tiles *cut_state(const struct partita_plan *plan, const struct req
 {
     struct tiles *state = arena_take(arena, sizeof *state), tiles;
     size_t n[3];
-    tiles_cut(request, plan->choice.transform, (enum tiles_product)plan->choice.variant, plan->choice.hop, &tiles, n);
+    const struct tiles_way way = way_of(&plan->choice);
+    tiles_cut(request, &way, &tiles, n);
     tile_transform_make(n, request->shape->f64, arena, &tiles.transform);
     tiles.offset = arena_take(arena, 2 * tiles.chunk * sizeof *tiles.offset);
     if (!state) return NULL;
@@ -250,10 +298,12 @@ static void tiles_explain(const struct partita_plan *plan, struct text *text)
     const struct tiles *tiles = plan->state;
     const size_t *n = tiles->transform.n;
     const struct tile_axis *axis = tiles->grid.axis;
-    text_add(text, "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu; %s\n", n[0], n[1],
-             n[2], axis[0].tile, axis[1].tile, axis[2].tile,
-             tiles->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", tiles->positions, tiles->block,
-             tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones" : "complex products");
+    text_add(
+        text,
+        "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu, %zu channels at once; %s\n",
+        n[0], n[1], n[2], axis[0].tile, axis[1].tile, axis[2].tile,
+        tiles->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", tiles->positions, tiles->block, tiles->part,
+        tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones" : "complex products");
 }
 
 // Where a call's arrays are in its workspace.
@@ -281,20 +331,33 @@ static void place_block(const struct tiles_call *call)
     }
 }
 
+static void run_parts(struct tiles_call *call)
+{
+    const struct tiles *tiles = call->tiles;
+    for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
+        call->part_n = least(tiles->part, tiles->out - call->part_first);
+        tiles_multiply(call);
+        tiles_store(call);
+    }
+}
+
 static void run(struct tiles_call *call, void *workspace)
 {
     const struct tiles *tiles = call->tiles;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    const struct tiles_array from = {call->from, false, tiles->in}, gy = {call->from_gy, true, tiles->out};
+    const struct tiles_array from = {call->from, false, tiles->in, 0, tiles->in},
+                             gy = {call->from_gy, true, tiles->out, 0, tiles->out};
     lay_out(call, workspace);
     for (call->group = 0; call->group < tiles->grid.groups; call->group++) {
         for (call->first = 0; call->first < tiles->positions; call->first += tiles->block) {
             place_block(call);
             tiles_load(call, &from, call->x, tiles->x_bin);
-            if (weight) tiles_load(call, &gy, call->d, tiles->d_bin);
-            if (weight) tiles_multiply_weight(call);
-            else tiles_multiply(call);
-            if (!weight) tiles_store(call);
+            if (weight) {
+                tiles_load(call, &gy, call->d, tiles->d_bin);
+                tiles_multiply_weight(call);
+            } else {
+                run_parts(call);
+            }
         }
         if (weight) tiles_store_weight(call);
     }

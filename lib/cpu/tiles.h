@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/tiles share: a plan, its arrays, one call. Arrays of spectra begin with the bin, so that all of
 // a bin's channels and positions, the operands of one matrix product, lie together:
-//   x [bin][in][re, im][block]    y [bin][out][re, im][block]    gw [bin][in][re, im][out, whole lines]
+//   x [bin][in][re, im][block]    y [bin][part][re, im][block]    gw [bin][in][re, im][out, whole lines]
 // block counts positions: tiles of all images and items of the batch, a whole number of lines of them at once.
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
@@ -18,12 +18,13 @@ struct tiles {
     struct tile_transform transform;
     enum partita_direction direction;
     enum tiles_product product;
-    size_t in, out;     // transformed channels of a group, phases included
-    size_t lanes;       // of a line
-    size_t positions;   // all of them
-    size_t block;       // of one block
-    size_t chunk;       // input channels (backward weight: positions) packed for one product
-    size_t *offset;     // of a chunk's terms
+    size_t in, out;      // transformed channels of a group, phases included
+    size_t lanes;        // of a line
+    size_t positions;    // all of them
+    size_t block;        // of one block
+    size_t part;         // output channels multiplied and transformed back at once
+    size_t chunk;        // input channels (backward weight: positions) packed for one product
+    size_t *offset;      // of a chunk's terms
     size_t x_bin, y_bin; // from one bin to the next, in scalars; y: of gw for backward weight
     size_t d_bin;        // of gy for backward weight
 };
@@ -40,16 +41,22 @@ struct tiles_call {
     const char *from, *from_gy;          // x, or gy; gy of backward weight
     char *to;
     size_t group;
-    size_t first; // position of the block
+    size_t first;              // position of the block
+    size_t part_first, part_n; // output channels
     struct tiles_place *place;
     char *x, *y, *d; // spectra
     char *scratch;   // of all workers
 };
 
-// The shape in tiles of `transform` samples along each axis, or of all there are, in blocks of at most `block`
-// positions; false if it has no such tiles. Leaves transform and offset open.
-bool tiles_cut(const struct request *request, size_t transform, enum tiles_product product, size_t block,
-               struct tiles *ret, size_t ret_n[3]);
+// What is to be decided: tiles of `transform` samples along each axis, or of all there are; how to multiply; positions
+// and output channels at once, at most.
+struct tiles_way {
+    size_t transform, block, part;
+    enum tiles_product product;
+};
+
+// The shape cut that way; false if it has no such tiles. Leaves transform and offset open.
+bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3]);
 
 // Lines of positions of a block.
 static inline size_t tiles_lines(const struct tiles *tiles)
@@ -76,12 +83,13 @@ struct tiles_array {
     const char *data;
     bool outputs;    // of the grid's outputs, else of its inputs
     size_t channels; // of a group, phases included
+    size_t first, n; // those of them that are meant
 };
 
 // Transforms all channels and positions of a block; bins are `bin` scalars apart.
 void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra, size_t bin);
 
-// The other way, into the outputs of a block.
+// The other way, into the outputs of a block and part.
 void tiles_store(const struct tiles_call *call);
 
 // y from x and the filter; gw from x and d, added to what it holds unless the block is the first.
@@ -101,8 +109,8 @@ static inline size_t tiles_rows_bytes(const struct tiles *tiles, const size_t n[
 static inline struct tile_spectrum tiles_spectrum(const struct tiles *tiles, char *spectra, size_t bin, size_t row,
                                                   size_t channel, size_t line)
 {
-    return (struct tile_spectrum){
-        spectra + (channel * 2 * row + line * tiles->lanes) * tiles->grid.scalar_bytes, bin, row};
+    return (struct tile_spectrum){spectra + (channel * 2 * row + line * tiles->lanes) * tiles->grid.scalar_bytes, bin,
+                                  row};
 }
 
 #endif

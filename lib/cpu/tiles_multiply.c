@@ -67,14 +67,15 @@ static void multiply_bin(void *context, size_t bin, int worker)
                     (call->group * tiles->transform.bins + bin) * cells * (gauss ? 3 : 2) * bytes;
     char *y = call->y + bin * tiles->y_bin * bytes;
     char *packed = tiles_scratch(call, worker), *sums = packed + tiles->chunk * 3 * row;
-    memset(y, 0, tiles->out * 2 * row);
+    memset(y, 0, call->part_n * 2 * row);
     for (size_t c = 0; c < tiles->in; c += tiles->chunk) {
         const size_t n = least(tiles->chunk, tiles->in - c);
         pack_rows(call, packed, x + c * 2 * row, n);
-        for (size_t k = 0; k < tiles->out; k += CONV_CHANNELS) {
+        for (size_t i = 0; i < call->part_n; i += CONV_CHANNELS) {
+            const size_t k = call->part_first + i;
             const size_t rows = least(CONV_CHANNELS, tiles->out - k), first = k * tiles->in + c * rows;
-            if (gauss) multiply_gauss(call, y + k * 2 * row, packed, w + first * bytes, cells * bytes, n, rows, sums);
-            else multiply_complex(call, y + k * 2 * row, packed, w + 2 * first * bytes, n, rows);
+            if (gauss) multiply_gauss(call, y + i * 2 * row, packed, w + first * bytes, cells * bytes, n, rows, sums);
+            else multiply_complex(call, y + i * 2 * row, packed, w + 2 * first * bytes, n, rows);
         }
     }
 }
@@ -100,8 +101,7 @@ static void pack_positions(const struct tiles_call *call, char *packed, const ch
         kernels->tile.gather(packed + k * bytes, 3 * line / TILE_LINE_BYTES, im, n);
         kernels->tile.gather(packed + line + k * bytes, 3 * line / TILE_LINE_BYTES, re, n);
     }
-    for (size_t p = 0; p < n; p++)
-        kernels->scale(packed + (3 * p + 2) * line, packed + 3 * p * line, -1, line / bytes);
+    for (size_t p = 0; p < n; p++) kernels->scale(packed + (3 * p + 2) * line, packed + 3 * p * line, -1, line / bytes);
 }
 
 // The product of a bin's conjugated gy and x over all positions of the block.

@@ -11,9 +11,9 @@
 struct line {
     char *plane[TILE_MOST_LANES];
     size_t size[3], step[3];
-    ptrdiff_t at[TILE_MOST_LANES][3];             // sample of element 0 along each axis; may lie outside
-    struct tile_range range[TILE_MOST_LANES][3];  // elements whose samples exist
-    struct tile_range any[3], all;                // elements that any lane has; along the last axis, that every one has
+    ptrdiff_t at[TILE_MOST_LANES][3];            // sample of element 0 along each axis; may lie outside
+    struct tile_range range[TILE_MOST_LANES][3]; // elements whose samples exist
+    struct tile_range any[3], all;               // elements that any lane has; along the last axis, that every one has
 };
 
 static size_t least(size_t a, size_t b)
@@ -40,8 +40,7 @@ static void place_lane(const struct tiles *tiles, const struct tiles_place *plac
         const struct tile_side *side = side_of(axis, array->outputs);
         const ptrdiff_t q = array->outputs ? tile_output(axis, place->tile[a]) : tile_input(axis, place->tile[a]);
         line->at[l][a] = tile_sample(side, place->image[a], phase[a], q);
-        line->range[l][a] =
-            tile_within(side, place->image[a], phase[a], q, array->outputs ? axis->tile : axis->extent);
+        line->range[l][a] = tile_within(side, place->image[a], phase[a], q, array->outputs ? axis->tile : axis->extent);
         if (line->range[l][a].begin >= line->range[l][a].end) continue;
         line->any[a].begin = least(line->any[a].begin, line->range[l][a].begin);
         line->any[a].end = most(line->any[a].end, line->range[l][a].end);
@@ -56,7 +55,7 @@ static void open_line(const struct tiles_call *call, const struct tiles_array *a
     const struct tiles *tiles = call->tiles;
     const struct tile_grid *grid = &tiles->grid;
     const bool phased = array->outputs == grid->phases_out;
-    const size_t channel = unit % array->channels, first = unit / array->channels * tiles->lanes;
+    const size_t channel = array->first + unit % array->n, first = unit / array->n * tiles->lanes;
     const size_t phases = phased ? grid->phases : 1;
     size_t phase[3] = {0}, plane = grid->scalar_bytes;
     if (phased) tile_grid_phase(grid, channel % phases, phase);
@@ -165,7 +164,7 @@ static void load_rows(const struct load *load, const struct line *line, int n_li
     const struct kernels *kernels = load->call->plan->kernels;
     const size_t *n = tiles->transform.n;
     const struct tile_axis *axis = &tiles->grid.axis[2];
-    const size_t columns = load->array->outputs ? axis->tile : axis->extent;
+    const size_t columns = least(load->array->outputs ? axis->tile : axis->extent, n[2]);
     struct limits limits[2];
     for (int i = 0; i < n_lines; i++) limits[i] = limits_of(tiles, &line[i]);
     for (size_t d = 0; d < n[0]; d++)
@@ -190,7 +189,7 @@ static void load_pair(void *context, size_t task, int worker)
     const struct load *load = context;
     const struct tiles_call *call = load->call;
     const struct tiles *tiles = call->tiles;
-    const size_t channels = load->array->channels, units = channels * tiles_lines(tiles);
+    const size_t channels = load->array->n, units = channels * tiles_lines(tiles);
     char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, tiles->transform.n);
     const int n_lines = 2 * task + 1 < units ? 2 : 1;
     struct line line[2];
@@ -209,7 +208,7 @@ static void load_pair(void *context, size_t task, int worker)
 void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra, size_t bin)
 {
     struct load load = {call, array, spectra, bin};
-    thread_loop(call->plan->threads, (array->channels * tiles_lines(call->tiles) + 1) / 2, load_pair, &load);
+    thread_loop(call->plan->threads, (array->n * tiles_lines(call->tiles) + 1) / 2, load_pair, &load);
 }
 
 // Row (d, h) of a line of tiles to where it belongs.
@@ -236,8 +235,7 @@ static void scatter_row(const struct tiles_call *call, const struct line *line, 
     kernels->tile.scatter(&to, z, 2, n, &(struct conv_finish){.bias = NULL});
     for (size_t l = 0; l < tiles->lanes; l++) {
         if (to.begin[l] >= to.end[l]) continue;
-        const ptrdiff_t first =
-            row_at(line, l, d, h) + line->at[l][2] + (ptrdiff_t)(line->step[2] * to.begin[l]);
+        const ptrdiff_t first = row_at(line, l, d, h) + line->at[l][2] + (ptrdiff_t)(line->step[2] * to.begin[l]);
         kernels->conv_store(line->plane[l] + (size_t)first * bytes, line->step[2],
                             (const char *)to.row[l] + to.begin[l] * bytes, to.end[l] - to.begin[l], finish);
     }
@@ -249,8 +247,8 @@ static void store_pair(void *context, size_t task, int worker)
     const struct tiles *tiles = call->tiles;
     const struct kernels *kernels = call->plan->kernels;
     const struct shape *shape = &call->plan->shape;
-    const size_t channels = tiles->out, units = channels * tiles_lines(tiles), *n = tiles->transform.n;
-    const struct tiles_array array = {call->to, true, channels};
+    const size_t channels = call->part_n, units = channels * tiles_lines(tiles), *n = tiles->transform.n;
+    const struct tiles_array array = {call->to, true, tiles->out, call->part_first, channels};
     char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, n);
     const int n_lines = 2 * task + 1 < units ? 2 : 1;
     struct line line[2];
@@ -262,7 +260,8 @@ static void store_pair(void *context, size_t task, int worker)
         from[i] = tiles_spectrum(tiles, call->y, tiles->y_bin, tiles->block, channel, unit / channels);
         if (tiles->direction != PARTITA_FORWARD) continue;
         const char *bias = call->filter->bias;
-        finish[i].bias = bias ? bias + (call->group * channels + channel) * shape->scalar_bytes : NULL;
+        finish[i].bias =
+            bias ? bias + (call->group * tiles->out + call->part_first + channel) * shape->scalar_bytes : NULL;
         finish[i].relu = shape->relu;
     }
     kernels->tile.join(z, tiles->transform.pair, tiles->transform.bins, &from[0], &from[1],
@@ -279,5 +278,5 @@ static void store_pair(void *context, size_t task, int worker)
 
 void tiles_store(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, (call->tiles->out * tiles_lines(call->tiles) + 1) / 2, store_pair, (void *)call);
+    thread_loop(call->plan->threads, (call->part_n * tiles_lines(call->tiles) + 1) / 2, store_pair, (void *)call);
 }

@@ -2,7 +2,7 @@
 // Taps into spectra and the gradient's spectra into taps: lanes are output channels here, a line of them for one input
 // channel. Spectra of a filter are conjugated and laid out for kernels->conv:
 //   [group][bin]        [8 output channels][in][re, im][output channel]    four real products
-//   [group][bin][three] [8 output channels][in][output channel]            Gauss: re, -(re + im), im - re
+//   [group][bin][three] [8 output channels][in][output channel]            Gauss's three (tile_factors_fn)
 #include <string.h>
 
 #include "../thread.h"
@@ -79,23 +79,18 @@ static size_t lines_of_outputs(const struct tiles *tiles)
     return (tiles->out + tiles->lanes - 1) / tiles->lanes;
 }
 
-// One real out of a line into each of the packed places of a bin: factor f of `three` (Gauss) or two.
-static void put_taps(const struct tiles *tiles, char *w, const char *re, const char *im, const struct cells *cells)
+// A line of one bin's spectra to where the product wants it.
+static void put_taps(const struct tiles *tiles, const struct kernels *kernels, char *w, const char *line,
+                     const struct cells *cells)
 {
-    const bool f64 = tiles->grid.scalar_bytes == 8, gauss = tiles->product == TILES_GAUSS;
-    const size_t cell = tiles->in * tiles->out;
-    for (size_t l = 0; l < cells->n; l++) {
-        const size_t k = cells->first + l, block = k / CONV_CHANNELS * CONV_CHANNELS;
-        const size_t rows = tiles->out - block < CONV_CHANNELS ? tiles->out - block : CONV_CHANNELS;
-        const double a = f64 ? ((const double *)re)[l] : (double)((const float *)re)[l];
-        const double b = -(f64 ? ((const double *)im)[l] : (double)((const float *)im)[l]);
-        const double value[3] = {a, gauss ? -(a + b) : b, b - a};
-        for (size_t f = 0; f < (gauss ? 3 : 2); f++) {
-            const size_t at = gauss ? f * cell + block * tiles->in + cells->in * rows + k % CONV_CHANNELS
-                                    : 2 * block * tiles->in + (2 * cells->in + f) * rows + k % CONV_CHANNELS;
-            if (f64) ((double *)w)[at] = value[f];
-            else ((float *)w)[at] = (float)value[f];
-        }
+    const size_t bytes = tiles->grid.scalar_bytes, in = tiles->in;
+    const bool gauss = tiles->product == TILES_GAUSS;
+    for (size_t l = 0; l < cells->n; l += CONV_CHANNELS) {
+        const size_t k = cells->first + l;
+        const size_t rows = tiles->out - k < CONV_CHANNELS ? tiles->out - k : CONV_CHANNELS;
+        const size_t at = gauss ? k * in + cells->in * rows : 2 * (k * in + cells->in * rows);
+        kernels->tile.factors(w + at * bytes, gauss ? in * tiles->out : rows, line + l * bytes,
+                              line + TILE_LINE_BYTES + l * bytes, rows, gauss);
     }
 }
 
@@ -129,11 +124,9 @@ static void fill_pair(void *context, size_t task, int worker)
     kernels->tile.split(&a, &b, z, transform->pair, transform->bins);
     const size_t cell = tiles_filter_scalars(tiles, 1) / tiles->grid.groups * bytes;
     for (size_t f = 0; f < transform->bins; f++)
-        for (size_t i = 0; i < 2 && cells[i].n; i++) {
-            const char *re = line + (4 * f + 2 * i) * TILE_LINE_BYTES;
-            put_taps(tiles, filling->spectra + (filling->group * transform->bins + f) * cell, re, re + TILE_LINE_BYTES,
-                     &cells[i]);
-        }
+        for (size_t i = 0; i < 2 && cells[i].n; i++)
+            put_taps(tiles, kernels, filling->spectra + (filling->group * transform->bins + f) * cell,
+                     line + (4 * f + 2 * i) * TILE_LINE_BYTES, &cells[i]);
 }
 
 enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps)
@@ -144,8 +137,8 @@ enum partita_status tiles_filter_create(struct partita_filter *filter, const voi
     struct filling filling = {.plan = plan, .w = taps};
     filling.scratch_bytes = size_add(size_add(tiles_rows_bytes(tiles, n), mem_round(tile_transform_bytes(n))),
                                      tiles->transform.bins * 4 * TILE_LINE_BYTES);
-    filter->state = mem_reserve(&plan->allocator, size_mul(tiles_filter_scalars(tiles, tiles->transform.bins),
-                                                           tiles->grid.scalar_bytes));
+    filter->state = mem_reserve(&plan->allocator,
+                                size_mul(tiles_filter_scalars(tiles, tiles->transform.bins), tiles->grid.scalar_bytes));
     filling.spectra = filter->state;
     filling.scratch = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filling.scratch_bytes));
     if (!filter->state || !filling.scratch) {

@@ -29,5 +29,6 @@ const struct kernels KERNEL(table) = {
              .clip = KERNEL(tile_clip),
              .scatter = KERNEL(tile_scatter),
              .split = KERNEL(tile_split),
-             .join = KERNEL(tile_join)},
+             .join = KERNEL(tile_join),
+             .factors = KERNEL(tile_factors)},
 };

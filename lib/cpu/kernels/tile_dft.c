@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Small complex transforms in lanes, see tile_kernels.h: no shuffle anywhere, every vector is 4 to 16 transforms. Passes
-// of decimation in frequency forward, in time inverse, in place, so that nothing is put in order. The inverse is the
-// forward pass mirrored with real and imaginary parts exchanged.
-// Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
+// Small complex transforms in lanes, see tile_kernels.h: no shuffle anywhere, every vector is 4 to 16 transforms.
+// Passes of decimation in frequency forward, in time inverse, in place, so that nothing is put in order. The inverse is
+// the forward pass mirrored with real and imaginary parts exchanged. Source: Gentleman & Sande, Fast Fourier transforms
+// - for fun and profit (1966).
 #include "fft_lanes.h"
 
 enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
@@ -33,8 +33,7 @@ INLINE void dft3(struct cvec *a)
 
 INLINE void dft4(struct cvec *a)
 {
-    const struct cvec s = plus(a[0], a[2]), d = minus(a[0], a[2]), t = plus(a[1], a[3]),
-                      u = turned(minus(a[1], a[3]));
+    const struct cvec s = plus(a[0], a[2]), d = minus(a[0], a[2]), t = plus(a[1], a[3]), u = turned(minus(a[1], a[3]));
     a[0] = plus(s, t);
     a[1] = plus(d, u);
     a[2] = minus(s, t);
@@ -82,8 +81,7 @@ INLINE void dft(struct cvec *a, size_t radix)
 INLINE void twist(struct cvec *a, const REAL *w, size_t radix)
 {
     UNROLL
-    for (size_t k = 1; k < radix; k++)
-        a[k] = times(a[k], broadcast(w[2 * k - 2]), broadcast(w[2 * k - 1]));
+    for (size_t k = 1; k < radix; k++) a[k] = times(a[k], broadcast(w[2 * k - 2]), broadcast(w[2 * k - 1]));
 }
 
 // One butterfly, its elements `step` reals apart; w NULL: all twiddles are 1.

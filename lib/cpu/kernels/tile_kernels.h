@@ -6,6 +6,7 @@
 #ifndef PARTITA_TILE_KERNELS_H
 #define PARTITA_TILE_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,11 @@ typedef void tile_split_fn(const struct tile_spectrum *a, const struct tile_spec
 typedef void tile_join_fn(void *z, const uint32_t *pair, size_t n_bins, const struct tile_spectrum *a,
                           const struct tile_spectrum *b, double scale);
 
+// Factors of a product from a line of a spectrum, conjugated, n lanes of them (re and im aligned to their scalar): to
+// w[0] re and to w[step] -im; or for Gauss's product re, im - re and -re - im to w[0], w[step] and w[2*step]. In this
+// order they meet re + im, im and re of the other factor.
+typedef void tile_factors_fn(void *w, size_t step, const void *re, const void *im, size_t n, bool gauss);
+
 struct tile_kernels {
     tile_dft_fn *forward, *inverse;
     tile_gather_fn *gather;
@@ -66,6 +72,7 @@ struct tile_kernels {
     tile_scatter_fn *scatter;
     tile_split_fn *split;
     tile_join_fn *join;
+    tile_factors_fn *factors;
 };
 
 #endif

@@ -145,3 +145,16 @@ void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struc
         }
     }
 }
+
+void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im_, size_t n, bool gauss)
+{
+    REAL *w = w_;
+    const REAL *re = re_, *im = im_;
+    for (size_t l = 0; l < n; l++) w[l] = re[l];
+    if (!gauss) {
+        for (size_t l = 0; l < n; l++) w[step + l] = -im[l];
+        return;
+    }
+    for (size_t l = 0; l < n; l++) w[step + l] = im[l] - re[l];
+    for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
+}
