@@ -171,18 +171,6 @@ static double seconds_of(const struct request *request, const struct tiles *tile
     return fmax(seconds, memory_seconds(request->host, request->shape));
 }
 
-// The variant holds what transform and hop do not say.
-static int variant_of(const struct tiles *tiles)
-{
-    return (int)(tiles->part << 1) | (tiles->product == TILES_GAUSS);
-}
-
-static struct tiles_way way_of(const struct estimate *choice)
-{
-    return (struct tiles_way){choice->transform, choice->hop, (size_t)choice->variant >> 1,
-                              choice->variant & 1 ? TILES_GAUSS : TILES_COMPLEX};
-}
-
 static void consider(const struct request *request, const struct tiles_way *way, struct estimate *ret)
 {
     struct tiles tiles;
@@ -197,7 +185,7 @@ static void consider(const struct request *request, const struct tiles_way *way,
     const size_t bins = tile_transform_bins(n);
     *ret = (struct estimate){.applicable = true,
                              .transform = way->transform,
-                             .variant = variant_of(&tiles),
+                             .variant = tiles_variant(&tiles),
                              .hop = tiles.block,
                              .seconds = seconds,
                              .flops = flops,
@@ -263,7 +251,7 @@ static struct tiles *cut_state(const struct partita_plan *plan, const struct req
 {
     struct tiles *state = arena_take(arena, sizeof *state), tiles;
     size_t n[3];
-    const struct tiles_way way = way_of(&plan->choice);
+    const struct tiles_way way = tiles_way_of(&plan->choice);
     tiles_cut(request, &way, &tiles, n);
     tile_transform_make(n, request->shape->f64, arena, &tiles.transform);
     tiles.offset = arena_take(arena, 2 * tiles.chunk * sizeof *tiles.offset);

@@ -58,6 +58,18 @@ struct tiles_way {
 // The shape cut that way; false if it has no such tiles. Leaves transform and offset open.
 bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3]);
 
+// An estimate's variant holds what its transform and hop do not say.
+static inline int tiles_variant(const struct tiles *tiles)
+{
+    return (int)(tiles->part << 1) | (tiles->product == TILES_GAUSS);
+}
+
+static inline struct tiles_way tiles_way_of(const struct estimate *choice)
+{
+    return (struct tiles_way){choice->transform, choice->hop, (size_t)choice->variant >> 1,
+                              choice->variant & 1 ? TILES_GAUSS : TILES_COMPLEX};
+}
+
 // Lines of positions of a block.
 static inline size_t tiles_lines(const struct tiles *tiles)
 {
