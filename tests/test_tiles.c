@@ -289,7 +289,7 @@ static void every_way(void **state)
     struct random random = random_start("ways");
     struct layer layer;
     layer_open(&layer, &problem,
-               &(struct partita_options){.engine = "cpu/tiles", .threads = 2, .directions = LAYER_ALL}, &random);
+               &(struct partita_options){.engine = "cpu/tiles", .threads = 1, .directions = LAYER_ALL}, &random);
     int n_made = 0;
     for (size_t i = 0; i < 4 * sizeof transforms / sizeof *transforms; i++)
         for (int product = TILES_COMPLEX; product <= TILES_GAUSS; product++) {
