@@ -128,8 +128,9 @@ size_t tiles_filter_scalars(const struct tiles *tiles, size_t bins)
 static double moving(const struct request *request, double scalars, double bytes)
 {
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
-    const double near = (double)request->host->cache_bytes, shared = (double)request->host->shared_bytes;
-    // Between the second level and memory the last cache is about half as slow as memory.
+    const double near = (double)request->host->cache_bytes;
+    // A last cache of hundreds of MiB is several, of other cores.
+    const double shared = fmin((double)request->host->shared_bytes, 32 * near);
     return scalars * (bytes <= near         ? costs->copy
                       : bytes <= shared / 2 ? (costs->copy + costs->copy_far) / 3
                                             : costs->copy_far);
@@ -139,8 +140,9 @@ static double moving(const struct request *request, double scalars, double bytes
 static double seconds_of(const struct request *request, const struct tiles *tiles, const size_t n[3], double *ret_flops)
 {
     // A transform's operation takes so much of a multiply-add, its loads and stores included; a sample on its way in or
-    // out so many copies; products run at so much of the peak and clear, load and store their sums. Decision 15.
-    static const double TRANSFORM = 0.9, EDGE = 4, PRODUCT = 1.1, SUMS = 3, TASK = 1e-6;
+    // out so many copies; products run at so much of the peak, worse with few lines of positions, and clear, load and
+    // store their sums. Decision 15.
+    static const double TRANSFORM = 0.8, EDGE = 4, PRODUCT = 1.12, NARROW = 0.4, SUMS = 3, TASK = 1e-6;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
     const struct tile_axis *axis = tiles->grid.axis;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
@@ -149,6 +151,7 @@ static double seconds_of(const struct request *request, const struct tiles *tile
     const double lines = blocks * (double)tiles->block, samples = (double)(n[0] * n[1] * n[2]);
     const double in = (double)tiles->in, out = (double)tiles->out, parts = ceil(out / (double)tiles->part);
     const double wide = (double)round_up(tiles->out, tiles->lanes);
+    const double product = PRODUCT + (weight ? 0 : NARROW / (double)tiles_lines(tiles));
     // Of one pair of tiles.
     const double load = tile_transform_flops(n, n[0] * n[1]);
     const double store = tile_transform_flops(n, axis[0].tile * axis[1].tile);
@@ -161,7 +164,7 @@ static double seconds_of(const struct request *request, const struct tiles *tile
     const double factors =
         weight ? bins * 2 * in * wide : (double)tiles_filter_scalars(tiles, 1) / (double)tiles->grid.groups * bins;
     const double x_bytes = x / blocks * bytes, y_bytes = y / blocks / parts * bytes, held = x_bytes + y_bytes;
-    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * PRODUCT + sums * costs->copy * SUMS +
+    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * product + sums * costs->copy * SUMS +
                      EDGE * costs->copy * samples * lines * (in + out) +
                      TASK * lines / (double)tiles->lanes * (in + out) / 2;
     seconds += moving(request, x * (1 + (weight ? 2 : parts)), held) + moving(request, 2 * y, held);
