@@ -308,6 +308,84 @@ static void every_way(void **state)
     layer_close(&layer);
 }
 
+// Transforms kept by forward: y to the same bits, gw within its gate and, by backward weight on the same tiles, to the
+// same bits.
+static void saved_transforms(void **state)
+{
+    const struct way_case *c = *state;
+    struct partita_problem problem = problems[c->problem];
+    problem.signal = problem.taps = c->type;
+    struct random random = random_start("saved");
+    for (int threads = 1; threads <= 2; threads++) {
+        struct layer layer, other;
+        struct partita_saved *saved;
+        const struct partita_options options = {.engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
+        layer_open(&layer, &problem, &options, &random);
+        const struct tiles_way way = tiles_way_of(&layer.plan->choice);
+        assert_true(remake(layer.plan->backward_weight,
+                           &(struct tiles_way){way.transform, way.block, way.part, TILES_COMPLEX}));
+        layer_run(&layer);
+        layer_open_like(&other, &layer, &options);
+        assert_ok(partita_saved_create(other.plan, &saved));
+        void *workspace = guarded_alloc(partita_saved_workspace(saved), 0), *scratch;
+        void **a = other.array;
+        assert_int_equal(partita_backward_weight_saved(other.plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
+                         PARTITA_ERR_STATE);
+        for (int again = 0; again < 2; again++) {
+            scratch = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
+            assert_ok(partita_forward_saved(other.plan, other.filter, saved, a[LAYER_Y], a[LAYER_X], scratch));
+            guarded_free(scratch);
+            assert_ok(partita_backward_weight_saved(other.plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
+        }
+        assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], NULL));
+        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
+        layer_check(&other);
+        layer_same_bits(&layer, &other);
+        guarded_free(workspace);
+        partita_saved_destroy(saved);
+        layer_close(&other);
+        layer_close(&layer);
+    }
+}
+
+static void saved_refusals(void **state)
+{
+    (void)state;
+    struct random random = random_start("refusals");
+    struct layer layer, direct;
+    struct partita_saved *saved = NULL;
+    struct log_lines lines;
+    layer_open(&layer, &problems[0], &(struct partita_options){.engine = "cpu/tiles"}, &random);
+    layer_open(&direct, &problems[0], &(struct partita_options){.engine = "cpu/direct", .log = log_into(&lines)},
+               &random);
+    void **a = layer.array;
+    assert_int_equal(partita_saved_bytes(NULL), 0);
+    assert_int_equal(partita_saved_bytes(direct.plan), 0);
+    assert_int_equal(partita_saved_workspace(NULL), 0);
+    assert_int_equal(partita_saved_create(direct.plan, &saved), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "cpu/tiles"));
+    assert_int_equal(partita_saved_create(NULL, &saved), PARTITA_ERR_ARG);
+    assert_int_equal(partita_saved_create(layer.plan, NULL), PARTITA_ERR_ARG);
+    assert_null(saved);
+    partita_saved_destroy(NULL);
+    assert_ok(partita_saved_create(layer.plan, &saved));
+    assert_true(partita_saved_bytes(layer.plan) > 0);
+    assert_int_equal(partita_forward_saved(layer.plan, layer.filter, NULL, a[LAYER_Y], a[LAYER_X], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward_saved(direct.plan, direct.filter, saved, a[LAYER_Y], a[LAYER_X], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward_saved(layer.plan, layer.filter, saved, a[LAYER_Y], (char *)a[LAYER_X] + 1, NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight_saved(direct.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight_saved(layer.plan, saved, NULL, a[LAYER_GY], NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight_saved(layer.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
+                     PARTITA_ERR_STATE);
+    partita_saved_destroy(saved);
+    layer_close(&direct);
+    layer_close(&layer);
+}
+
 static const struct {
     const char *name;
     CMUnitTestFunction run;
@@ -318,7 +396,7 @@ int main(void)
 {
     static struct subject subjects[2];
     static struct way_case ways[2][N_PROBLEMS];
-    static struct CMUnitTest tests[2 * (N_PROMISES + N_PROBLEMS)];
+    static struct CMUnitTest tests[2 * (N_PROMISES + 2 * N_PROBLEMS) + 1];
     size_t n = 0;
     for (int f64 = 0; f64 < 2; f64++) {
         struct subject *s = &subjects[f64];
@@ -329,7 +407,9 @@ int main(void)
         for (size_t i = 0; i < N_PROBLEMS; i++) {
             ways[f64][i] = (struct way_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
             tests[n++] = named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", s->name, i);
+            tests[n++] = named_test(saved_transforms, &ways[f64][i], "saved: %s: problem %zu", s->name, i);
         }
     }
+    tests[n++] = named_test(saved_refusals, NULL, "saved: refusals");
     return run_test_list(tests, n);
 }

@@ -297,6 +297,16 @@ static void tiles_explain(const struct partita_plan *plan, struct text *text)
         tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones" : "complex products");
 }
 
+static size_t block_count(const struct tiles *tiles)
+{
+    return (tiles->positions + tiles->block - 1) / tiles->block;
+}
+
+static bool reads_saved(const struct tiles_call *call)
+{
+    return call->saved && call->tiles->direction == PARTITA_BACKWARD_WEIGHT;
+}
+
 // Where a call's arrays are in its workspace.
 static void lay_out(struct tiles_call *call, char *workspace)
 {
@@ -304,7 +314,7 @@ static void lay_out(struct tiles_call *call, char *workspace)
     const size_t *n = tiles->transform.n;
     call->place = (struct tiles_place *)workspace;
     call->x = workspace + mem_round(tiles->block * sizeof *call->place);
-    call->y = call->x + spectra_bytes(tiles, n, tiles->x_bin);
+    call->y = call->x + (reads_saved(call) ? 0 : spectra_bytes(tiles, n, tiles->x_bin));
     call->d = call->y + spectra_bytes(tiles, n, tiles->y_bin);
     call->scratch = workspace + call->plan->choice.shared;
 }
@@ -342,7 +352,10 @@ static void run(struct tiles_call *call, void *workspace)
     for (call->group = 0; call->group < tiles->grid.groups; call->group++) {
         for (call->first = 0; call->first < tiles->positions; call->first += tiles->block) {
             place_block(call);
-            tiles_load(call, &from, call->x, tiles->x_bin);
+            if (call->saved)
+                call->x = call->saved + (call->group * block_count(tiles) + call->first / tiles->block) *
+                                            spectra_bytes(tiles, tiles->transform.n, tiles->x_bin);
+            if (!reads_saved(call)) tiles_load(call, &from, call->x, tiles->x_bin);
             if (weight) {
                 tiles_load(call, &gy, call->d, tiles->d_bin);
                 tiles_multiply_weight(call);
@@ -385,6 +398,47 @@ static void tiles_backward_weight(const struct partita_plan *plan, void *gw, con
     run(&call, workspace);
 }
 
+static size_t tiles_saved_bytes(const struct partita_plan *plan)
+{
+    const struct tiles *tiles = plan->state;
+    return size_mul(size_mul(tiles->grid.groups, block_count(tiles)),
+                    spectra_bytes(tiles, tiles->transform.n, tiles->x_bin));
+}
+
+// Forward's blocks are cut the same once more, since they are as even as whole lines can be.
+static enum partita_status tiles_saved_plan(const struct partita_plan *plan, const struct partita_plan *weight,
+                                            struct partita_plan *ret_plan)
+{
+    const struct tiles *forward = plan->state;
+    const struct request request = {.shape = &plan->shape, .direction = PARTITA_BACKWARD_WEIGHT};
+    const struct tiles_way way = {.transform = plan->choice.transform, .block = forward->block, .part = 1};
+    struct tiles tiles;
+    size_t n[3];
+    tiles_cut(&request, &way, &tiles, n);
+    *ret_plan = *weight;
+    ret_plan->state = NULL;
+    ret_plan->choice.transform = way.transform;
+    ret_plan->choice.hop = tiles.block;
+    ret_plan->choice.variant = tiles_variant(&tiles);
+    ret_plan->choice.shared = tiles_shared_bytes(&tiles, n) - spectra_bytes(&tiles, n, tiles.x_bin);
+    ret_plan->choice.worker = tiles_worker_bytes(&tiles, n);
+    return tiles_plan_create(ret_plan, &request);
+}
+
+static void tiles_forward_saving(const struct partita_plan *plan, const struct partita_filter *filter, void *saved,
+                                 void *y, const void *x, void *workspace)
+{
+    struct tiles_call call = {.plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y, .saved = saved};
+    run(&call, workspace);
+}
+
+static void tiles_backward_weight_saved(const struct partita_plan *plan, void *gw, const void *saved, const void *gy,
+                                        void *workspace)
+{
+    struct tiles_call call = {.plan = plan, .tiles = plan->state, .from_gy = gy, .to = gw, .saved = (char *)saved};
+    run(&call, workspace);
+}
+
 const struct engine engine_tiles = {
     .name = "cpu/tiles",
     .max_rank = PARTITA_MAX_RANK,
@@ -397,4 +451,8 @@ const struct engine engine_tiles = {
     .finishes = tiles_finishes,
     .backward_data = tiles_backward_data,
     .backward_weight = tiles_backward_weight,
+    .saved_bytes = tiles_saved_bytes,
+    .saved_plan = tiles_saved_plan,
+    .forward_saving = tiles_forward_saving,
+    .backward_weight_saved = tiles_backward_weight_saved,
 };

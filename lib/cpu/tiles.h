@@ -45,6 +45,7 @@ struct tiles_call {
     size_t part_first, part_n; // output channels
     struct tiles_place *place;
     char *x, *y, *d; // spectra
+    char *saved;     // x of all blocks and groups: made by forward, read by backward weight; NULL: not kept
     char *scratch;   // of all workers
 };
 
