@@ -5,9 +5,6 @@
 
 #include <math.h>
 
-static const unsigned char radices[] = {8, 6, 4, 3, 2};
-enum { N_RADICES = sizeof radices };
-
 // Adds and multiplications of one butterfly without twiddles; of every twiddle 6 more.
 static double butterfly_flops(size_t radix)
 {
@@ -25,41 +22,47 @@ static double butterfly_flops(size_t radix)
     }
 }
 
-// The fewest radices whose product is n, larger ones last, where passes need no twiddles; their number, or 0 without.
-static int factor(size_t n, unsigned char radix[TILE_MOST_PASSES])
+static size_t least_power(size_t n, size_t of)
 {
-    int least = 0;
-    if (n == 1) return 0;
-    for (int r = 0; r < N_RADICES; r++) {
-        unsigned char rest[TILE_MOST_PASSES];
-        if (n % radices[r]) continue;
-        const int passes = factor(n / radices[r], rest);
-        if (n > radices[r] && !passes) continue;
-        if (least && passes + 1 >= least) continue;
-        least = passes + 1;
-        for (int i = 0; i < passes; i++) radix[i] = rest[i];
-        radix[passes] = radices[r];
-        if (passes == 0) break;
-    }
-    return least;
-}
-
-static size_t without_factors(size_t n)
-{
-    while (n % 2 == 0 && n > 1) n /= 2;
-    while (n % 3 == 0 && n > 1) n /= 3;
-    return n;
+    while (of < n) of *= 2;
+    return of;
 }
 
 bool tile_transform_has(size_t n)
 {
-    return n > 0 && n <= TILE_TRANSFORM_MOST && without_factors(n) == 1;
+    return n > 0 && n <= TILE_TRANSFORM_MOST && tile_transform_size(n) == n;
 }
 
 size_t tile_transform_size(size_t n)
 {
-    while (n <= TILE_TRANSFORM_MOST && !tile_transform_has(n)) n++;
-    return n;
+    size_t best = least_power(n, 1);
+    for (size_t three = 3; three < 3 * n; three *= 3)
+        if (least_power(n, three) < best) best = least_power(n, three);
+    return best;
+}
+
+// The fewest radices whose product is n = 2^a 3^b: as many sixes as spare a pass, twos in eights; larger ones last,
+// where passes need no twiddles. Returns their number.
+static int factor(size_t n, unsigned char radix[TILE_MOST_PASSES])
+{
+    int a = 0, b = 0, sixes = 0, passes = 0;
+    for (; n % 2 == 0; n /= 2) a++;
+    for (; n % 3 == 0; n /= 3) b++;
+    for (int s = 1; s <= a && s <= b; s++)
+        if (b - s + s + (a - s + 2) / 3 <= b - sixes + sixes + (a - sixes + 2) / 3) sixes = s;
+    for (int i = sixes; i < b; i++) radix[passes++] = 3;
+    a -= sixes;
+    if (a % 3 == 1 && a > 1) {
+        radix[passes++] = 4;
+        radix[passes++] = 4;
+        a -= 4;
+    } else if (a % 3) {
+        radix[passes++] = a % 3 == 1 ? 2 : 4;
+        a -= a % 3;
+    }
+    for (int i = 0; i < sixes; i++) radix[passes++] = 6;
+    for (; a; a -= 3) radix[passes++] = 8;
+    return passes;
 }
 
 static double axis_flops(size_t n)

@@ -15,6 +15,7 @@ enum {
     MOST_TERMS = 512,        // summed in registers before a sum is rounded
     MOST_ELEMENTS = 1 << 17, // of a tile
     MOST_TAPS = 1 << 16,     // along an axis
+    MANY = 128,              // samples of a tile up to which every size is considered
 };
 
 static size_t least(size_t a, size_t b)
@@ -31,7 +32,7 @@ static size_t round_up(size_t a, size_t b)
 // meet instead of padding is padding, if the inputs [begin, end) of the tile's extent are far enough from both ends.
 static size_t whole(const struct tile_axis *axis)
 {
-    enum { MOST_SEEN = 4096 };
+    enum { MOST_SEEN = 64 };
     if (axis->count == 0) return tile_transform_size(axis->taps);
     const size_t extent = axis->count + axis->taps - 1;
     const ptrdiff_t q = axis->first + axis->lead;
@@ -68,29 +69,40 @@ static bool cut_axes(struct tile_grid *grid, size_t transform, size_t ret_n[3])
     return true;
 }
 
-bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3])
+// The shape in tiles; what hangs on blocks and parts is left to cut_blocks.
+static bool cut_tiles(const struct request *request, size_t transform, struct tiles *ret, size_t ret_n[3])
 {
-    *ret = (struct tiles){.direction = request->direction, .product = way->product};
+    *ret = (struct tiles){.direction = request->direction};
     struct tile_grid *grid = &ret->grid;
-    if (!tile_grid_make(request->shape, request->direction, grid) || !cut_axes(grid, way->transform, ret_n))
-        return false;
+    if (!tile_grid_make(request->shape, request->direction, grid) || !cut_axes(grid, transform, ret_n)) return false;
     ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
     ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
     ret->lanes = TILE_LINE_BYTES / grid->scalar_bytes;
     ret->positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
-    if (size_mul(ret->positions, size_mul(ret->in, ret->out)) > PTRDIFF_MAX / 64) return false;
-    // Blocks of one size, whole lines each.
-    const size_t blocks = ret->positions ? (ret->positions + way->block - 1) / way->block : 1;
-    ret->block = round_up((ret->positions + blocks - 1) / blocks, ret->lanes);
-    const bool weight = ret->direction == PARTITA_BACKWARD_WEIGHT;
-    ret->part = weight ? ret->out : least(way->part, ret->out);
-    ret->chunk = weight ? least(ret->block, MOST_TERMS / 2)
-                        : least(ret->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
-    // Bins an odd number of lines apart.
-    const size_t row = 2 * ret->block, outputs = weight ? 2 * round_up(ret->out, ret->lanes) : row;
-    ret->x_bin = (size_mul(ret->in, row) / ret->lanes | 1) * ret->lanes;
-    ret->y_bin = (size_mul(weight ? ret->in : ret->part, outputs) / ret->lanes | 1) * ret->lanes;
-    ret->d_bin = weight ? (size_mul(ret->out, row) / ret->lanes | 1) * ret->lanes : 0;
+    return size_mul(ret->positions, size_mul(ret->in, ret->out)) <= PTRDIFF_MAX / 64;
+}
+
+// Blocks of one size, whole lines each; bins an odd number of lines apart.
+static void cut_blocks(const struct tiles_way *way, struct tiles *tiles)
+{
+    const size_t blocks = tiles->positions ? (tiles->positions + way->block - 1) / way->block : 1;
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
+    tiles->product = way->product;
+    tiles->block = round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
+    if (tiles->block == 0) tiles->block = tiles->lanes;
+    tiles->part = weight ? tiles->out : least(way->part, tiles->out);
+    tiles->chunk = weight ? least(tiles->block, MOST_TERMS / 2)
+                          : least(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
+    const size_t row = 2 * tiles->block, outputs = weight ? 2 * round_up(tiles->out, tiles->lanes) : row;
+    tiles->x_bin = (size_mul(tiles->in, row) / tiles->lanes | 1) * tiles->lanes;
+    tiles->y_bin = (size_mul(weight ? tiles->in : tiles->part, outputs) / tiles->lanes | 1) * tiles->lanes;
+    tiles->d_bin = weight ? (size_mul(tiles->out, row) / tiles->lanes | 1) * tiles->lanes : 0;
+}
+
+bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3])
+{
+    if (!cut_tiles(request, way->transform, ret, ret_n)) return false;
+    cut_blocks(way, ret);
     return true;
 }
 
@@ -136,27 +148,32 @@ static double moving(const struct request *request, double scalars, double bytes
                                             : costs->copy_far);
 }
 
+// A shape cut into tiles, and the operations of a pair of them: loaded, stored, and of taps stored.
+struct candidate {
+    struct tiles tiles;
+    size_t n[3], bins;
+    double load, store, taps;
+};
+
 // Seconds by the host model: operations of transforms and products, samples in and out, spectra to where they fit.
-static double seconds_of(const struct request *request, const struct tiles *tiles, const size_t n[3], double *ret_flops)
+static double seconds_of(const struct request *request, const struct candidate *candidate, double *ret_flops)
 {
     // A transform's operation takes so much of a multiply-add, its loads and stores included; a sample on its way in or
     // out so many copies; products run at so much of the peak, worse with few lines of positions, and clear, load and
     // store their sums. Decision 15.
     static const double TRANSFORM = 0.8, EDGE = 4, PRODUCT = 1.12, NARROW = 0.4, SUMS = 3, TASK = 1e-6;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
-    const struct tile_axis *axis = tiles->grid.axis;
+    const struct tiles *tiles = &candidate->tiles;
+    const size_t *n = candidate->n;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    const double bytes = (double)tiles->grid.scalar_bytes, bins = (double)tile_transform_bins(n);
+    const double bytes = (double)tiles->grid.scalar_bytes, bins = (double)candidate->bins;
     const double blocks = ceil((double)tiles->positions / (double)tiles->block);
     const double lines = blocks * (double)tiles->block, samples = (double)(n[0] * n[1] * n[2]);
     const double in = (double)tiles->in, out = (double)tiles->out, parts = ceil(out / (double)tiles->part);
     const double wide = (double)round_up(tiles->out, tiles->lanes);
     const double product = PRODUCT + (weight ? 0 : NARROW / (double)tiles_lines(tiles));
-    // Of one pair of tiles.
-    const double load = tile_transform_flops(n, n[0] * n[1]);
-    const double store = tile_transform_flops(n, axis[0].tile * axis[1].tile);
-    const double taps = weight ? tile_transform_flops(n, axis[0].taps * axis[1].taps) * in * wide / 2 : 0;
-    const double transforms = lines / 2 * (load * in + store * out) + taps;
+    const double taps = weight ? candidate->taps * in * wide / 2 : 0;
+    const double transforms = lines / 2 * (candidate->load * in + candidate->store * out) + taps;
     const double products = bins * lines * in * (weight ? wide * 4 : tiles->product == TILES_GAUSS ? out * 3 : out * 4);
     const double sums =
         weight ? blocks * bins * 2 * in * wide : bins * lines * 2 * out * (tiles->product == TILES_GAUSS ? 1.5 : 1);
@@ -174,45 +191,53 @@ static double seconds_of(const struct request *request, const struct tiles *tile
     return fmax(seconds, memory_seconds(request->host, request->shape));
 }
 
-static void consider(const struct request *request, const struct tiles_way *way, struct estimate *ret)
+static void consider(const struct request *request, const struct candidate *candidate, size_t transform,
+                     struct estimate *ret)
 {
-    struct tiles tiles;
-    size_t n[3];
+    const struct tiles *tiles = &candidate->tiles;
     double flops;
-    if (!tiles_cut(request, way, &tiles, n)) return;
-    const size_t shared = tiles_shared_bytes(&tiles, n), worker = tiles_worker_bytes(&tiles, n);
+    const size_t shared = tiles_shared_bytes(tiles, candidate->n), worker = tiles_worker_bytes(tiles, candidate->n);
     if (size_add(shared, worker) > request->workspace_limit) return;
-    const double seconds = seconds_of(request, &tiles, n, &flops);
+    const double seconds = seconds_of(request, candidate, &flops);
     if (ret->applicable && ret->seconds <= seconds) return;
-    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const size_t bins = tile_transform_bins(n);
+    const size_t filter =
+        tiles->direction == PARTITA_BACKWARD_WEIGHT ? 0 : tiles_filter_scalars(tiles, candidate->bins);
+    const bool gauss = tiles->product == TILES_GAUSS;
     *ret = (struct estimate){.applicable = true,
-                             .transform = way->transform,
-                             .variant = tiles_variant(&tiles),
-                             .hop = tiles.block,
+                             .transform = transform,
+                             .variant = tiles_variant(tiles),
+                             .hop = tiles->block,
                              .seconds = seconds,
                              .flops = flops,
                              .shared = shared,
-                             .worker = worker};
-    ret->bytes = size_add(size_add(shared, worker),
-                          weight ? 0 : size_mul(tiles_filter_scalars(&tiles, bins), tiles.grid.scalar_bytes));
+                             .worker = worker,
+                             .bytes = size_add(size_add(shared, worker), size_mul(filter, tiles->grid.scalar_bytes))};
     // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's sums.
-    ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (way->product == TILES_GAUSS ? 1.5 : 1.1) *
-                 sqrt(log2((double)(n[0] * n[1] * n[2]) + 1));
+    ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (gauss ? 1.5 : 1.1) *
+                 sqrt(log2((double)(candidate->n[0] * candidate->n[1] * candidate->n[2]) + 1));
 }
 
+// All blocks and parts of tiles of one size.
 static void consider_blocks(const struct request *request, size_t transform, struct estimate *ret)
 {
     static const size_t blocks[] = {16, 32, 48, 96, 192, 384, 768}, parts[] = {8, 16, 32, 64, 128, (size_t)1 << 20};
+    enum { N_BLOCKS = sizeof blocks / sizeof *blocks, N_PARTS = sizeof parts / sizeof *parts };
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    struct tiles_way way = {.transform = transform};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        for (size_t k = weight ? 5 : 0; k < sizeof parts / sizeof *parts; k++) {
-            way.block = blocks[i];
-            way.part = parts[k];
+    struct candidate candidate;
+    struct tiles *tiles = &candidate.tiles;
+    const size_t *n = candidate.n;
+    if (!cut_tiles(request, transform, tiles, candidate.n)) return;
+    const struct tile_axis *axis = tiles->grid.axis;
+    candidate.bins = tile_transform_bins(n);
+    candidate.load = tile_transform_flops(n, n[0] * n[1]);
+    candidate.store = tile_transform_flops(n, axis[0].tile * axis[1].tile);
+    candidate.taps = tile_transform_flops(n, axis[0].taps * axis[1].taps);
+    for (size_t i = 0; i < N_BLOCKS && (i == 0 || blocks[i - 1] < tiles->positions); i++)
+        for (size_t k = weight ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
+            if (k + 1 < N_PARTS && parts[k] >= tiles->out) continue; // the last does it
             for (int product = TILES_COMPLEX; product <= (weight ? TILES_COMPLEX : TILES_GAUSS); product++) {
-                way.product = (enum tiles_product)product;
-                consider(request, &way, ret);
+                cut_blocks(&(struct tiles_way){transform, blocks[i], parts[k], (enum tiles_product)product}, tiles);
+                consider(request, &candidate, transform, ret);
             }
         }
 }
@@ -242,7 +267,8 @@ static void tiles_estimate(const struct request *request, struct estimate *ret)
     }
     if (request->transform) consider_blocks(request, request->transform, ret);
     else
-        for (size_t n = 1; n <= least(most, TILE_TRANSFORM_MOST); n = tile_transform_size(n + 1))
+        // Long ones a quarter apart at least.
+        for (size_t n = 1; n <= least(most, TILE_TRANSFORM_MOST); n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
             consider_blocks(request, n, ret);
     if (!ret->applicable)
         snprintf(ret->reason, sizeof ret->reason, "no tile of %s samples fits the taps, or the workspace",
