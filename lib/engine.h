@@ -120,6 +120,16 @@ struct engine {
     void (*backward_data)(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
                           const void *gy, void *workspace);
     void (*backward_weight)(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
+    // Saved transforms, of engines that can: bytes of those of x that a call of forward makes; a plan of backward
+    // weight like `weight` that takes them, in *ret_plan, which plan_destroy releases. Then forward that leaves them in
+    // `saved`, and backward weight from there.
+    size_t (*saved_bytes)(const struct partita_plan *plan);
+    enum partita_status (*saved_plan)(const struct partita_plan *plan, const struct partita_plan *weight,
+                                      struct partita_plan *ret_plan);
+    void (*forward_saving)(const struct partita_plan *plan, const struct partita_filter *filter, void *saved, void *y,
+                           const void *x, void *workspace);
+    void (*backward_weight_saved)(const struct partita_plan *plan, void *gw, const void *saved, const void *gy,
+                                  void *workspace);
 };
 
 // A plan runs one direction; that of the caller, which is forward's, holds the plans of the other two.
@@ -179,6 +189,13 @@ struct partita_filter {
     void *state;                          // one arena
     void *bias;                           // [out_channels] reals; NULL: none
     struct partita_filter *backward_data; // of the plan's backward_data
+};
+
+struct partita_saved {
+    const struct partita_plan *plan;
+    struct partita_plan weight; // backward weight, by the tiles of forward
+    void *data;
+    bool filled; // by a forward
 };
 
 // How far a swap has come. Each state but SWAP_NONE ends after `left` more frames.

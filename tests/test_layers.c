@@ -275,7 +275,7 @@ enum { N_RANDOM = 8 };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/depthwise"};
+    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2][N_PROBLEMS + N_RANDOM];

@@ -6,8 +6,8 @@
 #ifndef PARTITA_KERNEL_INTRINSICS_H
 #define PARTITA_KERNEL_INTRINSICS_H
 
-// multiply_add: a * b + c. load_first: n < LANES reals, which are all that is read, then zeros.
-// store_first: the first n < LANES lanes, which are all that is written.
+// multiply_add: a * b + c, in plain C in two roundings. load_first: n < LANES reals, which are all that is read, then
+// zeros. store_first: the first n < LANES lanes of v, which are all that is written.
 #if VECTOR_BYTES == 64 && REAL_BYTES == 4
 INLINE vec multiply_add(vec a, vec b, vec c)
 {
@@ -81,7 +81,9 @@ INLINE vec multiply_add(vec a, vec b, vec c)
     return (vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 #endif
 }
+#endif
 
+#if VECTOR_BYTES == 16
 INLINE vec load_first(const REAL *x, size_t n)
 {
     vec v = {0};

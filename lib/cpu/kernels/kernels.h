@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "../../cpu.h"
+#include "tile_kernels.h"
 
 enum { FIR_SEGMENT = 64 }; // taps summed before a sum is rounded into y
 
@@ -230,6 +231,7 @@ struct kernels {
     deal_fn *deal;
     collect_fn *collect;
     const struct fft_kernels *fft;
+    struct tile_kernels tile;
 };
 
 // The table for a level and precision; levels that were not built fall back to the next lower one. Never NULL.

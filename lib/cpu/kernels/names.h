@@ -6,6 +6,7 @@
 
 #include "fft_kernels.h"
 #include "kernels.h"
+#include "tile_kernels.h"
 
 #define KERNEL_PASTE(op, type, isa) k_##op##_##type##_##isa
 #define KERNEL_EXPAND(op, type, isa) KERNEL_PASTE(op, type, isa)
@@ -39,6 +40,14 @@ winograd_fn KERNEL(winograd_output);
 winograd_fn KERNEL(winograd_taps);
 deal_fn KERNEL(deal);
 collect_fn KERNEL(collect);
+tile_dft_fn KERNEL(tile_forward);
+tile_dft_fn KERNEL(tile_inverse);
+tile_gather_fn KERNEL(tile_gather);
+tile_clip_fn KERNEL(tile_clip);
+tile_scatter_fn KERNEL(tile_scatter);
+tile_split_fn KERNEL(tile_split);
+tile_join_fn KERNEL(tile_join);
+tile_factors_fn KERNEL(tile_factors);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

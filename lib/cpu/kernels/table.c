@@ -41,4 +41,12 @@ const struct kernels KERNEL(table) = {
     .deal = KERNEL(deal),
     .collect = KERNEL(collect),
     .fft = &KERNEL(fft),
+    .tile = {.forward = KERNEL(tile_forward),
+             .inverse = KERNEL(tile_inverse),
+             .gather = KERNEL(tile_gather),
+             .clip = KERNEL(tile_clip),
+             .scatter = KERNEL(tile_scatter),
+             .split = KERNEL(tile_split),
+             .join = KERNEL(tile_join),
+             .factors = KERNEL(tile_factors)},
 };
