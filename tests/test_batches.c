@@ -105,7 +105,7 @@ static void against_oracle(void **state)
     struct random random = random_start(c->line->name);
     for (int imposed = 0; imposed <= (c->line->part > 0); imposed++) {
         struct layer layer;
-        const struct partita_options options = options_of(c, 2, imposed ? c->line->part : 0);
+        const struct partita_options options = options_of(c, 1, imposed ? c->line->part : 0);
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
         for (unsigned d = 1; d <= 4; d *= 2)
@@ -119,7 +119,7 @@ static void against_oracle(void **state)
     }
 }
 
-enum { RANDOM_LINES = 60 };
+enum { RANDOM_LINES = 30 };
 
 static struct partita_problem random_line(struct random *random)
 {
@@ -252,7 +252,7 @@ static void workspace_limit_is_kept(void **state)
     struct random random = random_start("limit");
     int n_planned = 0;
     for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
-        struct partita_options options = options_of(c, 2, 0);
+        struct partita_options options = options_of(c, 1, 0);
         options.workspace_limit = limit;
         struct partita_plan *plan;
         const enum partita_status status = partita_plan_create(&problem, &options, &plan);
@@ -291,7 +291,7 @@ static void strided(void **state)
                                                 .pad_begin = {70}};
     struct partita_problem problem = typed(&every_third, c->type);
     struct random random = random_start("strided");
-    struct partita_options options = options_of(c, 2, 0);
+    struct partita_options options = options_of(c, 1, 0);
     struct log_lines log;
     struct partita_plan *plan;
     options.log = log_into(&log);
