@@ -247,7 +247,7 @@ static void workspace_limit_is_kept(void **state)
 {
     const struct line_case *c = *state;
     const struct partita_problem few = {
-        .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {30000}};
+        .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {6000}};
     struct partita_problem problem = typed(&few, c->type);
     struct random random = random_start("limit");
     int n_planned = 0;
