@@ -44,11 +44,11 @@ static const struct line lines[] = {
       CAUSAL(300),
       .size = {700}},
      64},
-    {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 5, CAUSAL(401), .size = {509}}, 128},
+    {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 5, CAUSAL(199), .size = {307}}, 64},
     {"groups",
      {.op = PARTITA_CORRELATE, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {211}, .size = {600}},
      64},
-    {"lone", {CAUSAL(2999), .size = {3001}}, 512},
+    {"lone", {CAUSAL(1499), .size = {1511}}, 256},
     {"full", {.kernel = {333}, .size = {555}, .pad_begin = {332}, .pad_end = {332}}, 128},
     {"anticausal", {.op = PARTITA_CORRELATE, .kernel = {512}, .size = {700}, .pad_end = {511}}, 128},
     {"dilated",
@@ -105,7 +105,7 @@ static void against_oracle(void **state)
     struct random random = random_start(c->line->name);
     for (int imposed = 0; imposed <= (c->line->part > 0); imposed++) {
         struct layer layer;
-        const struct partita_options options = options_of(c, 2, imposed ? c->line->part : 0);
+        const struct partita_options options = options_of(c, 1, imposed ? c->line->part : 0);
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
         for (unsigned d = 1; d <= 4; d *= 2)
@@ -119,7 +119,7 @@ static void against_oracle(void **state)
     }
 }
 
-enum { RANDOM_LINES = 60 };
+enum { RANDOM_LINES = 30 };
 
 static struct partita_problem random_line(struct random *random)
 {
@@ -200,7 +200,7 @@ static void any_threads_same_bits(void **state)
         const struct partita_options one = options_of(c, 1, 512);
         layer_open(&first, &problem, &one, &random);
         layer_run(&first);
-        for (int threads = 2; threads <= 7; threads += 2) {
+        for (int threads = 2; threads <= 5; threads += 3) {
             const struct partita_options several = options_of(c, threads, 512);
             layer_open_like(&other, &first, &several);
             layer_run(&other);
@@ -247,12 +247,12 @@ static void workspace_limit_is_kept(void **state)
 {
     const struct line_case *c = *state;
     const struct partita_problem few = {
-        .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {30000}};
+        .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {6000}};
     struct partita_problem problem = typed(&few, c->type);
     struct random random = random_start("limit");
     int n_planned = 0;
     for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
-        struct partita_options options = options_of(c, 2, 0);
+        struct partita_options options = options_of(c, 1, 0);
         options.workspace_limit = limit;
         struct partita_plan *plan;
         const enum partita_status status = partita_plan_create(&problem, &options, &plan);
@@ -291,7 +291,7 @@ static void strided(void **state)
                                                 .pad_begin = {70}};
     struct partita_problem problem = typed(&every_third, c->type);
     struct random random = random_start("strided");
-    struct partita_options options = options_of(c, 2, 0);
+    struct partita_options options = options_of(c, 1, 0);
     struct log_lines log;
     struct partita_plan *plan;
     options.log = log_into(&log);
@@ -328,7 +328,7 @@ static void imposed_parts(void **state)
     layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1}, &random);
     for (int in_time = 0; in_time < 2; in_time++) {
         struct partita_options options = {
-            .engine = "cpu/blocks", .threads = 2, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
+            .engine = "cpu/blocks", .threads = 1, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
         struct log_lines log;
         struct partita_plan *plan;
         options.log = log_into(&log);
