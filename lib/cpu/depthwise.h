@@ -77,8 +77,9 @@ void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwi
 // bias of the filter by lanes, for output j of each input channel.
 void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block, size_t j, void *lanes);
 
-// Seconds of moving all samples of x and y into lanes and back, the larger of that and of memory's.
-double depthwise_moves(const struct request *request, double reads, double writes);
+// Seconds of so many products and samples that are moved into lanes or out of them, of all planes; memory's if that is
+// more.
+double depthwise_seconds(const struct request *request, double products, double moved);
 
 // The share of lanes that hold planes.
 double depthwise_filled(const struct shape *shape);

@@ -15,7 +15,6 @@ enum {
     MOST_PASSES = 1 << 12, // of backward data
     MOST_TAPS = 1 << 16,
     ENOUGH_TASKS = 32,
-    LEAST_PACKED = 16 << 10, // bytes for one box, however many tasks there are too few
 };
 
 struct run {
@@ -37,13 +36,12 @@ static size_t planes_in(const struct request *request)
     return request->direction == PARTITA_FORWARD ? 1 : depthwise_multiple(request->shape);
 }
 
-// Half of the L2 cache, less where boxes would be fewer than threads.
+// Half of the L2 cache, less where there are few boxes; but many small ones would pack most samples several times.
 static size_t most_packed(const struct request *request)
 {
     const size_t tasks = depthwise_tasks(request->shape);
     size_t most = request->host->cache_bytes / 2;
-    if (tasks < ENOUGH_TASKS) most = most * tasks / ENOUGH_TASKS;
-    if (most < LEAST_PACKED) most = LEAST_PACKED;
+    if (tasks < ENOUGH_TASKS) most /= 2;
     // The other half of a tight limit is for a row of sums.
     return request->workspace_limit / 2 < most ? request->workspace_limit / 2 : most;
 }
@@ -78,7 +76,6 @@ static size_t worker_bytes(const struct request *request, const struct conv_pass
 void depthwise_direct_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
     const size_t passes = pass_count(request), taps = shape_taps(shape);
     if (passes > MOST_PASSES || taps > MOST_TAPS) {
         snprintf(ret->reason, sizeof ret->reason, "%zu taps in %zu sub-problems; at most %d in %d", taps, passes,
@@ -104,9 +101,8 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     // and 56.
     enum { BEGIN = 8 };
     ret->flops = 2 * products * multiple * planes;
-    ret->seconds =
-        (products * 1.05 + calls * BEGIN) * multiple * planes * costs->fma / depthwise_filled(shape) +
-        depthwise_moves(request, reads * planes * (forward ? 1 : multiple), writes * planes * (forward ? multiple : 1));
+    ret->seconds = depthwise_seconds(request, (products * 1.05 + calls * BEGIN) * multiple * planes,
+                                     (forward ? reads + writes * multiple : reads * multiple + writes) * planes);
     const double terms = fmin((double)taps, MOST_RUNS * LANES_TAPS) * (forward ? 1 : multiple);
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(terms + (double)taps / terms);
     ret->bytes = size_add(ret->worker, size_mul(size_mul(depthwise_blocks(shape), CONV_BLOCK_BYTES),

@@ -82,8 +82,8 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     ret->transform = grid->axis[0].edge > grid->axis[1].edge ? grid->axis[0].edge : grid->axis[1].edge;
     ret->hop = grid->axis[0].length * grid->axis[1].length;
     ret->flops = grid_operations(request, grid) * (1 + multiple) / 2;
-    ret->seconds = seconds * (1 + multiple) / 2 / depthwise_filled(shape) +
-                   depthwise_moves(request, planes * window, out * planes * multiple);
+    ret->seconds = depthwise_seconds(request, seconds / request->host->costs[shape->f64].fma * (1 + multiple) / 2,
+                                     (window + out * multiple) * planes);
     ret->worker = size_add(size_mul(spectra(request), grid->bytes), row_bytes(grid));
     ret->bytes = size_mul(size_mul(depthwise_blocks(shape), depthwise_multiple(shape)), grid->bytes);
     if (weight) {

@@ -69,13 +69,13 @@ double depthwise_filled(const struct shape *shape)
     return (double)(shape->batch * shape->in_channels) / (double)(depthwise_tasks(shape) * depthwise_width(shape));
 }
 
-double depthwise_moves(const struct request *request, double reads, double writes)
+double depthwise_seconds(const struct request *request, double products, double moved)
 {
     // A sample through a transposition takes as long as so many products: measured on AVX-512 and AVX2, either way.
     enum { PRODUCTS = 9 };
     const struct shape *shape = request->shape;
-    const double transposed = (reads + writes) * PRODUCTS * request->host->costs[shape->f64].fma;
-    return transposed / depthwise_filled(shape) + memory_seconds(request->host, shape);
+    const double fma = request->host->costs[shape->f64].fma;
+    return fmax((products + moved * PRODUCTS) * fma / depthwise_filled(shape), memory_seconds(request->host, shape));
 }
 
 void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to, const char *x,

@@ -75,9 +75,8 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
     enum { BEGIN = 12 };
     const double calls = (double)taps / (double)pass->axis[2].kernel * outputs / (double)pass->box.count[2];
     ret->flops = 2 * (double)taps * outputs * multiple * planes;
-    ret->seconds = ((double)taps * outputs * 1.1 + calls * BEGIN) * multiple * planes *
-                       request->host->costs[shape->f64].fma / depthwise_filled(shape) +
-                   depthwise_moves(request, reads * planes, outputs * multiple * planes);
+    ret->seconds = depthwise_seconds(request, ((double)taps * outputs * 1.1 + calls * BEGIN) * multiple * planes,
+                                     (reads + outputs * multiple) * planes);
     // The rounding walk of a row's sums, then of rows.
     const double row = (double)pass->box.count[2], rows = (double)shape->batch * outputs / row;
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(row + rows);
