@@ -289,9 +289,13 @@ static void account(const struct winograd *winograd, const struct request *reque
     ret->seconds = fmax(products, taps) + groups * mapped *
                                               (in * transform_seconds(winograd, costs, false) +
                                                out * transform_seconds(winograd, costs, true));
+    if (weight) { // sums are read and written for every block, and transformed once
+        const struct winograd_both sums = winograd_of_tap_sums(winograd);
+        ret->seconds += (pairs * n_blocks + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
+    }
     ret->seconds += memory_seconds(request->host, shape);
     ret->error = predicted_error(winograd, shape->f64,
-                                 weight ? (double)winograd->grid.tiles * (double)shape->batch : (double)winograd->in);
+                                 weight ? (double)winograd->grid.tiles * (double)winograd->maps : (double)winograd->in);
     ret->worker = winograd->worker;
     ret->shared = weight ? (winograd->runs - 1) * winograd->run_bytes : 0;
     ret->hop = most->maps * most->rows * most->cols;
