@@ -308,6 +308,15 @@ static void every_way(void **state)
     layer_close(&layer);
 }
 
+// A layer whose forward takes several blocks and parts where its taps fit small tiles.
+static void in_blocks(struct layer *layer)
+{
+    if (!remake(layer->plan, &(struct tiles_way){12, 16, 8, TILES_GAUSS})) return;
+    partita_filter_destroy(layer->filter);
+    assert_ok(
+        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+}
+
 // Transforms kept by forward: y to the same bits, gw within its gate and, by backward weight on the same tiles, to the
 // same bits.
 static void saved_transforms(void **state)
@@ -321,11 +330,13 @@ static void saved_transforms(void **state)
         struct partita_saved *saved;
         const struct partita_options options = {.engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
         layer_open(&layer, &problem, &options, &random);
+        in_blocks(&layer);
         const struct tiles_way way = tiles_way_of(&layer.plan->choice);
         assert_true(remake(layer.plan->backward_weight,
                            &(struct tiles_way){way.transform, way.block, way.part, TILES_COMPLEX}));
         layer_run(&layer);
         layer_open_like(&other, &layer, &options);
+        in_blocks(&other);
         assert_ok(partita_saved_create(other.plan, &saved));
         void *workspace = guarded_alloc(partita_saved_workspace(saved), 0), *scratch;
         void **a = other.array;
