@@ -61,7 +61,9 @@ static bool choose(struct measure *m, struct fault *fault)
     const struct settings *s = m->settings;
     const char *in = s->audio_input ? s->audio_input : s->audio_device;
     const char *out = s->audio_output ? s->audio_output : s->audio_device;
-    if (!host_choose(&m->in, in, HOST_IN, fault) || !host_choose(&m->out, out, HOST_OUT, fault)) return false;
+    bool any;
+    if (!host_choose(&m->in, in, HOST_IN, &any, fault) || !host_choose(&m->out, out, HOST_OUT, &any, fault))
+        return false;
     m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
     if (m->channels <= m->in.in_channels) return true;
     return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name, m->in.in_channels);
@@ -103,7 +105,8 @@ static bool open_host(struct measure *m, struct fault *fault)
         .callback = play,
         .user = m,
     };
-    return prepare(m, request.rate, fault) && host_open(&m->host, &request, &m->format, fault) &&
+    bool any;
+    return prepare(m, request.rate, fault) && host_open(&m->host, &request, &m->format, &any, fault) &&
            host_start(m->host, fault);
 }
 
@@ -226,20 +229,22 @@ static void release(struct measure *m)
     free(m->recorded);
 }
 
-int measure_run(const struct settings *settings, int signals, bool *ret_hangs)
+int measure_run(const struct settings *settings, int signals)
 {
-    struct measure m = {.settings = settings};
+    static struct measure m; // the callback's for good if the host hangs
     struct fault fault;
     int status = EXIT_FAILED;
-    if (!host_initialize(settings->verbose, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (choose(&m, &fault) && open_host(&m, &fault)) status = listen(&m, signals, &fault);
-    *ret_hangs = !host_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
+    m.settings = settings;
+    if (host_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
+        status = listen(&m, signals, &fault);
+    else if (host_hangs()) status = EXIT_LOST;
+    host_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
     if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
     if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     else if (m.losses) {
         report_warning(settings, "samples were lost while the sweep played; measure again");
         status = EXIT_DEGRADED;
     }
-    if (!*ret_hangs) release(&m);
+    if (!host_hangs()) release(&m);
     return status;
 }

@@ -16,14 +16,17 @@ static bool choose_devices(struct session *s, struct fault *fault)
     const char *in = s->settings->audio_input ? s->settings->audio_input : both;
     const char *out = s->settings->audio_output ? s->settings->audio_output : both;
     bool one = s->settings->audio_input == NULL && s->settings->audio_output == NULL;
-    if (one && host_choose(&s->in, both, HOST_IN | HOST_OUT, fault)) {
+    bool *may_come = &s->no_device;
+    if (one && host_choose(&s->in, both, HOST_IN | HOST_OUT, may_come, fault)) {
         s->out = s->in;
         return true;
     }
     if (one && both) return false;
     // Without a wish the default input and output may be two devices of one API.
-    if (!host_choose(&s->in, in, HOST_IN, fault) || !host_choose(&s->out, out, HOST_OUT, fault)) return false;
+    if (!host_choose(&s->in, in, HOST_IN, may_come, fault) || !host_choose(&s->out, out, HOST_OUT, may_come, fault))
+        return false;
     if (strcmp(s->in.api, s->out.api) == 0) return true;
+    *may_come = false;
     return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", s->in.name, s->in.api,
                      s->out.name, s->out.api);
 }
@@ -91,7 +94,7 @@ static bool open_host(struct session *s, double rate, struct fault *fault)
         .callback = chain_process,
         .user = s->chain,
     };
-    return host_open(&s->host, &request, &s->format, fault);
+    return host_open(&s->host, &request, &s->format, &s->no_device, fault);
 }
 
 static void explain(const struct session *s)
@@ -109,15 +112,14 @@ bool session_open(struct session *session, const struct settings *settings, int 
 {
     struct session *s = session;
     s->settings = settings;
-    s->no_device = !choose_devices(s, fault);
-    if (s->no_device) return false;
+    if (!choose_devices(s, fault)) return false;
+    s->no_device = false;
     double rate = choose_rate(s);
     struct bank_request request = {.max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!bank_open(&s->bank, settings, &request, fault)) return false;
     explain(s);
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
-    s->no_device = !open_host(s, rate, fault);
-    return !s->no_device;
+    return open_host(s, rate, fault);
 }
 
 void session_set_levels(struct session *session)
@@ -131,6 +133,11 @@ bool session_finish_files(struct session *session, struct fault *fault)
     chain_detach(s->chain);
     bool good = !s->recorder || recorder_finish(s->recorder, &s->recorded, fault);
     return (!s->calls || call_log_finish(s->calls, fault)) && good;
+}
+
+void session_discard_files(struct session *session)
+{
+    if (session->recorder) recorder_discard(session->recorder);
 }
 
 void session_close(struct session *session)

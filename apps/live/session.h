@@ -25,7 +25,7 @@ struct session {
     double gain; // dB
     bool mute, bypass;
     // What became of it.
-    bool no_device;        // why session_open failed
+    bool no_device;        // why session_open failed: the device may come or become free
     bool lost;             // the device is
     bool ending;           // asked to end
     bool recording_failed; // told once
@@ -41,6 +41,9 @@ void session_set_levels(struct session *session);
 // Completes recording and call log; what the device may still ask for is silence. False with the reason if one could
 // not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
+
+// Removes a recording that never began, where session_close may not be called.
+void session_discard_files(struct session *session);
 
 // Releases what is left; a recording that was not finished never began. The host must be closed.
 void session_close(struct session *session);

@@ -218,8 +218,11 @@ class Jack(Live):
         self.server = None
 
     def tool(self, *command):
-        return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL).stdout
+        """What one of JACK's own programs says; nothing if its server does not answer."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  timeout=10 * SLOWER).stdout
+        return b""
 
     def runs(self):
         """Whether the program is connected."""

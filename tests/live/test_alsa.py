@@ -290,9 +290,17 @@ class Wrong(Live):
         os.unlink(".asoundrc")
         child = self.start("--ir", "ir.wav", "--retry")
         self.assertIn(b"waiting for it", child.stderr.readline())
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
         self.assertIsNone(child.poll())
         child.send_signal(signal.SIGINT)
         self.assertIn("interrupted", self.ends(child, rc=1, within=3)[1])
+
+    def test_retry_does_not_wait_for_what_cannot_come(self):
+        self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="could be any of")
+        said = self.live("--ir", "ir.wav", *FILES, "--rate", 1234, "--resample-ir", "--retry", rc=1).stderr
+        self.assertIn(b"cannot open 2 in and 2 out at 1234 Hz: Invalid sample rate", said)
+        self.assertNotIn(b"waiting", said)
 
     def test_retry_takes_the_device_when_it_comes(self):
         os.rename(".asoundrc", "later")

@@ -207,6 +207,13 @@ class Lost(Connected):
         self.assertIsNone(child.poll())
         return child
 
+    def says(self, child, words):
+        """Reads what it says until the words have come."""
+        said = b""
+        while words not in said:
+            said = child.stderr.readline()
+            self.assertTrue(said, "ended without a word")
+
     def whole(self, name, seconds=0.5):
         frames = parse_wav(self.read(name))
         self.assertGreater(len(frames[1]), seconds * 48000 / rig_live.SLOWER)
@@ -220,12 +227,8 @@ class Lost(Connected):
                 child = self.play()
                 self.server.send_signal(how)
                 begin = time.monotonic()
-                said = b""
-                while b"lost" not in said:
-                    said = child.stderr.readline()
-                    self.assertTrue(said, "ended without a word")
+                self.says(child, b"system: the audio device is lost")
                 self.assertLess(time.monotonic() - begin, 2 * rig_live.SLOWER)
-                self.assertIn(b"system: the audio device is lost", said)
                 self.ends(child, rc=4, within=5)
                 self.whole("rec.wav")
                 self.assertEqual([n for n in os.listdir(".") if n.startswith(".rec")], [])
@@ -240,8 +243,7 @@ class Lost(Connected):
         fcntl.fcntl(calls, F_SETPIPE_SZ, 4096)
         child = self.play("--calls", "calls")
         self.server.send_signal(signal.SIGSTOP)
-        while b"lost" not in child.stderr.readline():
-            self.assertIsNone(child.poll())
+        self.says(child, b"lost")
         self.wait_for(lambda: os.path.exists("rec.wav"))
         self.server.send_signal(signal.SIGCONT)
         time.sleep(0.5)
@@ -273,6 +275,39 @@ class Lost(Connected):
         self.assertIn("waiting for it", said)
         for name in ("rec.wav", "rec-2.wav", "rec-3.wav"):
             self.whole(name)
+
+    def test_retry_when_the_server_only_stood_still(self):
+        """It must see the client go whose place the next one takes, and is asked until it answers; read the filter
+        again says nothing to a program without one."""
+        child = self.play("--retry")
+        self.server.send_signal(signal.SIGSTOP)
+        self.says(child, b"lost")
+        self.says(child, b"the audio server does not answer; waiting for it")
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        self.assertIsNone(child.poll())
+        self.server.send_signal(signal.SIGCONT)
+        self.wait_for(self.runs)
+        self.wait_for(lambda: b"partita-01" not in self.tool("jack_lsp"), within=10)
+        time.sleep(1)
+        child.send_signal(signal.SIGINT)
+        self.ends(child, within=10)
+        self.whole("rec.wav")
+        self.assertGreater(len(parse_wav(self.read("rec-2.wav"))[1]), 0)
+
+    def test_server_that_does_not_answer(self):
+        self.start_server()
+        self.server.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        children = [self.start("--ir", "ir.wav", *SYSTEM, "--record", "rec.wav"),
+                    self.start("--measure", "m.wav", *SYSTEM),
+                    subprocess.Popen([rig.PROGRAM, "devices"], env=self.environment(), stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE)]
+        self.children.append(children[2])
+        for child, rc in zip(children, (4, 4, 1)):
+            self.assertIn("the audio server does not answer", self.ends(child, rc, within=8)[1])
+        self.assertLess(time.monotonic() - begin, 8 * rig_live.SLOWER)
+        self.assertEqual([n for n in os.listdir(".") if "rec" in n], [])
 
     def test_interrupted_without_a_server(self):
         """The first interrupt asks a server that answers no more; a second one does not wait."""
