@@ -178,7 +178,7 @@ const struct option_row option_rows[] = {
     {NULL, "latency", 0, OPTION_TEXT, "low|high|SECONDS", LIVE, AT(audio_latency), 0, 0,
      "latency to ask the device for (default: low)"},
     {NULL, "threads", 't', OPTION_NUMBER, "N", LIVE, AT(threads), 1, 4096,
-     "work on the filter with this many threads (default: 1, that of the device)"},
+     "work on the filter with this many threads; the device's then waits for the others, which have ordinary priority (default: 1, the device's alone)"},
     {NULL, "dry", 0, OPTION_REAL, "DB", LIVE, AT(dry), -300, 300,
      "play the input too, amplified by this many decibels (default: not at all)"},
     {NULL, "fade", 0, OPTION_REAL, "MS", LIVE, AT(fade), 0, 60000,

@@ -123,6 +123,19 @@ class Samples(Live):
         two = self.run_case(x, diagonal(taps), 24000, "--block", 64, "--threads", 2, exact=False)
         np.testing.assert_array_equal(one, two)
 
+    def test_several_threads_agree_about_the_smallest_numbers(self):
+        """Products below the normal range are zero to all of them, and cost what others do."""
+        self.alsa((self.random.standard_normal((30000, 2)) * 2.0**-62).astype("f4"))
+        self.ir((self.random.standard_normal((20000, 2)) * 2.0**-62).astype("f4"))
+        recorded = []
+        for threads in (1, 2, 3):
+            self.live("--ir", "ir.wav", *FILES, "--duration", 24000 / 48000, "--record", "rec.wav", "-q", "--block", 64,
+                      "--threads", threads)
+            recorded.append(parse_wav(self.read("rec.wav"))[1])
+        self.assertGreater(np.abs(recorded[0]).max(), 0)
+        np.testing.assert_array_equal(recorded[0], recorded[1])
+        np.testing.assert_array_equal(recorded[0], recorded[2])
+
     def test_gain_and_dry(self):
         """-6.02 dB and such are no powers of two: three roundings of a float more than the exact result."""
         x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 2))
