@@ -145,6 +145,23 @@ class Terminal(Live):
         os.close(controller)
         return child
 
+    def test_narrow_screen(self):
+        """As many rows as lines, whatever is as long as it may be: the second picture is drawn over the first."""
+        name = "d" * 100 + ".wav"
+        os.rename("ir.wav", name)
+        child, controller, terminal = self.open_terminal("--ir", name, *FILES, preexec_fn=own_terminal, columns=60)
+        self.until(controller, b"q quit")
+        self.write(name, b"")
+        os.write(controller, b"r")
+        self.until(controller, b"the old filter stays")
+        self.until(controller, b"\033[?7h")
+        rows = self.seen.split(b"\033[?7l")[-1].split(b"\n")
+        self.assertIn(b"\033[%dA" % (len(rows) - 1), rows[0])
+        self.assertIn(b"\r\033[Kfilter  1/1 " + b"d" * 35 + b".wav, +0.0 dB\r", rows)
+        self.assertIn(b"the old filter stays", rows[-2])
+        os.write(controller, b"q")
+        self.ends_at_last(child)
+
     def test_in_the_background(self):
         """A job that has not the terminal leaves it alone, and is not stopped by it."""
         for more in ([], ["--json"], ["--quiet"]):
