@@ -132,8 +132,7 @@ class Terminal(Live):
 
         child = self.close_terminal(["--ir", "ir.wav", "--device", "fl_null", "--latency", "1", "--json"], ignore,
                                     subprocess.PIPE)
-        first, second = self.line(child), self.line(child)
-        self.assertGreater(second["frames"], first["frames"])
+        self.assertEqual(self.line(child)["state"], "running")
         child.send_signal(signal.SIGTERM)
         self.ends_at_last(child)
 

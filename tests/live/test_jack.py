@@ -197,7 +197,7 @@ class Load(Connected):
         self.assertGreater(sum(told["losses"].values()), 0)
 
 
-class Lost(Connected):
+class Played(Connected):
     def play(self, *more):
         """The program beside a server, playing and recording for a second."""
         self.start_server(period=256)
@@ -220,6 +220,8 @@ class Lost(Connected):
         data = self.read(name)
         self.assertEqual(frames[3], len(data) - data.index(b"data") - 8, "the header does not tell the length")
 
+
+class Lost(Played):
     def test_server_gone(self):
         """Noticed within 2 s, the recording whole, exit status 4, although PortAudio never comes back."""
         for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
@@ -233,25 +235,6 @@ class Lost(Connected):
                 self.whole("rec.wav")
                 self.assertEqual([n for n in os.listdir(".") if n.startswith(".rec")], [])
                 self.stop_server()
-
-    def test_server_that_wakes_up_while_it_is_given_up(self):
-        """Its callbacks come again after the recording was completed and before it is closed: they are silence. A list
-        of calls that nobody takes makes that time long."""
-        os.mkfifo("calls")
-        calls = os.open("calls", os.O_RDONLY | os.O_NONBLOCK)
-        self.addCleanup(os.close, calls)
-        fcntl.fcntl(calls, F_SETPIPE_SZ, 4096)
-        child = self.play("--calls", "calls")
-        self.server.send_signal(signal.SIGSTOP)
-        self.says(child, b"lost")
-        self.wait_for(lambda: os.path.exists("rec.wav"))
-        self.server.send_signal(signal.SIGCONT)
-        time.sleep(0.5)
-        os.set_blocking(calls, True)
-        while os.read(calls, 65536):
-            pass
-        self.ends(child, rc=4, within=5)
-        self.whole("rec.wav")
 
     def test_retry(self):
         child = self.play("--retry", "--gain", "-6")
@@ -275,39 +258,6 @@ class Lost(Connected):
         self.assertIn("waiting for it", said)
         for name in ("rec.wav", "rec-2.wav", "rec-3.wav"):
             self.whole(name)
-
-    def test_retry_when_the_server_only_stood_still(self):
-        """It must see the client go whose place the next one takes, and is asked until it answers; read the filter
-        again says nothing to a program without one."""
-        child = self.play("--retry")
-        self.server.send_signal(signal.SIGSTOP)
-        self.says(child, b"lost")
-        self.says(child, b"the audio server does not answer; waiting for it")
-        child.send_signal(signal.SIGHUP)
-        time.sleep(0.2)
-        self.assertIsNone(child.poll())
-        self.server.send_signal(signal.SIGCONT)
-        self.wait_for(self.runs)
-        self.wait_for(lambda: b"partita-01" not in self.tool("jack_lsp"), within=10)
-        time.sleep(1)
-        child.send_signal(signal.SIGINT)
-        self.ends(child, within=10)
-        self.whole("rec.wav")
-        self.assertGreater(len(parse_wav(self.read("rec-2.wav"))[1]), 0)
-
-    def test_server_that_does_not_answer(self):
-        self.start_server()
-        self.server.send_signal(signal.SIGSTOP)
-        begin = time.monotonic()
-        children = [self.start("--ir", "ir.wav", *SYSTEM, "--record", "rec.wav"),
-                    self.start("--measure", "m.wav", *SYSTEM),
-                    subprocess.Popen([rig.PROGRAM, "devices"], env=self.environment(), stdout=subprocess.PIPE,
-                                     stderr=subprocess.PIPE)]
-        self.children.append(children[2])
-        for child, rc in zip(children, (4, 4, 1)):
-            self.assertIn("the audio server does not answer", self.ends(child, rc, within=8)[1])
-        self.assertLess(time.monotonic() - begin, 8 * rig_live.SLOWER)
-        self.assertEqual([n for n in os.listdir(".") if "rec" in n], [])
 
     def test_interrupted_without_a_server(self):
         """The first interrupt asks a server that answers no more; a second one does not wait."""
@@ -347,6 +297,56 @@ class Lost(Connected):
         done = self.run_program("convolve", "ir.wav", "left.wav", "out.wav", "-q")
         self.assertEqual(done.returncode, 0)
         self.assertGreater(len(parse_wav(self.read("out.wav"))[1]), 0.5 * 48000 / rig_live.SLOWER)
+
+
+class Stalled(Played):
+    def test_a_server_that_stands_still(self):
+        """Nobody waits for ever. With --retry it is asked until it answers, and must see the client go whose place the
+        next one takes; a filter to read again means nothing to a program without one."""
+        child = self.play("--retry")
+        self.server.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        others = [self.start("--ir", "ir.wav", *SYSTEM, "--record", "other.wav"),
+                  self.start("--measure", "m.wav", *SYSTEM),
+                  subprocess.Popen([rig.PROGRAM, "devices"], env=self.environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)]
+        self.children.append(others[2])
+        for other, rc in zip(others, (4, 4, 1)):
+            self.assertIn("the audio server does not answer", self.ends(other, rc, within=10)[1])
+        self.assertLess(time.monotonic() - begin, 10 * rig_live.SLOWER)
+        self.assertEqual([n for n in os.listdir(".") if "other" in n], [])
+        self.says(child, b"lost")
+        self.says(child, b"the audio server does not answer; waiting for it")
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        self.assertIsNone(child.poll())
+        self.server.send_signal(signal.SIGCONT)
+        self.wait_for(self.runs)
+        self.wait_for(lambda: b"partita-01" not in self.tool("jack_lsp"), within=10)
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        self.ends(child, within=10)
+        self.whole("rec.wav")
+        self.assertGreater(len(parse_wav(self.read("rec-2.wav"))[1]), 0)
+
+    def test_server_that_wakes_up_while_it_is_given_up(self):
+        """Its callbacks come again after the recording was completed and before it is closed: they are silence. A list
+        of calls that nobody takes makes that time long."""
+        os.mkfifo("calls")
+        calls = os.open("calls", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, calls)
+        fcntl.fcntl(calls, F_SETPIPE_SZ, 4096)
+        child = self.play("--calls", "calls")
+        self.server.send_signal(signal.SIGSTOP)
+        self.says(child, b"lost")
+        self.wait_for(lambda: os.path.exists("rec.wav"))
+        self.server.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        os.set_blocking(calls, True)
+        while os.read(calls, 65536):
+            pass
+        self.ends(child, rc=4, within=5)
+        self.whole("rec.wav")
 
 
 if __name__ == "__main__":
