@@ -237,27 +237,32 @@ class Lost(Played):
                 self.stop_server()
 
     def test_retry(self):
-        child = self.play("--retry", "--gain", "-6")
-        self.server.kill()
-        self.server.wait()
-        self.wait_for(lambda: os.path.exists("rec.wav"))
-        self.whole("rec.wav")
-        time.sleep(1)
-        self.assertIsNone(child.poll())
-        self.start_server(period=128)
-        self.wait_for(self.runs)
-        time.sleep(1)
-        self.stop_server()
-        self.wait_for(lambda: os.path.exists("rec-2.wav"))
-        self.start_server(period=128)
-        self.wait_for(self.runs)
-        time.sleep(1)
-        child.send_signal(signal.SIGINT)
-        said = self.ends(child)[1]
-        self.assertEqual(said.count("the audio device is lost"), 2, said)
-        self.assertIn("waiting for it", said)
-        for name in ("rec.wav", "rec-2.wav", "rec-3.wav"):
-            self.whole(name)
+        """What the user has changed, the time played and the number of the recording go along, twice."""
+        self.ir(self.taps[:5], "b.wav")
+        self.start_server(period=256)
+        child, controller, _ = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *SYSTEM, "--record", "rec.wav",
+                                                  "--gain", -6, "--retry", "--duration", 4, "--json",
+                                                  stdout=subprocess.PIPE)
+        self.line(child)
+        os.write(controller, b"+nbm")
+        for _ in range(2):
+            self.wait_for(lambda: self.line(child)["mute"])
+            self.server.kill()
+            self.server.wait()
+            self.until(controller, b"system: the audio device is lost")
+            while (told := self.line(child))["state"] == "running":
+                pass
+            self.assertEqual(told["state"], "lost")
+            self.until(controller, b"waiting for it")
+            self.start_server(period=128)
+            told = self.line(child)
+            self.assertEqual((told["state"], told["gain"], told["mute"], told["bypass"], told["filter"], told["taps"]),
+                             ("running", -5, True, True, "b.wav", 5))
+        child.wait(timeout=20 * rig_live.SLOWER)
+        self.assertEqual(child.returncode, 0)
+        frames = [len(parse_wav(self.read(name))[1]) for name in ("rec.wav", "rec-2.wav", "rec-3.wav")]
+        self.assertGreater(min(frames), 0)
+        self.assertLess(abs(sum(frames) - 4 * 48000), 3)
 
     def test_interrupted_without_a_server(self):
         """The first interrupt asks a server that answers no more; a second one does not wait."""
