@@ -216,6 +216,7 @@ class Guards(Live):
         child.communicate(timeout=120 * rig_live.SLOWER)
         self.assertIn(child.returncode, (0, 4))
         got = parse_wav(self.read("rec.wav"))[1]
+        self.assertGreater(len(got), 0)
         np.testing.assert_array_equal(got, x[:len(got)])
 
     def test_formats_of_records(self):
@@ -470,6 +471,13 @@ class Measure(Live):
         f = np.arange(100, 19000, 37)
         path = 0.5 * np.exp(-2j * np.pi * f * 1234 / 48000) - 0.125 * np.exp(-2j * np.pi * f * 3000 / 48000)
         self.assertLess(np.abs(np.fft.rfft(response[:, 0])[f] - path).max(), 0.02 * 0.625)
+
+    def test_nothing_sounds_that_could_not_be_written(self):
+        self.hear([[(500, 1)]])
+        for name in ("m.txt", "m", "nowhere/m.wav"):
+            self.fails_live("--measure", name, *FILES, "--duration", 1, says=name)
+        self.fails_live("--measure", "m.wav", *FILES, "--gain", 13, rc=2, says=["--gain 13", "12"])
+        self.assertEqual(os.stat("out.raw").st_size, 0)
 
     def test_json(self):
         self.hear([[(500, 1)]])

@@ -4,6 +4,7 @@
 
 #include "../test.h"
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -156,6 +157,20 @@ static void meter_measures(void **state)
     assert_true(meter_take(&meter).peak == 0); // taken is taken
     for (int i = 0; i < 100; i++) meter_add(&meter, (float[]){0, 0}, 2, 0.5f);
     assert_true(meter_take(&meter).rms < 1e-6f);
+}
+
+// What is finite but has no square in float does not stay in the mean for good.
+static void meter_recovers_from_the_largest_numbers(void **state)
+{
+    (void)state;
+    struct meter meter = {0};
+    float x[N];
+    fill_sine(x, N, 0.5f);
+    meter_add(&meter, (float[]){FLT_MAX, -FLT_MAX}, 2, 0.5f);
+    struct level level = meter_take(&meter);
+    assert_true(level.peak == FLT_MAX && isfinite(level.rms) && level.rms > 1e19f);
+    for (int i = 0; i < 200; i++) meter_add(&meter, x, N, 0.5f);
+    assert_float_equal(meter_take(&meter).rms, 0.5f / sqrtf(2), 1e-2);
 }
 
 static void ring_keeps_order_and_refuses_when_full(void **state)
@@ -323,6 +338,7 @@ int main(void)
         cmocka_unit_test(ramp_is_a_line),
         cmocka_unit_test(ramp_turns_without_a_step),
         cmocka_unit_test(meter_measures),
+        cmocka_unit_test(meter_recovers_from_the_largest_numbers),
         cmocka_unit_test(ring_keeps_order_and_refuses_when_full),
         cmocka_unit_test(ring_serves_two_threads),
         cmocka_unit_test(writer_writes_all),
