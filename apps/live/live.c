@@ -25,6 +25,8 @@
 // How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
 // a lost device again.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
+// A sweep has a quarter of full scale, and no limiter.
+static const double MAX_SWEEP_GAIN = 12;
 enum { RETRY_MILLISECONDS = 500, LAST_LINE_MILLISECONDS = 500 };
 
 struct live {
@@ -41,6 +43,8 @@ static bool check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--measure does without --record, --calls and --retry");
     if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
         return fault_set(fault, "--duration %g: a sweep takes 0.1 to 600 seconds", s->duration);
+    if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
+        return fault_set(fault, "--gain %g: a sweep of more than %g dB is beyond full scale", s->gain, MAX_SWEEP_GAIN);
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0) return fault_set(fault, "--record -: names a file, not a pipe");
     return host_check_latency(s->audio_latency, fault) && engine_check(s->engine, fault);
