@@ -112,7 +112,7 @@ static int conclude(struct live *live, struct session *session)
         fault_set(&fault, "%s: the audio device is lost", session->out.name);
         status = report_fault(COMMAND_LIVE, &fault, EXIT_LOST);
     } else {
-        host_close(session->host, false, CLOSE_SECONDS);
+        host_close(session->host, false, CLOSE_SECONDS + session_latency(session)); // plays what is buffered
         session->host = NULL;
     }
     if (!session_finish_files(session, &fault)) {

@@ -123,6 +123,11 @@ bool session_open(struct session *session, const struct settings *settings, int 
     return open_host(s, rate, fault);
 }
 
+double session_latency(const struct session *session)
+{
+    return fmax(0, session->format.in_latency) + fmax(0, session->format.out_latency);
+}
+
 void session_set_levels(struct session *session)
 {
     chain_set_levels(session->chain, (float)wet_of(session), (float)dry_of(session));

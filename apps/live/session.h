@@ -39,6 +39,9 @@ bool session_choose_devices(struct host_device *ret_in, struct host_device *ret_
 // Host, filters, files, stream; not yet started. take: of recordings, from 1 on. Host must be initialized.
 bool session_open(struct session *session, const struct settings *settings, int take, struct fault *fault);
 
+// Seconds of both directions that the host tells of, as far as it does.
+double session_latency(const struct session *session);
+
 // Passes gain, mute and bypass on to the sound.
 void session_set_levels(struct session *session);
 

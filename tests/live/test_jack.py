@@ -241,12 +241,12 @@ class Lost(Played):
         self.ir(self.taps[:5], "b.wav")
         self.start_server(period=256)
         child, controller, _ = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *SYSTEM, "--record", "rec.wav",
-                                                  "--gain", -6, "--retry", "--duration", 4, "--json",
+                                                  "--gain", -6, "--retry", "--duration", 7, "--json",
                                                   stdout=subprocess.PIPE)
         self.line(child)
         os.write(controller, b"+nbm")
+        self.wait_for(lambda: self.line(child)["mute"])
         for _ in range(2):
-            self.wait_for(lambda: self.line(child)["mute"])
             self.server.kill()
             self.server.wait()
             self.until(controller, b"system: the audio device is lost")
@@ -262,7 +262,7 @@ class Lost(Played):
         self.assertEqual(child.returncode, 0)
         frames = [len(parse_wav(self.read(name))[1]) for name in ("rec.wav", "rec-2.wav", "rec-3.wav")]
         self.assertGreater(min(frames), 0)
-        self.assertLess(abs(sum(frames) - 4 * 48000), 3)
+        self.assertLess(abs(sum(frames) - 7 * 48000), 3)
 
     def test_interrupted_without_a_server(self):
         """The first interrupt asks a server that answers no more; a second one does not wait."""

@@ -306,6 +306,16 @@ static void heartbeat_counts_only_what_it_saw(void **state)
     assert_true(heartbeat_look(&h, 6, 180, 1));
 }
 
+static void heartbeat_limit_follows_periods_and_buffers(void **state)
+{
+    (void)state;
+    assert_float_equal(heartbeat_limit(0, 0, 48000, 0), 5, 1e-9);
+    assert_float_equal(heartbeat_limit(0, 0, 8000, 8), 13, 1e-9); // 64 000 frames a call
+    assert_float_equal(heartbeat_limit(1000, 64000, 48000, 0), 1, 1e-9);
+    assert_float_equal(heartbeat_limit(10, 81920, 8192, 0), 20, 1e-9);
+    assert_float_equal(heartbeat_limit(1000, 64000, 48000, 4), 5, 1e-9); // bursts into a buffer of 4 s
+}
+
 // The sweep correlated with its template has its peak at lag 0, as high as the band is wide (its logarithmic sweep
 // reaches 0.9 of all frequencies), and, but for the missing band edges, nothing elsewhere.
 static void sweep_becomes_a_pulse(void **state)
@@ -345,6 +355,7 @@ int main(void)
         cmocka_unit_test(writer_keeps_the_first_failure),
         cmocka_unit_test(heartbeat_notices_silence),
         cmocka_unit_test(heartbeat_counts_only_what_it_saw),
+        cmocka_unit_test(heartbeat_limit_follows_periods_and_buffers),
         cmocka_unit_test(sweep_becomes_a_pulse),
     };
     return run_all(tests);
