@@ -13,6 +13,7 @@
 #include "../engine_name.h"
 #include "../report.h"
 #include "../wisdom_file.h"
+#include "denormals.h"
 #include "response.h"
 
 enum { MAX_RETIRED = 8, NONE = -1 };
@@ -138,7 +139,9 @@ bool bank_open(struct bank **ret_bank, const struct settings *settings, const st
         good = load_all(b, responses, request, fault);
     }
     if (good) {
+        uint64_t mode = denormals_off(); // threads that help the audio thread are started here and inherit its mode
         enum partita_status status = partita_stream_open(b->plan, b->slots[0].filter, &b->stream);
+        denormals_restore(mode);
         good = !status || failed(b, status, fault);
     }
     for (int i = 0; responses && i < settings->irs.n; i++) response_release(&responses[i]);

@@ -35,7 +35,6 @@ struct chain {
     float *interleaved;
     // Told by the audio thread.
     atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited, unrecorded;
-    _Atomic float limiter_gain;
     atomic_bool ended;
     struct stats load; // in shares of the deadline
     struct meter *meters;
@@ -81,7 +80,6 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
         .dry_target = r->dry,
         .wet = {.value = r->wet, .target = r->wet},
         .dry = {.value = r->dry, .target = r->dry},
-        .limiter_gain = 1,
     };
     limiter_open(&c->limiter, r->rate, RELEASE_SECONDS);
     if (!allocate(c)) {
@@ -153,7 +151,6 @@ static void limit(struct chain *c, size_t n)
 {
     if (!c->use_limiter) return;
     increase(&c->limited, limiter_run(&c->limiter, c->y, c->out_channels, n));
-    atomic_store_explicit(&c->limiter_gain, (float)c->limiter.gain, memory_order_relaxed);
 }
 
 static void record(struct chain *c, size_t n)
@@ -249,7 +246,6 @@ struct chain_counts chain_counts(const struct chain *chain)
         .bad_out = atomic_load_explicit(&c->bad_out, memory_order_relaxed),
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
         .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
-        .limiter_gain = atomic_load_explicit(&c->limiter_gain, memory_order_relaxed),
     };
     for (int i = 0; i < N_HOST_LOSSES; i++) counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
     return counts;

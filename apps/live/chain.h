@@ -38,8 +38,7 @@ struct chain_counts {
     uint64_t bad_in, bad_out;     // samples that were no number, played as 0
     uint64_t limited;             // frames
     uint64_t unrecorded;          // frames the record ring had no room for
-    float limiter_gain;
-    bool ended; // the last call is over
+    bool ended;                   // the last call is over
 };
 
 // Time of calls as shares of what their frames last; percentiles are upper bounds within 9 %.

@@ -19,9 +19,6 @@
 
 enum { LOOK_MILLISECONDS = 100 };
 
-// A server is dead when it has not called for a second or twenty of its periods; to start it may take longer.
-static const double LEAST_SILENCE = 1, SILENT_PERIODS = 20, START_SECONDS = 5;
-
 struct control {
     struct session *session;
     struct heartbeat heartbeat;
@@ -147,12 +144,12 @@ static void show(struct control *c, const struct chain_counts *counts, double no
 
 static bool is_lost(struct control *c, const struct chain_counts *counts, double now)
 {
-    double rate = c->session->format.rate, limit = START_SECONDS;
-    if (counts->calls)
-        limit = fmax(LEAST_SILENCE, SILENT_PERIODS * (double)counts->frames / (double)counts->calls / rate);
+    const struct session *s = c->session;
+    double buffered = session_latency(s) + (double)s->settings->block / s->format.rate;
+    double limit = heartbeat_limit(counts->calls, counts->frames, s->format.rate, buffered);
     if (!heartbeat_look(&c->heartbeat, counts->calls, now, limit)) return true;
     // The last call ends the stream too, perhaps just now.
-    return !host_is_active(c->session->host) && !chain_counts(c->session->chain).ended;
+    return !host_is_active(s->host) && !chain_counts(s->chain).ended;
 }
 
 void control_run(struct session *session, int signals)

@@ -99,10 +99,18 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
     return false;
 }
 
-void recorder_close(struct recorder *recorder)
+void recorder_discard(struct recorder *recorder)
 {
     struct fault ignored;
-    if (!recorder) return;
     if (recorder->writer) writer_stop(recorder->writer, &ignored);
+    audio_discard(recorder->file);
+    recorder->writer = NULL;
+    recorder->file = NULL;
+}
+
+void recorder_close(struct recorder *recorder)
+{
+    if (!recorder) return;
+    recorder_discard(recorder);
     release(recorder);
 }

@@ -27,6 +27,9 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault);
 // still put into it.
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault);
 
+// Removes what was written. The ring stays.
+void recorder_discard(struct recorder *recorder);
+
 // Releases it; what was written and not finished is removed. Nobody puts into the ring any more. NULL is allowed.
 void recorder_close(struct recorder *recorder);
 

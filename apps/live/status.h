@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-// Draws the screen over the one before; `news` is its last line.
+// Draws the screen over the one before; `news` is its last two lines.
 void status_draw(struct session *session, const char *news);
 
 // One line of JSON; to be freed. final: of the whole run. NULL: out of memory.

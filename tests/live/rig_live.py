@@ -9,9 +9,11 @@ import pty
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 import numpy as np
@@ -129,8 +131,9 @@ class Live(Case):
             self.assertLess(time.monotonic(), deadline, "nothing happened")
             time.sleep(0.01)
 
-    def open_terminal(self, *arguments, **more):
+    def open_terminal(self, *arguments, columns=80, **more):
         controller, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
         child = self.start(*arguments, stdin=terminal, stderr=terminal, **{"stdout": terminal, **more})
         self.addCleanup(os.close, controller)
         self.addCleanup(os.close, terminal)
@@ -218,8 +221,11 @@ class Jack(Live):
         self.server = None
 
     def tool(self, *command):
-        return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL).stdout
+        """What one of JACK's own programs says; nothing if its server does not answer."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  timeout=10 * SLOWER).stdout
+        return b""
 
     def runs(self):
         """Whether the program is connected."""

@@ -123,6 +123,19 @@ class Samples(Live):
         two = self.run_case(x, diagonal(taps), 24000, "--block", 64, "--threads", 2, exact=False)
         np.testing.assert_array_equal(one, two)
 
+    def test_several_threads_agree_about_the_smallest_numbers(self):
+        """Products below the normal range are zero to all of them, and cost what others do."""
+        self.alsa((self.random.standard_normal((30000, 2)) * 2.0**-62).astype("f4"))
+        self.ir((self.random.standard_normal((20000, 2)) * 2.0**-62).astype("f4"))
+        recorded = []
+        for threads in (1, 2, 3):
+            self.live("--ir", "ir.wav", *FILES, "--duration", 24000 / 48000, "--record", "rec.wav", "-q", "--block", 64,
+                      "--threads", threads)
+            recorded.append(parse_wav(self.read("rec.wav"))[1])
+        self.assertGreater(np.abs(recorded[0]).max(), 0)
+        np.testing.assert_array_equal(recorded[0], recorded[1])
+        np.testing.assert_array_equal(recorded[0], recorded[2])
+
     def test_gain_and_dry(self):
         """-6.02 dB and such are no powers of two: three roundings of a float more than the exact result."""
         x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 2))
@@ -203,6 +216,7 @@ class Guards(Live):
         child.communicate(timeout=120 * rig_live.SLOWER)
         self.assertIn(child.returncode, (0, 4))
         got = parse_wav(self.read("rec.wav"))[1]
+        self.assertGreater(len(got), 0)
         np.testing.assert_array_equal(got, x[:len(got)])
 
     def test_formats_of_records(self):
@@ -290,9 +304,17 @@ class Wrong(Live):
         os.unlink(".asoundrc")
         child = self.start("--ir", "ir.wav", "--retry")
         self.assertIn(b"waiting for it", child.stderr.readline())
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
         self.assertIsNone(child.poll())
         child.send_signal(signal.SIGINT)
         self.assertIn("interrupted", self.ends(child, rc=1, within=3)[1])
+
+    def test_retry_does_not_wait_for_what_cannot_come(self):
+        self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="could be any of")
+        said = self.live("--ir", "ir.wav", *FILES, "--rate", 1234, "--resample-ir", "--retry", rc=1).stderr
+        self.assertIn(b"cannot open 2 in and 2 out at 1234 Hz: Invalid sample rate", said)
+        self.assertNotIn(b"waiting", said)
 
     def test_retry_takes_the_device_when_it_comes(self):
         os.rename(".asoundrc", "later")
@@ -449,6 +471,13 @@ class Measure(Live):
         f = np.arange(100, 19000, 37)
         path = 0.5 * np.exp(-2j * np.pi * f * 1234 / 48000) - 0.125 * np.exp(-2j * np.pi * f * 3000 / 48000)
         self.assertLess(np.abs(np.fft.rfft(response[:, 0])[f] - path).max(), 0.02 * 0.625)
+
+    def test_nothing_sounds_that_could_not_be_written(self):
+        self.hear([[(500, 1)]])
+        for name in ("m.txt", "m", "nowhere/m.wav"):
+            self.fails_live("--measure", name, *FILES, "--duration", 1, says=name)
+        self.fails_live("--measure", "m.wav", *FILES, "--gain", 13, rc=2, says=["--gain 13", "12"])
+        self.assertEqual(os.stat("out.raw").st_size, 0)
 
     def test_json(self):
         self.hear([[(500, 1)]])
