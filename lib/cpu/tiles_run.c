@@ -71,7 +71,7 @@ static void open_line(const struct tiles_call *call, const struct tiles_array *a
     for (size_t l = 0; l < tiles->lanes; l++) {
         const struct tiles_place *place = &call->place[first + l];
         if (call->first + first + l >= tiles->positions) {
-            line->range[l][0] = (struct tile_range){0, 0};
+            memset(line->range[l], 0, sizeof line->range[l]);
             continue;
         }
         line->plane[l] = (char *)array->data +
