@@ -127,9 +127,10 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const bool far = size_add(weight ? 0 : spectra, layout->shared) > request->host->shared_bytes;
     const double move = (double)n * (shape->complex_signal ? 2 : 1) * (far ? costs->copy_far : costs->copy);
     layout->filter = weight ? 0 : spectra;
-    // A transform's samples and its spectrum are moved; for their sums the parts of the taps, and what is brought
-    // together.
-    const double sums = results * (double)layout->blocks + batch * cells * (double)layout->parts;
+    // A transform's samples and its spectrum are moved; for their sums the parts of the taps, what is brought together,
+    // and with several channels what each adds.
+    const double added = shape->group_in > 1 ? 3 * batch * cells * (double)layout->blocks : 0;
+    const double sums = results * (double)layout->blocks + batch * cells * (double)layout->parts + added;
     layout->seconds = transforms * (half_fft(request, n) + 2 * move) + sums * move +
                       batch * cells * pairs * bins * costs->product[HOST_FAR][2] + memory_seconds(request->host, shape);
     layout->flops =

@@ -253,6 +253,17 @@ static double moved(const struct winograd_both *both)
     return (double)(both->from[0] * both->from[1] + both->to[0] * both->from[1] + both->to[0] * both->to[1]);
 }
 
+// What a scalar of transformed tiles takes more, written and read again, where a block of them does not fit a core's
+// cache: half way between the caches and memory, for part of it is still near.
+static double distance_seconds(const struct winograd *winograd, const struct request *request)
+{
+    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const double scalars =
+        (double)(winograd->in + winograd->out) * (double)(winograd->frequencies * winograd->positions);
+    const bool far = scalars * (double)request->shape->scalar_bytes > (double)request->host->cache_bytes;
+    return far ? fmax(0, costs->copy_far - costs->copy) / 2 : 0;
+}
+
 static double transform_seconds(const struct winograd *winograd, const struct host_costs *costs, bool outputs)
 {
     const struct winograd_both both = outputs ? winograd_of_output(winograd) : winograd_of_input(winograd);
@@ -281,14 +292,16 @@ static void account(const struct winograd *winograd, const struct request *reque
     const double in = (double)winograd->in * (double)winograd->parts,
                  out = (double)winograd->out * (weight ? (double)pieces(winograd->in, winograd->chunk) : 1);
     const double products = pairs * blocks * lanes * costs->fma * 1.1;
-    // Every block reads all transformed taps, from memory if they do not fit into the caches.
+    // Every block reads all transformed taps; from memory, if they do not fit into the caches, products wait for them.
     const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;
     const double taps = pairs * n_blocks * (far ? costs->copy_far / 2 : costs->copy / 4);
     ret->applicable = true;
     ret->flops = 2 * pairs * (double)winograd->maps * (double)winograd->grid.tiles;
-    ret->seconds = fmax(products, taps) + groups * mapped *
-                                              (in * transform_seconds(winograd, costs, false) +
-                                               out * transform_seconds(winograd, costs, true));
+    ret->seconds =
+        (far ? products + taps : fmax(products, taps)) +
+        groups * mapped *
+            (in * transform_seconds(winograd, costs, false) + out * transform_seconds(winograd, costs, true));
+    ret->seconds += groups * mapped * (in + out) * (double)winograd->frequencies * distance_seconds(winograd, request);
     if (weight) { // sums are read and written for every block, and transformed once
         const struct winograd_both sums = winograd_of_tap_sums(winograd);
         ret->seconds += (pairs * n_blocks + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
