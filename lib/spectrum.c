@@ -6,8 +6,8 @@
 
 #include "cpu/parts.h"
 #include "cpu/samples.h"
-#include "division.h"
 #include "log.h"
+#include "sizes.h"
 #include "slice.h"
 
 enum {

@@ -7,7 +7,7 @@
 // one order for any number of threads.
 #include <string.h>
 
-#include "../division.h"
+#include "../sizes.h"
 #include "../thread.h"
 #include "blocks.h"
 #include "samples.h"

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../division.h"
+#include "../sizes.h"
 #include "blocks.h"
 #include "samples.h"
 
@@ -14,11 +14,6 @@ enum {
     RUN_PARTS = 2,     // at least twice the parts, which every run reads
     LARGEST_WINDOW = 1 << 20,
 };
-
-static size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 struct blocks_layout blocks_trim(const struct shape *shape)
 {

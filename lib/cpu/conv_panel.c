@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Panels, see conv_panel.h.
 #include "conv_panel.h"
+#include "../sizes.h"
 
 #include <string.h>
-
-static size_t quotient_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
 
 // How many of `count` steps of `unit` outputs each a box holds, so that all boxes have the fewest vectors.
 static size_t steps_of_box(size_t count, size_t unit, size_t most, size_t lanes)
@@ -15,8 +11,8 @@ static size_t steps_of_box(size_t count, size_t unit, size_t most, size_t lanes)
     enum { BOX_VECTORS = 1 }; // what a box costs besides
     size_t best = 1, fewest = SIZE_MAX;
     for (size_t n = 1; n <= count && (n == 1 || n * unit <= most); n++) {
-        const size_t vectors = count / n * (quotient_up(n * unit, lanes) + BOX_VECTORS) +
-                               (count % n ? quotient_up(count % n * unit, lanes) + BOX_VECTORS : 0);
+        const size_t vectors = count / n * (ceil_div(n * unit, lanes) + BOX_VECTORS) +
+                               (count % n ? ceil_div(count % n * unit, lanes) + BOX_VECTORS : 0);
         if (vectors > fewest) continue;
         best = n;
         fewest = vectors;
@@ -44,7 +40,7 @@ size_t conv_panel_stride(const struct conv_pass *pass)
     const struct conv_box *box = &pass->box;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes,
                  outputs = box->images * box->count[0] * box->count[1] * box->count[2];
-    return (quotient_up(outputs, lanes) | 1) * lanes;
+    return (ceil_div(outputs, lanes) | 1) * lanes;
 }
 
 bool conv_panel_is_packed(const struct conv_pass *pass)

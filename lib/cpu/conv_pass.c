@@ -5,37 +5,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "../sizes.h"
 #include "samples.h"
 
 enum {
     ENOUGH_TASKS = 16, // so many are worth smaller boxes
     LEAST_ROW = 64,    // outputs of a row, where there is a choice
 };
-
-static size_t quotient_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        const size_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static ptrdiff_t floor_quotient(ptrdiff_t a, size_t b)
-{
-    return a >= 0 ? a / (ptrdiff_t)b : -((-a + (ptrdiff_t)b - 1) / (ptrdiff_t)b);
-}
 
 // The shape's axis that stands at place i of three; NULL where it has none.
 static const struct axis *axis_at(const struct shape *shape, int i)
@@ -48,7 +24,7 @@ static const struct axis no_axis = {.kernel = 1, .size = 1, .stride = 1, .dilati
 
 static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
 {
-    return floor_quotient(axis->base + axis->slope * (ptrdiff_t)tap, axis->step);
+    return floor_div(axis->base + axis->slope * (ptrdiff_t)tap, axis->step);
 }
 
 static void complete(struct conv_axis *axis)
@@ -56,7 +32,7 @@ static void complete(struct conv_axis *axis)
     const size_t slope = (size_t)(axis->slope < 0 ? -axis->slope : axis->slope);
     const size_t period = axis->step / common_divisor(axis->step, slope % axis->step);
     const ptrdiff_t first = tap_low(axis, 0), last = tap_low(axis, axis->taps - 1);
-    axis->phases = least(period, axis->taps);
+    axis->phases = lesser(period, axis->taps);
     axis->low = first < last ? first : last;
     axis->reach = (size_t)(first < last ? last - first : first - last);
 }
@@ -120,7 +96,7 @@ static size_t tap_period(const struct axis *axis)
 
 static size_t residues(const struct axis *axis)
 {
-    return least(axis->kernel, tap_period(axis));
+    return lesser(axis->kernel, tap_period(axis));
 }
 
 size_t conv_pass_count(const struct shape *shape)
@@ -136,19 +112,19 @@ static struct conv_axis backward_axis(const struct axis *axis, size_t r)
     const size_t period = tap_period(axis);
     const ptrdiff_t stride = (ptrdiff_t)axis->stride;
     const ptrdiff_t reached = axis->begin + (ptrdiff_t)(axis->dilation * r);
-    const ptrdiff_t first = reached - floor_quotient(reached, axis->stride) * stride;
+    const ptrdiff_t first = reached - floor_div(reached, axis->stride) * stride;
     struct conv_axis ret = {.size = axis->out,
                             .out_size = axis->size,
                             .step = 1,
                             .first = (size_t)first,
                             .spread = axis->stride,
                             .kernel = axis->kernel,
-                            .taps = quotient_up(axis->kernel - r, period),
+                            .taps = ceil_div(axis->kernel - r, period),
                             .tap_first = r,
                             .tap_spread = period,
                             .base = (first - reached) / stride,
                             .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride)};
-    if (ret.first < axis->size) ret.count = quotient_up(axis->size - ret.first, axis->stride);
+    if (ret.first < axis->size) ret.count = ceil_div(axis->size - ret.first, axis->stride);
     complete(&ret);
     return ret;
 }
@@ -179,9 +155,9 @@ void conv_pass_measure(struct conv_pass *pass)
         box->volume = size_mul(box->volume, box->extent[i]);
         phases = size_mul(phases, pass->axis[i].phases);
         last = size_add(size_mul(last, box->extent[i]), box->count[i] - 1);
-        box->boxes[i] = quotient_up(pass->axis[i].count, box->count[i]);
+        box->boxes[i] = ceil_div(pass->axis[i].count, box->count[i]);
     }
-    box->image_boxes = quotient_up(pass->batch, box->images);
+    box->image_boxes = ceil_div(pass->batch, box->images);
     box->positions = size_mul(last / lanes + 1, lanes);
     // Channels an odd number of lines apart, so that they do not meet in the same sets of the cache.
     const size_t lines = size_add(size_mul(phases, box->volume), lanes) / lanes + 1;
@@ -196,7 +172,7 @@ static bool fits(const struct conv_pass *pass, size_t most_positions, size_t mos
 // Even pieces of at most n.
 static size_t even(size_t count, size_t n)
 {
-    return quotient_up(count, quotient_up(count, n));
+    return ceil_div(count, ceil_div(count, n));
 }
 
 // Makes the box larger along one extent as long as it fits; from the whole down by halves.
@@ -215,7 +191,7 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     enum { ENOUGH_TERMS = 512 }; // in one call of the kernel: weights of eight channels take half of the L1 cache
     const struct conv_axis *axis = pass->axis;
     size_t chunk = ENOUGH_TERMS / pass->terms;
-    chunk = chunk < 1 ? 1 : least(chunk, pass->in);
+    chunk = chunk < 1 ? 1 : lesser(chunk, pass->in);
     for (;; chunk = (chunk + 1) / 2) {
         pass->chunk = even(pass->in, chunk);
         pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
@@ -266,19 +242,19 @@ struct conv_place conv_pass_place(const struct conv_pass *pass, size_t index)
 
 size_t conv_place_count(const struct conv_pass *pass, const struct conv_place *place, int axis)
 {
-    return least(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
+    return lesser(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
 }
 
 size_t conv_place_items(const struct conv_pass *pass, const struct conv_place *place)
 {
-    return least(pass->box.images, pass->batch - place->item);
+    return lesser(pass->box.images, pass->batch - place->item);
 }
 
 // Packed sample i of a residue of a box along an axis, as a sample of x; may lie outside.
 static ptrdiff_t source(const struct conv_axis *axis, size_t at, size_t phase, size_t i)
 {
     const ptrdiff_t step = (ptrdiff_t)axis->step, meets = axis->base + axis->slope * (ptrdiff_t)phase;
-    const ptrdiff_t residue = meets - floor_quotient(meets, axis->step) * step;
+    const ptrdiff_t residue = meets - floor_div(meets, axis->step) * step;
     return step * ((ptrdiff_t)(at + i) + axis->low) + residue;
 }
 
@@ -298,7 +274,7 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *lin
     }
     uint16_t row[PIECE];
     for (size_t i = 0; i < n; i += PIECE) {
-        const size_t piece = least(PIECE, n - i);
+        const size_t piece = lesser(PIECE, n - i);
         const char *from = line + i * step * sizeof *row;
         if (step > 1) samples_copy(row, 1, from, step, piece, sizeof *row);
         pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)row : from, piece);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tiles for transforms, see depthwise_grid.h.
 #include "depthwise_grid.h"
+#include "../sizes.h"
 
 #include <math.h>
 
@@ -9,27 +10,17 @@ enum {
     MOST_CANDIDATES = 48, // of one axis
 };
 
-static size_t quotient_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 struct grid_window grid_window(const struct grid_axis *axis, size_t tile)
 {
     struct grid_window w = {.at = tile * axis->length};
-    w.length = least(axis->length, axis->out - w.at);
+    w.length = lesser(axis->length, axis->out - w.at);
     w.first = axis->begin + (ptrdiff_t)w.at;
     const size_t whole = w.length + axis->span - 1;
     const ptrdiff_t end = (ptrdiff_t)axis->size - w.first;
-    w.begin = w.first < 0 ? least(whole, (size_t)-w.first) : 0;
-    w.end = end > 0 ? least(whole, (size_t)end) : 0;
+    w.begin = w.first < 0 ? lesser(whole, (size_t)-w.first) : 0;
+    w.end = end > 0 ? lesser(whole, (size_t)end) : 0;
     if (w.end <= w.begin) w.begin = w.end = 0; // padding alone
-    w.n = axis->edge ? least(whole, axis->edge) : whole;
+    w.n = axis->edge ? lesser(whole, axis->edge) : whole;
     return w;
 }
 
@@ -112,9 +103,9 @@ static bool cut(struct grid_axis *axis, size_t edge, bool last)
     axis->edge = 0;
     if (needed(axis, 0) > edge) {
         if (edge < axis->span) return false;
-        axis->tiles = quotient_up(axis->out, edge - axis->span + 1);
-        axis->length = quotient_up(axis->out, axis->tiles);
-        axis->tiles = quotient_up(axis->out, axis->length);
+        axis->tiles = ceil_div(axis->out, edge - axis->span + 1);
+        axis->length = ceil_div(axis->out, axis->tiles);
+        axis->tiles = ceil_div(axis->out, axis->length);
     }
     enum { FEW = 8 }; // among more there is one that sees samples all over its window
     size_t longest = axis->tiles > FEW ? axis->length + axis->span - 1 : 1;
@@ -145,7 +136,7 @@ double grid_operations(const struct request *request, const struct grid *grid)
 {
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
     const double columns = (double)w->edge / 2, row = operations(w->edge / 2), column = operations(h->edge);
-    const double rows = (double)least(h->size, least(h->edge, h->length + h->span - 1));
+    const double rows = (double)lesser(h->size, lesser(h->edge, h->length + h->span - 1));
     const double one = rows * row + columns * column, product = 8 * columns * (double)h->edge;
     const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch * (double)request->shape->in_channels;
     return tiles * (2 * one + product);
@@ -249,7 +240,7 @@ void grid_factors(struct grid *grid, const struct shape *shape, struct arena *ar
 
 size_t grid_tap(const struct grid_axis *axis, size_t r, bool *negative)
 {
-    const size_t back = axis->dilation * r, wraps = quotient_up(back, axis->edge);
+    const size_t back = axis->dilation * r, wraps = ceil_div(back, axis->edge);
     *negative = wraps % 2;
     return wraps * axis->edge - back;
 }

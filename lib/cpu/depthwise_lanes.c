@@ -4,40 +4,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../sizes.h"
 #include "depthwise.h"
-
-static size_t quotient_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 size_t depthwise_blocks(const struct shape *shape)
 {
-    return quotient_up(shape->in_channels, depthwise_width(shape));
+    return ceil_div(shape->in_channels, depthwise_width(shape));
 }
 
 struct depthwise_block depthwise_block(const struct shape *shape, size_t i)
 {
     const size_t width = depthwise_width(shape), first = i * width;
-    const size_t channels = least(width, shape->in_channels - first);
-    return (struct depthwise_block){first, channels, least(width / channels, shape->batch)};
+    const size_t channels = lesser(width, shape->in_channels - first);
+    return (struct depthwise_block){first, channels, lesser(width / channels, shape->batch)};
 }
 
 size_t depthwise_turns(const struct shape *shape, const struct depthwise_block *block)
 {
-    return quotient_up(shape->batch, block->images);
+    return ceil_div(shape->batch, block->images);
 }
 
 struct depthwise_lanes depthwise_lanes(const struct shape *shape, const struct depthwise_block *block, size_t turn,
                                        size_t planes)
 {
     const size_t item = turn * block->images;
-    struct depthwise_lanes ret = {.used = least(block->images, shape->batch - item) * block->channels};
+    struct depthwise_lanes ret = {.used = lesser(block->images, shape->batch - item) * block->channels};
     for (size_t l = 0; l < ret.used; l++)
         ret.plane[l] =
             ((item + l / block->channels) * shape->in_channels + block->first + l % block->channels) * planes;
@@ -52,7 +43,7 @@ size_t depthwise_tasks(const struct shape *shape)
 
 struct depthwise_task depthwise_task(const struct shape *shape, size_t i)
 {
-    const size_t block = least(i / shape->batch, depthwise_blocks(shape) - 1);
+    const size_t block = lesser(i / shape->batch, depthwise_blocks(shape) - 1);
     return (struct depthwise_task){block, i - block * shape->batch};
 }
 
@@ -84,8 +75,8 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
     const size_t bytes = plan->shape.scalar_bytes, step = row->step;
     size_t begin = 0, end = 0; // what lies inside
     if (row->first < (ptrdiff_t)row->size) {
-        if (row->first < 0) begin = least(row->n, ((size_t)-row->first + step - 1) / step);
-        end = least(row->n, ((size_t)((ptrdiff_t)row->size - row->first) + step - 1) / step);
+        if (row->first < 0) begin = lesser(row->n, ((size_t)-row->first + step - 1) / step);
+        end = lesser(row->n, ((size_t)((ptrdiff_t)row->size - row->first) + step - 1) / step);
     }
     if (end < begin) end = begin;
     memset(to, 0, begin * CONV_BLOCK_BYTES);
@@ -179,7 +170,7 @@ static size_t cut_runs(const struct placed *placed, size_t n, struct lanes_run *
     size_t runs = 0;
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && placed[end].offset == placed[end - 1].offset + 1;) end++;
-        const size_t pieces = quotient_up(end - i, LANES_TAPS);
+        const size_t pieces = ceil_div(end - i, LANES_TAPS);
         for (size_t p = 0; p < pieces; p++, runs++) {
             const size_t first = (end - i) * p / pieces;
             run[runs] = (struct lanes_run){placed[i].offset + first, (end - i) * (p + 1) / pieces - first};

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "depthwise.h"
 
@@ -20,11 +21,6 @@ struct weight {
     size_t runs;
     size_t sum_bytes; // of one block in one run
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t packed_bytes(const struct weight *weight)
 {
@@ -51,9 +47,9 @@ static void decide(const struct request *request, struct weight *ret)
     ret->pass.in = ret->pass.out = ret->pass.batch = 1;
     conv_pass_cut(&ret->pass, SIZE_MAX, most / depthwise_width(shape), 1);
     ret->sum_bytes = size_mul(ret->pass.terms * depthwise_multiple(shape), CONV_BLOCK_BYTES);
-    ret->runs = least((ENOUGH_TASKS + blocks - 1) / blocks, size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
+    ret->runs = lesser((ENOUGH_TASKS + blocks - 1) / blocks, size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
-    ret->runs = least(ret->runs, left / size_mul(blocks, ret->sum_bytes));
+    ret->runs = lesser(ret->runs, left / size_mul(blocks, ret->sum_bytes));
     if (ret->runs == 0) ret->runs = 1;
 }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "conv_cost.h"
 #include "conv_panel.h"
@@ -31,16 +32,6 @@ struct weight {
     size_t *offset;            // of one chunk, in the order of the caller's taps
 };
 
-static size_t pieces(size_t n, size_t piece)
-{
-    return (n + piece - 1) / piece;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 // One worker's memory.
 struct scratch {
     char *packed;           // inputs of a chunk
@@ -53,7 +44,7 @@ struct scratch {
 static size_t row_terms(const struct weight *weight)
 {
     const size_t lanes = CONV_BLOCK_BYTES / weight->pass.scalar_bytes;
-    return (pieces(weight->stretch, lanes) | 1) * lanes;
+    return (ceil_div(weight->stretch, lanes) | 1) * lanes;
 }
 
 static struct scratch cut_scratch(const struct weight *weight, struct arena *arena)
@@ -82,15 +73,15 @@ static size_t worker_bytes(const struct weight *weight)
 static size_t task_count(const struct weight *weight)
 {
     const struct conv_pass *pass = &weight->pass;
-    return pass->groups * pieces(pass->in, pass->chunk) * weight->stretches * weight->parts;
+    return pass->groups * ceil_div(pass->in, pass->chunk) * weight->stretches * weight->parts;
 }
 
 static void cut_parts(struct weight *weight, size_t most)
 {
-    const size_t blocks = pieces(weight->pass.out, CONV_CHANNELS);
-    weight->parts = pieces(weight->pass.out, most);
-    weight->part_out = pieces(blocks, weight->parts) * CONV_CHANNELS;
-    weight->parts = pieces(weight->pass.out, weight->part_out);
+    const size_t blocks = ceil_div(weight->pass.out, CONV_CHANNELS);
+    weight->parts = ceil_div(weight->pass.out, most);
+    weight->part_out = ceil_div(blocks, weight->parts) * CONV_CHANNELS;
+    weight->parts = ceil_div(weight->pass.out, weight->part_out);
 }
 
 // The largest box, stretch and part within a limit: halved together.
@@ -101,9 +92,9 @@ static void cut(struct weight *weight, size_t limit)
         const size_t terms = MOST_TERMS >> halves ? MOST_TERMS >> halves : 1;
         const size_t positions = MOST_POSITIONS >> halves, channels = MOST_CHANNELS >> halves;
         const size_t chunk = terms / pass->terms;
-        pass->chunk = pieces(pass->in, pieces(pass->in, chunk < 1 ? 1 : least(chunk, pass->in)));
-        weight->stretches = pieces(pass->chunk * pass->terms, terms);
-        weight->stretch = pieces(pass->chunk * pass->terms, weight->stretches);
+        pass->chunk = ceil_div(pass->in, ceil_div(pass->in, chunk < 1 ? 1 : lesser(chunk, pass->in)));
+        weight->stretches = ceil_div(pass->chunk * pass->terms, terms);
+        weight->stretch = ceil_div(pass->chunk * pass->terms, weight->stretches);
         cut_parts(weight, channels > CONV_CHANNELS ? channels : CONV_CHANNELS);
         conv_panel_cut(pass, positions > LEAST_POSITIONS ? positions : LEAST_POSITIONS);
         if (worker_bytes(weight) <= limit || terms == 1) return;
@@ -118,10 +109,10 @@ static void decide(const struct request *request, struct weight *ret)
     conv_pass_forward(shape, &ret->pass);
     cut(ret, limit);
     ret->run_bytes = mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
-    ret->runs = least(pieces(ENOUGH_TASKS, task_count(ret)), conv_pass_boxes(&ret->pass));
+    ret->runs = lesser(ceil_div(ENOUGH_TASKS, task_count(ret)), conv_pass_boxes(&ret->pass));
     // The first run sums in the caller's gw.
     const size_t worker = worker_bytes(ret), left = limit > worker ? limit - worker : 0;
-    ret->runs = least(ret->runs, 1 + left / ret->run_bytes);
+    ret->runs = lesser(ret->runs, 1 + left / ret->run_bytes);
 }
 
 void gemm_weight_estimate(const struct request *request, struct estimate *ret)
@@ -135,8 +126,8 @@ void gemm_weight_estimate(const struct request *request, struct estimate *ret)
     // Boxes at the end of an axis are smaller; a position counts where it is one, a tap in whole vectors.
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups,
                  positions = (double)shape->batch * (double)shape_outputs(shape) * (double)pass->groups;
-    const double chunks = (double)(pieces(pass->in, pass->chunk) * weight.stretches),
-                 terms = chunks * (double)(pieces(weight.stretch, lanes) * lanes);
+    const double chunks = (double)(ceil_div(pass->in, pass->chunk) * weight.stretches),
+                 terms = chunks * (double)(ceil_div(weight.stretch, lanes) * lanes);
     const double parts = (double)weight.parts, out = (double)pass->out;
     struct conv_work work = {0};
     work.sums = positions * terms * conv_cost_channels(pass->out, STRIP / CONV_BLOCK_BYTES, 1);
@@ -188,7 +179,7 @@ struct task {
 static struct task task_of(const struct weight *weight, size_t index)
 {
     const struct conv_pass *pass = &weight->pass;
-    const size_t chunks = pieces(pass->in, pass->chunk);
+    const size_t chunks = ceil_div(pass->in, pass->chunk);
     struct task task = {.t = index % weight->stretches * weight->stretch};
     index /= weight->stretches;
     task.in = index % chunks * pass->chunk;
@@ -196,10 +187,10 @@ static struct task task_of(const struct weight *weight, size_t index)
     index /= chunks * weight->parts;
     task.group = index % pass->groups;
     task.run = index / pass->groups;
-    task.n_in = least(pass->chunk, pass->in - task.in);
+    task.n_in = lesser(pass->chunk, pass->in - task.in);
     const size_t terms = task.n_in * pass->terms;
-    task.n = task.t < terms ? least(weight->stretch, terms - task.t) : 0;
-    task.n_out = least(weight->part_out, pass->out - task.first);
+    task.n = task.t < terms ? lesser(weight->stretch, terms - task.t) : 0;
+    task.n_out = lesser(weight->part_out, pass->out - task.first);
     return task;
 }
 
@@ -215,7 +206,7 @@ static void pack_columns(const struct call *call, const struct task *task, const
     conv_pass_pack(pass, place, scratch->packed, call->x, task->group * pass->in + task->in, task->n_in);
     const char *panel = scratch->panel;
     // Whole vectors are quick to transpose; what is beyond the last row is summed and not stored.
-    size_t row = stride, rows = pieces(task->n, lanes) * lanes;
+    size_t row = stride, rows = ceil_div(task->n, lanes) * lanes;
     if (conv_panel_is_packed(pass)) {
         panel = scratch->packed + weight->offset[task->t] * bytes;
         row = pass->box.channel;
@@ -237,7 +228,7 @@ static void pack_blocks(const struct call *call, const struct task *task, const 
     size_t extent[3];
     const size_t positions = conv_panel_vectors(pass, conv_panel_extent(pass, place, extent));
     for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-        const size_t channels = least(CONV_CHANNELS, task->n_out - k);
+        const size_t channels = lesser(CONV_CHANNELS, task->n_out - k);
         for (size_t c = 0; c < channels; c++) {
             char *to = scratch->outputs + c * stride * bytes;
             memset(to + positions * bytes - CONV_BLOCK_BYTES, 0, CONV_BLOCK_BYTES);
@@ -262,15 +253,15 @@ static void sum_box(const struct call *call, const struct task *task, size_t pos
     const struct weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes, strip = STRIP / bytes,
-                 row = row_terms(weight), terms = pieces(task->n, lanes) * lanes;
+                 row = row_terms(weight), terms = ceil_div(task->n, lanes) * lanes;
     size_t offset[MOST_POSITIONS];
     for (size_t i = 0; i < positions; i++) offset[i] = i * row;
     for (size_t t = 0, n; t < terms; t += n) {
-        n = terms - t == 4 * lanes ? 2 * lanes : least(strip, terms - t);
+        n = terms - t == 4 * lanes ? 2 * lanes : lesser(strip, terms - t);
         for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS)
             call->plan->kernels->conv(scratch->sums + (k * row + t) * bytes, row, scratch->columns + t * bytes, offset,
                                       positions, scratch->blocks + k * conv_panel_stride(pass) * bytes,
-                                      least(CONV_CHANNELS, task->n_out - k), n);
+                                      lesser(CONV_CHANNELS, task->n_out - k), n);
     }
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "conv_cost.h"
 #include "layer_direct.h"
@@ -26,16 +27,6 @@ struct weight {
     size_t *offset;   // of one chunk, in the order of the caller's taps
 };
 
-static size_t pieces(size_t n, size_t piece)
-{
-    return (n + piece - 1) / piece;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t inputs_bytes(const struct weight *weight)
 {
     return mem_round(size_mul(weight->pass.chunk, conv_channel_bytes(&weight->pass)));
@@ -52,7 +43,7 @@ static size_t worker_bytes(const struct weight *weight)
 static size_t channel_tasks(const struct weight *weight)
 {
     const struct conv_pass *pass = &weight->pass;
-    return pass->groups * pieces(pass->in, pass->chunk) * pieces(pass->out, weight->channels);
+    return pass->groups * ceil_div(pass->in, pass->chunk) * ceil_div(pass->out, weight->channels);
 }
 
 static void decide(const struct request *request, struct weight *ret)
@@ -62,13 +53,13 @@ static void decide(const struct request *request, struct weight *ret)
     conv_pass_forward(shape, &ret->pass);
     ret->pass.box_vectors = ADDED_LANES;
     conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, ENOUGH_TASKS);
-    ret->channels = least(ret->pass.out, MOST_CHANNELS);
+    ret->channels = lesser(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
     ret->run_bytes = mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
-    ret->runs = least(pieces(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
+    ret->runs = lesser(ceil_div(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
     // The first run sums in the caller's gw.
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
-    ret->runs = least(ret->runs, 1 + left / ret->run_bytes);
+    ret->runs = lesser(ret->runs, 1 + left / ret->run_bytes);
 }
 
 void layer_weight_estimate(const struct request *request, struct estimate *ret)
@@ -79,10 +70,11 @@ void layer_weight_estimate(const struct request *request, struct estimate *ret)
     const double lanes = (double)CONV_BLOCK_BYTES / (double)pass->scalar_bytes;
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
                  terms = (double)pass->in * (double)pass->terms;
-    const double chunks = (double)pieces(pass->in, pass->chunk), blocks = (double)pieces(pass->out, weight.channels);
+    const double chunks = (double)ceil_div(pass->in, pass->chunk),
+                 blocks = (double)ceil_div(pass->out, weight.channels);
     struct conv_work work = {0};
     // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two loads.
-    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms * conv_cost_channels(least(pass->out, 4), 6, 2) *
+    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms * conv_cost_channels(lesser(pass->out, 4), 6, 2) *
                 fmax(1, (double)pass->out / 4);
     conv_cost_pack(&work, pass, (double)pass->in, boxes * blocks);
     work.moved += boxes * chunks * 2 * (double)pass->out * positions;
@@ -155,10 +147,10 @@ static void sum_run(void *context, size_t task, int worker)
     const struct weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const size_t bytes = pass->scalar_bytes, cell = pass->in * pass->terms;
-    const size_t chunks = pieces(pass->in, pass->chunk), blocks = pieces(pass->out, weight->channels);
+    const size_t chunks = ceil_div(pass->in, pass->chunk), blocks = ceil_div(pass->out, weight->channels);
     const size_t in = task % chunks * pass->chunk, first = task / chunks % blocks * weight->channels;
     const size_t group = task / chunks / blocks % pass->groups, run = task / chunks / blocks / pass->groups;
-    const size_t n = least(pass->chunk, pass->in - in), n_out = least(weight->channels, pass->out - first);
+    const size_t n = lesser(pass->chunk, pass->in - in), n_out = lesser(weight->channels, pass->out - first);
     const size_t boxes = conv_pass_boxes(pass), begin = run * boxes / weight->runs,
                  end = (run + 1) * boxes / weight->runs;
     char *inputs = call->workers + (size_t)worker * call->plan->choice.worker;

@@ -3,31 +3,7 @@
 // and taps into s/g phases: output i + (d/g) q of image i meets with tap j + (s/g) k of phase j the sample
 // s i + d j + (s d / g)(q + k), which is position q + k of that image and phase.
 #include "tile_grid.h"
-
-static size_t quotient_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        const size_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static ptrdiff_t floor_quotient(ptrdiff_t a, size_t b)
-{
-    return a >= 0 ? a / (ptrdiff_t)b : -((-a + (ptrdiff_t)b - 1) / (ptrdiff_t)b);
-}
+#include "../sizes.h"
 
 // Positions of outputs that exist, over all images and phases: the last of the least offset, the first of the greatest.
 static void count_positions(struct tile_axis *axis)
@@ -35,8 +11,8 @@ static void count_positions(struct tile_axis *axis)
     const struct tile_side *out = &axis->out;
     const ptrdiff_t greatest =
         out->base + (ptrdiff_t)(out->image * (axis->images - 1) + out->phase * (axis->phases - 1));
-    const ptrdiff_t end = floor_quotient((ptrdiff_t)out->size - 1 - out->base, out->step) + 1;
-    axis->first = -floor_quotient(greatest, out->step);
+    const ptrdiff_t end = floor_div((ptrdiff_t)out->size - 1 - out->base, out->step) + 1;
+    axis->first = -floor_div(greatest, out->step);
     axis->count = end > axis->first ? (size_t)(end - axis->first) : 0;
 }
 
@@ -51,13 +27,13 @@ static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *
     const struct tile_side y = {axis->out, 0, 1, 0, dilation / common};
     *ret = (struct tile_axis){.in = backward ? y : x,
                               .out = backward ? x : y,
-                              .images = least(dilation / common, axis->out),
+                              .images = lesser(dilation / common, axis->out),
                               .period = stride / common,
-                              .phases = least(stride / common, axis->kernel),
+                              .phases = lesser(stride / common, axis->kernel),
                               .kernel = axis->kernel,
-                              .taps = quotient_up(axis->kernel, stride / common),
+                              .taps = ceil_div(axis->kernel, stride / common),
                               .reversed = backward};
-    if (size_mul(step, size_add(quotient_up(axis->size, step), 2 * ret->taps)) > PTRDIFF_MAX / 4) return false;
+    if (size_mul(step, size_add(ceil_div(axis->size, step), 2 * ret->taps)) > PTRDIFF_MAX / 4) return false;
     if (backward) ret->lead = -(ptrdiff_t)(ret->taps - 1);
     count_positions(ret);
     return true;
@@ -95,7 +71,7 @@ void tile_grid_cut(struct tile_grid *grid, const size_t tile[3])
         struct tile_axis *axis = &grid->axis[i];
         axis->tile = tile[i];
         axis->extent = tile[i] + axis->taps - 1;
-        axis->tiles = quotient_up(axis->count, tile[i]);
+        axis->tiles = ceil_div(axis->count, tile[i]);
         grid->tiles = size_mul(grid->tiles, axis->tiles);
     }
 }
@@ -146,7 +122,7 @@ size_t tile_grid_cell(const struct tile_grid *grid, size_t group, size_t k, size
 struct tile_range tile_within(const struct tile_side *side, size_t image, size_t phase, ptrdiff_t q, size_t n)
 {
     const ptrdiff_t first = tile_sample(side, image, phase, q), size = (ptrdiff_t)side->size;
-    const size_t begin = first < 0 ? quotient_up((size_t)-first, side->step) : 0;
-    const size_t end = first < size ? quotient_up((size_t)(size - first), side->step) : 0;
-    return (struct tile_range){least(begin, least(end, n)), least(end, n)};
+    const size_t begin = first < 0 ? ceil_div((size_t)-first, side->step) : 0;
+    const size_t end = first < size ? ceil_div((size_t)(size - first), side->step) : 0;
+    return (struct tile_range){lesser(begin, lesser(end, n)), lesser(end, n)};
 }

@@ -6,6 +6,7 @@
 // Source: Mathieu, Henaff & LeCun, Fast training of convolutional networks through FFTs (2013); Zlateski, Jia, Li &
 // Durand, FFT convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any size.
 #include "tiles.h"
+#include "../sizes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,11 +18,6 @@ enum {
     MOST_TAPS = 1 << 16,     // along an axis
     MANY = 128,              // samples of a tile up to which every size is considered
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t round_up(size_t a, size_t b)
 {
@@ -58,7 +54,7 @@ static bool cut_axes(struct tile_grid *grid, size_t transform, size_t ret_n[3])
         const struct tile_axis *axis = &grid->axis[i];
         if (axis->taps > MOST_TAPS) return false;
         const size_t all = axis->count > TILE_TRANSFORM_MOST ? SIZE_MAX : whole(axis);
-        ret_n[i] = least(transform, all);
+        ret_n[i] = lesser(transform, all);
         if (ret_n[i] < axis->taps || !tile_transform_has(ret_n[i])) return false;
         tile[i] = ret_n[i] - axis->taps + 1;
         if (ret_n[i] == all && axis->count) tile[i] = axis->count;
@@ -90,9 +86,9 @@ static void cut_blocks(const struct tiles_way *way, struct tiles *tiles)
     tiles->product = way->product;
     tiles->block = round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
     if (tiles->block == 0) tiles->block = tiles->lanes;
-    tiles->part = weight ? tiles->out : least(way->part, tiles->out);
-    tiles->chunk = weight ? least(tiles->block, MOST_TERMS / 2)
-                          : least(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
+    tiles->part = weight ? tiles->out : lesser(way->part, tiles->out);
+    tiles->chunk = weight ? lesser(tiles->block, MOST_TERMS / 2)
+                          : lesser(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
     const size_t row = 2 * tiles->block, outputs = weight ? 2 * round_up(tiles->out, tiles->lanes) : row;
     tiles->x_bin = (size_mul(tiles->in, row) / tiles->lanes | 1) * tiles->lanes;
     tiles->y_bin = (size_mul(weight ? tiles->in : tiles->part, outputs) / tiles->lanes | 1) * tiles->lanes;
@@ -268,7 +264,8 @@ static void tiles_estimate(const struct request *request, struct estimate *ret)
     if (request->transform) consider_blocks(request, request->transform, ret);
     else
         // Long ones a quarter apart at least.
-        for (size_t n = 1; n <= least(most, TILE_TRANSFORM_MOST); n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
+        for (size_t n = 1; n <= lesser(most, TILE_TRANSFORM_MOST);
+             n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
             consider_blocks(request, n, ret);
     if (!ret->applicable)
         snprintf(ret->reason, sizeof ret->reason, "no tile of %s samples fits the taps, or the workspace",
@@ -362,7 +359,7 @@ static void run_parts(struct tiles_call *call)
 {
     const struct tiles *tiles = call->tiles;
     for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
-        call->part_n = least(tiles->part, tiles->out - call->part_first);
+        call->part_n = lesser(tiles->part, tiles->out - call->part_first);
         tiles_multiply(call);
         tiles_store(call);
     }

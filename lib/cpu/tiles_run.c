@@ -3,6 +3,7 @@
 // channels as a rule, as the real and the imaginary part of one transform.
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "samples.h"
 #include "tiles.h"
@@ -15,11 +16,6 @@ struct line {
     struct tile_range range[TILE_MOST_LANES][3]; // elements whose samples exist
     struct tile_range any[3], all;               // elements that any lane has; along the last axis, that every one has
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t most(size_t a, size_t b)
 {
@@ -42,11 +38,11 @@ static void place_lane(const struct tiles *tiles, const struct tiles_place *plac
         line->at[l][a] = tile_sample(side, place->image[a], phase[a], q);
         line->range[l][a] = tile_within(side, place->image[a], phase[a], q, array->outputs ? axis->tile : axis->extent);
         if (line->range[l][a].begin >= line->range[l][a].end) continue;
-        line->any[a].begin = least(line->any[a].begin, line->range[l][a].begin);
+        line->any[a].begin = lesser(line->any[a].begin, line->range[l][a].begin);
         line->any[a].end = most(line->any[a].end, line->range[l][a].end);
     }
     line->all.begin = most(line->all.begin, line->range[l][2].begin);
-    line->all.end = least(line->all.end, line->range[l][2].end);
+    line->all.end = lesser(line->all.end, line->range[l][2].end);
 }
 
 // Unit `unit` of a block's lines and channels: channels run fastest.
@@ -139,7 +135,7 @@ static struct limits limits_of(const struct tiles *tiles, const struct line *lin
 static void clip_row(const struct kernels *kernels, const struct line *line, const struct limits *limits, char *z,
                      size_t n)
 {
-    const size_t begin = least(line->all.begin, n), end = most(begin, least(line->all.end, n));
+    const size_t begin = lesser(line->all.begin, n), end = most(begin, lesser(line->all.end, n));
     kernels->tile.clip(z, 2, limits->begin, limits->end, 0, begin);
     kernels->tile.clip(z, 2, limits->begin, limits->end, end, n);
 }
@@ -164,7 +160,7 @@ static void load_rows(const struct load *load, const struct line *line, int n_li
     const struct kernels *kernels = load->call->plan->kernels;
     const size_t *n = tiles->transform.n;
     const struct tile_axis *axis = &tiles->grid.axis[2];
-    const size_t columns = least(load->array->outputs ? axis->tile : axis->extent, n[2]);
+    const size_t columns = lesser(load->array->outputs ? axis->tile : axis->extent, n[2]);
     struct limits limits[2];
     for (int i = 0; i < n_lines; i++) limits[i] = limits_of(tiles, &line[i]);
     for (size_t d = 0; d < n[0]; d++)

@@ -5,6 +5,7 @@
 // Stride is polyphase, dilation sub-images (tile_grid.h), so both are served with the taps that are left.
 // Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015); kernels/winograd_matrix.h.
 #include "winograd.h"
+#include "../sizes.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,19 +22,9 @@ enum {
 // Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
 static const double DEFAULT_BUDGET = 2e-6 / 0x1p-24;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t pieces(size_t n, size_t piece)
-{
-    return (n + piece - 1) / piece;
-}
-
 static size_t even(size_t n, size_t piece)
 {
-    return pieces(n, pieces(n, piece));
+    return ceil_div(n, ceil_div(n, piece));
 }
 
 // How much larger than its result the terms are that A' sums for random inputs and taps, in root mean square: their
@@ -72,17 +63,17 @@ static double price(size_t vectors)
 // Blocks along an axis of `count` tiles or maps, up to `most` in each; their number.
 static size_t cut_axis(size_t count, size_t *most)
 {
-    *most = least(*most, count);
-    return pieces(count, *most);
+    *most = lesser(*most, count);
+    return ceil_div(count, *most);
 }
 
 // The same of a block of tiles. Turned it is in eights of tiles times panels of output channels.
 static double price_of(const struct winograd *winograd, size_t tiles)
 {
     const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
-    if (!winograd->turned) return price(pieces(tiles, lanes));
-    return (double)(pieces(tiles, CONV_CHANNELS) * CONV_CHANNELS) / (double)lanes *
-           (double)(pieces(winograd->out, winograd->width) * winograd->width) / (double)winograd->out;
+    if (!winograd->turned) return price(ceil_div(tiles, lanes));
+    return (double)(ceil_div(tiles, CONV_CHANNELS) * CONV_CHANNELS) / (double)lanes *
+           (double)(ceil_div(winograd->out, winograd->width) * winograd->width) / (double)winograd->out;
 }
 
 static double price_of_blocks(struct winograd *winograd, struct winograd_block block)
@@ -116,7 +107,7 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
     struct winograd_block best = {1, 1, 1};
     double best_price = INFINITY;
     for (size_t parts = 1; parts <= 8; parts++) {
-        struct winograd_block block = {1, 1, even(cols, least(pieces(cols, parts), most_tiles))};
+        struct winograd_block block = {1, 1, even(cols, lesser(ceil_div(cols, parts), most_tiles))};
         for (block.rows = 1; block.rows <= rows && block.rows * block.cols <= most_tiles; block.rows++)
             for (block.maps = 1; block.maps <= winograd->maps; block.maps++) {
                 if (block.maps > 1 && (block.rows < rows || block.cols < cols)) break;
@@ -127,7 +118,7 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
                 best_price = now;
                 best = block;
             }
-        if (pieces(cols, parts) <= 1) break;
+        if (ceil_div(cols, parts) <= 1) break;
     }
     return price_of_blocks(winograd, best);
 }
@@ -156,7 +147,7 @@ static void measure(struct winograd *winograd, bool weight)
     winograd->joined = winograd_positions(winograd, lines * cols) * along->tile;
     winograd->between = winograd->frequencies * positions;
     const size_t out =
-        winograd->turned ? size_mul(pieces(winograd->out, winograd->width), winograd->width) : winograd->out;
+        winograd->turned ? size_mul(ceil_div(winograd->out, winograd->width), winograd->width) : winograd->out;
     winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
     const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
                                  mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
@@ -174,8 +165,8 @@ static void measure(struct winograd *winograd, bool weight)
 static void whole_panels(struct winograd *winograd)
 {
     winograd->chunk = winograd_positions(winograd, winograd->chunk);
-    winograd->part = pieces(winograd->part, CONV_CHANNELS) * CONV_CHANNELS;
-    winograd->parts = pieces(winograd->out, winograd->part);
+    winograd->part = ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS;
+    winograd->parts = ceil_div(winograd->out, winograd->part);
 }
 
 // Output channels as positions, where that costs less and there is room; returns the price.
@@ -185,8 +176,8 @@ static double turn(struct winograd *winograd, const struct request *request, dou
     turned.turned = true;
     turned.width = 3 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
     turned.chunk = turned.in;
-    turned.part = pieces(turned.part, turned.width) * turned.width;
-    turned.parts = pieces(turned.out, turned.part);
+    turned.part = ceil_div(turned.part, turned.width) * turned.width;
+    turned.parts = ceil_div(turned.out, turned.part);
     const double turned_cost = price_of_blocks(&turned, turned.most);
     measure(&turned, false);
     // Moving tiles into panels and back costs a little.
@@ -200,8 +191,8 @@ static double cut(struct winograd *winograd, const struct request *request)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t channel = winograd->frequencies * winograd->grid.scalar_bytes;
-    const size_t usual = MOST_BYTES / (channel * (least(winograd->in, WINOGRAD_TERMS) + winograd->out));
-    size_t tiles = least(MOST_TILES, greater(usual, ENOUGH_TILES));
+    const size_t usual = MOST_BYTES / (channel * (lesser(winograd->in, WINOGRAD_TERMS) + winograd->out));
+    size_t tiles = lesser(MOST_TILES, greater(usual, ENOUGH_TILES));
     winograd->chunk = even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : WINOGRAD_TERMS);
     winograd->width = CONV_CHANNELS;
     winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
@@ -209,10 +200,10 @@ static double cut(struct winograd *winograd, const struct request *request)
     double cost = cut_blocks(winograd, tiles);
     const size_t tasks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2] * winograd->grid.groups;
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
-        winograd->part = greater(LEAST_CHANNELS, even(winograd->out, pieces(winograd->out * tasks, ENOUGH_TASKS)));
+        winograd->part = greater(LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
     for (;;) {
-        winograd->part = least(winograd->out, pieces(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);
-        winograd->parts = pieces(winograd->out, winograd->part);
+        winograd->part = lesser(winograd->out, ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);
+        winograd->parts = ceil_div(winograd->out, winograd->part);
         if (weight) whole_panels(winograd);
         measure(winograd, weight);
         if (winograd->worker <= request->workspace_limit) break;
@@ -231,12 +222,12 @@ static void cut_runs(struct winograd *winograd, const struct request *request)
 {
     const struct shape *shape = request->shape;
     const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
-    const size_t tasks = shape->groups * winograd->parts * pieces(winograd->in, winograd->chunk);
+    const size_t tasks = shape->groups * winograd->parts * ceil_div(winograd->in, winograd->chunk);
     const size_t left = request->workspace_limit > winograd->worker ? request->workspace_limit - winograd->worker : 0;
     winograd->run_bytes =
         mem_round(size_mul(size_mul(shape->out_channels, shape->group_in), shape_taps(shape) * shape->scalar_bytes));
     // The first run sums in the caller's gw.
-    winograd->runs = least(least(pieces(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
+    winograd->runs = lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
 }
 
 // Multiply-adds of a vector in each transform of a whole tile, roughly: rows of half as many terms as an extent.
@@ -290,7 +281,7 @@ static void account(const struct winograd *winograd, const struct request *reque
     const double mapped = (double)(winograd->maps) * (double)(winograd->blocks[1] * winograd->blocks[2]) *
                           (double)winograd_positions(winograd, most->rows * most->cols);
     const double in = (double)winograd->in * (double)winograd->parts,
-                 out = (double)winograd->out * (weight ? (double)pieces(winograd->in, winograd->chunk) : 1);
+                 out = (double)winograd->out * (weight ? (double)ceil_div(winograd->in, winograd->chunk) : 1);
     const double products = pairs * blocks * lanes * costs->fma * 1.1;
     // Every block reads all transformed taps; from memory, if they do not fit into the caches, products wait for them.
     const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;

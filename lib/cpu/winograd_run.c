@@ -5,14 +5,10 @@
 // by block). Blocks and parts of the output channels are tasks, cut by shape alone.
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "samples.h"
 #include "winograd.h"
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 // Taps of `n` output channels from `first` on of one group: ret[row][column][in][n]. Zeros for channels there are not.
 static void gather_taps(const struct winograd *winograd, char *ret, const char *taps, size_t taps_of_cell, size_t group,
@@ -57,7 +53,7 @@ enum partita_status winograd_filter_create(struct partita_filter *filter, const 
     for (size_t group = 0; group < plan->shape.groups; group++)
         for (size_t first = 0; first < winograd->out; first += winograd->width) {
             const size_t left = winograd->out - first,
-                         n = winograd->turned ? winograd->width : least(left, winograd->width);
+                         n = winograd->turned ? winograd->width : lesser(left, winograd->width);
             char *to =
                 (char *)filter->state + (group * frequencies * winograd->filter_plane + first * winograd->in) * bytes;
             gather_taps(winograd, scratch, taps, shape_taps(&plan->shape), group, first, n);
@@ -97,7 +93,7 @@ static void multiply(const struct task *task, size_t first, size_t n)
     const char *filter = task->call->filter->state;
     for (size_t f = 0; f < winograd->frequencies; f++)
         for (size_t k = task->first; k < task->end; k += CONV_CHANNELS) {
-            const size_t channels = least(task->end - k, CONV_CHANNELS);
+            const size_t channels = lesser(task->end - k, CONV_CHANNELS);
             const size_t plane = (task->group * winograd->frequencies + f) * winograd->filter_plane;
             char *sums = task->at.out + (f * winograd->out_plane + (k - task->first) * pitch) * bytes;
             if (first == 0) memset(sums, 0, channels * pitch * bytes);
@@ -120,7 +116,7 @@ static void multiply_turned(const struct task *task)
     for (size_t f = 0; f < winograd->frequencies; f++) {
         const char *from = task->at.in + f * winograd->in_plane * bytes;
         for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
-            const size_t n = least(tiles - t, CONV_CHANNELS) * bytes;
+            const size_t n = lesser(tiles - t, CONV_CHANNELS) * bytes;
             char *panel = task->at.in_panel + t * in * bytes;
             for (size_t c = 0; c < in; c++) memcpy(panel + c * n, from + (c * winograd->positions + t) * bytes, n);
         }
@@ -130,9 +126,9 @@ static void multiply_turned(const struct task *task)
                 filter + ((task->group * winograd->frequencies + f) * winograd->filter_plane + k * in) * bytes;
             for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
                 for (size_t c = 0; c < in; c += WINOGRAD_TERMS) {
-                    const size_t n = least(tiles - t, CONV_CHANNELS);
+                    const size_t n = lesser(tiles - t, CONV_CHANNELS);
                     kernels->conv(task->at.out_panel + (t * pitch + k - task->first) * bytes, pitch,
-                                  taps + c * winograd->width * bytes, winograd->offset, least(in - c, WINOGRAD_TERMS),
+                                  taps + c * winograd->width * bytes, winograd->offset, lesser(in - c, WINOGRAD_TERMS),
                                   task->at.in_panel + (t * in + c * n) * bytes, n, winograd->width);
                 }
         }
@@ -204,7 +200,7 @@ static void run_task(void *context, size_t index, int worker)
     const struct winograd *winograd = call->plan->state;
     struct task task = {.call = call, .winograd = winograd};
     task.first = index % winograd->parts * winograd->part;
-    task.end = least(task.first + winograd->part, winograd->out);
+    task.end = lesser(task.first + winograd->part, winograd->out);
     task.group = index / winograd->parts % winograd->grid.groups;
     task.place = winograd_place(winograd, index / winograd->parts / winograd->grid.groups);
     const struct winograd_block *block = &task.place.block;
@@ -218,7 +214,7 @@ static void run_task(void *context, size_t index, int worker)
                                            .to = task.at.in,
                                            .at = &task.at};
     for (size_t first = 0; first < winograd->in; first += winograd->chunk) {
-        const size_t n = least(winograd->chunk, winograd->in - first);
+        const size_t n = lesser(winograd->chunk, winograd->in - first);
         winograd_transform_inputs(&inputs, first, n);
         if (winograd->turned) multiply_turned(&task);
         else multiply(&task, first, n);

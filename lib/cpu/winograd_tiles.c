@@ -3,13 +3,9 @@
 // transforms along one axis into one along both (Lavin & Gray, eq. 8).
 #include <string.h>
 
+#include "../sizes.h"
 #include "samples.h"
 #include "winograd.h"
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static struct winograd_both both_of(const struct winograd *winograd)
 {
@@ -97,9 +93,9 @@ struct winograd_place winograd_place(const struct winograd *winograd, size_t blo
     block /= winograd->blocks[2];
     place.at[0] = block % winograd->blocks[1] * most->rows;
     place.map = block / winograd->blocks[1] * most->maps;
-    place.block.maps = least(most->maps, winograd->maps - place.map);
-    place.block.rows = least(most->rows, winograd_axis(winograd, 0)->tiles - place.at[0]);
-    place.block.cols = least(most->cols, winograd_axis(winograd, 1)->tiles - place.at[1]);
+    place.block.maps = lesser(most->maps, winograd->maps - place.map);
+    place.block.rows = lesser(most->rows, winograd_axis(winograd, 0)->tiles - place.at[0]);
+    place.block.cols = lesser(most->cols, winograd_axis(winograd, 1)->tiles - place.at[1]);
     return place;
 }
 

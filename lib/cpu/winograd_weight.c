@@ -5,6 +5,7 @@
 // x, some of gy and a run of blocks.
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "run_sums.h"
 #include "samples.h"
@@ -24,11 +25,6 @@ struct task {
     size_t group, in, n_in, out, n_out, run;
     struct winograd_scratch at;
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t chunks(const struct winograd *winograd)
 {
@@ -89,7 +85,7 @@ static void store_taps(const struct task *task, size_t k, const char *taps, size
     for (size_t c = 0, n_c; c < task->n_in; c += n_c) { // of one phase
         const size_t in = task->in + c, cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
         size_t phase[3];
-        n_c = least(task->n_in - c, grid->in - in % grid->in);
+        n_c = lesser(task->n_in - c, grid->in - in % grid->in);
         tile_grid_phase(grid, in / grid->in, phase);
         for (size_t at = 0; at < rows * columns; at++) {
             const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
@@ -110,8 +106,8 @@ static void run_task(void *context, size_t index, int worker)
     task.out = index / n_chunks % winograd->parts * winograd->part;
     task.group = index / n_chunks / winograd->parts % winograd->grid.groups;
     task.run = index / n_chunks / winograd->parts / winograd->grid.groups;
-    task.n_in = least(winograd->chunk, winograd->in - task.in);
-    task.n_out = least(winograd->part, winograd->out - task.out);
+    task.n_in = lesser(winograd->chunk, winograd->in - task.in);
+    task.n_out = lesser(winograd->part, winograd->out - task.out);
     task.at = winograd_scratch(winograd, call->workers + (size_t)worker * winograd->worker);
     const size_t plane = winograd->part * winograd->chunk;
     const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
