@@ -436,7 +436,7 @@ class Arguments(Faults):
     def test_engines_and_devices(self):
         self.write("in.wav", noise_wav(5))
         self.usage("convolve", "--engine", "cpu/magic", "ir.txt", "in.wav", "out.wav",
-                   says="--engine cpu/magic: there are cpu/direct, cpu/overlap-save, cpu/overlap-add, cpu/partitioned")
+                   says="--engine cpu/magic: there are cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles")
         self.usage("convolve", "--engine", "x" * 500, "ir.txt", "in.wav", "out.wav")
         self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav")
 
