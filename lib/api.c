@@ -63,6 +63,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->engine = NULL;
     gradient->considered = NULL;
     gradient->state = NULL;
+    gradient->threads = options->threads ? options->threads : cpu_count(); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
     const enum partita_status status = planner_choose(gradient, options);

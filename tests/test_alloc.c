@@ -11,6 +11,7 @@
 // Counts allocations; the one numbered `failing` (from 0) fails.
 struct meter {
     size_t n_allocated, n_live, failing;
+    size_t guard; // bytes behind each piece that must stay; 0: GUARD
 };
 
 static bool fails(struct meter *meter)
@@ -18,22 +19,35 @@ static bool fails(struct meter *meter)
     return meter->n_allocated++ == meter->failing;
 }
 
+// Before each piece of memory its size, behind it bytes that must stay.
+enum { HEAD = 64, GUARD = 4096, FILL = 0xa5 };
+
+static size_t guard_of(const struct meter *meter)
+{
+    return meter->guard ? meter->guard : GUARD;
+}
+
 static void *hook_allocate(void *user, size_t bytes)
 {
     struct meter *meter = user;
     if (fails(meter)) return NULL;
     meter->n_live++;
-    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    memset(memory, 0xa5, bytes); // the library must not count on zeros
-    return memory;
+    char *block = aligned_alloc(64, (HEAD + bytes + guard_of(meter) + 63) / 64 * 64);
+    memcpy(block, &bytes, sizeof bytes);
+    memset(block + HEAD, FILL, bytes + guard_of(meter)); // the library must not count on zeros
+    return block + HEAD;
 }
 
 static void hook_release(void *user, void *memory)
 {
     struct meter *meter = user;
+    size_t bytes;
     assert_non_null(memory);
+    char *block = (char *)memory - HEAD;
+    memcpy(&bytes, block, sizeof bytes);
+    for (size_t i = 0; i < guard_of(meter); i++) assert_int_equal((unsigned char)block[HEAD + bytes + i], FILL);
     meter->n_live--;
-    free(memory);
+    free(block);
 }
 
 // The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere may be freed here.
@@ -296,6 +310,54 @@ static void measuring(void **state)
     assert_int_equal(meter.n_live, 0);
 }
 
+// Trials run on less than the problem, and cut that in their own way: within memory for what they cut.
+static void measuring_layers(void **state)
+{
+    static const struct partita_problem layers[] = {
+        {.batch = 3, .in_channels = 2048, .out_channels = 256, .kernel = {3}, .size = {64}, .pad_begin = {1}},
+        {.in_channels = 16, .out_channels = 16, .groups = 16, .kernel = {17}, .size = {259840}, .pad_begin = {16}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        struct meter meter = {.failing = SIZE_MAX};
+        struct partita_options options = {
+            .effort = PARTITA_MEASURE, .threads = 1, .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&layers[i], &options, &plan));
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
+// Narrow windows of two long signals: one engine has two ways for them, and both may cost nearly the same.
+static void windows(void **state)
+{
+    enum { MOST = 30000 };
+    static float x[MOST], h[MOST], y[MOST];
+    struct random random = random_start("windows");
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        const size_t n = 5000 + random_below(&random, MOST - 5000), m = 5000 + random_below(&random, MOST - 5000);
+        const ptrdiff_t lag = i ? 50 + (ptrdiff_t)random_below(&random, 2000) : 418;
+        const size_t size = i ? n : 13870, taps = i ? m : 25123;
+        struct meter meter = {.failing = SIZE_MAX, .guard = 1 << 19}; // a way may begin far behind
+        const struct partita_problem problem = {.op = PARTITA_CORRELATE,
+                                                .kernel = {taps},
+                                                .size = {size},
+                                                .pad_begin = {lag},
+                                                .pad_end = {lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size}};
+        struct partita_options options = {.engine = "cpu/blocks",
+                                          .threads = 2,
+                                          .directions = PARTITA_FORWARD,
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        assert_ok(partita_forward_once(plan, y, x, h));
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
 static void start_wrapping(struct meter *meter)
 {
     memset(live, 0, sizeof live);
@@ -406,6 +468,8 @@ int main(int n_arguments, char **arguments)
     tests[n++] = named_test(depthwise, NULL, "depthwise");
     tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
     tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
+    tests[n++] = named_test(measuring_layers, NULL, "measuring-layers");
+    tests[n++] = named_test(windows, NULL, "windows");
     tests[n++] = named_test(helpers, NULL, "helpers");
     tests[n++] = named_test(wisdom, slow ? &slow : NULL, "wisdom");
     return run_test_list(tests, n);

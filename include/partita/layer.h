@@ -26,14 +26,16 @@ extern "C" {
 // activation.
 // Shapes:  taps as partita_filter_create; bias [out_channels] of the problem's type; both are copied. NULL: no bias.
 // Errors:  as partita_filter_create; PARTITA_ERR_UNSUPPORTED for a bias if the problem is a stream or complex.
-// Memory:  the taps once for forward and once for backward data, of those that were planned (options.directions).
+// Memory:  for forward and for backward data, of those that were planned (options.directions): the taps, or their
+//          transforms, with cpu/winograd 4 to 16 times as much.
 // Threads: any; several filters of one plan may be made at once. Not real-time safe.
 PARTITA_API enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps,
                                                              const void *bias, struct partita_filter **ret_filter);
 
 // The gradient with respect to the input: gx[n, c, i] = sum of w[k, c, r] gy[n, k, p] over all k, r and p with
 // stride*p + dilation*r - pad_begin = i; the transpose of partita_forward (without bias and activation).
-// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written, also samples that no output saw (zeros).
+// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written, also samples that no output saw: zeros,
+//          but for rounding errors where the engine transforms tiles.
 // Ranges:  gx and gy aligned to their scalar, not overlapping. workspace: at least
 //          partita_plan_workspace(plan, PARTITA_BACKWARD_DATA) bytes, 64-byte aligned; NULL lets the call allocate it.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE if the plan is

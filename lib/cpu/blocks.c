@@ -41,10 +41,11 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
         return;
     }
     run.shape = &shape;
-    if (!blocks_search(&run, &layout, ret->reason, sizeof ret->reason)) return;
+    if (!blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
         .transform = layout.n,
+        .variant = (int)layout.way,
         .hop = layout.hop,
         .seconds = layout.seconds,
         .flops = layout.flops,
@@ -65,7 +66,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan, const s
     struct request run = *request;
     run.shape = &blocks->shape;
     if (!shape_of(&plan->shape, plan->direction, &blocks->shape) ||
-        !blocks_search(&run, &blocks->layout, reason, sizeof reason))
+        !blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
         return PARTITA_ERR_UNSUPPORTED;
     const struct fft_request transform = {.n = blocks->layout.n,
                                           .f64 = plan->shape.f64,

@@ -211,7 +211,7 @@ static void consider(const struct request *request, cut_fn *cut, size_t n, struc
     if (cut(request, n, &layout) && (!best->n || layout.seconds < about * best->seconds)) *best = layout;
 }
 
-bool blocks_search(const struct request *request, struct blocks_layout *ret, char *reason, size_t reason_size)
+bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size)
 {
     const struct blocks_layout trimmed = blocks_trim(request->shape);
     const size_t taps = trimmed.taps ? trimmed.taps : 1;
@@ -241,7 +241,7 @@ bool blocks_search(const struct request *request, struct blocks_layout *ret, cha
         const size_t lags = fft_good_size(lesser(taps + trimmed.outputs, LARGEST_WINDOW));
         const size_t most = !weight && lags > pairs ? lags : pairs, given = request->transform;
         for (size_t n = fft_good_size(given); n && n <= (given ? given : most); n = fft_good_size(n + 1)) {
-            if (n <= pairs) consider(request, cut_pairs, n, ret);
+            if (n <= pairs && way != BLOCKS_LAGS) consider(request, cut_pairs, n, ret);
             if (n <= lags && !weight) consider(request, cut_lags, n, ret);
         }
     }

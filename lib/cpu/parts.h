@@ -34,7 +34,7 @@ struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels,
 // Bytes of `count` spectra of so many tiles, SIZE_MAX if that is more than memory.
 size_t parts_bytes(size_t tiles, size_t count);
 
-// Writes the zeros beside spectra 0 .. used-1, tile by tile. Needed on the right of pairs_sum.
+// Writes the zeros beside spectra 0 .. used-1, tile by tile. Needed on the right of parts_sum.
 void parts_margins(const struct parts_kit *kit, const struct parts *parts, size_t used, int threads);
 
 // What one thread needs to transform a part.

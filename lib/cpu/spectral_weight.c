@@ -32,11 +32,17 @@ static bool consider_weight(const struct request *request, size_t n, double move
     if (n < shape->axis[0].span) return false;
     const size_t hop = n - shape->axis[0].span + 1, terms = terms_of(shape, hop), spectrum = spectral_bytes(shape, n);
     // The transform's own scratch is at most three times its samples.
-    const size_t spectra = shape->group_in + shape->group_out + group_cells(shape);
-    const size_t worker = size_add(size_mul(spectra, spectrum), 4 * mem_round(n * shape->sample_bytes));
+    const size_t operands = size_mul(shape->group_in + shape->group_out, spectrum);
+    const size_t several = size_add(operands, 4 * mem_round(n * shape->sample_bytes));
+    // Runs of their own may hold as much as the operands, not a multiple of it.
+    const size_t most = shape->sample_bytes * shape->batch *
+                        (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape));
     size_t runs = (ENOUGH_TASKS + shape->groups - 1) / shape->groups;
     if (runs > terms) runs = terms;
-    while (runs > 1 && size_add(shared_bytes(shape, runs, spectrum), worker) > request->workspace_limit) runs--;
+    while (runs > 1 && (shared_bytes(shape, runs, spectrum) > most ||
+                        size_add(shared_bytes(shape, runs, spectrum), several) > request->workspace_limit))
+        runs--;
+    const size_t worker = runs > 1 ? several : size_add(several, size_mul(group_cells(shape), spectrum));
     if (worker > request->workspace_limit) return false;
     const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)n / 2 + 1;
     const struct host_costs *costs = &request->host->costs[shape->f64];
@@ -68,28 +74,29 @@ void spectral_weight_estimate(const struct request *request, struct estimate *re
     spectral_search(request, consider_weight, 1, ret);
 }
 
-// What one thread needs: spectra of a group's inputs and of its outputs, sums of its cells, samples, FFT scratch.
+// What one thread needs: spectra of a group's inputs and of its outputs, without runs sums of its cells, samples, FFT
+// scratch.
 struct work {
     char *inputs, *outputs, *sums, *samples, *scratch;
 };
 
-static struct work cut_work(const struct spectral *spectral, struct arena *arena)
+static struct work cut_work(const struct spectral *spectral, size_t runs, struct arena *arena)
 {
     const struct shape *shape = &spectral->shape;
     const size_t bytes = fft_spectrum_bytes(spectral->fft);
     struct work work;
     work.inputs = arena_take(arena, shape->group_in * bytes);
     work.outputs = arena_take(arena, shape->group_out * bytes);
-    work.sums = arena_take(arena, group_cells(shape) * bytes);
+    work.sums = runs < 2 ? arena_take(arena, group_cells(shape) * bytes) : NULL;
     work.samples = arena_take(arena, spectral->n * shape->sample_bytes);
     work.scratch = arena_take(arena, fft_scratch_bytes(spectral->fft));
     return work;
 }
 
-static size_t work_bytes(const struct spectral *spectral)
+static size_t work_bytes(const struct spectral *spectral, size_t runs)
 {
     struct arena arena = {0};
-    cut_work(spectral, &arena);
+    cut_work(spectral, runs, &arena);
     return arena.used;
 }
 
@@ -98,7 +105,7 @@ void spectral_weight_sizes(struct partita_plan *plan)
     const struct spectral *spectral = plan->state;
     plan->choice.shared =
         shared_bytes(&spectral->shape, (size_t)plan->choice.variant, fft_spectrum_bytes(spectral->fft));
-    plan->choice.worker = work_bytes(spectral);
+    plan->choice.worker = work_bytes(spectral, (size_t)plan->choice.variant);
 }
 
 struct call {
@@ -111,8 +118,9 @@ struct call {
 static struct work work_of(const struct call *call, int worker)
 {
     const struct spectral *spectral = call->plan->state;
-    struct arena arena = {.base = call->workers + (size_t)worker * work_bytes(spectral)};
-    return cut_work(spectral, &arena);
+    const size_t runs = (size_t)call->plan->choice.variant;
+    struct arena arena = {.base = call->workers + (size_t)worker * work_bytes(spectral, runs)};
+    return cut_work(spectral, runs, &arena);
 }
 
 // Where a run keeps the sums of a group's cells, if there are several runs.
