@@ -48,8 +48,7 @@ static inline const struct shape *blocks_shape(const struct partita_plan *plan)
 
 // The cheapest layout, or the one that the request asks for, of any way if `way` is negative; false if none fits, with
 // a reason.
-bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason,
-                   size_t reason_size);
+bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size);
 
 // The trimmed problem, before it is cut.
 struct blocks_layout blocks_trim(const struct shape *shape);
