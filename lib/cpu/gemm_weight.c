@@ -89,7 +89,7 @@ static void cut(struct weight *weight, size_t limit)
 {
     struct conv_pass *pass = &weight->pass;
     for (size_t halves = 0;; halves++) {
-        const size_t terms = MOST_TERMS >> halves ? MOST_TERMS >> halves : 1;
+        const size_t most = MOST_TERMS, terms = most >> halves ? most >> halves : 1;
         const size_t positions = MOST_POSITIONS >> halves, channels = MOST_CHANNELS >> halves;
         const size_t chunk = terms / pass->terms;
         pass->chunk = ceil_div(pass->in, ceil_div(pass->in, chunk < 1 ? 1 : lesser(chunk, pass->in)));
