@@ -9,6 +9,7 @@ import signal
 import struct
 import subprocess
 import sys
+import termios
 import time
 
 import numpy as np
@@ -369,12 +370,16 @@ class Signals(Faults):
         child = self.start("convolve", "-f", "f32", "ir.txt", "-", "out.fifo", stdin=subprocess.PIPE,
                            stderr=subprocess.DEVNULL)
         fcntl.fcntl(child.stdin, fcntl.F_SETFL, os.O_NONBLOCK)
-        try:
-            while True:
+
+        def stuck(): # behind an output that nobody reads
+            try:
                 os.write(child.stdin.fileno(), b"\0" * 65536)
-                time.sleep(0.02)
-        except BlockingIOError:
-            pass
+            except BlockingIOError:
+                pass
+            waiting = fcntl.ioctl(keep, termios.FIONREAD, b"\0" * 4)
+            return struct.unpack("i", waiting)[0] == fcntl.fcntl(keep, fcntl.F_GETPIPE_SZ)
+
+        self.wait_for(stuck)
         child.send_signal(signal.SIGINT)
         time.sleep(0.2)
         self.assertIsNone(child.poll())
