@@ -58,7 +58,7 @@ PARTITA_API enum partita_status partita_backward_weight(const struct partita_pla
 // The gradient with respect to the bias: gb[k] = sum over n, p of gy[n, k, p].
 // Shapes:  gb [out_channels], gy as forward's y.
 // Errors:  PARTITA_ERR_ARG for NULL or a misaligned pointer; PARTITA_ERR_STATE if the plan is a stream's;
-//          PARTITA_ERR_UNSUPPORTED for complex types.
+//          PARTITA_ERR_UNSUPPORTED for complex types and for f16 and bf16.
 // Memory:  none. Threads: as partita_forward.
 PARTITA_API enum partita_status partita_backward_bias(const struct partita_plan *plan, void *gb, const void *gy);
 
@@ -87,11 +87,12 @@ PARTITA_API size_t partita_saved_bytes(const struct partita_plan *plan);
 // Threads: any; one call at a time may use a saved object.
 PARTITA_API enum partita_status partita_saved_create(const struct partita_plan *plan, struct partita_saved **ret_saved);
 
-// Releases it. NULL is allowed.
+// Releases it. NULL is allowed. Threads: no call may still use it.
 PARTITA_API void partita_saved_destroy(struct partita_saved *saved);
 
 // partita_forward, to the same bits, that keeps the transforms of x.
 // Shapes, Ranges, Errors: as partita_forward (workspace too); PARTITA_ERR_ARG also for a saved object of another plan.
+// Memory:  none but a workspace that is NULL. Threads: as partita_forward; one call at a time may use a saved object.
 PARTITA_API enum partita_status partita_forward_saved(const struct partita_plan *plan,
                                                       const struct partita_filter *filter, struct partita_saved *saved,
                                                       void *y, const void *x, void *workspace);
@@ -101,6 +102,7 @@ PARTITA_API enum partita_status partita_forward_saved(const struct partita_plan 
 // Shapes:  gw and gy as partita_backward_weight. workspace: partita_saved_workspace bytes, or NULL.
 // Errors:  as partita_backward_weight; PARTITA_ERR_ARG for a saved object of another plan; PARTITA_ERR_STATE before the
 //          first partita_forward_saved.
+// Memory, Threads: as partita_forward_saved; several calls may read one saved object at once.
 PARTITA_API enum partita_status partita_backward_weight_saved(const struct partita_plan *plan,
                                                               const struct partita_saved *saved, void *gw,
                                                               const void *gy, void *workspace);

@@ -18,7 +18,7 @@ enum partita_effort {
     PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
 };
 
-// The ways to run a bounded problem; bits, to be combined. Complex problems have forward alone.
+// The ways to run a bounded problem; bits, to be combined. Complex types, f16 and bf16 have forward alone.
 enum partita_direction {
     PARTITA_FORWARD = 1,         // partita_forward
     PARTITA_BACKWARD_DATA = 2,   // partita_backward_data, in layer.h
