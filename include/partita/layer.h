@@ -102,7 +102,7 @@ PARTITA_API enum partita_status partita_forward_saved(const struct partita_plan 
 // Shapes:  gw and gy as partita_backward_weight. workspace: partita_saved_workspace bytes, or NULL.
 // Errors:  as partita_backward_weight; PARTITA_ERR_ARG for a saved object of another plan; PARTITA_ERR_STATE before the
 //          first partita_forward_saved.
-// Memory, Threads: as partita_forward_saved; several calls may read one saved object at once.
+// Memory, Threads: as partita_forward_saved.
 PARTITA_API enum partita_status partita_backward_weight_saved(const struct partita_plan *plan,
                                                               const struct partita_saved *saved, void *gw,
                                                               const void *gy, void *workspace);
