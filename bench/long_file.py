@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A file of 4 GiB through the program, beside the same filter over a signal in memory by partita_convolve, on all cores.
-Prints rows as the other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it
+"""A file of 4 GiB through the program, beside the same filter over a signal in memory by partita_convolve, on all cores,
+and beside cp, which bounds what any program can do that reads the one file and writes the other. Prints rows as the other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it
 counts; the median of three runs, contender by contender.
     bench/long_file.py BUILD [--quick]     (--quick: 256 MiB)"""
 import ctypes
@@ -62,6 +62,11 @@ def run_file(folder):
     return seconds / FRAMES, peak, max(error_of(np.array(y[at:at + 4096]), at) for at in PLACES)
 
 
+def run_copy(folder):
+    seconds, _ = watched(["cp", f"{folder}/in.raw", f"{folder}/out.raw"])
+    return seconds / FRAMES, 0, 0
+
+
 def run_memory(library, x, y):
     begin = time.monotonic()
     status = library.partita_convolve(0, y.ctypes.data_as(ctypes.c_void_p), x.ctypes.data_as(ctypes.c_void_p),
@@ -77,7 +82,7 @@ random = np.random.default_rng(1)
 PERIOD = random.standard_normal(2**22).astype(np.float32)
 TAPS_H = (random.standard_normal(TAPS) / TAPS).astype(np.float32)
 PLACES = [200000, FRAMES // 2 + 12345, FRAMES - 4096]
-rows = {"partita": [], "in-memory": []}
+rows = {"partita": [], "cp": [], "in-memory": []}
 with tempfile.TemporaryDirectory(dir=BUILD) as folder:
     np.save(f"{folder}/ir.npy", TAPS_H)
     with open(f"{folder}/in.raw", "wb") as file:
@@ -87,6 +92,7 @@ with tempfile.TemporaryDirectory(dir=BUILD) as folder:
     x, y = signal_at(0, IN_MEMORY), np.zeros(IN_MEMORY + TAPS - 1, np.float32)
     for _ in range(RUNS):
         rows["partita"].append(run_file(folder))
+        rows["cp"].append(run_copy(folder))
         rows["in-memory"].append(run_memory(library, x, y))
 
 print("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check")

@@ -78,8 +78,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
 // Training is what layers are for; a lone signal is convolved.
 static unsigned directions_of(const struct shape *shape, unsigned asked, unsigned possible)
 {
-    const bool lone = shape->rank == 1 && shape->batch == 1 && shape->in_channels == 1 && shape->out_channels == 1;
-    if (shape->stream || (!asked && lone)) return PARTITA_FORWARD;
+    if (shape->stream || (!asked && shape_lone(shape))) return PARTITA_FORWARD;
     return asked ? asked : possible;
 }
 

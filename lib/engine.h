@@ -179,6 +179,13 @@ static inline double memory_seconds(const struct host *host, const struct shape 
                                                               : (double)scalars / 2 * host->costs[shape->f64].copy_far;
 }
 
+// A lone signal is convolved once: then memory that is new costs what clearing and fetching it takes.
+static inline double fresh_seconds(const struct host *host, const struct shape *shape, size_t bytes)
+{
+    if (!shape_lone(shape) || bytes <= host->cache_bytes) return 0;
+    return (double)bytes / (double)shape->scalar_bytes * host->costs[shape->f64].copy_far;
+}
+
 static inline size_t plan_workspace(const struct partita_plan *plan)
 {
     return size_add(plan->choice.shared, size_mul((size_t)plan->threads, plan->choice.worker));

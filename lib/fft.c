@@ -137,6 +137,11 @@ size_t fft_edge_steps(const struct fft *fft)
     return fft->edge_steps;
 }
 
+size_t fft_nodes(const struct fft *fft)
+{
+    return fft->nodes;
+}
+
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
 {
     fft_forward_apart(fft, spectrum, 2 * SPECTRUM_BLOCK_BYTES, spectrum, x, scratch, steps);

@@ -56,6 +56,10 @@ struct fft_steps {
 
 size_t fft_steps(const struct fft *fft);      // of about the same work each; 1 if the provider cannot stop midway
 size_t fft_edge_steps(const struct fft *fft); // the first ones forward and the last ones back: they touch the samples
+
+// The other steps belong to so many equal parts of the spectrum, one after the other, which have nothing to do with
+// each other. Steps of different parts may run at once, and so may those of the edge. 1: there are no parts.
+size_t fft_nodes(const struct fft *fft);
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps);
 
 // The same, but the spectrum's blocks come to lie `stride` bytes apart, from `to` on, the same bits as at once. They

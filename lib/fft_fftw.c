@@ -93,6 +93,7 @@ static enum partita_status fftw_create(const struct fft_request *request, const 
                 .gain = (double)n,
                 .steps = 1,
                 .edge_steps = 1,
+                .nodes = 1,
                 .blocks = (bins + lanes - 1) / lanes,
                 .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
         .kernels = kernels_select(request->level, request->f64),

@@ -239,6 +239,7 @@ static enum partita_status native_create(const struct fft_request *request, cons
     count_steps(&native);
     native.fft.steps = native.steps[0];
     native.fft.edge_steps = native.steps[0] > 1 ? native.pieces[0] : 1;
+    native.fft.nodes = native.steps[0] > 1 ? (size_t)native.radix[0] : 1;
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
     cut_tables(&native, &arena);

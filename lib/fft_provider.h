@@ -34,6 +34,7 @@ struct fft {
     size_t n, blocks, scratch_bytes;
     size_t steps;      // into which a transform may be cut, all of about the same work
     size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last ones
+    size_t nodes;      // see fft_nodes; with more than one, scratch is not used
     double gain;
     size_t sample_bytes;
     bool halves; // the provider has forward_half and inverse_half for these samples

@@ -39,6 +39,12 @@ static inline size_t shape_alignment(const struct shape *shape)
     return shape->half ? shape->sample_bytes : shape->scalar_bytes;
 }
 
+// A signal, as opposed to a layer or a batch.
+static inline bool shape_lone(const struct shape *shape)
+{
+    return shape->rank == 1 && shape->batch == 1 && shape->in_channels == 1 && shape->out_channels == 1;
+}
+
 // Samples of one channel of x and of y, and taps of one cell; of bounded problems.
 static inline size_t shape_inputs(const struct shape *shape)
 {

@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -160,14 +161,59 @@ static void plans(void **state)
     shared_close(s);
 }
 
+// More taps than a transform of 4 MiB holds.
+enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_PLACES = 5 };
+
+static void long_forward(int threads, const float *w, const float *x, float *y)
+{
+    const struct partita_problem problem = {
+        .kernel = {LONG_TAPS}, .size = {LONG_FRAMES}, .pad_begin = {LONG_TAPS - 1}, .pad_end = {LONG_TAPS - 1}};
+    const struct partita_options options = {.engine = "cpu/overlap-save", .threads = threads};
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_ok(partita_filter_create(plan, w, &filter));
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+}
+
+// Transforms that threads work on together have the bits of one thread, which are right.
+static void long_transforms(void **state)
+{
+    (void)state;
+    const size_t outputs = LONG_FRAMES + LONG_TAPS - 1;
+    struct random random = random_start("long");
+    float *x = malloc(LONG_FRAMES * sizeof *x), *w = malloc(LONG_TAPS * sizeof *w);
+    float *y[3];
+    random_samples(&random, PARTITA_F32, x, LONG_FRAMES);
+    random_samples(&random, PARTITA_F32, w, LONG_TAPS);
+    for (int i = 0; i < 3; i++) {
+        y[i] = malloc(outputs * sizeof *y[i]);
+        long_forward(i + 1, w, x, y[i]);
+        assert_memory_equal(y[i], y[0], outputs * sizeof *y[i]);
+    }
+    // An output's own size is about sqrt(LONG_TAPS)/3; rounding errors of transforms stay below 30 u of that.
+    static const size_t places[LONG_PLACES] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1, LONG_FRAMES + LONG_TAPS - 2};
+    for (size_t i = 0; i < LONG_PLACES; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < LONG_TAPS; j++)
+            if (j <= places[i] && places[i] - j < LONG_FRAMES) sum += (double)w[j] * (double)x[places[i] - j];
+        assert_true(fabs(y[0][places[i]] - sum) < 30 * 0x1p-24 * sqrt(LONG_TAPS) / 3);
+    }
+    for (int i = 0; i < 3; i++) free(y[i]);
+    free(x), free(w);
+}
+
 int main(void)
 {
-    struct CMUnitTest tests[9];
+    struct CMUnitTest tests[10];
     size_t n = 0;
     for (size_t e = 0; e < 3; e++) {
         tests[n++] = named_test(streams, engine_names[e], "%s/streams-share", engine_names[e]);
         tests[n++] = named_test(forwards, engine_names[e], "%s/forwards-share", engine_names[e]);
         tests[n++] = named_test(plans, engine_names[e], "%s/plans-in-parallel", engine_names[e]);
     }
+    tests[n++] = named_test(long_transforms, NULL, "long-transforms");
     return run_test_list(tests, n);
 }

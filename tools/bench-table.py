@@ -72,6 +72,7 @@ FLOORS.append(("two threads against one", case, ("cpu/partitioned", 2), PARTITIO
 for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
     FLOORS.append(("extra cost while a swap fades", case, ("cpu/partitioned-swap", 1), WHOLE, "extra", 60, 30))
 FLOORS.append(("file against memory, both cores", "file-4G-t65536", ("partita", None), ("in-memory", None), "times", 1.3, None))
+FLOORS.append(("file against cp", "file-4G-t65536", ("partita", None), ("cp", None), "times", None, None))
 FLOORS.append(("resident memory", "file-4G-t65536", ("partita", None), None, "memory", 128, None))
 FLOORS.append(("memory against scipy's", "lags-1000-of-2p26", ("auto", 1), ("scipy-correlate", 1), "smaller", 20, None))
 

@@ -113,9 +113,9 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
                               (double)layout->parts * (double)inputs);
     const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)bins_of(shape, n);
     const double batch = (double)shape->batch, results = weight ? cells : batch * (double)shape->out_channels;
-    // Of a filter the taps' transforms are there already; gy is transformed with every call.
-    const double operands =
-        (double)(shape->in_channels * inputs) + (weight ? (double)(shape->out_channels * layout->parts) : 0);
+    // Of a filter the taps' transforms are there already, unless it is used once; gy is transformed with every call.
+    const size_t others = weight || shape_lone(shape) ? shape->out_channels * layout->parts : 0;
+    const double operands = (double)(shape->in_channels * inputs + others);
     const double transforms = batch * operands + results * (double)layout->blocks;
     const size_t spectra =
         size_mul(shape->out_channels * shape->group_in, parts_bytes(spectrum_blocks(shape, n), layout->parts));
@@ -127,7 +127,9 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const double added = shape->group_in > 1 ? 3 * batch * cells * (double)layout->blocks : 0;
     const double sums = results * (double)layout->blocks + batch * cells * (double)layout->parts + added;
     layout->seconds = transforms * (half_fft(request, n) + 2 * move) + sums * move +
-                      batch * cells * pairs * bins * costs->product[HOST_FAR][2] + memory_seconds(request->host, shape);
+                      batch * cells * pairs * bins * costs->product[HOST_FAR][2] +
+                      memory_seconds(request->host, shape) +
+                      fresh_seconds(request->host, shape, size_add(spectra, layout->shared));
     layout->flops =
         transforms * (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n) + 8 * batch * cells * pairs * bins;
     return true;

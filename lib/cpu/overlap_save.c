@@ -46,8 +46,14 @@ static enum partita_status save_plan_create(struct partita_plan *plan, const str
     if (status != PARTITA_OK) return status;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     struct spectral *spectral = plan->state;
-    spectral_fits_half(&spectral->shape, spectral->n, weight, &spectral->half);
-    if (weight) spectral_weight_sizes(plan);
+    const bool half = spectral_fits_half(&spectral->shape, spectral->n, weight, &spectral->half);
+    if (weight) {
+        spectral_weight_sizes(plan);
+    } else if (!half && plan->threads > 1 && spectral_is_long(&spectral->shape, spectral->fft)) {
+        spectral->together = true;
+        plan->choice.shared = plan->choice.worker;
+        plan->choice.worker = 0;
+    }
     return PARTITA_OK;
 }
 
@@ -92,6 +98,18 @@ struct outputs {
     size_t p, n, skip;
 };
 
+// The only input and output of a group.
+static void filter_block(const struct forward *call, size_t channel, const char *x, ptrdiff_t q,
+                         const struct outputs *out, char *y, struct spectral_work *work)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct axis *axis = &((const struct spectral *)plan->state)->shape.axis[0];
+    const size_t bytes = plan->shape.sample_bytes;
+    spectral_long_filter(call->filter, channel, window(plan, x, q, work->samples), work, plan->threads);
+    spectral_long_copy(y, work->samples + (axis->span - 1 + out->skip) * bytes, axis->stride, out->n, bytes,
+                       plan->threads);
+}
+
 static void store_output(const struct forward *call, size_t channel, const struct outputs *out, char *y,
                          struct spectral_work *work)
 {
@@ -123,11 +141,18 @@ static void forward_block(void *context, size_t task, int worker)
     const size_t group = task / call->blocks / shape->batch, hop = spectral->hop;
     struct arena arena = {.base = call->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
     struct spectral_work work = spectral_work_cut(shape, spectral->fft, &arena);
-    transform_inputs(call, item, group, causal_first(axis) + (ptrdiff_t)(block * hop), &work);
     // Those with block*hop <= stride*p < (block+1)*hop.
     const size_t p = (block * hop + axis->stride - 1) / axis->stride;
     const size_t end = ((block + 1) * hop + axis->stride - 1) / axis->stride;
     const struct outputs out = {p, (end < axis->out ? end : axis->out) - p, p * axis->stride - block * hop};
+    const ptrdiff_t q = causal_first(axis) + (ptrdiff_t)(block * hop);
+    if (spectral->together) {
+        const size_t channel = item * shape->groups + group, bytes = shape->sample_bytes;
+        filter_block(call, group, call->x + channel * axis->size * bytes, q, &out,
+                     call->y + (channel * axis->out + p) * bytes, &work);
+        return;
+    }
+    transform_inputs(call, item, group, q, &work);
     for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++)
         store_output(call, k, &out, call->y + ((item * shape->out_channels + k) * axis->out + p) * shape->sample_bytes,
                      &work);
@@ -137,8 +162,9 @@ static void run_blocks(const struct partita_filter *filter, void *y, const void 
 {
     const struct spectral *spectral = filter->plan->state;
     const struct shape *shape = &spectral->shape;
+    const int threads = filter->plan->threads;
     struct forward call = {filter, y, x, workspace, spectral_blocks(shape, spectral->hop)};
-    thread_loop(filter->plan->threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
+    thread_loop(spectral->together ? 1 : threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
 }
 
 static void save_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,

@@ -23,15 +23,15 @@ struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels,
 // From one tile to the next, in tiles: odd, so that a spectrum's tiles do not meet in the same sets of the cache.
 static size_t pitch(size_t count)
 {
-    return size_add(count, 2 * PARTS_MARGIN) | 1;
+    return size_add(count, PARTS_MARGIN) | 1;
 }
 
 size_t parts_bytes(size_t tiles, size_t count)
 {
-    return size_mul(size_mul(tiles, TILE_BYTES), pitch(count));
+    return size_mul(TILE_BYTES, size_add(size_mul(tiles, pitch(count)), 2 * PARTS_MARGIN));
 }
 
-// Places before spectrum 0 have negative indices.
+// Places before spectrum 0 have negative indices; they are the last ones of the tile before.
 static char *place(const struct parts *parts, size_t tile, ptrdiff_t index)
 {
     return parts->tiles + (tile * pitch(parts->count) + (size_t)(PARTS_MARGIN + index)) * TILE_BYTES;
@@ -70,8 +70,10 @@ static void clear_margins(void *context, size_t tile, int worker)
 {
     (void)worker;
     const struct margins *margins = context;
-    memset(place(margins->parts, tile, -PARTS_MARGIN), 0, PARTS_MARGIN * TILE_BYTES);
-    memset(place(margins->parts, tile, (ptrdiff_t)margins->used), 0, PARTS_MARGIN * TILE_BYTES);
+    const struct parts *parts = margins->parts;
+    if (tile == 0) memset(place(parts, 0, -PARTS_MARGIN), 0, PARTS_MARGIN * TILE_BYTES);
+    memset(place(parts, tile, (ptrdiff_t)margins->used), 0, PARTS_MARGIN * TILE_BYTES);
+    memset(place(parts, tile + 1, -PARTS_MARGIN), 0, PARTS_MARGIN * TILE_BYTES);
 }
 
 void parts_margins(const struct parts_kit *kit, const struct parts *parts, size_t used, int threads)

@@ -10,9 +10,9 @@
 #include "../thread.h"
 
 // A run of spectra that lie tile by tile (a tile is a block of a spectrum, as in kernels.h): of all spectra their first
-// blocks side by side, then of all the next ones. Products of all pairs then read memory from front to back. Beside the
-// spectra lie PARTS_MARGIN places for zeros, at both ends, so that sums which are made at once need no ends of their
-// own.
+// blocks side by side, then of all the next ones. Products of all pairs then read memory from front to back. Between
+// the spectra of two tiles lie at least PARTS_MARGIN places for zeros, so that sums which are made at once need no ends
+// of their own.
 enum { PARTS_MARGIN = CMAC_SUMS - 1 };
 
 struct parts {

@@ -84,17 +84,28 @@ double spectral_block_seconds(const struct request *request, size_t n, double mo
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }
 
+// What transforming the taps takes, where they are used once, and the memory for all this.
+static double once_seconds(const struct request *request, size_t n, size_t work)
+{
+    const struct shape *shape = request->shape;
+    if (!shape_lone(shape)) return 0;
+    const size_t filter = cells_of(shape) * spectral_bytes(shape, n);
+    return host_fft(request->host, shape->f64, shape->complex_signal, n) / 2 +
+           fresh_seconds(request->host, shape, size_add(work, filter));
+}
+
 bool spectral_filtering(const struct request *request, size_t n, double moves, double limit, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const size_t hop = hop_for(shape, n), block = n * shape->sample_bytes;
     if (!hop) return false;
     // The transform's own scratch is at most three times its samples.
-    const size_t work = spectral_bytes(shape, n) * (shape->group_in + 1) + 4 * mem_round(block);
+    const size_t spectra = shape->group_in + (spectral_in_place(shape) ? 0 : 1);
+    const size_t work = spectral_bytes(shape, n) * spectra + 4 * mem_round(block);
     if (!shape->stream && work > request->workspace_limit) return false;
     const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)spectral_blocks(shape, hop);
     // The transforms of a block wait for its samples: what memory takes comes on top.
-    const double memory = shape->stream ? 0 : memory_seconds(request->host, shape);
+    const double memory = shape->stream ? 0 : memory_seconds(request->host, shape) + once_seconds(request, n, work);
     const double seconds = blocks * spectral_block_seconds(request, n, moves) + memory;
     if (seconds >= limit) return false;
     const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
@@ -215,7 +226,8 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
             const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
             load_taps(plan, samples, causal, (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
             char *spectrum = (char *)filter->state + cell * bytes;
-            fft_forward(spectral->fft, spectrum, samples, scratch);
+            if (!spectral->together) fft_forward(spectral->fft, spectrum, samples, scratch);
+            else spectral_long_forward(spectral->fft, spectrum, samples, scratch, plan->threads);
             if (spectral->half.mirrored) fft_conjugate(shape->f64, spectrum, fft_blocks(spectral->fft));
         }
     }
@@ -224,11 +236,18 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
+bool spectral_in_place(const struct shape *shape)
+{
+    return !shape->stream && shape->group_in == 1 && shape->group_out == 1;
+}
+
 struct spectral_work spectral_work_cut(const struct shape *shape, const struct fft *fft, struct arena *arena)
 {
     struct spectral_work work;
     work.inputs = arena_take(arena, size_mul(shape->group_in, fft_spectrum_bytes(fft)));
-    work.output = arena_take(arena, fft_spectrum_bytes(fft));
+    // What is read once may be multiplied where it is: a long transform is as large as the cache that it needs.
+    const bool in_place = spectral_in_place(shape);
+    work.output = in_place ? work.inputs : arena_take(arena, fft_spectrum_bytes(fft));
     work.samples = arena_take(arena, fft_size(fft) * shape->sample_bytes);
     work.scratch = arena_take(arena, fft_scratch_bytes(fft));
     return work;

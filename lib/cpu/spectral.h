@@ -23,6 +23,7 @@ struct spectral {
     struct shape shape; // what is run: the plan's problem, or of backward data its adjoint
     struct spectral_half half;
     struct fft *fft;
+    bool together; // all threads work on one block
     size_t n, hop;
 };
 
@@ -65,6 +66,22 @@ void spectral_sum(const struct partita_filter *filter, size_t channel, struct sp
 
 // samples[n] of output `channel`: the sum, then one inverse transform.
 void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work);
+
+// Whether products may take the place of the inputs' spectra, which nobody else wants.
+bool spectral_in_place(const struct shape *shape);
+
+// Whether several threads do well to work on one transform together: the functions below.
+bool spectral_is_long(const struct shape *shape, const struct fft *fft);
+
+// The transform of x[n], on up to `threads` threads.
+void spectral_long_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch, int threads);
+
+// work->samples[n] of output `channel`, the only one of its group, from its input x[n], which may be work->samples.
+void spectral_long_filter(const struct partita_filter *filter, size_t channel, const void *x,
+                          struct spectral_work *work, int threads);
+
+// y[i] = x[i * stride], i < n samples.
+void spectral_long_copy(void *y, const void *x, size_t stride, size_t n, size_t bytes, int threads);
 
 // A stream that works block by block. Latency hop - 1: the first output of a block leaves with its last input.
 struct block_stream {
