@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Trains examples/digits by each algorithm that can run its layers, and draws the losses: they lie on one another, and
-# below, how far from the direct sums' they are.
+# Trains examples/digits by each algorithm that can run its layers, and draws the losses, each the mean of the last epoch's
+# steps: they lie on one another; and below, how far single steps are from the direct sums'. That grows: once a sample at
+# the edge of a ReLU falls to the other side, the weights part, as they would after any other rounding.
 #   tools/digits-plot.sh [PNG]        (docs/images/digits-loss.png)
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,6 +18,8 @@ examples/digits/export.py "$work/digits.bin"
 while read -r engine color width; do
     file=$work/${engine#*/}.csv
     if build/examples/digits --engine "$engine" --loss "$file" "$work/digits.bin" >"$work/said" 2>&1; then
+        awk -F, -v n=44 'NR > 1 { sum += $2 - kept[NR % n]; kept[NR % n] = $2
+                                  if (NR > n) print $1 "," sum / n }' "$file" >"$file.mean"
         echo "$engine $file $color $width $(sed -n 's/^accuracy \([0-9.]*\).*/\1/p' "$work/said")"
     else
         sed 's/^/left out: /' "$work/said" >&2
@@ -40,11 +43,12 @@ set border lc rgb '#606060'
 set lmargin 12
 set rmargin 2
 set logscale y
+set xrange [0:$(tail -n 1 "$(head -n 1 "$work/curves" | cut -d' ' -f2)" | cut -d, -f1)]
 set format y '10^{%T}'
 set key top right
-set ylabel 'loss'
+set ylabel 'loss, mean of 44 steps'
 END
-    awk '{ printf "%s \"%s\" every ::1 using 1:2 with lines lw %s lc rgb \"%s\" title \"%s, accuracy %s %%\"",
+    awk '{ printf "%s \"%s.mean\" using 1:2 with lines lw %s lc rgb \"%s\" title \"%s, accuracy %s %%\"",
            NR == 1 ? "plot" : ",", $2, $4, $3, $1, $5 } END { print "" }' "$work/curves"
     cat <<END
 set xlabel 'step'
