@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -150,6 +151,40 @@ static inline void assert_same(bool f64, const void *y, size_t i, double expecte
     const double actual = scalar_get(f64, y, i), rounded = f64 ? expected : (double)(float)expected;
     if (isnan(rounded) ? !isnan(actual) : memcmp(&rounded, &actual, sizeof actual))
         fail_msg("%zu: %.17g, not %.17g", i, actual, rounded);
+}
+
+// What a test of a kernel gets as its state: the kernels of one instruction set and precision.
+struct kernel_subject {
+    const struct kernels *kernels;
+    char name[16]; // "f32-avx512"
+};
+
+// Something that a kernel promises, and the test of it.
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+enum { MAX_SUBJECTS = 2 * (CPU_AVX512 + 1), MAX_PROMISES = 16 };
+
+// Tests all promises of every instruction set that this processor has; what main returns.
+static inline int test_all_levels(const struct promise *promises, size_t n_promises)
+{
+    static struct kernel_subject subjects[MAX_SUBJECTS];
+    static struct CMUnitTest tests[MAX_SUBJECTS * MAX_PROMISES];
+    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
+    size_t n = 0;
+    struct kernel_subject *s = subjects;
+    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
+        for (int f64 = 0; f64 < 2; f64++) {
+            s->kernels = kernels_select(level, f64);
+            if (strcmp(s->kernels->isa, cpu_level_name(level)) != 0) continue;
+            snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", s->kernels->isa);
+            for (size_t p = 0; p < n_promises; p++)
+                tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);
+            s++;
+        }
+    return run_test_list(tests, n);
 }
 
 #endif

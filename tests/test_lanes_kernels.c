@@ -6,12 +6,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LEVELS = CPU_AVX512 + 1, MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_RUNS = 9, MAX_N = 60 };
-
-struct subject {
-    const struct kernels *kernels;
-    char name[16];
-};
+enum { MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_RUNS = 9, MAX_N = 60 };
 
 static size_t lanes_of(bool f64)
 {
@@ -28,7 +23,7 @@ static void *blocks(struct random *random, bool f64, size_t n)
 // One lane lies at the end of a page, its neighbour has no plane.
 static void test_read(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start("read");
     for (size_t n = 0; n <= MAX_N; n++)
@@ -60,7 +55,7 @@ static void test_read(void **state)
 
 static void test_write(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start("write");
     for (size_t n = 0; n <= MAX_N; n++)
@@ -137,7 +132,7 @@ static void release(struct operands *o)
     free(o->kept);
 }
 
-static void over_sizes(const struct subject *s, void (*check)(const struct kernels *, struct operands *))
+static void over_sizes(const struct kernel_subject *s, void (*check)(const struct kernels *, struct operands *))
 {
     struct random random = random_start(s->name);
     for (size_t n = 0; n <= MAX_N; n++)
@@ -199,7 +194,7 @@ static void test_weight(void **state)
 // An output's bits do not depend on where a row is cut.
 static void test_conv_cuts(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     struct random random = random_start("cuts");
     struct operands o = draw(&random, s->kernels->f64, MAX_N, MAX_RUNS);
     memcpy(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
@@ -265,7 +260,7 @@ static double element(bool f64, const struct lanes_line *line, size_t k, size_t 
 // From a row of samples into a column apart, held against the definition; back, against the samples.
 static void test_dft(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const size_t lanes = lanes_of(f64), apart = 3;
     struct random random = random_start("dft");
@@ -309,7 +304,7 @@ static void test_dft(void **state)
 
 static void test_product(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const size_t lanes = lanes_of(f64);
     struct random random = random_start("product");
@@ -346,33 +341,13 @@ static void test_product(void **state)
         }
 }
 
-static const struct {
-    const char *name;
-    CMUnitTestFunction run;
-} promises[] = {
+static const struct promise promises[] = {
     {"lanes_read", test_read},       {"lanes_write", test_write},
     {"lanes_conv", test_conv},       {"lanes_conv, same bits", test_conv_cuts},
     {"lanes_weight", test_weight},   {"lanes_dft", test_dft},
     {"lanes_product", test_product},
 };
-enum { N_PROMISES = sizeof promises / sizeof *promises };
-
 int main(void)
 {
-    static struct subject subjects[2 * MAX_LEVELS];
-    static struct CMUnitTest tests[2 * MAX_LEVELS * N_PROMISES];
-    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
-    size_t n = 0;
-    struct subject *s = subjects;
-    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
-        for (int f64 = 0; f64 < 2; f64++) {
-            const struct kernels *k = kernels_select(level, f64);
-            if (strcmp(k->isa, cpu_level_name(level)) != 0) continue;
-            s->kernels = k;
-            snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", k->isa);
-            for (size_t p = 0; p < N_PROMISES; p++)
-                tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);
-            s++;
-        }
-    return run_test_list(tests, n);
+    return test_all_levels(promises, sizeof promises / sizeof *promises);
 }

@@ -6,12 +6,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LEVELS = CPU_AVX512 + 1, MAX_TERMS = 21, MAX_ROWS = 13, MAX_REACH = 70, MAX_BLOCKS = 30 };
-
-struct subject {
-    const struct kernels *kernels;
-    char name[16];
-};
+enum { MAX_TERMS = 21, MAX_ROWS = 13, MAX_REACH = 70, MAX_BLOCKS = 30 };
 
 static size_t block(bool f64)
 {
@@ -102,7 +97,7 @@ static void check_weight(const struct kernels *k, struct operands *o)
     }
 }
 
-static void over_sizes(const struct subject *s, size_t most_channels,
+static void over_sizes(const struct kernel_subject *s, size_t most_channels,
                        void (*check)(const struct kernels *, struct operands *))
 {
     struct random random = random_start(s->name);
@@ -129,7 +124,7 @@ static void test_weight(void **state)
 // A position's bits do not depend on where it stands, nor on how many there are, nor on the other channels' number.
 static void test_conv_cuts(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start("cuts");
     enum { BLOCKS = 23 };
@@ -162,7 +157,7 @@ static void test_conv_cuts(void **state)
 // Rows closed up: only the block after the last one's end may change, only the block after a row's end may be read.
 static void test_rows(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const size_t bytes = scalar_size(f64), lanes = block(f64);
     struct random random = random_start("rows");
@@ -183,7 +178,7 @@ static void test_rows(void **state)
 
 static void test_columns(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const size_t bytes = scalar_size(f64);
     struct random random = random_start("columns");
@@ -224,7 +219,7 @@ static double finished(bool f64, double y, double sum, const struct conv_finish 
 
 static void test_store(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start("store");
     enum { MAX_N = 70, MAX_STEP = 3 };
@@ -256,7 +251,7 @@ static void test_store(void **state)
 
 static void test_sum(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start("sum");
     for (size_t n = 0; n < 200; n++) {
@@ -269,32 +264,12 @@ static void test_sum(void **state)
     }
 }
 
-static const struct {
-    const char *name;
-    CMUnitTestFunction run;
-} promises[] = {
+static const struct promise promises[] = {
     {"conv", test_conv},      {"conv, same bits", test_conv_cuts}, {"conv_weight", test_weight},
     {"conv_rows", test_rows}, {"conv_columns", test_columns},      {"conv_store", test_store},
     {"sum", test_sum},
 };
-enum { N_PROMISES = sizeof promises / sizeof *promises };
-
 int main(void)
 {
-    static struct subject subjects[2 * MAX_LEVELS];
-    static struct CMUnitTest tests[2 * MAX_LEVELS * N_PROMISES];
-    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
-    size_t n = 0;
-    struct subject *s = subjects;
-    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
-        for (int f64 = 0; f64 < 2; f64++) {
-            const struct kernels *k = kernels_select(level, f64);
-            if (strcmp(k->isa, cpu_level_name(level)) != 0) continue;
-            s->kernels = k;
-            snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", k->isa);
-            for (size_t p = 0; p < N_PROMISES; p++)
-                tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);
-            s++;
-        }
-    return run_test_list(tests, n);
+    return test_all_levels(promises, sizeof promises / sizeof *promises);
 }

@@ -6,13 +6,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LEVELS = CPU_AVX512 + 1 };
 enum { MAX_LINES = 4, MAX_PARTS = 9, MAX_TILES = 13 };
-
-struct subject {
-    const struct kernels *kernels;
-    char name[16];
-};
 
 // Rows of tiles, one a tile of the spectrum from `first` on, `pitch` tiles apart.
 struct rows {
@@ -210,7 +204,7 @@ static void lines_check(const struct kernels *kernels, struct random *random, bo
 
 static void test_lines(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     for (int round = 0; round < 300; round++) lines_check(s->kernels, &random, round % 3);
 }
@@ -218,7 +212,7 @@ static void test_lines(void **state)
 // A tile alone has the same bits as among others, and a sum alone as beside others.
 static void test_lines_cuts(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     for (int round = 0; round < 200; round++) {
         struct lines_data d = lines_make(&random, s->kernels->f64, true);
@@ -275,7 +269,7 @@ static uint64_t peak_expected(bool f64, const void *x, size_t n)
 // Every length and alignment. Reading before or after would find NaN or a page that faults.
 static void test_peak(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     const size_t scalar = scalar_size(f64), alignments = SPECTRUM_BLOCK_BYTES / scalar;
@@ -303,7 +297,7 @@ static void test_peak(void **state)
 // Each value alone among zeros of both signs, wherever it is, and above the one before it in the list.
 static void test_peak_values(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const double tiny = f64 ? 0x1p-1074 : 0x1p-149, huge = f64 ? DBL_MAX : (double)FLT_MAX;
     const double values[] = {-0.0, tiny, -2 * tiny, 700 * tiny, -1, 1.5, -huge, INFINITY, -NAN};
@@ -359,7 +353,7 @@ static void fade_compare(bool f64, const struct fade *f, const void *y)
 
 static void test_blend(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     struct fade f;
@@ -385,7 +379,7 @@ static void test_blend(void **state)
 // In pieces of whole frames, each with the first weight of its own, a fade has the same bits as in one call.
 static void test_blend_cuts(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     for (int round = 0; round < 2000; round++) {
@@ -408,7 +402,7 @@ static void test_blend_cuts(void **state)
 // A fade between equal signals leaves them.
 static void test_blend_equal(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     for (size_t round = 0; round < 8 * MAX_LOOP; round++) {
@@ -421,10 +415,7 @@ static void test_blend_equal(void **state)
     }
 }
 
-static const struct {
-    const char *name;
-    CMUnitTestFunction run;
-} promises[] = {
+static const struct promise promises[] = {
     {"lines", test_lines},
     {"lines, same bits", test_lines_cuts},
     {"peak", test_peak},
@@ -433,24 +424,7 @@ static const struct {
     {"blend, cut anywhere", test_blend_cuts},
     {"blend of equals", test_blend_equal},
 };
-enum { N_PROMISES = sizeof promises / sizeof *promises };
-
 int main(void)
 {
-    static struct subject subjects[2 * MAX_LEVELS];
-    static struct CMUnitTest tests[2 * MAX_LEVELS * N_PROMISES];
-    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
-    size_t n = 0;
-    struct subject *s = subjects;
-    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
-        for (int f64 = 0; f64 < 2; f64++) {
-            const struct kernels *k = kernels_select(level, f64);
-            if (strcmp(k->isa, cpu_level_name(level)) != 0) continue;
-            s->kernels = k;
-            snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", k->isa);
-            for (size_t p = 0; p < N_PROMISES; p++)
-                tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);
-            s++;
-        }
-    return run_test_list(tests, n);
+    return test_all_levels(promises, sizeof promises / sizeof *promises);
 }
