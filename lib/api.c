@@ -101,6 +101,14 @@ static enum partita_status plan_directions(struct partita_plan *plan, const stru
     return status;
 }
 
+static enum partita_status open_device(const struct partita_options *options, struct device **ret_device)
+{
+    char text[256] = "";
+    const enum partita_status status = device_open(options->device, text, sizeof text, ret_device);
+    if (status != PARTITA_OK) log_line(&options->log, "options.device = \"%s\": %s", options->device, text);
+    return status;
+}
+
 enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
                                         struct partita_plan **ret_plan)
 {
@@ -114,17 +122,21 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     enum partita_status status = check_options(options);
     if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
     if (status != PARTITA_OK) return status;
-    if (options->device && strcmp(options->device, "cpu") != 0) {
-        log_line(&options->log, "options.device = \"%s\": not here; this build serves \"cpu\"", options->device);
-        return PARTITA_ERR_DEVICE;
-    }
+    struct device *device;
+    status = open_device(options, &device);
+    if (status != PARTITA_OK) return status;
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
-    if (!plan) return PARTITA_ERR_NOMEM;
+    if (!plan) {
+        device_close(device);
+        return PARTITA_ERR_NOMEM;
+    }
+    plan->device = device;
+    plan->engines = device ? device->engines : cpu_engines;
     plan->shape = shape;
     plan->direction = PARTITA_FORWARD;
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, shape.f64);
-    plan->threads = shape.stream ? 1 : options->threads ? options->threads : cpu_count();
+    plan->threads = shape.stream || device ? 1 : options->threads ? options->threads : cpu_count();
     plan->stream_threads = options->threads ? options->threads : 1;
     plan->executor = options->executor;
     plan->sample_rate = options->sample_rate;
@@ -147,6 +159,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     partita_plan_destroy(plan->backward_data);
     partita_plan_destroy(plan->backward_weight);
     if (plan->engine) plan->engine->plan_destroy(plan);
+    if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->considered);
     mem_release(&allocator, plan);
 }
@@ -191,6 +204,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
         (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
+    if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){y, {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);

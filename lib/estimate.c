@@ -16,9 +16,10 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
 struct request estimate_request(const struct partita_plan *plan, const struct partita_options *options,
                                 const struct host *host, size_t transform)
 {
-    return (struct request){
-        &plan->shape,  plan->direction, host, transform, options->workspace_limit ? options->workspace_limit : SIZE_MAX,
-        options->parts};
+    return (struct request){&plan->shape,  plan->direction,
+                            host,          plan->device,
+                            transform,     options->workspace_limit ? options->workspace_limit : SIZE_MAX,
+                            options->parts};
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
@@ -27,17 +28,18 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
     const struct request request = estimate_request(plan, options, host, transform);
     const size_t limit = request.workspace_limit;
     *ret = (struct estimate){0};
-    const int max_rank = engines[i]->max_rank ? engines[i]->max_rank : 1;
+    const int max_rank = plan->engines[i]->max_rank ? plan->engines[i]->max_rank : 1;
     if (plan->shape.rank > max_rank) {
         refuse(ret, "works along %s, the problem has %d", max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
         return;
     }
-    if ((plan->direction == PARTITA_BACKWARD_DATA && !engines[i]->backward_data) ||
-        (plan->direction == PARTITA_BACKWARD_WEIGHT && !engines[i]->backward_weight)) {
+    if (!plan->engines[i]->run &&
+        ((plan->direction == PARTITA_BACKWARD_DATA && !plan->engines[i]->backward_data) ||
+         (plan->direction == PARTITA_BACKWARD_WEIGHT && !plan->engines[i]->backward_weight))) {
         refuse(ret, "does not compute this gradient");
         return;
     }
-    engines[i]->estimate(&request, ret);
+    plan->engines[i]->estimate(&request, ret);
     if (!ret->applicable) return;
     if (size_add(ret->shared, ret->worker) > limit)
         refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));

@@ -46,7 +46,7 @@ struct partita_parts {
 
 // Wishes. Plain data; zero-initialise it and set what differs. NULL instead of a struct means all defaults.
 struct partita_options {
-    const char *device;         // "cpu" [NULL: "cpu"]
+    const char *device;         // "cpu", "cuda" or "cuda:N", see device.h [NULL: "cpu"]
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
     int threads; // of bounded problems [0: all cores]; of one stream, the calling one included [0: it alone]
