@@ -17,6 +17,59 @@ double layer_sample(const struct layer *layer, enum layer_array array, size_t i)
     return creal(reference_sample(layer->problem.signal, layer->array[array], i));
 }
 
+static const char *device_under_test(void)
+{
+    const char *device = getenv("PARTITA_TEST_DEVICE");
+    return device ? device : "cpu";
+}
+
+enum layer_device layer_device_check(void)
+{
+    char text[256];
+    enum partita_status status = partita_device_describe(device_under_test(), text, sizeof text);
+    if (status == PARTITA_OK) {
+        printf("# device: %s\n", text);
+        return LAYER_DEVICE_READY;
+    }
+    bool promised = getenv("PARTITA_CUDA_MODULE");
+    printf(promised ? "Bail out! %s: %s\n" : "1..0 # SKIP %s: %s\n", device_under_test(), text);
+    return promised ? LAYER_DEVICE_MISSING : LAYER_DEVICE_SKIP;
+}
+
+bool layer_engine_is_here(const char *engine)
+{
+    size_t n = strcspn(engine, "/");
+    return strcspn(device_under_test(), ":") == n && !strncmp(engine, device_under_test(), n);
+}
+
+bool layer_on_stand_in(void)
+{
+    return getenv("PARTITA_CUDA_MODULE");
+}
+
+int layer_repeats(int n)
+{
+    return layer_on_stand_in() ? (n + 7) / 8 : n;
+}
+
+struct partita_options layer_options(const struct partita_options *options)
+{
+    struct partita_options all = options ? *options : (struct partita_options){0};
+    if (all.engine && !all.device && layer_engine_is_here(all.engine)) all.device = device_under_test();
+    return all;
+}
+
+bool layer_engine_serves(const char *engine, const struct partita_problem *problem)
+{
+    if (strncmp(engine, "cuda/direct-", 12) != 0) return true;
+    struct partita_options options =
+        layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
+    struct partita_plan *plan = NULL;
+    enum partita_status status = partita_plan_create(problem, &options, &plan);
+    partita_plan_destroy(plan);
+    return status != PARTITA_ERR_UNSUPPORTED;
+}
+
 static void allocate(struct layer *layer)
 {
     const struct partita_problem *p = &layer->problem;
@@ -41,7 +94,8 @@ static void create(struct layer *layer, const struct partita_options *options)
         layer->expected[i] = malloc((layer->n[i] + 1) * sizeof(double));
         for (size_t k = 0; k < layer->n[i]; k++) layer->expected[i][k] = layer_sample(layer, (enum layer_array)i, k);
     }
-    assert_ok(partita_plan_create(&layer->problem, options, &layer->plan));
+    struct partita_options all = layer_options(options);
+    assert_ok(partita_plan_create(&layer->problem, &all, &layer->plan));
     assert_ok(
         partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
 }

@@ -16,6 +16,25 @@ struct layer {
     double *expected[LAYER_ARRAYS]; // the inputs as doubles; results NULL until layer_check
 };
 
+// The device under test: PARTITA_TEST_DEVICE in the environment, else "cpu". Prints its name; where it is missing, that
+// the subject is skipped and why, unless PARTITA_CUDA_MODULE promises one: then the subject fails.
+enum layer_device { LAYER_DEVICE_READY, LAYER_DEVICE_SKIP, LAYER_DEVICE_MISSING };
+enum layer_device layer_device_check(void);
+
+// Whether an engine, "cuda/direct", is of the device under test.
+bool layer_engine_is_here(const char *engine);
+
+// Whether PARTITA_CUDA_MODULE names a stand-in for a device, which computes thread by thread: problems are fewer and
+// smaller there.
+bool layer_on_stand_in(void);
+int layer_repeats(int n);
+
+// Whether it serves a problem: all do, but for the variants of cuda/direct, each of which has limits.
+bool layer_engine_serves(const char *engine, const struct partita_problem *problem);
+
+// The options, with the device under test for its engines.
+struct partita_options layer_options(const struct partita_options *options);
+
 enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT }; // directions
 
 // Draws inputs of the problem's type; results are NaN.

@@ -157,6 +157,7 @@ static void against_oracle(void **state)
     struct partita_problem problem = typed(c->problem, c->type);
     struct random random = random_start(c->name);
     struct layer layer;
+    if (!layer_engine_serves(c->engine, &problem)) skip();
     layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 2, .directions = LAYER_ALL},
                &random);
     assert_string_equal(partita_plan_engine(layer.plan), c->engine);
@@ -174,8 +175,9 @@ static void random_problems(void **state)
 {
     const struct layer_case *c = *state;
     struct random random = random_start(c->name);
-    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, c->type);
+        if (!layer_engine_serves(c->engine, &problem)) continue;
         struct layer layer;
         layer_open(&layer, &problem,
                    &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
@@ -198,8 +200,9 @@ static void transpose_identity(void **state)
 {
     const struct layer_case *c = *state;
     struct random random = random_start("transpose");
-    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, c->type);
+        if (!layer_engine_serves(c->engine, &problem)) continue;
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         layer_open(&layer, &problem,
@@ -226,8 +229,9 @@ static void finite_differences(void **state)
     const struct layer_case *c = *state;
     static const enum layer_array moved[] = {LAYER_X, LAYER_W, LAYER_BIAS}, gradient[] = {LAYER_GX, LAYER_GW, LAYER_GB};
     struct random random = random_start("differences");
-    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random), problem = typed(&drawn, PARTITA_F64);
+        if (!layer_engine_serves(c->engine, &problem)) continue;
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         layer_open(&layer, &problem,
@@ -259,14 +263,18 @@ enum { N_RANDOM = 8 };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct"};
+    static const char *const engines[] = {"cpu/direct",           "cuda/direct",      "cuda/direct-plain",
+                                          "cuda/direct-constant", "cuda/direct-halo", "cuda/direct-cached"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2][N_PROBLEMS + N_RANDOM];
     static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * (N_PROBLEMS + N_RANDOM + 2)];
     static char names[N_RANDOM][16];
     size_t n = 0;
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
+        if (!layer_engine_is_here(engines[e])) continue;
         for (size_t t = 0; t < 2; t++) {
             const char *type = partita_type_name(types[t]);
             struct layer_case *c = cases[e][t];
