@@ -47,6 +47,11 @@ bool layer_on_stand_in(void)
     return getenv("PARTITA_CUDA_MODULE");
 }
 
+bool layer_is_brief(void)
+{
+    return getenv("PARTITA_TEST_BRIEF");
+}
+
 int layer_repeats(int n)
 {
     return layer_on_stand_in() ? (n + 7) / 8 : n;

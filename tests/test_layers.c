@@ -275,7 +275,7 @@ int main(void)
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
         if (!layer_engine_is_here(engines[e])) continue;
-        for (size_t t = 0; t < 2; t++) {
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
             const char *type = partita_type_name(types[t]);
             struct layer_case *c = cases[e][t];
             for (size_t i = 0; i < N_PROBLEMS; i++, c++) {
@@ -289,7 +289,8 @@ int main(void)
             }
             tests[n++] = named_test(transpose_identity, &cases[e][t][0], "%s/transpose-identity-%s", engines[e], type);
         }
-        tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences", engines[e]);
+        if (!layer_is_brief())
+            tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences", engines[e]);
     }
     return run_test_list(tests, n);
 }
