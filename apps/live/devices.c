@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// `partita devices`: what there is to play on and to listen to.
+// `partita devices`: what there is to compute on, to play on and to listen to.
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../commands.h"
+#include "../compute.h"
 #include "../report.h"
 #include "host.h"
 
@@ -69,5 +70,6 @@ static int list(const struct settings *s)
 
 int devices_main(const struct settings *settings)
 {
+    if (!settings->json) devices_to_compute();
     return report_close(COMMAND_DEVICES, list(settings));
 }

@@ -66,7 +66,7 @@ __device__ T sum_of(const cuda_pass &pass, const T *from, const Taps &taps, int6
 // Blocks are [item][channel of first_channel ..][run of CUDA_THREADS positions]: a block has one output channel, so
 // that its threads read the same tap at the same time.
 template <typename T, typename Taps>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, sizeof(T) == 8 ? 2 : 3)
     direct_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const __grid_constant__ Taps taps,
                   const T *bias, int64_t first_channel, int64_t channels)
 {

@@ -12,6 +12,12 @@ template <typename T> struct __align__(16) quad
     T tap[16 / sizeof(T)];
 };
 
+// Thread blocks that a processor is to hold at once: registers for the sums set the limit.
+template <typename T> constexpr int resident(int channels)
+{
+    return channels == 1 ? (sizeof(T) == 8 ? 2 : 4) : (sizeof(T) == 8 ? 1 : 2);
+}
+
 // One block's place in the pass.
 template <typename T> struct place {
     int64_t z, y, x;              // output of the block's first thread
@@ -111,7 +117,7 @@ __device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const
 }
 
 template <typename T, int CHANNELS, bool HALO>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, resident<T>(CHANNELS))
     tile_kernel(const __grid_constant__ cuda_pass pass, const __grid_constant__ cuda_tile tile, T *to, const T *from,
                 const T *w, const T *bias)
 {

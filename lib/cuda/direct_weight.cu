@@ -33,7 +33,7 @@ __host__ __device__ rows rows_of_part(const cuda_pass &pass, int64_t part, int64
 
 // Blocks are [part][group][output channel][input channel][run of taps].
 template <typename T>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     weight_kernel(const __grid_constant__ cuda_pass pass, T *sums, const T *x, const T *gy, int64_t parts)
 {
     const cuda_axis *axis = pass.axis;
@@ -89,7 +89,7 @@ template <typename T> __global__ void add_parts_kernel(T *gw, const T *sums, int
 }
 
 template <typename T>
-__global__ void __launch_bounds__(CUDA_THREADS)
+__global__ void __launch_bounds__(CUDA_THREADS, 1)
     bias_kernel(T *gb, const T *gy, int64_t batch, int64_t channels, int64_t n)
 {
     const int64_t channel = blockIdx.x;

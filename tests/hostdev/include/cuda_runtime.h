@@ -13,7 +13,7 @@
 #define __shared__
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(threads, blocks)
 
 struct dim3 {
     unsigned x, y, z;
