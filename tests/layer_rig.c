@@ -54,7 +54,7 @@ bool layer_is_brief(void)
 
 int layer_repeats(int n)
 {
-    return layer_on_stand_in() ? (n + 7) / 8 : n;
+    return layer_is_brief() ? 1 : layer_on_stand_in() ? (n + 7) / 8 : n;
 }
 
 struct partita_options layer_options(const struct partita_options *options)
