@@ -29,8 +29,8 @@ bool layer_engine_is_here(const char *engine);
 bool layer_on_stand_in(void);
 int layer_repeats(int n);
 
-// Whether PARTITA_TEST_BRIEF asks for f32 alone and one of each repetition: for runs that repeat others in another order
-// of threads.
+// Whether PARTITA_TEST_BRIEF asks for f32 alone and one of each repetition: for runs that repeat others in another
+// order of threads.
 bool layer_is_brief(void);
 
 // Whether it serves a problem: all do, but for the variants of cuda/direct, each of which has limits.

@@ -65,7 +65,8 @@ struct partita_options {
 // Decides how to run a problem: asks every engine, keeps the cheapest within the options.
 // Ranges:  the structs are copied; strings in them need not outlive the call, wisdom and hooks must outlive the plan.
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine
-//          fits the options; PARTITA_ERR_DEVICE if the device is not here (the log line says what is missing); PARTITA_ERR_NOMEM.
+//          fits the options; PARTITA_ERR_DEVICE if the device is not here (the log line says what is missing);
+//          PARTITA_ERR_NOMEM.
 // Memory:  the plan holds transform tables; release it after all filters and streams made from it.
 // Time:    below 5 ms at PARTITA_ESTIMATE for filters up to 64 k taps; tens of ms in a build with FFTW's transforms
 //          alone, which plan themselves. Not real-time safe.
@@ -112,7 +113,8 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE
 //          if the plan is a stream's; PARTITA_ERR_UNSUPPORTED if options.directions left forward out;
 //          PARTITA_ERR_NOMEM only where workspace is NULL.
-// Devices: besides, arrays may be in the memory of the plan's device, where they are used as they are; others are copied
+// Devices: besides, arrays may be in the memory of the plan's device, where they are used as they are; others are
+// copied
 //          there and back within the call, which waits for the thread's default stream and returns when all is done.
 //          Only a workspace in the device's memory is used, else the call takes its own: PARTITA_ERR_NOMEM.
 //          PARTITA_ERR_DEVICE if the device failed, now or earlier; y is undefined then. The same holds for gradients,

@@ -9,7 +9,8 @@ enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb
 {
     const struct shape *shape = &plan->shape;
     const size_t channel = shape->batch * shape_outputs(shape) * shape->scalar_bytes;
-    const struct cuda_sizes sizes = {shape->out_channels * shape->scalar_bytes, {shape->out_channels * channel}};
+    const struct cuda_sizes sizes = {.to = shape->out_channels * shape->scalar_bytes,
+                                     .from = {shape->out_channels * channel}};
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, &(struct operands){gb, {gy}}, &sizes, NULL, &call);
     if (status == PARTITA_OK)

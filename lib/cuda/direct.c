@@ -154,10 +154,10 @@ static struct cuda_sizes sizes_of(const struct partita_plan *plan)
     const struct shape *shape = &plan->shape;
     const size_t scalar = shape->scalar_bytes, x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
     const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    if (plan->direction == PARTITA_FORWARD) return (struct cuda_sizes){y, {x}};
-    if (plan->direction == PARTITA_BACKWARD_DATA) return (struct cuda_sizes){x, {y}};
+    if (plan->direction == PARTITA_FORWARD) return (struct cuda_sizes){.to = y, .from = {x}};
+    if (plan->direction == PARTITA_BACKWARD_DATA) return (struct cuda_sizes){.to = x, .from = {y}};
     const size_t gw = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
-    return (struct cuda_sizes){gw, {x, y}, plan->choice.shared};
+    return (struct cuda_sizes){.to = gw, .from = {x, y}, .workspace = plan->choice.shared};
 }
 
 static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
