@@ -76,7 +76,7 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 {
     const bool chosen = plan->engines[i] == plan->engine;
     const struct estimate *estimate = chosen ? &plan->choice : &plan->considered[i];
-    text_add(text, "  %-17s ", plan->engines[i]->name);
+    text_add(text, "  %-*s ", plan->device ? 21 : 17, plan->engines[i]->name);
     if (!estimate->applicable) {
         text_add(text, "no: %s\n", estimate->reason);
         return;
@@ -100,7 +100,9 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s; chosen by %s\n", choice->flops, plan->shape.stream ? "a frame" : "in all",
-             plan->remembered ? "measurement" : "the host model");
+             plan->remembered ? "measurement"
+             : plan->device   ? "the device's model"
+                              : "the host model");
     if (cut) plan->engine->plan_explain(plan, text);
 }
 

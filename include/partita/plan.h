@@ -15,7 +15,8 @@ struct partita_wisdom;
 
 enum partita_effort {
     PARTITA_ESTIMATE = 0, // choose by the host model; milliseconds
-    PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
+    PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds. On devices besides the CPU
+                          // not yet: as estimate
 };
 
 // The ways to run a bounded problem; bits, to be combined. Complex problems have forward alone.

@@ -51,8 +51,11 @@ static bool read_attributes(struct cuda_device *device)
         if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess) return false;
     const int lanes = major == 8 && minor == 0 ? 64 : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
     device->shared_bytes = (size_t)shared;
-    device->flops = 2e3 * lanes * device->processors * clock; // clocks are in kHz
-    device->bytes = 2e3 * memory_clock * (bus / 8.0);         // two transfers a clock
+    // Clocks are in kHz; virtual devices may not tell theirs.
+    const double usual = 1e6;
+    device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);
+    device->bytes =
+        2e3 * (memory_clock > 0 ? memory_clock : usual) * (bus > 0 ? bus / 8. : 64); // two transfers a clock
     snprintf(device->base.name, sizeof device->base.name, "%.64s, compute capability %d.%d, %d processors, %zu MiB",
              properties.name, major, minor, device->processors, properties.totalGlobalMem >> 20);
     snprintf(device->base.key, sizeof device->base.key, "%.40s", properties.name);
