@@ -146,6 +146,7 @@ open_fn ours_stream_whole;    // promising whole blocks, as peers demand them
 open_fn ours_stream_swap;     // while the stream fades from one filter to another
 open_fn ours_stream_parallel; // channels only: with one there is little to share
 open_fn ours_layer;           // filters are packed beforehand
+open_fn ours_layer_cuda;      // bench_layer: on cuda:0, arrays resident there
 open_fn peer_fma_peak;
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir;                           // bench_stream

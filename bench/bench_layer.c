@@ -84,6 +84,11 @@ enum { N_LAYERS = sizeof layers / sizeof *layers };
 static const struct contender contenders[] = {
     {.name = "cpu/direct", .engine = "cpu/direct", .open = ours_layer},
     {.name = "auto", .open = ours_layer},
+    {.name = "cuda/direct", .engine = "cuda/direct", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/direct-plain", .engine = "cuda/direct-plain", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/direct-constant", .engine = "cuda/direct-constant", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/direct-halo", .engine = "cuda/direct-halo", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/direct-cached", .engine = "cuda/direct-cached", .threads = 1, .open = ours_layer_cuda},
     {.name = "fma-peak", .threads = 1, .open = peer_fma_peak},
 };
 

@@ -249,7 +249,7 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 cudaError_t cudaFree(void *memory)
 {
     const cudaError_t error = enter();
-    append(&(struct operation){.kind = RELEASE, .to = memory});
+    if (memory) append(&(struct operation){.kind = RELEASE, .to = memory});
     drain(NULL);
     return leave(error);
 }
