@@ -210,12 +210,18 @@ static struct partita_problem draw(struct random *random)
     return p;
 }
 
+double layer_products(const struct partita_problem *p)
+{
+    double products = (double)(or_one(p->batch) * or_one(p->in_channels) * or_one(p->out_channels) / or_one(p->groups));
+    for (int a = 0; a < p->rank; a++) products *= (double)(reference_outputs(p, (size_t)a) * or_one(p->kernel[a]));
+    return products;
+}
+
 struct partita_problem layer_random(struct random *random)
 {
     for (;;) {
         struct partita_problem p = draw(random);
-        double products = (double)(p.batch * p.in_channels * p.out_channels / p.groups);
-        for (int a = 0; a < p.rank; a++) products *= (double)(reference_outputs(&p, (size_t)a) * p.kernel[a]);
+        double products = layer_products(&p);
         if (products > 0 && products < 4e4) return p;
     }
 }

@@ -29,8 +29,8 @@ bool layer_engine_is_here(const char *engine);
 bool layer_on_stand_in(void);
 int layer_repeats(int n);
 
-// Whether PARTITA_TEST_BRIEF asks for f32 alone and one of each repetition: for runs that repeat others in another
-// order of threads.
+// Whether PARTITA_TEST_BRIEF asks for f32 and small problems alone and one of each repetition: for runs that repeat
+// others in another order of threads.
 bool layer_is_brief(void);
 
 // Whether it serves a problem: all do, but for the variants of cuda/direct, each of which has limits.
@@ -59,6 +59,9 @@ void layer_same_bits(const struct layer *a, const struct layer *b);
 
 // A layer of every rank, few products, all parameters random: well formed, also where no output sees a sample.
 struct partita_problem layer_random(struct random *random);
+
+// Multiply-adds of the direct sums.
+double layer_products(const struct partita_problem *problem);
 
 double layer_sample(const struct layer *layer, enum layer_array array, size_t i);
 
