@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Devices that problems can run on, by the names that options.device takes: "cpu", "cuda" (the first one), "cuda:1".
 // What runs on NVIDIA's GPUs is a module of its own, libpartita-cuda.so, that is loaded when such a device is first
-// asked for; without it, or without a driver, everything else works.
+// asked for; without it, or without a driver, everything else works. It is looked for beside the library, then where
+// the system looks; PARTITA_CUDA_MODULE in the environment names another file.
 #ifndef PARTITA_DEVICE_H
 #define PARTITA_DEVICE_H
 
