@@ -26,6 +26,7 @@ bool engine_check(const char *wish, struct fault *fault)
     char name[ENGINE_NAME_SIZE], all[N_ENGINES * ENGINE_NAME_SIZE] = "";
     if (!wish) return true;
     engine_name(wish, name);
+    if (strncmp(name, "cuda/", 5) == 0) return true; // the device's module knows
     for (int i = 0; i < N_ENGINES; i++) {
         if (strcmp(name, engines[i]) == 0) return true;
         if (i) strcat(all, ", ");

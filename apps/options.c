@@ -22,7 +22,7 @@ const struct command_row command_rows[N_COMMANDS] = {
      "current "
      "filter again, SIGINT ends cleanly, a second one at once. ",
      0},
-    {"devices", "", "lists the audio devices", "", 0},
+    {"devices", "", "lists the devices to compute on, and the audio devices", "", 0},
     {"plan", "", "shows how a filter would be run, and why so",
      "Describes the chosen engine, every other engine's cost or the reason against it, latency, memory and the bound "
      "of the error; of partitions which ones, what a call costs in the mean and at worst, and a timeline of the work: "

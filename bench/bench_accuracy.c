@@ -80,7 +80,7 @@ static bool try_engine(const char *layer, const struct partita_plan *plan, size_
     wisdom_host(NULL, plan->level, &host);
     estimate_engine(plan, &options, &host, i, tile, &trial.choice);
     if (!trial.choice.applicable || trial.choice.transform != tile) return true;
-    trial.engine = engines[i];
+    trial.engine = plan->engines[i];
     trial.state = NULL;
     const struct request request = estimate_request(&trial, &options, &host, tile);
     bool fine = trial.engine->plan_create(&trial, &request) == PARTITA_OK &&
@@ -101,7 +101,7 @@ static bool try_engines(const char *layer, const struct partita_problem *problem
     const struct partita_options options = {.threads = 1, .directions = PARTITA_FORWARD};
     struct partita_plan *plan;
     bool fine = partita_plan_create(problem, &options, &plan) == PARTITA_OK;
-    for (size_t i = 0; fine && engines[i]; i++)
+    for (size_t i = 0; fine && plan->engines[i]; i++)
         for (size_t t = 0; fine && t < sizeof tiles / sizeof *tiles; t++)
             fine = try_engine(layer, plan, i, tiles[t], a);
     if (fine) partita_plan_destroy(plan);

@@ -52,6 +52,12 @@ static enum partita_status check_options(const struct partita_options *options)
     return PARTITA_ERR_ARG;
 }
 
+// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines need one.
+static int bounded_threads(const struct device *device, const struct partita_options *options)
+{
+    return device ? 1 : options->threads ? options->threads : cpu_count();
+}
+
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible: they stay NULL.
 static enum partita_status plan_gradient(const struct partita_plan *plan, enum partita_direction direction,
                                          const struct partita_options *options, struct partita_plan **ret_gradient)
@@ -63,7 +69,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->engine = NULL;
     gradient->considered = NULL;
     gradient->state = NULL;
-    gradient->threads = options->threads ? options->threads : cpu_count(); // not what forward's workspace left of them
+    gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
     const enum partita_status status = planner_choose(gradient, options);
@@ -101,6 +107,14 @@ static enum partita_status plan_directions(struct partita_plan *plan, const stru
     return status;
 }
 
+static enum partita_status open_device(const struct partita_options *options, struct device **ret_device)
+{
+    char text[256] = "";
+    const enum partita_status status = device_open(options->device, text, sizeof text, ret_device);
+    if (status != PARTITA_OK) log_line(&options->log, "options.device = \"%s\": %s", options->device, text);
+    return status;
+}
+
 enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
                                         struct partita_plan **ret_plan)
 {
@@ -114,17 +128,21 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     enum partita_status status = check_options(options);
     if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
     if (status != PARTITA_OK) return status;
-    if (options->device && strcmp(options->device, "cpu") != 0) {
-        log_line(&options->log, "options.device = \"%s\": not here; this build serves \"cpu\"", options->device);
-        return PARTITA_ERR_DEVICE;
-    }
+    struct device *device;
+    status = open_device(options, &device);
+    if (status != PARTITA_OK) return status;
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
-    if (!plan) return PARTITA_ERR_NOMEM;
+    if (!plan) {
+        device_close(device);
+        return PARTITA_ERR_NOMEM;
+    }
+    plan->device = device;
+    plan->engines = device ? device->engines : cpu_engines;
     plan->shape = shape;
     plan->direction = PARTITA_FORWARD;
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, shape.f64);
-    plan->threads = shape.stream ? 1 : options->threads ? options->threads : cpu_count();
+    plan->threads = shape.stream ? 1 : bounded_threads(device, options);
     plan->stream_threads = options->threads ? options->threads : 1;
     plan->executor = options->executor;
     plan->sample_rate = options->sample_rate;
@@ -147,6 +165,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     partita_plan_destroy(plan->backward_data);
     partita_plan_destroy(plan->backward_weight);
     if (plan->engine) plan->engine->plan_destroy(plan);
+    if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->considered);
     mem_release(&allocator, plan);
 }
@@ -191,6 +210,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     const size_t alignment = shape_alignment(&plan->shape);
     if ((uintptr_t)y % alignment || (uintptr_t)x % alignment || (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
+    if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){y, {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);

@@ -7,6 +7,7 @@
 #include <partita/partita.h>
 
 #include "cpu/kernels/kernels.h"
+#include "device.h"
 #include "host.h"
 #include "log.h"
 #include "mailbox.h"
@@ -36,8 +37,9 @@ struct request {
     const struct shape *shape;
     enum partita_direction direction; // which way to run it; PARTITA_FORWARD for streams
     const struct host *host;
-    size_t transform;       // this FFT size and no other; 0: the engine chooses
-    size_t workspace_limit; // bytes of one call on one thread; SIZE_MAX: no limit
+    const struct device *device; // NULL: the CPU
+    size_t transform;            // this FFT size and no other; 0: the engine chooses
+    size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
     double error_budget; // largest predicted error; 0: no limit but what the engine itself thinks right
 };
@@ -73,6 +75,12 @@ struct region {
     size_t bytes;
 };
 
+// The arrays of one call: what is computed, and from what.
+struct operands {
+    void *to;            // y, gx or gw
+    const void *from[2]; // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy
+};
+
 struct engine {
     const char *name; // "cpu/overlap-save"
     int max_rank;     // axes it can work along; 0: one
@@ -91,6 +99,9 @@ struct engine {
     // The same from cells, added to those that `base` has besides, if there is one. NULL: cells are spread out first.
     enum partita_status (*filter_create_cells)(struct partita_filter *filter, const struct partita_cell *cells,
                                                size_t n_cells, const struct partita_filter *base);
+    // The bias goes with the taps; NULL: the caller keeps a copy in filter->bias.
+    enum partita_status (*filter_bias)(struct partita_filter *filter, const void *bias);
+    void (*filter_destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
     // Streams. The state is one arena, released by the caller. A step takes as many of the frames as it likes, at least
     // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs
     // of a step are read before its first output is written.
@@ -130,11 +141,18 @@ struct engine {
                            const void *x, void *workspace);
     void (*backward_weight_saved)(const struct partita_plan *plan, void *gw, const void *saved, const void *gy,
                                   void *workspace);
+    // Engines of devices: any direction of a bounded problem, bias and activation included, in place of the functions
+    // above. Arrays are in the device's memory or the host's. filter is NULL for PARTITA_BACKWARD_WEIGHT; a workspace
+    // that is NULL or not in the device's memory is replaced by one of the call's own.
+    enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
+                               const struct operands *operands, void *workspace);
 };
 
 // A plan runs one direction; that of the caller, which is forward's, holds the plans of the other two.
 struct partita_plan {
-    const struct engine *engine; // NULL: forward was not asked for
+    const struct engine *engine;         // NULL: forward was not asked for
+    const struct engine *const *engines; // those of the device
+    struct device *device;               // NULL: the CPU; the plan of the caller owns it
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;
@@ -149,7 +167,7 @@ struct partita_plan {
     bool remembered;                  // the choice was measured, now or earlier
     struct partita_allocator allocator;
     struct partita_log log;
-    struct estimate *considered; // one per engine of engines.c, for explain
+    struct estimate *considered; // one per engine of the device, for explain
     void *state;                 // the engine's
 };
 
@@ -240,7 +258,7 @@ static inline void stream_blend(const struct partita_stream *stream, void *y, co
     stream->plan->kernels->blend(y, y_new, n * reals, reals, begin, slope);
 }
 
-// All engines, best name first, NULL-terminated (engines.c).
-extern const struct engine *const engines[];
+// All engines of the CPU, best name first, NULL-terminated (engines.c).
+extern const struct engine *const cpu_engines[];
 
 #endif

@@ -47,6 +47,10 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     if (shape->whole_blocks) text_add(text, ", calls of whole blocks of %zu", shape->block);
     if (shape->relu) text_add(text, ", relu");
     const bool parallel = plan->engine && plan->engine->stream_pause;
+    if (plan->device) {
+        text_add(text, "; %s\n", plan->device->name);
+        return;
+    }
     text_add(text, "; cpu x%d %s\n",
              !shape->stream ? plan->threads
              : parallel     ? plan->stream_threads
@@ -70,9 +74,9 @@ static void describe_bytes(size_t bytes, struct text *text)
 
 static void describe_engine(const struct partita_plan *plan, size_t i, struct text *text)
 {
-    const bool chosen = engines[i] == plan->engine;
+    const bool chosen = plan->engines[i] == plan->engine;
     const struct estimate *estimate = chosen ? &plan->choice : &plan->considered[i];
-    text_add(text, "  %-17s ", engines[i]->name);
+    text_add(text, "  %-*s ", plan->device ? 21 : 17, plan->engines[i]->name);
     if (!estimate->applicable) {
         text_add(text, "no: %s\n", estimate->reason);
         return;
@@ -98,7 +102,9 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s; chosen by %s\n", choice->flops, plan->shape.stream ? "a frame" : "in all",
-             plan->remembered ? "measurement" : "the host model");
+             plan->remembered ? "measurement"
+             : plan->device   ? "the device's model"
+                              : "the host model");
     if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
         text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
                  choice->transform);
@@ -109,7 +115,7 @@ static void describe_direction(const struct partita_plan *plan, const char *name
 {
     if (!plan) return;
     if (name) text_add(text, "%s\n", name);
-    for (size_t i = 0; engines[i]; i++) describe_engine(plan, i, text);
+    for (size_t i = 0; plan->engines[i]; i++) describe_engine(plan, i, text);
     describe_choice(plan, text);
 }
 

@@ -31,8 +31,10 @@ static enum partita_status pack(struct partita_filter *filter, const void *taps)
 
 static enum partita_status copy_bias(struct partita_filter *filter, const void *bias)
 {
+    const struct engine *engine = filter->plan->engine;
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->out_channels * shape->scalar_bytes;
+    if (engine && engine->filter_bias) return engine->filter_bias(filter, bias);
     filter->bias = mem_allocate(&filter->plan->allocator, bytes);
     if (!filter->bias) return PARTITA_ERR_NOMEM;
     if (shape->half) plan_widen(filter->plan)(filter->bias, bias, shape->out_channels);
@@ -51,7 +53,7 @@ enum partita_status partita_filter_create_biased(const struct partita_plan *plan
     struct partita_filter *filter = begin(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
     enum partita_status status = pack(filter, taps);
-    if (status == PARTITA_OK && bias) status = copy_bias(filter, bias);
+    if (status == PARTITA_OK && bias && plan->engine) status = copy_bias(filter, bias);
     return finish(filter, status, ret_filter);
 }
 
@@ -144,7 +146,9 @@ void partita_filter_destroy(struct partita_filter *filter)
     if (!filter) return;
     const struct partita_allocator allocator = filter->plan->allocator;
     partita_filter_destroy(filter->backward_data);
+    const struct engine *engine = filter->plan->engine;
+    if (engine && engine->filter_destroy) engine->filter_destroy(filter);
+    else mem_release(&allocator, filter->state);
     mem_release(&allocator, filter->bias);
-    mem_release(&allocator, filter->state);
     mem_release(&allocator, filter);
 }

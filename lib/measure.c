@@ -144,7 +144,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     struct estimate estimate;
     estimate_engine(contest->plan, contest->options, contest->host, i, transform, &estimate);
     if (!estimate.applicable) return true;
-    trial.engine = engines[i];
+    trial.engine = trial.engines[i];
     trial.state = NULL;
     trial.threads = 1;
     trial.choice = estimate;
@@ -169,7 +169,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
 static bool has_rivals(const struct partita_plan *plan, const struct partita_options *options, size_t i)
 {
     if (plan->considered[i].transform) return true;
-    for (size_t k = 0; engines[k] && !options->engine; k++)
+    for (size_t k = 0; plan->engines[k] && !options->engine; k++)
         if (k != i && plan->considered[k].applicable) return true;
     return false;
 }
@@ -180,10 +180,10 @@ enum partita_status measure_best(const struct partita_plan *plan, const struct p
     const double most = 3 * choice->seconds;
     struct contest contest = {plan, options, host, 1e30, index, choice};
     if (!has_rivals(plan, options, *index)) return PARTITA_OK;
-    for (size_t i = 0; engines[i]; i++) {
+    for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];
         if (!estimate->applicable || estimate->seconds > most) continue;
-        if (options->engine && strcmp(options->engine, engines[i]->name) != 0) continue;
+        if (options->engine && strcmp(options->engine, plan->engines[i]->name) != 0) continue;
         const size_t n = estimate->transform;
         const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0, 2 * n};
         for (size_t k = 0; k < (n ? 4 : 1); k++)

@@ -10,10 +10,10 @@
 #include "measure.h"
 #include "wisdom.h"
 
-static size_t engine_count(void)
+static size_t engine_count(const struct partita_plan *plan)
 {
     size_t n = 0;
-    while (engines[n]) n++;
+    while (plan->engines[n]) n++;
     return n;
 }
 
@@ -25,7 +25,8 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
     if (plan->direction != PARTITA_FORWARD)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal), partita_type_name(shape->taps),
-             cpu_level_name(plan->level), shape->batch, shape->in_channels, shape->out_channels, shape->groups);
+             plan->device ? plan->device->key : cpu_level_name(plan->level), shape->batch, shape->in_channels,
+             shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
@@ -33,28 +34,28 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
         text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "", (ptrdiff_t)shape->latency);
 }
 
-static bool known_engine(const char *name)
+static bool known_engine(const struct partita_plan *plan, const char *name)
 {
-    for (size_t i = 0; engines[i]; i++)
-        if (!strcmp(engines[i]->name, name)) return true;
+    for (size_t i = 0; plan->engines[i]; i++)
+        if (!strcmp(plan->engines[i]->name, name)) return true;
     return false;
 }
 
 static void log_refusals(const struct partita_plan *plan, const char *forced)
 {
-    for (size_t i = 0; engines[i]; i++)
-        if (!plan->considered[i].applicable && (!forced || !strcmp(forced, engines[i]->name)))
-            log_line(&plan->log, "%s: %s", engines[i]->name, plan->considered[i].reason);
+    for (size_t i = 0; plan->engines[i]; i++)
+        if (!plan->considered[i].applicable && (!forced || !strcmp(forced, plan->engines[i]->name)))
+            log_line(&plan->log, "%s: %s", plan->engines[i]->name, plan->considered[i].reason);
 }
 
-// Index of the cheapest applicable engine, or of the forced one; engine_count() if there is none.
+// Index of the cheapest applicable engine, or of the forced one; engine_count if there is none.
 static size_t cheapest(const struct partita_plan *plan, const char *forced)
 {
-    size_t best = engine_count();
-    for (size_t i = 0; engines[i]; i++) {
+    size_t best = engine_count(plan);
+    for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];
-        if (!estimate->applicable || (forced && strcmp(forced, engines[i]->name) != 0)) continue;
-        if (!engines[best] || estimate->seconds < plan->considered[best].seconds) best = i;
+        if (!estimate->applicable || (forced && strcmp(forced, plan->engines[i]->name) != 0)) continue;
+        if (!plan->engines[best] || estimate->seconds < plan->considered[best].seconds) best = i;
     }
     return best;
 }
@@ -66,8 +67,8 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     struct remembered remembered;
     if (!wisdom_recall(options->wisdom, key, &remembered)) return false;
     if (options->engine && strcmp(options->engine, remembered.engine) != 0) return false;
-    for (size_t i = 0; engines[i]; i++) {
-        if (strcmp(engines[i]->name, remembered.engine) != 0) continue;
+    for (size_t i = 0; plan->engines[i]; i++) {
+        if (strcmp(plan->engines[i]->name, remembered.engine) != 0) continue;
         struct estimate estimate;
         estimate_engine(plan, options, host, i, remembered.transform, &estimate);
         if (!estimate.applicable) return false;
@@ -90,31 +91,31 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
 {
     struct host host;
     char key[256];
-    if (options->engine && !known_engine(options->engine)) {
+    if (options->engine && !known_engine(plan, options->engine)) {
         log_line(&plan->log, "options.engine = \"%s\": no such engine", options->engine);
         return PARTITA_ERR_ARG;
     }
-    plan->considered = mem_allocate(&plan->allocator, engine_count() * sizeof *plan->considered);
+    plan->considered = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->considered);
     if (!plan->considered) return PARTITA_ERR_NOMEM;
     wisdom_host(options->wisdom, plan->level, &host);
     describe(plan, key, sizeof key);
-    for (size_t i = 0; engines[i]; i++) estimate_engine(plan, options, &host, i, 0, &plan->considered[i]);
+    for (size_t i = 0; plan->engines[i]; i++) estimate_engine(plan, options, &host, i, 0, &plan->considered[i]);
     size_t index = cheapest(plan, options->engine);
-    if (!engines[index]) {
+    if (!plan->engines[index]) {
         log_refusals(plan, options->engine);
         return PARTITA_ERR_UNSUPPORTED;
     }
     struct estimate choice = plan->considered[index];
     plan->remembered = recall(plan, options, &host, key, &index, &choice);
-    if (plan->measure && !plan->remembered) {
+    if (plan->measure && !plan->device && !plan->remembered) {
         const enum partita_status status = measure_best(plan, options, &host, &index, &choice);
         if (status != PARTITA_OK) return status;
         struct remembered fresh = {.transform = choice.transform};
-        snprintf(fresh.engine, sizeof fresh.engine, "%s", engines[index]->name);
+        snprintf(fresh.engine, sizeof fresh.engine, "%s", plan->engines[index]->name);
         wisdom_remember(options->wisdom, key, &fresh);
         plan->remembered = true;
     }
-    plan->engine = engines[index];
+    plan->engine = plan->engines[index];
     plan->choice = choice;
     plan->threads = affordable_threads(plan, options);
     const struct request request = estimate_request(plan, options, &host, choice.transform);

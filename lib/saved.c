@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Public functions of saved transforms: arguments are checked, then the engine of forward does it.
+#include "device.h"
 #include "layer.h"
 
 // The plan of backward weight if what forward transforms can serve it.
@@ -23,7 +24,8 @@ enum partita_status partita_saved_create(const struct partita_plan *plan, struct
 {
     if (!plan || !ret_saved) return PARTITA_ERR_ARG;
     if (!partner(plan)) {
-        log_line(&plan->log, "saved transforms: forward and backward weight must both be planned by cpu/tiles");
+        if (plan->device) log_line(&plan->log, "saved transforms: no engine of %s makes them", plan->device->name);
+        else log_line(&plan->log, "saved transforms: forward and backward weight must both be planned by cpu/tiles");
         return PARTITA_ERR_UNSUPPORTED;
     }
     struct partita_saved *saved = mem_allocate(&plan->allocator, sizeof *saved);

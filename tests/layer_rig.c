@@ -19,6 +19,59 @@ double layer_sample(const struct layer *layer, enum layer_array array, size_t i)
     return creal(reference_sample(layer->problem.signal, layer->array[array], i));
 }
 
+static const char *device_under_test(void)
+{
+    const char *device = getenv("PARTITA_TEST_DEVICE");
+    return device ? device : "cpu";
+}
+
+enum layer_device layer_device_check(void)
+{
+    char text[256];
+    enum partita_status status = partita_device_describe(device_under_test(), text, sizeof text);
+    if (status == PARTITA_OK) {
+        printf("# device: %s\n", text);
+        return LAYER_DEVICE_READY;
+    }
+    bool promised = getenv("PARTITA_CUDA_MODULE");
+    printf(promised ? "Bail out! %s: %s\n" : "1..0 # SKIP %s: %s\n", device_under_test(), text);
+    return promised ? LAYER_DEVICE_MISSING : LAYER_DEVICE_SKIP;
+}
+
+bool layer_engine_is_here(const char *engine)
+{
+    size_t n = strcspn(engine, "/");
+    return strcspn(device_under_test(), ":") == n && !strncmp(engine, device_under_test(), n);
+}
+
+bool layer_on_stand_in(void)
+{
+    return getenv("PARTITA_CUDA_MODULE");
+}
+
+bool layer_is_brief(void)
+{
+    return getenv("PARTITA_TEST_BRIEF");
+}
+
+int layer_repeats(int n)
+{
+    return layer_is_brief() ? 1 : layer_on_stand_in() ? (n + 7) / 8 : n;
+}
+
+struct partita_options layer_options(const struct partita_options *options)
+{
+    struct partita_options all = options ? *options : (struct partita_options){0};
+    if (all.engine && !all.device && layer_engine_is_here(all.engine)) all.device = device_under_test();
+    return all;
+}
+
+// "winograd" of "cuda/winograd".
+static bool computes_by(const char *engine, const char *algorithm)
+{
+    return !strcmp(strchr(engine, '/') + 1, algorithm);
+}
+
 static void allocate(struct layer *layer)
 {
     const struct partita_problem *p = &layer->problem;
@@ -43,7 +96,8 @@ static void create(struct layer *layer, const struct partita_options *options)
         layer->expected[i] = malloc((layer->n[i] + 1) * sizeof(double));
         for (size_t k = 0; k < layer->n[i]; k++) layer->expected[i][k] = layer_sample(layer, (enum layer_array)i, k);
     }
-    assert_ok(partita_plan_create(&layer->problem, options, &layer->plan));
+    struct partita_options all = layer_options(options);
+    assert_ok(partita_plan_create(&layer->problem, &all, &layer->plan));
     assert_ok(
         partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
 }
@@ -51,10 +105,11 @@ static void create(struct layer *layer, const struct partita_options *options)
 bool layer_served(const char *engine, const struct partita_problem *problem)
 {
     struct partita_plan *plan = NULL;
-    const struct partita_options options = {.engine = engine, .directions = LAYER_ALL};
+    const struct partita_options options =
+        layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
     const enum partita_status status = partita_plan_create(problem, &options, &plan);
     partita_plan_destroy(plan);
-    if (strcmp(engine, "cpu/direct") != 0 && status == PARTITA_ERR_UNSUPPORTED) return false;
+    if (status == PARTITA_ERR_UNSUPPORTED && !computes_by(engine, "direct")) return false;
     assert_ok(status);
     return true;
 }
@@ -117,7 +172,7 @@ static void check(struct layer *layer, enum layer_array array, const struct part
     double gate = gate_direct(layer->problem.signal, (size_t)products);
     if (layer->transform) gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
     gate = gate_for_outputs(gate, n);
-    if (plan && !strcmp(plan->engine->name, "cpu/winograd")) gate *= winograd_growth(plan->choice.transform);
+    if (plan && computes_by(plan->engine->name, "winograd")) gate *= winograd_growth(plan->choice.transform);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
         fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm), gate);
@@ -173,12 +228,18 @@ static struct partita_problem draw(struct random *random)
     return p;
 }
 
+double layer_products(const struct partita_problem *p)
+{
+    double products = (double)(or_one(p->batch) * or_one(p->in_channels) * or_one(p->out_channels) / or_one(p->groups));
+    for (int a = 0; a < p->rank; a++) products *= (double)(reference_outputs(p, (size_t)a) * or_one(p->kernel[a]));
+    return products;
+}
+
 struct partita_problem layer_random(struct random *random)
 {
     for (;;) {
         struct partita_problem p = draw(random);
-        double products = (double)(p.batch * p.in_channels * p.out_channels / p.groups);
-        for (int a = 0; a < p.rank; a++) products *= (double)(reference_outputs(&p, (size_t)a) * p.kernel[a]);
+        double products = layer_products(&p);
         if (products > 0 && products < 4e4) return p;
     }
 }
@@ -186,7 +247,7 @@ struct partita_problem layer_random(struct random *random)
 struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem)
 {
     struct partita_problem p = *problem;
-    if (strcmp(engine, "cpu/depthwise") != 0) return p;
+    if (!computes_by(engine, "depthwise")) return p;
     size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
     p.groups = p.in_channels = in;
     p.out_channels = in * (out > in ? out / in : 1);

@@ -17,9 +17,30 @@ struct layer {
     size_t transform;               // as long as the engine's may be; 0: it sums
 };
 
+// The device under test: PARTITA_TEST_DEVICE in the environment, else "cpu". Prints its name; where it is missing, that
+// the subject is skipped and why, unless PARTITA_CUDA_MODULE promises one: then the subject fails.
+enum layer_device { LAYER_DEVICE_READY, LAYER_DEVICE_SKIP, LAYER_DEVICE_MISSING };
+enum layer_device layer_device_check(void);
+
+// Whether an engine, "cuda/direct", is of the device under test.
+bool layer_engine_is_here(const char *engine);
+
+// Whether PARTITA_CUDA_MODULE names a stand-in for a device, which computes thread by thread: problems are fewer and
+// smaller there.
+bool layer_on_stand_in(void);
+int layer_repeats(int n);
+
+// Whether PARTITA_TEST_BRIEF asks for f32 and small problems alone and one of each repetition: for runs that repeat
+// others in another order of threads.
+bool layer_is_brief(void);
+
+// The options, with the device under test for its engines.
+struct partita_options layer_options(const struct partita_options *options);
+
 enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT }; // directions
 
-// Whether an engine runs all directions of a problem. cpu/direct has to; others may refuse.
+// Whether an engine runs all directions of a problem on its device. cpu/direct and cuda/direct have to; others may
+// refuse.
 bool layer_served(const char *engine, const struct partita_problem *problem);
 
 // Edge of the tiles that forward transforms; 0: it transforms none.
@@ -44,9 +65,12 @@ void layer_same_bits(const struct layer *a, const struct layer *b);
 // A layer of every rank, few products, all parameters random: well formed, also where no output sees a sample.
 struct partita_problem layer_random(struct random *random);
 
-// The problem as the engine can serve it: for cpu/depthwise each input channel becomes a group of its own, with about
-// as many output channels as there were; other engines take it as it is.
+// The problem as the engine can serve it: for depthwise engines each input channel becomes a group of its own, with
+// about as many output channels as there were; other engines take it as it is.
 struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem);
+
+// Multiply-adds of the direct sums.
+double layer_products(const struct partita_problem *problem);
 
 double layer_sample(const struct layer *layer, enum layer_array array, size_t i);
 

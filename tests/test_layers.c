@@ -184,7 +184,7 @@ static void random_problems(void **state)
 {
     const struct layer_case *c = *state;
     struct random random = random_start(c->name);
-    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, c->type);
         struct layer layer;
@@ -210,7 +210,7 @@ static void transpose_identity(void **state)
 {
     const struct layer_case *c = *state;
     struct random random = random_start("transpose");
-    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, c->type);
         problem.activation = PARTITA_LINEAR;
@@ -240,7 +240,7 @@ static void finite_differences(void **state)
     const struct layer_case *c = *state;
     static const enum layer_array moved[] = {LAYER_X, LAYER_W, LAYER_BIAS}, gradient[] = {LAYER_GX, LAYER_GW, LAYER_GB};
     struct random random = random_start("differences");
-    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, PARTITA_F64);
         problem.activation = PARTITA_LINEAR;
@@ -271,23 +271,30 @@ static void finite_differences(void **state)
     }
 }
 
-enum { N_RANDOM = 8 };
+enum { N_RANDOM = 8, SMALL = 400000 }; // multiply-adds
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise"};
+    static const char *const engines[] = {
+        "cpu/direct",  "cpu/gemm",          "cpu/winograd",         "cpu/tiles",        "cpu/depthwise",
+        "cuda/direct", "cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo", "cuda/direct-cached",
+    };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2][N_PROBLEMS + N_RANDOM];
     static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * (N_PROBLEMS + N_RANDOM + 2)];
     static char names[N_RANDOM][16];
     size_t n = 0;
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
-        for (size_t t = 0; t < 2; t++) {
+        if (!layer_engine_is_here(engines[e])) continue;
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
             const char *type = partita_type_name(types[t]);
             struct layer_case *c = cases[e][t];
             for (size_t i = 0; i < N_PROBLEMS; i++, c++) {
                 const struct partita_problem problem = typed(&problems[i].problem, types[t]);
+                if (layer_is_brief() && layer_products(&problem) > SMALL) continue;
                 *c = (struct layer_case){engines[e], problems[i].name, types[t], &problems[i].problem};
                 if (!layer_served(engines[e], &problem)) continue;
                 tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engines[e], c->name, type);
@@ -299,7 +306,8 @@ int main(void)
             }
             tests[n++] = named_test(transpose_identity, &cases[e][t][0], "%s/transpose-identity-%s", engines[e], type);
         }
-        tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences", engines[e]);
+        if (!layer_is_brief())
+            tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences", engines[e]);
     }
     return run_test_list(tests, n);
 }

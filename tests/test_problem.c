@@ -254,6 +254,31 @@ static void names_and_sizes(void **state)
     assert_string_equal(partita_version(), version);
 }
 
+// A device that is missing says what is missing, to whoever asks and to whoever plans; planning for the CPU is as ever.
+static void missing_device(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    struct log_lines lines;
+    struct partita_plan *plan = NULL;
+    struct partita_problem problem = {.kernel = {3}, .size = {10}};
+    setenv("PARTITA_CUDA_MODULE", "/nowhere/libpartita-cuda.so", 1);
+    assert_int_equal(partita_device_describe("cuda", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(text, "no CUDA device: module not loaded"));
+    struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(lines.text, "module not loaded"));
+    assert_null(plan);
+    options.device = NULL;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    partita_plan_destroy(plan);
+    assert_ok(partita_device_describe("cpu", text, 4));
+    assert_string_equal(text, "the");
+    assert_int_equal(partita_device_describe("tpu", text, 0), PARTITA_ERR_DEVICE);
+    assert_int_equal(partita_device_describe(NULL, text, 4), PARTITA_ERR_ARG);
+    unsetenv("PARTITA_CUDA_MODULE");
+}
+
 int main(void)
 {
     enum {
@@ -272,6 +297,7 @@ int main(void)
     tests[n++] = named_test(defaults_written_out, NULL, "defaults-written-out");
     tests[n++] = named_test(output_size_of_random_problems, NULL, "output-size-of-random-problems");
     tests[n++] = named_test(sizes_beyond_32_bits, NULL, "sizes-beyond-32-bits");
+    tests[n++] = named_test(missing_device, NULL, "missing-device");
     tests[n++] = named_test(names_and_sizes, NULL, "names-and-sizes");
     return run_test_list(tests, n);
 }

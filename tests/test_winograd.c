@@ -160,7 +160,12 @@ static bool force(struct forced *forced, const struct partita_problem *problem, 
     plan->kernels = kernels_select(plan->level, plan->shape.f64);
     plan->threads = 1;
     host_default(&forced->host, plan->level);
-    const struct request request = {&plan->shape, direction, &forced->host, edge, SIZE_MAX, {0}, .error_budget = 1};
+    const struct request request = {.shape = &plan->shape,
+                                    .direction = direction,
+                                    .host = &forced->host,
+                                    .transform = edge,
+                                    .workspace_limit = SIZE_MAX,
+                                    .error_budget = 1};
     engine_winograd.estimate(&request, &plan->choice);
     if (!plan->choice.applicable) return false;
     assert_int_equal(plan->choice.transform, edge);
@@ -378,7 +383,11 @@ static void budget(void **state)
     }
     struct forced forced; // F(6x6,3x3) is there, but not without being asked for
     assert_true(force(&forced, &p, PARTITA_FORWARD, 8));
-    struct request request = {&forced.plan.shape, PARTITA_FORWARD, &forced.host, 8, SIZE_MAX, {0}, .error_budget = 0};
+    struct request request = {.shape = &forced.plan.shape,
+                              .direction = PARTITA_FORWARD,
+                              .host = &forced.host,
+                              .transform = 8,
+                              .workspace_limit = SIZE_MAX};
     struct estimate estimate = {0};
     engine_winograd.estimate(&request, &estimate);
     assert_true(!estimate.applicable || estimate.error <= 2e-6);

@@ -5,9 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 status=0
 
-git ls-files -z '*.c' '*.h' | xargs -0 clang-format --dry-run --Werror || status=1
+git ls-files -z '*.c' '*.h' '*.cu' '*.cuh' | xargs -0 clang-format --dry-run --Werror || status=1
 git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck -x || status=1
-for file in $(git ls-files '*.c' '*.h'); do
+for file in $(git ls-files '*.c' '*.h' '*.cu' '*.cuh'); do
     lines=$(wc -l <"$file")
     if [ "$lines" -gt 500 ]; then
         echo "$file: $lines lines; 500 are allowed"

@@ -13,7 +13,7 @@ address,undefined)
     export TEST_ARGS='--no-suite levels --no-suite providers'
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
     exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized \
-        -Db_lundef=false -Dbench=false -Dwerror=true
+        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled
     ;;
 thread)
     archer=$(find /usr/lib/llvm-*/lib -name libarcher.so | head -n 1)
@@ -24,7 +24,7 @@ thread)
     TEST_ARGS='threads threads-fftw threads_stream engines-avx512 convolve-avx512 stream-avx512 swap-avx512'
     export TEST_ARGS="$TEST_ARGS alloc planner wisdom live-parts live-chain"
     exec tools/suite.sh build-ci/thread fast -Db_sanitize=thread -Dbuildtype=debugoptimized -Db_lundef=false \
-        -Dbench=false -Dwerror=true -Dc_args=-D__SANITIZE_THREAD__
+        -Dbench=false -Dwerror=true -Dcuda=disabled -Dc_args=-D__SANITIZE_THREAD__
     ;;
 *)
     echo "usage: tools/sanitize.sh address,undefined|thread" >&2

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What `partita live` and `partita devices` are in a build without PortAudio.
 #include "../commands.h"
+#include "../compute.h"
 #include "../report.h"
 
 static int say_absent(enum command command)
@@ -18,5 +19,6 @@ int live_main(const struct settings *settings)
 
 int devices_main(const struct settings *settings)
 {
+    if (!settings->json) devices_to_compute();
     return say_absent(settings->command);
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// `partita devices`: what there is to play on and to listen to.
+// `partita devices`: what there is to compute on, to play on and to listen to.
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../commands.h"
+#include "../compute.h"
 #include "../report.h"
 #include "host.h"
 
@@ -72,6 +73,7 @@ static int list(const struct settings *s)
 
 int devices_main(const struct settings *settings)
 {
+    if (!settings->json) devices_to_compute();
     int status = report_close(COMMAND_DEVICES, list(settings));
     if (host_hangs()) _exit(status);
     return status;

@@ -66,7 +66,8 @@ PARTITA_API size_t partita_type_size(enum partita_type type);
 PARTITA_API const char *partita_type_name(enum partita_type type);
 
 // Receives one line (no newline) for each thing that partita_plan_create refuses, naming the field and its value.
-// Called on the thread of that call, never from partita_stream_process or partita_forward.
+// Called on the thread of that call, never from partita_stream_process. A plan for a device besides the CPU also says,
+// once and from whichever call finds out, that the device failed, and where.
 struct partita_log {
     void (*line)(void *user, const char *text); // NULL: say nothing
     void *user;

@@ -22,6 +22,7 @@
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
+#include <partita/device.h>
 #include <partita/layer.h>
 #include <partita/slice.h>
 #include <partita/spectrum.h>

@@ -15,7 +15,8 @@ struct partita_wisdom;
 
 enum partita_effort {
     PARTITA_ESTIMATE = 0, // choose by the host model; milliseconds
-    PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds
+    PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds. On devices besides the CPU
+                          // not yet: as estimate
 };
 
 // The ways to run a bounded problem; bits, to be combined. Complex types, f16 and bf16 have forward alone.
@@ -46,7 +47,7 @@ struct partita_parts {
 
 // Wishes. Plain data; zero-initialise it and set what differs. NULL instead of a struct means all defaults.
 struct partita_options {
-    const char *device;         // "cpu" [NULL: "cpu"]
+    const char *device;         // "cpu", "cuda" or "cuda:N", see device.h [NULL: "cpu"]
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
     int threads; // of bounded problems [0: all cores]; of one stream, the calling one included [0: it alone]
@@ -65,7 +66,8 @@ struct partita_options {
 // Decides how to run a problem: asks every engine, keeps the cheapest within the options.
 // Ranges:  the structs are copied; strings in them need not outlive the call, wisdom and hooks must outlive the plan.
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine
-//          fits the options; PARTITA_ERR_DEVICE if the device is not here; PARTITA_ERR_NOMEM.
+//          fits the options; PARTITA_ERR_DEVICE if the device is not here (the log line says what is missing);
+//          PARTITA_ERR_NOMEM.
 // Memory:  the plan holds transform tables; release it after all filters and streams made from it.
 // Time:    below 5 ms at PARTITA_ESTIMATE for filters up to 64 k taps; tens of ms in a build with FFTW's transforms
 //          alone, which plan themselves. Not real-time safe.
@@ -112,6 +114,12 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE
 //          if the plan is a stream's; PARTITA_ERR_UNSUPPORTED if options.directions left forward out;
 //          PARTITA_ERR_NOMEM only where workspace is NULL.
+// Devices: besides, arrays may be in the memory of the plan's device, where they are used as they are; others are
+// copied
+//          there and back within the call, which waits for the thread's default stream and returns when all is done.
+//          Only a workspace in the device's memory is used, else the call takes its own: PARTITA_ERR_NOMEM.
+//          PARTITA_ERR_DEVICE if the device failed, now or earlier; y is undefined then. The same holds for gradients,
+//          and for taps and bias of filters (but not of cells, which are read on the host).
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal

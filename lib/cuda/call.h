@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// One call on a device: arrays that are there already are used as they are, others get a copy there for the time of the
+// call.
+#ifndef PARTITA_CUDA_CALL_H
+#define PARTITA_CUDA_CALL_H
+
+#include "device.h"
+
+struct cuda_call {
+    const struct partita_plan *plan;
+    void *to;            // in the device's memory
+    const void *from[2]; // likewise
+    void *workspace;     // likewise; as large as the plan's choice says
+    size_t to_bytes;
+    void *caller_to; // where the result belongs
+    void *own[4];    // to, from, workspace, where the call allocated them; NULL: the caller's
+};
+
+// The bytes of the arrays of a call; 0 where there is none.
+struct cuda_sizes {
+    size_t to, from[2], workspace;
+};
+
+// Prepares a call on a plan; cuda_call_end is to follow, whatever was returned.
+enum partita_status cuda_call_begin(const struct partita_plan *plan, const struct operands *operands,
+                                    const struct cuda_sizes *sizes, void *workspace, struct cuda_call *ret);
+
+// Brings the result home if `status` is PARTITA_OK, waits, releases; returns the first failure.
+enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status);
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bias.h"
+#include "direct.h"
+
+const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
+
+static const struct engine *const cuda_engines[] = {
+    &cuda_direct, &cuda_direct_halo, &cuda_direct_cached, &cuda_direct_constant, &cuda_direct_plain, NULL,
+};
+
+// What is missing, by what the first call says: without a driver every call fails in the same way.
+static enum partita_status say_missing(cudaError_t error, char *text, size_t size)
+{
+    int driver = 0;
+    if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+        snprintf(text, size, "no CUDA device: driver not installed");
+    else if (error == cudaErrorInsufficientDriver)
+        snprintf(text, size, "no CUDA device: the driver is for CUDA %d.%d, older than %d.%d", driver / 1000,
+                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    else snprintf(text, size, "no CUDA device: %s", cudaGetErrorString(error));
+    return PARTITA_ERR_DEVICE;
+}
+
+// The figures of a device, one attribute each.
+static bool read_attributes(struct cuda_device *device)
+{
+    int major, minor, clock, memory_clock, bus, shared;
+    const int index = device->index;
+    const struct {
+        int *value;
+        enum cudaDeviceAttr attribute;
+    } wanted[] = {
+        {&device->processors, cudaDevAttrMultiProcessorCount},
+        {&major, cudaDevAttrComputeCapabilityMajor},
+        {&minor, cudaDevAttrComputeCapabilityMinor},
+        {&clock, cudaDevAttrClockRate},
+        {&memory_clock, cudaDevAttrMemoryClockRate},
+        {&bus, cudaDevAttrGlobalMemoryBusWidth},
+        {&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin},
+        {&device->f64_share, cudaDevAttrSingleToDoublePrecisionPerfRatio},
+    };
+    struct cudaDeviceProp properties;
+    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return false;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess) return false;
+    const int lanes = major == 8 && minor == 0 ? 64 : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
+    device->shared_bytes = (size_t)shared;
+    // Clocks are in kHz; virtual devices may not tell theirs.
+    const double usual = 1e6;
+    device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);
+    device->bytes =
+        2e3 * (memory_clock > 0 ? memory_clock : usual) * (bus > 0 ? bus / 8. : 64); // two transfers a clock
+    snprintf(device->base.name, sizeof device->base.name, "%.64s, compute capability %d.%d, %d processors, %zu MiB",
+             properties.name, major, minor, device->processors, properties.totalGlobalMem >> 20);
+    snprintf(device->base.key, sizeof device->base.key, "%.40s", properties.name);
+    for (char *c = device->base.key; *c; c++)
+        if (*c == ' ') *c = '-';
+    return true;
+}
+
+static void close_device(struct device *device)
+{
+    free(device);
+}
+
+enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device)
+{
+    int n = 0;
+    const cudaError_t error = cudaGetDeviceCount(&n);
+    if (error != cudaSuccess) return say_missing(error, text, size);
+    if (index >= (size_t)n) {
+        snprintf(text, size, "cuda:%zu: the last CUDA device is cuda:%d", index, n - 1);
+        return PARTITA_ERR_DEVICE;
+    }
+    struct cuda_device *device = calloc(1, sizeof *device);
+    if (!device) return PARTITA_ERR_NOMEM;
+    device->base.engines = cuda_engines;
+    device->base.backward_bias = cuda_backward_bias;
+    device->base.close = close_device;
+    device->index = (int)index;
+    if (!read_attributes(device)) {
+        snprintf(text, size, "cuda:%zu: %s", index, cudaGetErrorString(cudaGetLastError()));
+        free(device);
+        return PARTITA_ERR_DEVICE;
+    }
+    *ret_device = &device->base;
+    return PARTITA_OK;
+}
+
+enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error, const char *call, const char *file,
+                                int line)
+{
+    if (error == cudaSuccess) return PARTITA_OK;
+    cudaGetLastError(); // or the next call would return it again
+    if (error == cudaErrorMemoryAllocation) return PARTITA_ERR_NOMEM;
+    if (!atomic_exchange(&cuda_device_of(plan)->lost, true))
+        log_line(&plan->log, "cuda:%d: %s (%s) at %s:%d: %s", cuda_device_of(plan)->index, cudaGetErrorName(error),
+                 cudaGetErrorString(error), file, line, call);
+    return PARTITA_ERR_DEVICE;
+}
+
+enum partita_status cuda_enter(const struct partita_plan *plan)
+{
+    struct cuda_device *device = cuda_device_of(plan);
+    if (atomic_load(&device->lost)) return PARTITA_ERR_DEVICE;
+    return CU(plan, cudaSetDevice(device->index));
+}
+
+enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory)
+{
+    *ret_memory = NULL;
+    return CU(plan, cudaMallocAsync(ret_memory, bytes ? bytes : 1, cudaStreamPerThread));
+}
+
+void cuda_release(const struct partita_plan *plan, void *memory)
+{
+    if (memory) CU(plan, cudaFreeAsync(memory, cudaStreamPerThread));
+}
+
+enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns)
+{
+    struct cudaPointerAttributes attributes;
+    *ret_owns = false;
+    if (!pointer) return PARTITA_OK;
+    const enum partita_status status = CU(plan, cudaPointerGetAttributes(&attributes, pointer));
+    if (status == PARTITA_OK)
+        *ret_owns = attributes.type == cudaMemoryTypeManaged ||
+                    (attributes.type == cudaMemoryTypeDevice && attributes.device == cuda_device_of(plan)->index);
+    return status;
+}
+
+enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
+{
+    return CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread));
+}
+
+enum partita_status cuda_wait(const struct partita_plan *plan)
+{
+    return CU(plan, cudaStreamSynchronize(cudaStreamPerThread));
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "context.h"
+
+#ifdef __x86_64__
+// As in the C library, but for the signal mask, which takes two system calls a switch: registers that a function keeps
+// (System V ABI) go onto the stack that is left and come from the one that is entered.
+void hostdev_switch(void **from, void *to);
+__asm__(".text\n"
+        ".globl hostdev_switch\n"
+        ".type hostdev_switch, @function\n"
+        "hostdev_switch:\n"
+        "pushq %rbp\n pushq %rbx\n pushq %r12\n pushq %r13\n pushq %r14\n pushq %r15\n"
+        "movq %rsp, (%rdi)\n"
+        "movq %rsi, %rsp\n"
+        "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n"
+        "ret\n"
+        ".size hostdev_switch, .-hostdev_switch\n");
+
+void context_make(struct context *context, void *stack, size_t bytes, void (*entry)(void))
+{
+    enum { REGISTERS = 6 };
+    void **top = (void **)((char *)stack + bytes);
+    *--top = NULL; // in place of a caller
+    *--top = (void *)entry;
+    for (int i = 0; i < REGISTERS; i++) *--top = NULL;
+    context->stack = top;
+}
+
+void context_switch(struct context *from, struct context *to)
+{
+    hostdev_switch(&from->stack, to->stack);
+}
+#else
+void context_make(struct context *context, void *stack, size_t bytes, void (*entry)(void))
+{
+    getcontext(&context->saved);
+    context->saved.uc_stack.ss_sp = stack;
+    context->saved.uc_stack.ss_size = bytes;
+    makecontext(&context->saved, entry, 0);
+}
+
+void context_switch(struct context *from, struct context *to)
+{
+    swapcontext(&from->saved, &to->saved);
+}
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Fibers: one for each thread of a block, on stacks that are kept. One of them runs at a time, until it ends or comes
+// to a barrier.
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "context.h"
+#include "internal.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#else
+#define __sanitizer_start_switch_fiber(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
+#define __sanitizer_finish_switch_fiber(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
+#endif
+
+enum { STACK_BYTES = 256 << 10 };
+
+enum state { READY, WAITING, DONE };
+
+struct fiber {
+    struct context context;
+    void *stack, *sanitizer;
+    bool begun; // it has a stack and is in its loop
+    enum state state;
+    const char *file; // of the barrier it waits at
+    int line;
+};
+
+static struct fiber fibers[MOST_THREADS];
+static unsigned current;
+static void (*current_task)(unsigned i);
+static struct context scheduler;
+static void *scheduler_sanitizer;
+static const void *scheduler_stack;
+static size_t scheduler_stack_bytes;
+
+static void leave(struct fiber *fiber)
+{
+    __sanitizer_start_switch_fiber(&fiber->sanitizer, scheduler_stack, scheduler_stack_bytes);
+    context_switch(&fiber->context, &scheduler);
+    __sanitizer_finish_switch_fiber(fiber->sanitizer, &scheduler_stack, &scheduler_stack_bytes);
+}
+
+static void fiber_main(void)
+{
+    __sanitizer_finish_switch_fiber(NULL, &scheduler_stack, &scheduler_stack_bytes);
+    for (;;) {
+        current_task(current);
+        fibers[current].state = DONE;
+        leave(&fibers[current]);
+    }
+}
+
+static void begin(struct fiber *fiber)
+{
+    fiber->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (fiber->stack == MAP_FAILED) hostdev_break("no stack for a fiber");
+    context_make(&fiber->context, fiber->stack, STACK_BYTES, fiber_main);
+    fiber->begun = true;
+}
+
+static void enter(unsigned i)
+{
+    struct fiber *fiber = &fibers[i];
+    current = i;
+    if (!fiber->begun) begin(fiber);
+    __sanitizer_start_switch_fiber(&scheduler_sanitizer, fiber->stack, STACK_BYTES);
+    context_switch(&scheduler, &fiber->context);
+    __sanitizer_finish_switch_fiber(scheduler_sanitizer, NULL, NULL);
+}
+
+// Whether all wait: then they may go on. It is all or none, and one barrier for all.
+static bool all_wait(unsigned n)
+{
+    unsigned waiting = 0;
+    for (unsigned i = 0; i < n; i++) waiting += fibers[i].state == WAITING;
+    if (!waiting) return false;
+    for (unsigned i = 0; i < n; i++) {
+        if (fibers[i].state == DONE) hostdev_break("thread %u of %u ended, others wait at a barrier", i, n);
+        if (fibers[i].line != fibers[0].line || fibers[i].file != fibers[0].file)
+            hostdev_break("thread %u waits at %s:%d, thread 0 at %s:%d", i, fibers[i].file, fibers[i].line,
+                          fibers[0].file, fibers[0].line);
+    }
+    return true;
+}
+
+void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
+               void (*shuffle)(unsigned *order, unsigned n))
+{
+    static unsigned order[MOST_THREADS];
+    current_task = task;
+    for (unsigned i = 0; i < n; i++) fibers[i].state = READY;
+    do {
+        shuffle(order, n);
+        for (unsigned i = 0; i < n; i++) {
+            resume(order[i]);
+            enter(order[i]);
+        }
+    } while (all_wait(n));
+}
+
+void hostdev_barrier(const char *file, int line)
+{
+    struct fiber *fiber = &fibers[current];
+    fiber->state = WAITING;
+    fiber->file = file;
+    fiber->line = line;
+    leave(fiber);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// What the parts of hostdev know of each other. One lock, taken in runtime.c, is held around all of it.
+#ifndef HOSTDEV_INTERNAL_H
+#define HOSTDEV_INTERNAL_H
+
+#include "hostdev.h"
+
+enum {
+    SHARED_BYTES = 227 << 10,  // of a block, at most, as on compute capability 9.0
+    SHARED_DEFAULT = 48 << 10, // without asking
+    MOST_THREADS = 1024,       // of a block
+};
+
+// Says what rule was broken, and ends the process.
+_Noreturn void hostdev_break(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+struct hostdev_index {
+    unsigned x, y, z;
+};
+
+// As in cuda_runtime.h.
+struct hostdev_kernel {
+    struct hostdev_index grid, block;
+    size_t shared_bytes;
+    void (*run)(void *call);
+    void (*release)(void *call);
+    void *call;
+};
+
+// runtime.c: what the template in cuda_runtime.h queues a kernel with.
+cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
+                           cudaStream_t stream);
+
+// fiber.c: called by the kernels where they say __syncthreads().
+void hostdev_barrier(const char *file, int line);
+
+// fiber.c: runs task(i) for all i < n as fibers, none of which passes a barrier before all have reached it. `shuffle`
+// orders the n numbers anew for each stretch between barriers.
+void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
+               void (*shuffle)(unsigned *order, unsigned n));
+
+// launch.c: runs a kernel to its end.
+void launch_run(const struct hostdev_kernel *kernel);
+
+// memory.c: device memory.
+void *memory_map(size_t bytes);                       // NULL: none left
+void memory_unmap(void *memory);                      // checks what lies around it
+bool memory_contains(const void *pointer);            // any byte of an allocation
+void memory_check(const void *pointer, size_t bytes); // a range within one allocation or outside of all
+void memory_open(void);                               // the device runs: memory can be touched
+void memory_close(void);
+size_t memory_count(void);
+
+#endif

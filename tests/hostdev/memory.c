@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// Device memory: one range of addresses that is closed to everybody unless the device runs. Allocations lie in it with
+// poison between them, which is NaN to whoever reads it and must be there still when they are released.
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "internal.h"
+
+enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
+static const size_t RANGE = (size_t)1 << 30;
+
+struct allocation {
+    unsigned char *memory;
+    size_t bytes, whole;     // asked for; rounded, with the gap behind it
+    bool fresh;              // to be filled when the device runs
+    struct allocation *next; // at a higher address
+};
+
+static unsigned char *range;
+static size_t touched; // bytes of the range that were ever in use
+static bool opened;
+static struct allocation *allocations;
+
+static void reserve(void)
+{
+    range = mmap(NULL, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) hostdev_break("no addresses for device memory");
+}
+
+void *memory_map(size_t bytes)
+{
+    const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
+    if (bytes > RANGE) return NULL;
+    if (!range) reserve();
+    unsigned char *at = range + GAP;
+    struct allocation **link = &allocations;
+    for (; *link && (*link)->memory < at + whole; link = &(*link)->next) at = (*link)->memory + (*link)->whole;
+    if (at + whole > range + RANGE) return NULL;
+    struct allocation *a = malloc(sizeof *a);
+    if (!a) hostdev_break("out of memory");
+    *a = (struct allocation){at, bytes, whole, true, *link};
+    *link = a;
+    if ((size_t)(at + whole - range) > touched) touched = (size_t)(at + whole - range);
+    return at;
+}
+
+static void check_gaps(const struct allocation *a)
+{
+    const unsigned char *end = a->memory + a->whole;
+    for (const unsigned char *byte = a->memory - GAP; byte < end; byte++) {
+        if (byte == a->memory) byte += a->bytes;
+        if (byte < end && *byte != POISON)
+            hostdev_break("written %td bytes from the begin of an allocation of %zu", byte - a->memory, a->bytes);
+    }
+}
+
+void memory_unmap(void *memory)
+{
+    for (struct allocation **at = &allocations; *at; at = &(*at)->next) {
+        struct allocation *a = *at;
+        if (a->memory != memory) continue;
+        if (!a->fresh) check_gaps(a);
+        memset(a->memory, POISON, a->bytes);
+        *at = a->next;
+        free(a);
+        return;
+    }
+    hostdev_break("released %p, which is no allocation", memory);
+}
+
+static const struct allocation *find(const unsigned char *pointer)
+{
+    for (const struct allocation *a = allocations; a; a = a->next)
+        if (pointer >= a->memory && pointer < a->memory + a->bytes) return a;
+    return NULL;
+}
+
+bool memory_contains(const void *pointer)
+{
+    return find(pointer);
+}
+
+void memory_check(const void *pointer, size_t bytes)
+{
+    const struct allocation *a = find(pointer);
+    const unsigned char *byte = pointer;
+    if (a ? bytes > (size_t)(a->memory + a->bytes - byte) : byte >= range && byte < range + RANGE)
+        hostdev_break("%zu bytes from %p, which are not of one allocation", bytes, pointer);
+}
+
+void memory_open(void)
+{
+    if (opened || !range) return;
+    opened = true;
+    mprotect(range, touched, PROT_READ | PROT_WRITE);
+    for (struct allocation *a = allocations; a; a = a->next) {
+        if (a->fresh) memset(a->memory - GAP, POISON, a->whole + GAP);
+        a->fresh = false;
+    }
+}
+
+void memory_close(void)
+{
+    if (opened) mprotect(range, touched, PROT_NONE);
+    opened = false;
+}
+
+size_t memory_count(void)
+{
+    size_t n = 0;
+    for (const struct allocation *a = allocations; a; a = a->next) n++;
+    return n;
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+// The run-time's functions: every call is counted and may be made to fail; what is queued waits until somebody waits
+// for it, or for everything.
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct operation {
+    enum { COPY, SET, RELEASE, KERNEL } kind;
+    pthread_t owner;
+    void *to;
+    const void *from;
+    size_t bytes;
+    int value;
+    struct hostdev_kernel kernel;
+    struct operation *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct operation *first, **last = &first;
+static size_t n_calls, failing_call;
+static cudaError_t failing_error;
+static bool lost;
+static struct {
+    const void *symbol;
+    size_t bytes;
+} allowances[64]; // shared memory that kernels asked for
+
+void hostdev_break(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "hostdev: ");
+    vfprintf(stderr, format, arguments);
+    fprintf(stderr, "\n");
+    va_end(arguments);
+    abort();
+}
+
+// Counts a call and takes the lock; whether the call is to fail, and how. leave() is to follow.
+static cudaError_t enter(void)
+{
+    pthread_mutex_lock(&lock);
+    n_calls++;
+    if (n_calls != failing_call) return lost ? failing_error : cudaSuccess;
+    lost = failing_error != cudaErrorMemoryAllocation;
+    return failing_error;
+}
+
+static cudaError_t leave(cudaError_t error)
+{
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+static void carry_out(const struct operation *o)
+{
+    if (o->kind == COPY) {
+        memory_check(o->to, o->bytes);
+        memory_check(o->from, o->bytes);
+        memcpy(o->to, o->from, o->bytes);
+    }
+    if (o->kind == SET) {
+        memory_check(o->to, o->bytes);
+        memset(o->to, o->value, o->bytes);
+    }
+    if (o->kind == KERNEL) launch_run(&o->kernel);
+    if (o->kind == RELEASE) memory_unmap(o->to);
+}
+
+// Carries out what a thread queued, or all threads. Nothing happens any more on a lost device, but for releases.
+static void drain(const pthread_t *owner)
+{
+    struct operation **at = &first;
+    memory_open();
+    while (*at) {
+        struct operation *o = *at;
+        if (owner && !pthread_equal(o->owner, *owner)) {
+            at = &o->next;
+            continue;
+        }
+        if (!lost || o->kind == RELEASE) carry_out(o);
+        if (o->kind == KERNEL) o->kernel.release(o->kernel.call);
+        *at = o->next;
+        if (last == &o->next) last = at;
+        free(o);
+    }
+    memory_close();
+}
+
+static void append(const struct operation *operation)
+{
+    struct operation *o = malloc(sizeof *o);
+    if (!o) hostdev_break("out of memory");
+    *o = *operation;
+    o->owner = pthread_self();
+    o->next = NULL;
+    *last = o;
+    last = &o->next;
+}
+
+static cudaError_t queue(cudaStream_t stream, const struct operation *operation)
+{
+    const cudaError_t error = enter();
+    if (stream != cudaStreamPerThread) hostdev_break("a stream that is not served");
+    if (error == cudaSuccess) append(operation);
+    return leave(error);
+}
+
+void hostdev_fail(size_t k, cudaError_t error)
+{
+    pthread_mutex_lock(&lock);
+    n_calls = 0;
+    failing_call = k;
+    failing_error = error;
+    lost = false;
+    pthread_mutex_unlock(&lock);
+}
+
+size_t hostdev_calls(void)
+{
+    return n_calls;
+}
+
+size_t hostdev_allocations(void)
+{
+    pthread_mutex_lock(&lock);
+    drain(NULL);
+    const size_t n = memory_count();
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return leave(enter());
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    *count = 1;
+    return leave(enter());
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    const cudaError_t error = enter();
+    return leave(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
+{
+    const cudaError_t error = enter();
+    snprintf(properties->name, sizeof properties->name, "hostdev");
+    properties->totalGlobalMem = (size_t)1 << 40;
+    return leave(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+}
+
+// Figures of a small device, so that small problems fill it.
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    static const int figures[] = {
+        [cudaDevAttrClockRate] = 1000000,
+        [cudaDevAttrMultiProcessorCount] = 2,
+        [cudaDevAttrMemoryClockRate] = 1000000,
+        [cudaDevAttrGlobalMemoryBusWidth] = 128,
+        [cudaDevAttrComputeCapabilityMajor] = 9,
+        [cudaDevAttrComputeCapabilityMinor] = 0,
+        [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
+        [cudaDevAttrMaxSharedMemoryPerBlockOptin] = SHARED_BYTES,
+    };
+    const cudaError_t error = enter();
+    *value = figures[attribute];
+    return leave(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+}
+
+static size_t *allowance(const void *symbol)
+{
+    for (size_t i = 0; i < sizeof allowances / sizeof *allowances; i++) {
+        if (allowances[i].symbol && allowances[i].symbol != symbol) continue;
+        allowances[i].symbol = symbol;
+        return &allowances[i].bytes;
+    }
+    hostdev_break("too many kernels");
+}
+
+cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
+{
+    const cudaError_t error = enter();
+    (void)attribute; // there is one
+    if (error != cudaSuccess) return leave(error);
+    if (value < 0 || value > SHARED_BYTES) return leave(cudaErrorInvalidValue);
+    *allowance(kernel) = (size_t)value;
+    return leave(cudaSuccess);
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+    return error == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaError";
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    static _Thread_local char text[32];
+    snprintf(text, sizeof text, "error %d", (int)error);
+    return text;
+}
+
+static cudaError_t allocate(void **memory, size_t bytes)
+{
+    const cudaError_t error = enter();
+    if (error != cudaSuccess) return leave(error);
+    void *mapped = memory_map(bytes);
+    if (!mapped) return leave(cudaErrorMemoryAllocation);
+    *memory = mapped;
+    return leave(cudaSuccess);
+}
+
+cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
+{
+    (void)stream;
+    return allocate(memory, bytes);
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    return allocate(memory, bytes);
+}
+
+// Releases, also where it then says that something else went wrong, as the run-time does.
+cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
+{
+    const cudaError_t error = enter();
+    (void)stream;
+    append(&(struct operation){.kind = RELEASE, .to = memory});
+    return leave(error);
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    const cudaError_t error = enter();
+    if (memory) append(&(struct operation){.kind = RELEASE, .to = memory});
+    drain(NULL);
+    return leave(error);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    (void)kind; // found out
+    return queue(stream, &(struct operation){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    const cudaError_t error = enter();
+    (void)kind;
+    if (error == cudaSuccess) append(&(struct operation){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+    drain(NULL);
+    return leave(error);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    return queue(stream, &(struct operation){.kind = SET, .to = to, .value = value, .bytes = bytes});
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    const cudaError_t error = enter();
+    const pthread_t self = pthread_self();
+    (void)stream;
+    drain(&self);
+    return leave(error);
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
+{
+    const cudaError_t error = enter();
+    attributes->type = memory_contains(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    attributes->device = 0;
+    return leave(error);
+}
+
+// Launches that a device would refuse are refused. Parameters: 32764 bytes, CUDA C++ Programming Guide.
+cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
+                           cudaStream_t stream)
+{
+    const size_t threads = (size_t)kernel->block.x * kernel->block.y * kernel->block.z;
+    const uint64_t blocks = (uint64_t)kernel->grid.x * kernel->grid.y * kernel->grid.z;
+    pthread_mutex_lock(&lock);
+    const size_t asked = *allowance(symbol), most = asked > SHARED_DEFAULT ? asked : SHARED_DEFAULT;
+    pthread_mutex_unlock(&lock);
+    const bool possible = threads && threads <= MOST_THREADS && blocks && blocks < (uint64_t)1 << 31 &&
+                          kernel->grid.y < 65536 && kernel->grid.z < 65536 && kernel->shared_bytes <= most &&
+                          parameter_bytes <= 32764;
+    const cudaError_t error =
+        possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel}) : cudaErrorInvalidValue;
+    if (error != cudaSuccess) kernel->release(kernel->call);
+    return error;
+}

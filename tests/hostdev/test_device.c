@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+// What only devices have, on the stand-in: arrays in the device's memory, the same bits in any order of threads, and
+// that the stand-in itself catches what it is there to catch. (Failures of calls: test_errors.c.)
+#include "../layer_rig.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hostdev.h"
+
+static const struct partita_problem strided = {.rank = 2,
+                                               .batch = 2,
+                                               .in_channels = 4,
+                                               .out_channels = 10,
+                                               .groups = 2,
+                                               .kernel = {3, 2},
+                                               .size = {21, 11},
+                                               .stride = {2, 3},
+                                               .pad_begin = {1, 1},
+                                               .pad_end = {1, 1},
+                                               .activation = PARTITA_RELU};
+
+static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
+                                      "cuda/direct-cached"};
+enum { N_DEVICE_ENGINES = sizeof engines / sizeof *engines };
+
+static void *to_device(const void *from, size_t bytes)
+{
+    void *memory = NULL;
+    assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
+    assert_int_equal(cudaMemcpy(memory, from, bytes, cudaMemcpyDefault), cudaSuccess);
+    return memory;
+}
+
+// Every array in the device's memory, the workspace too: nothing is allocated, and the bits are those of host arrays.
+static void device_arrays(void **state)
+{
+    struct random random = random_start("device-arrays");
+    struct layer layer;
+    struct partita_filter *filter;
+    void *device[LAYER_ARRAYS], *workspace = NULL;
+    layer_open(&layer, &strided, &(struct partita_options){.engine = *state}, &random);
+    layer_run(&layer);
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        static float poison[4096];
+        assert_true(layer.n[i] <= 4096);
+        device[i] = to_device(i < LAYER_Y ? layer.array[i] : poison, layer.n[i] * sizeof(float));
+    }
+    size_t bytes = partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT);
+    assert_true(bytes > 0);
+    assert_int_equal(cudaMalloc(&workspace, bytes), cudaSuccess);
+    assert_ok(partita_filter_create_biased(layer.plan, device[LAYER_W], device[LAYER_BIAS], &filter));
+    size_t n_allocations = hostdev_allocations();
+    assert_ok(partita_forward(layer.plan, filter, device[LAYER_Y], device[LAYER_X], workspace));
+    assert_ok(partita_backward_data(layer.plan, filter, device[LAYER_GX], device[LAYER_GY], NULL));
+    assert_ok(partita_backward_weight(layer.plan, device[LAYER_GW], device[LAYER_X], device[LAYER_GY], workspace));
+    assert_ok(partita_backward_bias(layer.plan, device[LAYER_GB], device[LAYER_GY]));
+    assert_int_equal(hostdev_allocations(), n_allocations);
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
+        float result[4096];
+        cudaMemcpy(result, device[i], layer.n[i] * sizeof(float), cudaMemcpyDefault);
+        assert_memory_equal(result, layer.array[i], layer.n[i] * sizeof(float));
+    }
+    for (int i = 0; i < LAYER_ARRAYS; i++) cudaFree(device[i]);
+    cudaFree(workspace);
+    partita_filter_destroy(filter);
+    layer_close(&layer);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+static void any_order_same_bits(void **state)
+{
+    static const char *const orders[] = {"reverse", "1", "2", "3"};
+    struct random random = random_start("order");
+    struct layer first, other;
+    hostdev_order("forward");
+    layer_open(&first, &strided, &(struct partita_options){.engine = *state}, &random);
+    layer_run(&first);
+    for (int i = 0; i < 4; i++) {
+        hostdev_order(orders[i]);
+        layer_open_like(&other, &first, &(struct partita_options){.engine = *state});
+        layer_run(&other);
+        layer_same_bits(&first, &other);
+        layer_close(&other);
+    }
+    layer_close(&first);
+    hostdev_order(getenv("HOSTDEV_ORDER"));
+}
+
+static void describe(void **state)
+{
+    char text[256];
+    (void)state;
+    assert_ok(partita_device_describe("cuda", text, sizeof text));
+    assert_non_null(strstr(text, "hostdev"));
+    assert_int_equal(partita_device_describe("cuda:1", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(text, "cuda:0"));
+    assert_int_equal(partita_device_describe("cuda:", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_int_equal(partita_device_describe("cuda:0x", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_int_equal(partita_device_describe("cuda:99999", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_ok(partita_device_describe("cpu", text, sizeof text));
+    assert_int_equal(partita_device_describe(NULL, text, sizeof text), PARTITA_ERR_ARG);
+    hostdev_fail(1, cudaErrorNoDevice);
+    assert_int_equal(partita_device_describe("cuda", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(text, "no CUDA device"));
+    hostdev_fail(0, cudaSuccess);
+}
+
+// Planning on a device: what it cannot do is refused, in words.
+static void refusals(void **state)
+{
+    (void)state;
+    struct log_lines lines;
+    struct partita_plan *plan = NULL;
+    struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
+    struct partita_problem problem = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "streams"));
+    options.log = log_into(&lines);
+    problem = (struct partita_problem){.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "real"));
+    options.log = log_into(&lines);
+    problem = (struct partita_problem){.signal = PARTITA_F16, .taps = PARTITA_F16, .kernel = {3}, .size = {50}};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "f16"));
+    options.log = log_into(&lines);
+    options.engine = "cpu/direct";
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_ARG);
+    assert_null(plan);
+}
+
+// Sums keep no transforms: saving them is refused, in words.
+static void nothing_to_save(void **state)
+{
+    (void)state;
+    struct log_lines lines;
+    struct partita_plan *plan;
+    struct partita_saved *saved = NULL;
+    assert_ok(partita_plan_create(
+        &strided,
+        &(struct partita_options){
+            .device = "cuda:0", .engine = "cuda/direct", .directions = LAYER_ALL, .log = log_into(&lines)},
+        &plan));
+    assert_int_equal(partita_saved_bytes(plan), 0);
+    assert_int_equal(partita_saved_create(plan, &saved), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "saved transforms"));
+    assert_non_null(strstr(lines.text, "hostdev"));
+    assert_null(saved);
+    partita_plan_destroy(plan);
+}
+
+// Whether a process that does this is ended by a signal.
+static bool ends(void (*act)(void))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        int quiet = dup(STDERR_FILENO);
+        (void)quiet;
+        close(STDERR_FILENO);
+        signal(SIGSEGV, SIG_DFL); // a sanitizer's report is not wanted here
+        signal(SIGABRT, SIG_DFL);
+        act();
+        _exit(0);
+    }
+    int status = 0;
+    assert_true(waitpid(child, &status, 0) == child);
+    return WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
+}
+
+static void read_device_memory(void)
+{
+    void *memory = NULL;
+    cudaMalloc(&memory, 64);
+    cudaStreamSynchronize(cudaStreamPerThread);
+    *(volatile char *)memory;
+}
+
+static void copy_too_much(void)
+{
+    static char host[128];
+    void *memory = NULL;
+    cudaMalloc(&memory, 64);
+    cudaMemcpy(memory, host, 65, cudaMemcpyDefault);
+}
+
+static void release_twice(void)
+{
+    void *memory = NULL;
+    cudaMalloc(&memory, 64);
+    cudaFree(memory);
+    cudaFree(memory);
+}
+
+static void act_well(void)
+{
+    static char host[128];
+    void *memory = NULL;
+    cudaMalloc(&memory, 64);
+    cudaMemcpy(memory, host, 64, cudaMemcpyDefault);
+    cudaFree(memory);
+}
+
+static void stand_in_catches(void **state)
+{
+    (void)state;
+    assert_true(ends(read_device_memory));
+    assert_true(ends(copy_too_much));
+    assert_true(ends(release_twice));
+    assert_false(ends(act_well));
+}
+
+// What is queued has not happened before somebody waits.
+static void queued_work_waits(void **state)
+{
+    (void)state;
+    float host = 1, *device = to_device(&(float){2}, sizeof(float));
+    assert_int_equal(cudaMemcpyAsync(&host, device, sizeof host, cudaMemcpyDefault, cudaStreamPerThread), cudaSuccess);
+    assert_true(host == 1);
+    cudaStreamSynchronize(cudaStreamPerThread);
+    assert_true(host == 2);
+    cudaFree(device);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        CMUnitTestFunction run;
+    } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
+    static struct CMUnitTest tests[2 * N_DEVICE_ENGINES + 5];
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    for (size_t e = 0; e < N_DEVICE_ENGINES; e++)
+        for (size_t i = 0; i < 2; i++)
+            tests[n++] = named_test(promises[i].run, engines[e], "%s/%s", engines[e], promises[i].name);
+    tests[n++] = named_test(describe, NULL, "describe");
+    tests[n++] = named_test(refusals, NULL, "refusals");
+    tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
+    tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
+    tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");
+    return run_test_list(tests, n);
+}
