@@ -7,6 +7,7 @@
 // Durand, FFT convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any size.
 #include "tiles.h"
 #include "../sizes.h"
+#include "conv_cost.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@ enum {
     MOST_ELEMENTS = 1 << 17, // of a tile
     MOST_TAPS = 1 << 16,     // along an axis
     MANY = 128,              // samples of a tile up to which every size is considered
+    FEW = 32,                // positions up to which turned products are considered
+    WEIGHT_PART = 64,        // output channels of turned sums of backward weight where forward says how tiles are cut
 };
 
 static size_t round_up(size_t a, size_t b)
@@ -78,21 +81,48 @@ static bool cut_tiles(const struct request *request, size_t transform, struct ti
     return size_mul(ret->positions, size_mul(ret->in, ret->out)) <= PTRDIFF_MAX / 64;
 }
 
-// Blocks of one size, whole lines each; bins an odd number of lines apart.
+// Bins an odd number of lines apart.
+static size_t bin_of(const struct tiles *tiles, size_t scalars)
+{
+    return (scalars / tiles->lanes | 1) * tiles->lanes;
+}
+
+// One block of all positions; panels as even as three lines at most can be.
+static void cut_turned(const struct tiles_way *way, struct tiles *tiles)
+{
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t lines = ceil_div(tiles->out, tiles->lanes);
+    tiles->panel = (lines % 3 == 0 ? 3 : lines % 2 == 0 ? 2 : 1) * tiles->lanes;
+    tiles->block = tiles->positions;
+    tiles->cells = round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
+    tiles->part = way->part < tiles->out ? tiles_wide(tiles, way->part) : tiles->out;
+    tiles->in_part = lesser(tiles->in, 2 * TILES_ROWS);
+    tiles->chunk = lesser(weight ? tiles->positions : tiles->in, MOST_TERMS / 2);
+    const size_t rows = weight ? tiles->in_part : tiles->positions;
+    tiles->x_bin = bin_of(tiles, size_mul(2, tiles->cells));
+    tiles->y_bin = bin_of(tiles, size_mul(2 * rows, tiles_wide(tiles, tiles->part)));
+    tiles->d_bin = weight ? bin_of(tiles, size_mul(2 * tiles->positions, tiles_wide(tiles, tiles->out))) : 0;
+}
+
+// Blocks of one size, whole lines each.
 static void cut_blocks(const struct tiles_way *way, struct tiles *tiles)
 {
+    tiles->product = way->product;
+    if (way->product == TILES_TURNED) {
+        cut_turned(way, tiles);
+        return;
+    }
     const size_t blocks = tiles->positions ? (tiles->positions + way->block - 1) / way->block : 1;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    tiles->product = way->product;
     tiles->block = round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
     if (tiles->block == 0) tiles->block = tiles->lanes;
     tiles->part = weight ? tiles->out : lesser(way->part, tiles->out);
     tiles->chunk = weight ? lesser(tiles->block, MOST_TERMS / 2)
                           : lesser(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
     const size_t row = 2 * tiles->block, outputs = weight ? 2 * round_up(tiles->out, tiles->lanes) : row;
-    tiles->x_bin = (size_mul(tiles->in, row) / tiles->lanes | 1) * tiles->lanes;
-    tiles->y_bin = (size_mul(weight ? tiles->in : tiles->part, outputs) / tiles->lanes | 1) * tiles->lanes;
-    tiles->d_bin = weight ? (size_mul(tiles->out, row) / tiles->lanes | 1) * tiles->lanes : 0;
+    tiles->x_bin = bin_of(tiles, size_mul(tiles->in, row));
+    tiles->y_bin = bin_of(tiles, size_mul(weight ? tiles->in : tiles->part, outputs));
+    tiles->d_bin = weight ? bin_of(tiles, size_mul(tiles->out, row)) : 0;
 }
 
 bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3])
@@ -120,7 +150,8 @@ size_t tiles_worker_bytes(const struct tiles *tiles, const size_t n[3])
     const size_t transform = size_add(tiles_rows_bytes(tiles, n), tile_transform_bytes(n));
     const size_t bytes = tiles->grid.scalar_bytes, row = tiles->block * bytes;
     size_t product = size_add(size_mul(tiles->chunk, 3 * row), CONV_CHANNELS * row);
-    if (tiles->direction == PARTITA_BACKWARD_WEIGHT)
+    if (tiles->product == TILES_TURNED) product = size_mul(tiles->chunk, 2 * CONV_CHANNELS * bytes);
+    else if (tiles->direction == PARTITA_BACKWARD_WEIGHT)
         product = mem_round(tiles->chunk * bytes) + mem_round(tiles->chunk * 2 * CONV_CHANNELS * bytes) +
                   size_mul(tiles->chunk * 3, round_up(tiles->out, tiles->lanes) * bytes);
     return mem_round(transform > product ? transform : product);
@@ -128,7 +159,8 @@ size_t tiles_worker_bytes(const struct tiles *tiles, const size_t n[3])
 
 size_t tiles_filter_scalars(const struct tiles *tiles, size_t bins)
 {
-    const size_t cells = size_mul(size_mul(tiles->in, tiles->out), tiles->grid.groups);
+    const size_t out = tiles->product == TILES_TURNED ? tiles_wide(tiles, tiles->out) : tiles->out;
+    const size_t cells = size_mul(size_mul(tiles->in, out), tiles->grid.groups);
     return size_mul(size_mul(cells, bins), tiles->product == TILES_GAUSS ? 3 : 2);
 }
 
@@ -151,6 +183,25 @@ struct candidate {
     double load, store, taps;
 };
 
+// Multiply-adds of a bin's turned product, those that rows of sums which are not there would have done included.
+static double turned_sums(const struct tiles *tiles)
+{
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t rows = weight ? tiles->in : tiles->positions, terms = weight ? tiles->positions : tiles->in;
+    return conv_cost_channels(2 * rows, tiles->panel / tiles->lanes, 1) * 2 * (double)terms *
+           (double)tiles_wide(tiles, tiles->out);
+}
+
+// Seconds of moving spectra between the stages of turned backward weight, where a part of the sums is held at once.
+static double moving_turned_weight(const struct request *request, const struct tiles *tiles, double bins, double sums)
+{
+    const double parts = ceil((double)tiles->out / (double)tiles->part);
+    const double x = bins * 2 * (double)tiles->cells, held = (double)tiles_wide(tiles, tiles->part) * 2 * bins;
+    const double d = held * (double)tiles->positions, times = ceil((double)tiles->in / (double)tiles->in_part);
+    const double bytes = (x + d + held * (double)tiles->in_part) * (double)tiles->grid.scalar_bytes;
+    return moving(request, 2 * sums + (x + d * (times + 2)) * parts / 2 + x, bytes);
+}
+
 // Seconds by the host model: operations of transforms and products, samples in and out, spectra to where they fit.
 static double seconds_of(const struct request *request, const struct candidate *candidate, double *ret_flops)
 {
@@ -161,27 +212,35 @@ static double seconds_of(const struct request *request, const struct candidate *
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
     const struct tiles *tiles = &candidate->tiles;
     const size_t *n = candidate->n;
-    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT, turned = tiles->product == TILES_TURNED;
     const double bytes = (double)tiles->grid.scalar_bytes, bins = (double)candidate->bins;
     const double blocks = ceil((double)tiles->positions / (double)tiles->block);
     const double lines = blocks * (double)tiles->block, samples = (double)(n[0] * n[1] * n[2]);
     const double in = (double)tiles->in, out = (double)tiles->out, parts = ceil(out / (double)tiles->part);
-    const double wide = (double)round_up(tiles->out, tiles->lanes);
-    const double product = PRODUCT + (weight ? 0 : NARROW / (double)tiles_lines(tiles));
+    const double wide =
+        (double)(tiles->product == TILES_TURNED ? tiles_wide(tiles, tiles->out) : round_up(tiles->out, tiles->lanes));
+    const double x_cells = turned ? (double)tiles->cells : lines * in, y_cells = turned ? lines * wide : lines * out;
+    const double product = PRODUCT + (weight || turned ? 0 : NARROW / (double)tiles_lines(tiles));
     const double taps = weight ? candidate->taps * in * wide / 2 : 0;
-    const double transforms = lines / 2 * (candidate->load * in + candidate->store * out) + taps;
-    const double products = bins * lines * in * (weight ? wide * 4 : tiles->product == TILES_GAUSS ? out * 3 : out * 4);
+    const double transforms = (candidate->load * x_cells + candidate->store * y_cells) / 2 + taps;
+    const double products = bins * (turned   ? turned_sums(tiles)
+                                    : weight ? lines * in * wide * 4
+                                             : lines * in * out * (tiles->product == TILES_GAUSS ? 3 : 4));
     const double sums =
-        weight ? blocks * bins * 2 * in * wide : bins * lines * 2 * out * (tiles->product == TILES_GAUSS ? 1.5 : 1);
-    const double x = bins * 2 * in * lines, y = bins * 2 * out * lines;
+        weight ? blocks * bins * 2 * in * wide : bins * 2 * y_cells * (tiles->product == TILES_GAUSS ? 1.5 : 1);
+    const double x = bins * 2 * x_cells, y = bins * 2 * y_cells;
     const double factors =
         weight ? bins * 2 * in * wide : (double)tiles_filter_scalars(tiles, 1) / (double)tiles->grid.groups * bins;
     const double x_bytes = x / blocks * bytes, y_bytes = y / blocks / parts * bytes, held = x_bytes + y_bytes;
     double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * product + sums * costs->copy * SUMS +
-                     EDGE * costs->copy * samples * lines * (in + out) +
-                     TASK * lines / (double)tiles->lanes * (in + out) / 2;
-    seconds += moving(request, x * (1 + (weight ? 2 : parts)), held) + moving(request, 2 * y, held);
-    seconds += moving(request, factors * blocks * (weight ? 2 : 0.5), factors * bytes + held);
+                     EDGE * costs->copy * samples * (x_cells + y_cells) +
+                     TASK * (x_cells + y_cells) / (double)tiles->lanes / 2;
+    if (weight && turned) {
+        seconds += moving_turned_weight(request, tiles, bins, factors);
+    } else {
+        seconds += moving(request, x * (1 + (weight ? 2 : parts)), held) + moving(request, 2 * y, held);
+        seconds += moving(request, factors * blocks * (weight ? 2 : 0.5), factors * bytes + held);
+    }
     seconds *= (double)tiles->grid.groups;
     *ret_flops = (double)tiles->grid.groups * (transforms + 2 * products);
     return fmax(seconds, memory_seconds(request->host, request->shape));
@@ -236,6 +295,12 @@ static void consider_blocks(const struct request *request, size_t transform, str
                 consider(request, &candidate, transform, ret);
             }
         }
+    if (tiles->positions == 0 || tiles->positions > FEW) return;
+    for (size_t k = 0; k < N_PARTS; k++) {
+        if (k && parts[k - 1] >= tiles->out) continue;
+        cut_blocks(&(struct tiles_way){transform, tiles->positions, parts[k], TILES_TURNED}, tiles);
+        consider(request, &candidate, transform, ret);
+    }
 }
 
 static void tiles_estimate(const struct request *request, struct estimate *ret)
@@ -286,7 +351,9 @@ static struct tiles *cut_state(const struct partita_plan *plan, const struct req
     const bool weight = tiles.direction == PARTITA_BACKWARD_WEIGHT;
     const size_t row = weight ? out : tiles.block;
     for (size_t i = 0; i < 2 * tiles.chunk; i++)
-        tiles.offset[i] = weight || tiles.product == TILES_COMPLEX ? i / 2 * 3 * row + (i % 2 ? 0 : row) : i * 3 * row;
+        if (tiles.product == TILES_TURNED) tiles.offset[i] = i * tiles.panel;
+        else if (weight || tiles.product == TILES_COMPLEX) tiles.offset[i] = i / 2 * 3 * row + (i % 2 ? 0 : row);
+        else tiles.offset[i] = i * 3 * row;
     *state = tiles;
     return state;
 }
@@ -317,12 +384,14 @@ static void tiles_explain(const struct partita_plan *plan, struct text *text)
         "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu, %zu channels at once; %s\n",
         n[0], n[1], n[2], axis[0].tile, axis[1].tile, axis[2].tile,
         tiles->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", tiles->positions, tiles->block, tiles->part,
-        tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones" : "complex products");
+        tiles->product == TILES_TURNED  ? "products with output channels along the vectors"
+        : tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones"
+                                        : "complex products");
 }
 
 static size_t block_count(const struct tiles *tiles)
 {
-    return (tiles->positions + tiles->block - 1) / tiles->block;
+    return ceil_div(tiles->positions, tiles->block);
 }
 
 static bool reads_saved(const struct tiles_call *call)
@@ -360,17 +429,34 @@ static void run_parts(struct tiles_call *call)
     const struct tiles *tiles = call->tiles;
     for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
         call->part_n = lesser(tiles->part, tiles->out - call->part_first);
-        tiles_multiply(call);
+        if (tiles->product == TILES_TURNED) tiles_multiply_turned(call);
+        else tiles_multiply(call);
         tiles_store(call);
     }
+}
+
+// Turned sums of the gradient: there is one block, so that parts of them are complete and need not leave the caches.
+static void run_weight_parts(struct tiles_call *call)
+{
+    const struct tiles *tiles = call->tiles;
+    for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part)
+        for (call->in_first = 0; call->in_first < tiles->in; call->in_first += tiles->in_part) {
+            call->part_n = lesser(tiles->part, tiles->out - call->part_first);
+            call->in_n = lesser(tiles->in_part, tiles->in - call->in_first);
+            tiles_multiply_weight_turned(call);
+            tiles_store_weight(call);
+        }
 }
 
 static void run(struct tiles_call *call, void *workspace)
 {
     const struct tiles *tiles = call->tiles;
-    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    const struct tiles_array from = {call->from, false, tiles->in, 0, tiles->in},
-                             gy = {call->from_gy, true, tiles->out, 0, tiles->out};
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT, turned = tiles->product == TILES_TURNED;
+    const struct tiles_array from = {call->from, false,     tiles->in,
+                                     0,          tiles->in, turned ? TILES_CELLS : TILES_POSITIONS},
+                             gy = {call->from_gy, true,
+                                   tiles->out,    0,
+                                   tiles->out,    turned ? TILES_CHANNELS : TILES_POSITIONS};
     lay_out(call, workspace);
     for (call->group = 0; call->group < tiles->grid.groups; call->group++) {
         for (call->first = 0; call->first < tiles->positions; call->first += tiles->block) {
@@ -379,14 +465,16 @@ static void run(struct tiles_call *call, void *workspace)
                 call->x = call->saved + (call->group * block_count(tiles) + call->first / tiles->block) *
                                             spectra_bytes(tiles, tiles->transform.n, tiles->x_bin);
             if (!reads_saved(call)) tiles_load(call, &from, call->x, tiles->x_bin);
-            if (weight) {
-                tiles_load(call, &gy, call->d, tiles->d_bin);
-                tiles_multiply_weight(call);
-            } else {
-                run_parts(call);
-            }
+            if (weight) tiles_load(call, &gy, call->d, tiles->d_bin);
+            if (!weight) run_parts(call);
+            else if (turned) run_weight_parts(call);
+            else tiles_multiply_weight(call);
         }
-        if (weight) tiles_store_weight(call);
+        if (weight && !turned) {
+            call->in_n = tiles->in;
+            call->part_n = tiles->out;
+            tiles_store_weight(call);
+        }
     }
 }
 
@@ -434,7 +522,10 @@ static enum partita_status tiles_saved_plan(const struct partita_plan *plan, con
 {
     const struct tiles *forward = plan->state;
     const struct request request = {.shape = &plan->shape, .direction = PARTITA_BACKWARD_WEIGHT};
-    const struct tiles_way way = {.transform = plan->choice.transform, .block = forward->block, .part = 1};
+    const struct tiles_way way = {.transform = plan->choice.transform,
+                                  .block = forward->block,
+                                  .part = WEIGHT_PART,
+                                  .product = forward->product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX};
     struct tiles tiles;
     size_t n[3];
     tiles_cut(&request, &way, &tiles, n);

@@ -5,6 +5,7 @@
 //   [group][bin][three] [8 output channels][in][output channel]            Gauss's three (tile_factors_fn)
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "tiles.h"
 
@@ -85,6 +86,11 @@ static void put_taps(const struct tiles *tiles, const struct kernels *kernels, c
 {
     const size_t bytes = tiles->grid.scalar_bytes, in = tiles->in;
     const bool gauss = tiles->product == TILES_GAUSS;
+    if (tiles->product == TILES_TURNED) {
+        const struct tile_spectrum to = tiles_factors(tiles, w, 0, in, cells->in, cells->first);
+        kernels->tile.factors(to.re, to.im, line, line + TILE_LINE_BYTES, tiles->lanes, false);
+        return;
+    }
     for (size_t l = 0; l < cells->n; l += CONV_CHANNELS) {
         const size_t k = cells->first + l;
         const size_t rows = tiles->out - k < CONV_CHANNELS ? tiles->out - k : CONV_CHANNELS;
@@ -171,21 +177,29 @@ static void scatter_taps(const struct cells *cells, const struct kernels *kernel
         }
 }
 
+// Lines of output channels whose sums there are.
+static size_t sum_lines(const struct tiles_call *call)
+{
+    return ceil_div(call->part_n, call->tiles->lanes);
+}
+
 static void store_weight_pair(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *tiles = call->tiles;
     const struct tile_transform *transform = &tiles->transform;
     const struct kernels *kernels = call->plan->kernels;
-    const size_t lines = lines_of_outputs(tiles), units = tiles->in * lines, *n = transform->n;
+    const bool turned = tiles->product == TILES_TURNED;
+    const size_t lines = sum_lines(call), units = call->in_n * lines, *n = transform->n;
     char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, n);
     struct cells cells[2] = {{0}};
     struct tile_spectrum from[2] = {{0}};
     const size_t n_lines = 2 * task + 1 < units ? 2 : 1;
     for (size_t i = 0; i < n_lines; i++) {
         const size_t unit = 2 * task + i, in = unit / lines, line = unit % lines;
-        cells[i] = cells_of(tiles, call->group, in, line * tiles->lanes);
-        from[i] = tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
+        cells[i] = cells_of(tiles, call->group, call->in_first + in, call->part_first + line * tiles->lanes);
+        from[i] = turned ? tiles_sums(tiles, call->y, call->in_n, in, line * tiles->lanes)
+                         : tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
     }
     kernels->tile.join(z, transform->pair, transform->bins, &from[0], &from[1], 0.25 / (double)(n[0] * n[1] * n[2]));
     tile_columns_inverse(transform, kernels, z);
@@ -200,6 +214,5 @@ static void store_weight_pair(void *context, size_t task, int worker)
 
 void tiles_store_weight(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, (call->tiles->in * lines_of_outputs(call->tiles) + 1) / 2, store_weight_pair,
-                (void *)call);
+    thread_loop(call->plan->threads, ceil_div(call->in_n * sum_lines(call), 2), store_weight_pair, (void *)call);
 }

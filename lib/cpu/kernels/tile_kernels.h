@@ -40,7 +40,8 @@ struct tile_rows {
     size_t begin[TILE_MOST_LANES], end[TILE_MOST_LANES];
 };
 
-// row[lane][i] = the finished z[i*stride][lane]; struct conv_finish says how. end <= n.
+// row[lane][i] = the finished z[i*stride][lane]; struct conv_finish says how, but that its bias is a line, one real for
+// each lane. end <= n.
 struct conv_finish;
 typedef void tile_scatter_fn(const struct tile_rows *rows, const void *z, size_t stride, size_t n,
                              const struct conv_finish *finish);

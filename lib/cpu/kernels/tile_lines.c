@@ -90,7 +90,7 @@ INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end, const 
 void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t stride, size_t n,
                           const struct conv_finish *finish)
 {
-    const vec bias = broadcast(finish->bias ? *(const REAL *)finish->bias : 0);
+    const REAL *bias = finish->bias;
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
         for (size_t i = 0; i < n; i += LANES) {
             const REAL *z = (const REAL *)z_ + i * stride * TILE_LANES + lane;
@@ -103,7 +103,8 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
             transpose(v);
             UNROLL
             for (size_t l = 0; l < LANES; l++)
-                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish, bias);
+                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish,
+                          broadcast(bias ? bias[lane + l] : 0));
         }
 }
 
