@@ -38,6 +38,7 @@ struct tiles {
     size_t cells;        // turned: of x, input channels times positions, whole lines
     size_t panel;        // turned: output channels side by side in a product, whole lines
     size_t in_part;      // turned backward weight: input channels multiplied and transformed back at once
+    size_t packed_bin;   // turned backward weight: of those of x as products read them
 };
 
 // What positions of a block are.
@@ -57,6 +58,7 @@ struct tiles_call {
     size_t in_first, in_n;     // input channels of turned sums of backward weight
     struct tiles_place *place;
     char *x, *y, *d; // spectra
+    char *packed;    // of x as turned products of backward weight read them
     char *saved;     // x of all blocks and groups: made by forward, read by backward weight; NULL: not kept
     char *scratch;   // of all workers
 };
@@ -88,6 +90,16 @@ static inline size_t tiles_lines(const struct tiles *tiles)
 {
     return tiles->block / tiles->lanes;
 }
+
+void tiles_estimate(const struct request *request, struct estimate *ret);
+
+static inline size_t tiles_round_up(size_t a, size_t b)
+{
+    return (a + b - 1) / b * b;
+}
+
+// Bytes of all spectra of an array, bins `bin` scalars apart.
+size_t tiles_spectra_bytes(const struct tiles *tiles, const size_t n[3], size_t bin);
 
 // Bytes of the parts of the workspace: what all threads share, and each thread's.
 size_t tiles_shared_bytes(const struct tiles *tiles, const size_t n[3]);
@@ -126,7 +138,8 @@ void tiles_store(const struct tiles_call *call);
 void tiles_multiply(const struct tiles_call *call);
 void tiles_multiply_weight(const struct tiles_call *call);
 
-// The same turned: of the part's output channels, and of the part's input channels.
+// The same turned: of the part's output channels, and of the part's input channels, once these are packed.
+void tiles_pack_turned(const struct tiles_call *call);
 void tiles_multiply_turned(const struct tiles_call *call);
 void tiles_multiply_weight_turned(const struct tiles_call *call);
 

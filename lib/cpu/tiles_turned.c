@@ -105,16 +105,20 @@ void tiles_multiply_turned(const struct tiles_call *call)
     thread_loop(call->plan->threads, call->tiles->transform.bins, multiply_bin, (void *)call);
 }
 
-static void multiply_weight_bin(void *context, size_t bin, int worker)
+// Rows are input channels: row c's own scalars, one group of rows after the other.
+static char *packed_rows(const struct tiles_call *call, size_t bin, size_t c)
 {
+    const struct tiles *tiles = call->tiles;
+    return call->packed + (bin * tiles->packed_bin + 4 * c * tiles->positions) * tiles->grid.scalar_bytes;
+}
+
+static void pack_weight_bin(void *context, size_t bin, int worker)
+{
+    (void)worker;
     const struct tiles_call *call = context;
     const struct tiles *tiles = call->tiles;
     const size_t bytes = tiles->grid.scalar_bytes, positions = tiles->positions;
     const char *x = call->x + bin * tiles->x_bin * bytes;
-    const struct turned turned = {call, call->y + bin * tiles->y_bin * bytes, call->d + bin * tiles->d_bin * bytes,
-                                  call->in_n, positions};
-    char *packed = tiles_scratch(call, worker);
-    memset(turned.sums, 0, 2 * call->in_n * tiles_wide(tiles, call->part_n) * bytes);
     for (size_t c = 0; c < call->in_n; c += TILES_ROWS) {
         const size_t rows = lesser(TILES_ROWS, call->in_n - c);
         // Terms are positions, of which four at most lie together.
@@ -127,10 +131,27 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
                                          .rows = rows,
                                          .terms = n,
                                          .conjugate = true};
-            pack(packed + p * 4 * rows * bytes, &from, call->plan->shape.f64);
+            pack(packed_rows(call, bin, c) + p * 4 * rows * bytes, &from, call->plan->shape.f64);
         }
-        multiply_rows(&turned, c, rows, 0, positions, packed);
     }
+}
+
+void tiles_pack_turned(const struct tiles_call *call)
+{
+    thread_loop(call->plan->threads, call->tiles->transform.bins, pack_weight_bin, (void *)call);
+}
+
+static void multiply_weight_bin(void *context, size_t bin, int worker)
+{
+    (void)worker;
+    const struct tiles_call *call = context;
+    const struct tiles *tiles = call->tiles;
+    const size_t bytes = tiles->grid.scalar_bytes;
+    const struct turned turned = {call, call->y + bin * tiles->y_bin * bytes, call->d + bin * tiles->d_bin * bytes,
+                                  call->in_n, tiles->positions};
+    memset(turned.sums, 0, 2 * call->in_n * tiles_wide(tiles, call->part_n) * bytes);
+    for (size_t c = 0; c < call->in_n; c += TILES_ROWS)
+        multiply_rows(&turned, c, lesser(TILES_ROWS, call->in_n - c), 0, tiles->positions, packed_rows(call, bin, c));
 }
 
 void tiles_multiply_weight_turned(const struct tiles_call *call)
