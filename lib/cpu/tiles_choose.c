@@ -184,6 +184,17 @@ static double turned_sums(const struct tiles *tiles)
            (double)tiles_wide(tiles, tiles->out);
 }
 
+// A product's multiply-add against one at the peak: worse with few lines of positions, of which Gauss's products have
+// half as many at once, and where scalars are packed for few output channels. Measured; decision 15.
+static double product_factor(const struct tiles *tiles)
+{
+    static const double PRODUCT = 1.12, NARROW = 0.4, NARROW_GAUSS = 1.0, TURNED = 0.3;
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
+    if (tiles->product == TILES_TURNED) return PRODUCT + TURNED;
+    return PRODUCT +
+           (weight ? 0 : (tiles->product == TILES_GAUSS ? NARROW_GAUSS : NARROW) / (double)tiles_lines(tiles));
+}
+
 // Seconds of moving spectra between the stages of turned backward weight, where a part of the sums is held at once.
 static double moving_turned_weight(const struct request *request, const struct tiles *tiles, double bins, double sums)
 {
@@ -192,7 +203,8 @@ static double moving_turned_weight(const struct request *request, const struct t
     const double scalar = (double)tiles->grid.scalar_bytes, wide = (double)tiles_wide(tiles, tiles->out);
     const double held = bins * 2 * (double)tiles->in_part * wide / parts,
                  d = bins * 2 * wide * (double)tiles->positions;
-    return moving(request, 2 * sums + x * (3 + parts), scalar * (held + 2 * x / times)) +
+    // Sums of a few terms are cleared, loaded, stored and read by the transform.
+    return moving(request, 4 * sums + x * (3 + parts), scalar * (held + 2 * x / times)) +
            moving(request, d * (1 + times / 2), scalar * (held + d));
 }
 
@@ -200,9 +212,8 @@ static double moving_turned_weight(const struct request *request, const struct t
 static double seconds_of(const struct request *request, const struct candidate *candidate, double *ret_flops)
 {
     // A transform's operation takes so much of a multiply-add, its loads and stores included; a sample on its way in or
-    // out so many copies; products run at so much of the peak, worse with few lines of positions, and clear, load and
-    // store their sums. Decision 15.
-    static const double TRANSFORM = 0.8, EDGE = 4, PRODUCT = 1.12, NARROW = 0.4, SUMS = 3, TASK = 1e-6;
+    // out so many copies; products clear, load and store their sums. Decision 15.
+    static const double TRANSFORM = 0.8, EDGE = 4, SUMS = 3, TASK = 1e-6;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
     const struct tiles *tiles = &candidate->tiles;
     const size_t *n = candidate->n;
@@ -214,20 +225,19 @@ static double seconds_of(const struct request *request, const struct candidate *
     const double wide = (double)(tiles->product == TILES_TURNED ? tiles_wide(tiles, tiles->out)
                                                                 : tiles_round_up(tiles->out, tiles->lanes));
     const double x_cells = turned ? (double)tiles->cells : lines * in, y_cells = turned ? lines * wide : lines * out;
-    const double product = PRODUCT + (weight || turned ? 0 : NARROW / (double)tiles_lines(tiles));
     const double taps = weight ? candidate->taps * in * wide / 2 : 0;
     const double transforms = (candidate->load * x_cells + candidate->store * y_cells) / 2 + taps;
     const double products = bins * (turned   ? turned_sums(tiles)
                                     : weight ? lines * in * wide * 4
                                              : lines * in * out * (tiles->product == TILES_GAUSS ? 3 : 4));
     const double sums =
-        weight ? blocks * bins * 2 * in * wide : bins * 2 * y_cells * (tiles->product == TILES_GAUSS ? 1.5 : 1);
+        weight ? blocks * bins * 2 * in * wide : bins * 2 * y_cells * (tiles->product == TILES_GAUSS ? 2 : 1);
     const double x = bins * 2 * x_cells, y = bins * 2 * y_cells;
     const double factors =
         weight ? bins * 2 * in * wide : (double)tiles_filter_scalars(tiles, 1) / (double)tiles->grid.groups * bins;
     const double x_bytes = x / blocks * bytes, y_bytes = y / blocks / parts * bytes, held = x_bytes + y_bytes;
-    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * product + sums * costs->copy * SUMS +
-                     EDGE * costs->copy * samples * (x_cells + y_cells) +
+    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * product_factor(tiles) +
+                     sums * costs->copy * SUMS + EDGE * costs->copy * samples * (x_cells + y_cells) +
                      TASK * (x_cells + y_cells) / (double)tiles->lanes / 2;
     if (weight && turned) {
         seconds += moving_turned_weight(request, tiles, bins, factors);

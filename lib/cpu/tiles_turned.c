@@ -11,48 +11,6 @@
 #include "../thread.h"
 #include "tiles.h"
 
-// Where the scalars of rows and terms are: real parts first, imaginary ones `im` behind them.
-struct scalars {
-    const char *re;
-    size_t im;        // scalars
-    size_t row, term; // from one to the next
-    size_t rows, terms;
-    bool conjugate; // the factors
-};
-
-// Their four parts as the product reads them: [term][re, im of the factor][re, im of the sum][row].
-static void pack_f32(float *packed, const struct scalars *from)
-{
-    const float *re = (const float *)from->re, *im = re + from->im, sign = from->conjugate ? -1 : 1;
-    for (size_t t = 0; t < from->terms; t++, packed += 4 * from->rows)
-        for (size_t r = 0; r < from->rows; r++) {
-            const float a = re[r * from->row + t * from->term], b = im[r * from->row + t * from->term];
-            packed[r] = a;
-            packed[from->rows + r] = b;
-            packed[2 * from->rows + r] = -sign * b;
-            packed[3 * from->rows + r] = sign * a;
-        }
-}
-
-static void pack_f64(double *packed, const struct scalars *from)
-{
-    const double *re = (const double *)from->re, *im = re + from->im, sign = from->conjugate ? -1 : 1;
-    for (size_t t = 0; t < from->terms; t++, packed += 4 * from->rows)
-        for (size_t r = 0; r < from->rows; r++) {
-            const double a = re[r * from->row + t * from->term], b = im[r * from->row + t * from->term];
-            packed[r] = a;
-            packed[from->rows + r] = b;
-            packed[2 * from->rows + r] = -sign * b;
-            packed[3 * from->rows + r] = sign * a;
-        }
-}
-
-static void pack(void *packed, const struct scalars *from, bool f64)
-{
-    if (f64) pack_f64(packed, from);
-    else pack_f32(packed, from);
-}
-
 // Adds the share of some terms, `first` the first of `terms`, to rows row .. row+own-1 of the sums of a part.
 struct turned {
     const struct tiles_call *call;
@@ -89,13 +47,9 @@ static void multiply_bin(void *context, size_t bin, int worker)
     for (size_t p = 0; p < positions; p += TILES_ROWS)
         for (size_t c = 0; c < tiles->in; c += tiles->chunk) {
             const size_t rows = lesser(TILES_ROWS, positions - p), n = lesser(tiles->chunk, tiles->in - c);
-            const struct scalars from = {.re = x + (p * tiles->in + c * rows) * bytes,
-                                         .im = tiles->cells,
-                                         .row = 1,
-                                         .term = rows,
-                                         .rows = rows,
-                                         .terms = n};
-            pack(packed, &from, call->plan->shape.f64);
+            const struct tile_scalars from = {
+                .re = x + (p * tiles->in + c * rows) * bytes, .im = tiles->cells, .row = 1, .term = rows};
+            call->plan->kernels->tile.scalars(packed, &from, rows, n, false);
             multiply_rows(&turned, p, rows, c, n, packed);
         }
 }
@@ -124,14 +78,9 @@ static void pack_weight_bin(void *context, size_t bin, int worker)
         // Terms are positions, of which four at most lie together.
         for (size_t p = 0; p < positions; p += TILES_ROWS) {
             const size_t n = lesser(TILES_ROWS, positions - p);
-            const struct scalars from = {.re = x + (p * tiles->in + (call->in_first + c) * n) * bytes,
-                                         .im = tiles->cells,
-                                         .row = n,
-                                         .term = 1,
-                                         .rows = rows,
-                                         .terms = n,
-                                         .conjugate = true};
-            pack(packed_rows(call, bin, c) + p * 4 * rows * bytes, &from, call->plan->shape.f64);
+            const struct tile_scalars from = {
+                .re = x + (p * tiles->in + (call->in_first + c) * n) * bytes, .im = tiles->cells, .row = n, .term = 1};
+            call->plan->kernels->tile.scalars(packed_rows(call, bin, c) + p * 4 * rows * bytes, &from, rows, n, true);
         }
     }
 }

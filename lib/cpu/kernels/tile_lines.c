@@ -159,3 +159,26 @@ void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im
     for (size_t l = 0; l < n; l++) w[step + l] = im[l] - re[l];
     for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
 }
+
+INLINE void scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row, size_t terms, REAL sign)
+{
+    const REAL *re = from->re, *im = re + from->im;
+    for (size_t t = 0; t < terms; t++, w += 4 * rows) {
+        REAL a[CONV_CHANNELS / 2], b[CONV_CHANNELS / 2];
+        for (size_t r = 0; r < rows; r++) a[r] = re[t * from->term + r * row], b[r] = im[t * from->term + r * row];
+        for (size_t r = 0; r < rows; r++) w[r] = a[r];
+        for (size_t r = 0; r < rows; r++) w[rows + r] = b[r];
+        for (size_t r = 0; r < rows; r++) w[2 * rows + r] = -sign * b[r];
+        for (size_t r = 0; r < rows; r++) w[3 * rows + r] = sign * a[r];
+    }
+}
+
+void KERNEL(tile_scalars)(void *w, const struct tile_scalars *from, size_t rows, size_t terms, bool conjugate)
+{
+    enum { ALL = CONV_CHANNELS / 2 };
+    const REAL sign = conjugate ? -1 : 1;
+    // The usual cases by constants, of which the compiler makes vectors.
+    if (rows == ALL && from->row == 1) scalars(w, from, ALL, 1, terms, sign);
+    else if (rows == ALL) scalars(w, from, ALL, from->row, terms, sign);
+    else scalars(w, from, rows, from->row, terms, sign);
+}
