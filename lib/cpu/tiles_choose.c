@@ -73,7 +73,7 @@ static bool cut_tiles(const struct request *request, size_t transform, struct ti
 // Bins an odd number of lines apart.
 static size_t bin_of(const struct tiles *tiles, size_t scalars)
 {
-    return (scalars / tiles->lanes | 1) * tiles->lanes;
+    return (ceil_div(scalars, tiles->lanes) | 1) * tiles->lanes;
 }
 
 // One block of all positions; panels as even as three lines at most can be.
@@ -86,7 +86,7 @@ static void cut_turned(const struct tiles_way *way, struct tiles *tiles)
     tiles->cells = tiles_round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
     tiles->part = way->part < tiles->out ? tiles_wide(tiles, way->part) : tiles->out;
     tiles->in_part = lesser(tiles->in, 2 * TILES_ROWS);
-    tiles->chunk = lesser(weight ? tiles->positions : tiles->in, MOST_TERMS / 2);
+    tiles->chunk = weight ? tiles->positions : lesser(tiles->in, MOST_TERMS / 2); // FEW positions at most
     const size_t rows = weight ? tiles->in_part : tiles->positions;
     tiles->x_bin = bin_of(tiles, size_mul(2, tiles->cells));
     tiles->y_bin = bin_of(tiles, size_mul(2 * rows, tiles_wide(tiles, tiles->part)));
