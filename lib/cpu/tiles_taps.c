@@ -13,22 +13,16 @@
 // where they are not in order there, one by one.
 struct cells {
     const struct tiles *tiles;
-    size_t group, in, phase[3], first, n; // output channels first .. first+n-1
+    size_t group, in, first, n; // output channels first .. first+n-1
     bool in_order;
+    // Without phases every tap is there, so many taps from the first of its lane.
+    bool even;
+    size_t begin[TILE_MOST_LANES];
+    size_t step[3]; // modulo the range of indices
 };
 
-static struct cells cells_of(const struct tiles *tiles, size_t group, size_t in, size_t out)
-{
-    const struct tile_grid *grid = &tiles->grid;
-    const struct tile_axis *axis = &grid->axis[2];
-    struct cells cells = {.tiles = tiles, .group = group, .in = in, .first = out};
-    cells.n = tiles->out - out < tiles->lanes ? tiles->out - out : tiles->lanes;
-    cells.in_order = axis->period == 1 && !grid->flip && !axis->reversed;
-    return cells;
-}
-
 // Index into w of tap (d, h, i) of lane l; SIZE_MAX: none.
-static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
+static size_t find_tap(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
 {
     const struct tile_grid *grid = &cells->tiles->grid;
     const size_t taps = grid->axis[0].kernel * grid->axis[1].kernel * grid->axis[2].kernel;
@@ -38,6 +32,27 @@ static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, si
     else in /= grid->phases;
     const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){d, h, i});
     return tap == SIZE_MAX ? tap : tile_grid_cell(grid, cells->group, out, in) * taps + tap;
+}
+
+static struct cells cells_of(const struct tiles *tiles, size_t group, size_t in, size_t out)
+{
+    const struct tile_grid *grid = &tiles->grid;
+    const struct tile_axis *axis = &grid->axis[2];
+    struct cells cells = {.tiles = tiles, .group = group, .in = in, .first = out};
+    cells.n = tiles->out - out < tiles->lanes ? tiles->out - out : tiles->lanes;
+    cells.in_order = axis->period == 1 && !grid->flip && !axis->reversed;
+    cells.even = grid->phases == 1;
+    for (size_t l = 0; cells.even && l < cells.n; l++) cells.begin[l] = find_tap(&cells, l, 0, 0, 0);
+    for (int a = 0; cells.even && a < 3; a++)
+        if (grid->axis[a].taps > 1) cells.step[a] = find_tap(&cells, 0, a == 0, a == 1, a == 2) - cells.begin[0];
+    return cells;
+}
+
+// The same by steps where that can be.
+static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
+{
+    if (!cells->even) return find_tap(cells, l, d, h, i);
+    return cells->begin[l] + d * cells->step[0] + h * cells->step[1] + i * cells->step[2];
 }
 
 static char *scratch_rows(const struct tiles *tiles, char *scratch, size_t l)
