@@ -14,6 +14,7 @@ enum {
     MOST_TAPS = 1 << 16,     // along an axis
     MANY = 128,              // samples of a tile up to which every size is considered
     FEW = 32,                // positions up to which turned products are considered
+    WEIGHT_IN = 32,          // input channels of turned sums of backward weight: gy is read once for so many
 };
 
 // Samples of one tile that covers an axis. Beyond the inputs that exist it may wrap around: what an output would then
@@ -85,7 +86,7 @@ static void cut_turned(const struct tiles_way *way, struct tiles *tiles)
     tiles->block = tiles->positions;
     tiles->cells = tiles_round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
     tiles->part = way->part < tiles->out ? tiles_wide(tiles, way->part) : tiles->out;
-    tiles->in_part = lesser(tiles->in, 2 * TILES_ROWS);
+    tiles->in_part = lesser(tiles->in, WEIGHT_IN);
     tiles->chunk = weight ? tiles->positions : lesser(tiles->in, MOST_TERMS / 2); // FEW positions at most
     const size_t rows = weight ? tiles->in_part : tiles->positions;
     tiles->x_bin = bin_of(tiles, size_mul(2, tiles->cells));
