@@ -228,6 +228,61 @@ static void impulses(void **state)
     free(b.memory);
 }
 
+// Scalars of turned products, every number of rows, rows or terms side by side: exactly what the contract says, no
+// more.
+static void scalars(void **state)
+{
+    const struct subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start(s->name);
+    enum { TERMS = 5, IM = 40, REALS = 2 * IM };
+    for (size_t rows = 1; rows <= TILES_ROWS; rows++)
+        for (int way = 0; way < 4; way++) {
+            const bool conjugate = way & 1, apart = way & 2;
+            const size_t row = apart ? 7 : 1, term = apart ? 1 : rows, n = 4 * TERMS * rows;
+            double from[REALS], to[4 * TERMS * TILES_ROWS + 1];
+            fill_random(&random, f64, from, REALS);
+            scalar_put(f64, to, n, 3);
+            s->kernels->tile.scalars(to, &(struct tile_scalars){from, IM, row, term}, rows, TERMS, conjugate);
+            assert_true(scalar_get(f64, to, n) == 3);
+            for (size_t i = 0; i < n; i++) {
+                const size_t part = i / rows % 4, at = i / rows / 4 * term + i % rows * row;
+                const double re = scalar_get(f64, from, at), im = scalar_get(f64, from, IM + at);
+                const double wanted[] = {re, im, conjugate ? im : -im, conjugate ? -re : re};
+                assert_true(scalar_get(f64, to, i) == wanted[part]);
+            }
+        }
+}
+
+// Rows of a line, each with its lane's bias, from `begin` to `end` and nowhere else.
+static void biased_rows(void **state)
+{
+    const struct subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start(s->name);
+    enum { N = 37 };
+    const size_t lanes = TILE_LINE_BYTES / scalar_size(f64);
+    static _Alignas(64) double line[2 * N * TILE_MOST_LANES], bias[TILE_MOST_LANES], to[TILE_MOST_LANES][N];
+    for (int relu = 0; relu < 2; relu++) {
+        struct tile_rows rows = {{0}, {0}, {0}};
+        fill_random(&random, f64, line, 2 * N * lanes);
+        fill_random(&random, f64, bias, lanes);
+        for (size_t l = 0; l < lanes; l++) {
+            rows.row[l] = to[l];
+            rows.begin[l] = random_below(&random, N);
+            rows.end[l] = rows.begin[l] + random_below(&random, N + 1 - rows.begin[l]);
+            for (size_t i = 0; i < N; i++) scalar_put(f64, to[l], i, 3);
+        }
+        s->kernels->tile.scatter(&rows, line, 2, N, &(struct conv_finish){.bias = bias, .relu = relu});
+        for (size_t l = 0; l < lanes; l++)
+            for (size_t i = 0; i < N; i++) {
+                const double sum = scalar_get(f64, line, 2 * i * lanes + l) + scalar_get(f64, bias, l);
+                const double rounded = f64 ? sum : (double)(float)sum, y = relu && rounded < 0 ? 0 : rounded;
+                assert_true(scalar_get(f64, to[l], i) == (rows.begin[l] <= i && i < rows.end[l] ? y : 3));
+            }
+    }
+}
+
 // Makes a plan of one direction again, another way; false if there is none such.
 static bool remake(struct partita_plan *plan, const struct tiles_way *way)
 {
@@ -292,7 +347,7 @@ static void every_way(void **state)
                &(struct partita_options){.engine = "cpu/tiles", .threads = 1, .directions = LAYER_ALL}, &random);
     int n_made = 0;
     for (size_t i = 0; i < 4 * sizeof transforms / sizeof *transforms; i++)
-        for (int product = TILES_COMPLEX; product <= TILES_GAUSS; product++) {
+        for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
             const struct tiles_way way = {transforms[i / 4], blocks[i / 2 % 2], parts[i % 2],
                                           (enum tiles_product)product};
             const bool made = remake(layer.plan, &way), data = remake(layer.plan->backward_data, &way);
@@ -308,10 +363,12 @@ static void every_way(void **state)
     layer_close(&layer);
 }
 
-// A layer whose forward takes several blocks and parts where its taps fit small tiles.
-static void in_blocks(struct layer *layer)
+// A layer whose forward takes several blocks and parts where its taps fit small tiles; or is turned.
+static void in_blocks(struct layer *layer, bool turned)
 {
-    if (!remake(layer->plan, &(struct tiles_way){12, 16, 8, TILES_GAUSS})) return;
+    const size_t transform = layer->plan->choice.transform;
+    const struct tiles_way way = {12, 16, 8, TILES_GAUSS}, other = {transform, 16, 8, TILES_TURNED};
+    if (!remake(layer->plan, turned ? &other : &way)) return;
     partita_filter_destroy(layer->filter);
     assert_ok(
         partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
@@ -325,18 +382,21 @@ static void saved_transforms(void **state)
     struct partita_problem problem = problems[c->problem];
     problem.signal = problem.taps = c->type;
     struct random random = random_start("saved");
-    for (int threads = 1; threads <= 2; threads++) {
+    for (int i = 0; i < 4; i++) {
+        const int threads = 1 + i % 2;
+        const bool turned = i / 2;
         struct layer layer, other;
         struct partita_saved *saved;
         const struct partita_options options = {.engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
         layer_open(&layer, &problem, &options, &random);
-        in_blocks(&layer);
+        in_blocks(&layer, turned);
         const struct tiles_way way = tiles_way_of(&layer.plan->choice);
         assert_true(remake(layer.plan->backward_weight,
-                           &(struct tiles_way){way.transform, way.block, way.part, TILES_COMPLEX}));
+                           &(struct tiles_way){way.transform, way.block, way.part,
+                                               way.product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX}));
         layer_run(&layer);
         layer_open_like(&other, &layer, &options);
-        in_blocks(&other);
+        in_blocks(&other, turned);
         assert_ok(partita_saved_create(other.plan, &saved));
         void *workspace = guarded_alloc(partita_saved_workspace(saved), 0), *scratch;
         void **a = other.array;
@@ -400,7 +460,11 @@ static void saved_refusals(void **state)
 static const struct {
     const char *name;
     CMUnitTestFunction run;
-} promises[] = {{"one axis", sizes_of_one_axis}, {"more axes", sizes_of_more_axes}, {"impulses", impulses}};
+} promises[] = {{"one axis", sizes_of_one_axis},
+                {"more axes", sizes_of_more_axes},
+                {"impulses", impulses},
+                {"scalars", scalars},
+                {"biased rows", biased_rows}};
 enum { N_PROMISES = sizeof promises / sizeof *promises, N_PROBLEMS = sizeof problems / sizeof *problems };
 
 int main(void)

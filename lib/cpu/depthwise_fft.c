@@ -10,7 +10,7 @@
 #include "../thread.h"
 #include "depthwise_grid.h"
 
-enum { ENOUGH_TASKS = 32 };
+enum { ENOUGH_TASKS = 32, AHEAD = 2 };
 
 struct fft_way {
     struct grid grid;
@@ -179,6 +179,7 @@ static void read_rows(const struct partita_plan *plan, const struct rectangle *o
                                            .n = w->n,
                                            .first = w->first};
         const struct lanes_line to = row_line(grid, spectrum, i);
+        depthwise_fetch_ahead(plan, lanes, x, (size_t)(h->first + (ptrdiff_t)i) + AHEAD, of->size[0], of->size[1]);
         depthwise_read(plan, lanes, row, x, &from);
         plan->kernels->lanes_dft(&to, &samples, &grid->axis[1].dft);
     }

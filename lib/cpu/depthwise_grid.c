@@ -185,7 +185,7 @@ bool grid_choose(const struct request *request, size_t edge, size_t bytes, struc
     size_t n[2];
     for (int i = 0; i < 2; i++) {
         set_axis(request, i, &axis);
-        n[i] = candidates(&axis, i == 1, edge ? edge : MOST_EDGE, list[i]);
+        n[i] = candidates(&axis, i == 1, edge ? lesser(edge, MOST_EDGE) : MOST_EDGE, list[i]);
     }
     double best = cheapest(request, list, n, edge, bytes, ret);
     if (edge && isinf(best)) best = cheapest(request, list, n, 0, bytes, ret);

@@ -27,10 +27,18 @@ static const struct tile_side *side_of(const struct tile_axis *axis, bool output
     return outputs ? &axis->out : &axis->in;
 }
 
-// Lane l of a line: what of its tile exists.
-static void place_lane(const struct tiles *tiles, const struct tiles_place *place, const struct tiles_array *array,
-                       const size_t phase[3], struct line *line, size_t l)
+// Lane l of a line is one channel at one position of the block: where its plane is, what of its tile exists.
+static void place_lane(const struct tiles_call *call, const struct tiles_array *array, struct line *line, size_t l,
+                       size_t channel, size_t position)
 {
+    const struct tiles *tiles = call->tiles;
+    const struct tile_grid *grid = &tiles->grid;
+    const struct tiles_place *place = &call->place[position];
+    const size_t phases = array->outputs == grid->phases_out ? grid->phases : 1, channels = array->channels / phases;
+    size_t phase[3] = {0};
+    if (phases > 1) tile_grid_phase(grid, channel % phases, phase);
+    line->plane[l] = (char *)array->data + ((place->item * grid->groups + call->group) * channels + channel / phases) *
+                                               line->size[0] * line->size[1] * line->size[2] * grid->scalar_bytes;
     for (int a = 0; a < 3; a++) {
         const struct tile_axis *axis = &tiles->grid.axis[a];
         const struct tile_side *side = side_of(axis, array->outputs);
@@ -45,34 +53,69 @@ static void place_lane(const struct tiles *tiles, const struct tiles_place *plac
     line->all.end = lesser(line->all.end, line->range[l][2].end);
 }
 
-// Unit `unit` of a block's lines and channels: channels run fastest.
+// Lines of an array.
+static size_t units_of(const struct tiles *tiles, const struct tiles_array *array)
+{
+    switch (array->order) {
+    case TILES_CELLS:
+        return tiles->cells / tiles->lanes;
+    case TILES_CHANNELS:
+        return ceil_div(array->n, tiles->lanes) * tiles->positions;
+    default:
+        return array->n * tiles_lines(tiles);
+    }
+}
+
+// A unit's channel, counted from the array's first on, and position of the block; of order TILES_CELLS those of one
+// cell.
+struct unit {
+    size_t channel, position;
+};
+
+static struct unit unit_of(const struct tiles *tiles, const struct tiles_array *array, size_t unit, size_t lane)
+{
+    if (array->order == TILES_POSITIONS) return (struct unit){unit % array->n, unit / array->n * tiles->lanes + lane};
+    if (array->order == TILES_CHANNELS) {
+        const size_t lines = ceil_div(array->n, tiles->lanes);
+        return (struct unit){unit % lines * tiles->lanes + lane, unit / lines};
+    }
+    const size_t cell = unit * tiles->lanes + lane, group = cell / (tiles->in * TILES_ROWS) * TILES_ROWS;
+    if (group >= tiles->positions) return (struct unit){0, tiles->positions};
+    const size_t rows = lesser(TILES_ROWS, tiles->positions - group), own = cell - group * tiles->in;
+    return own / rows < tiles->in ? (struct unit){own / rows, group + own % rows} : (struct unit){0, tiles->positions};
+}
+
+// Where a unit's spectrum is.
+static struct tile_spectrum spectrum_of(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
+                                        size_t bin, size_t unit)
+{
+    const struct tiles *tiles = call->tiles;
+    const struct unit at = unit_of(tiles, array, unit, 0);
+    if (array->order == TILES_CELLS) return (struct tile_spectrum){spectra + unit * TILE_LINE_BYTES, bin, tiles->cells};
+    if (array->order == TILES_POSITIONS)
+        return tiles_spectrum(tiles, spectra, bin, tiles->block, at.channel, at.position / tiles->lanes);
+    if (tiles->direction == PARTITA_BACKWARD_WEIGHT)
+        return tiles_factors(tiles, spectra, bin, tiles->positions, at.position, at.channel);
+    return tiles_sums(tiles, spectra, tiles->positions, at.position, at.channel);
+}
+
+// A unit of a block, see tiles_array: channels run fastest.
 static void open_line(const struct tiles_call *call, const struct tiles_array *array, size_t unit, struct line *line)
 {
     const struct tiles *tiles = call->tiles;
     const struct tile_grid *grid = &tiles->grid;
-    const bool phased = array->outputs == grid->phases_out;
-    const size_t channel = array->first + unit % array->n, first = unit / array->n * tiles->lanes;
-    const size_t phases = phased ? grid->phases : 1;
-    size_t phase[3] = {0}, plane = grid->scalar_bytes;
-    if (phased) tile_grid_phase(grid, channel % phases, phase);
     for (int a = 0; a < 3; a++) {
         const struct tile_side *side = side_of(&grid->axis[a], array->outputs);
         line->size[a] = side->size;
         line->step[a] = side->step;
         line->any[a] = (struct tile_range){SIZE_MAX, 0};
-        plane *= side->size;
     }
     line->all = (struct tile_range){0, SIZE_MAX};
-    const size_t all = array->channels / phases * grid->groups;
     for (size_t l = 0; l < tiles->lanes; l++) {
-        const struct tiles_place *place = &call->place[first + l];
-        if (call->first + first + l >= tiles->positions) {
-            memset(line->range[l], 0, sizeof line->range[l]);
-            continue;
-        }
-        line->plane[l] = (char *)array->data +
-                         (place->item * all + call->group * (array->channels / phases) + channel / phases) * plane;
-        place_lane(tiles, place, array, phase, line, l);
+        const struct unit at = unit_of(tiles, array, unit, l);
+        if (at.channel < array->n && call->first + at.position < tiles->positions)
+            place_lane(call, array, line, l, array->first + at.channel, at.position);
+        else memset(line->range[l], 0, sizeof line->range[l]);
     }
 }
 
@@ -185,7 +228,7 @@ static void load_pair(void *context, size_t task, int worker)
     const struct load *load = context;
     const struct tiles_call *call = load->call;
     const struct tiles *tiles = call->tiles;
-    const size_t channels = load->array->n, units = channels * tiles_lines(tiles);
+    const size_t units = units_of(tiles, load->array);
     char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, tiles->transform.n);
     const int n_lines = 2 * task + 1 < units ? 2 : 1;
     struct line line[2];
@@ -194,7 +237,7 @@ static void load_pair(void *context, size_t task, int worker)
     for (int i = 0; i < n_lines; i++) {
         const size_t unit = 2 * task + (size_t)i;
         open_line(call, load->array, unit, &line[i]);
-        to[i] = tiles_spectrum(tiles, load->spectra, load->bin, tiles->block, unit % channels, unit / channels);
+        to[i] = spectrum_of(call, load->array, load->spectra, load->bin, unit);
     }
     load_rows(load, line, n_lines, z, rows);
     tile_columns(&tiles->transform, call->plan->kernels, z);
@@ -204,7 +247,7 @@ static void load_pair(void *context, size_t task, int worker)
 void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra, size_t bin)
 {
     struct load load = {call, array, spectra, bin};
-    thread_loop(call->plan->threads, (array->n * tiles_lines(call->tiles) + 1) / 2, load_pair, &load);
+    thread_loop(call->plan->threads, ceil_div(units_of(call->tiles, array), 2), load_pair, &load);
 }
 
 // Row (d, h) of a line of tiles to where it belongs.
@@ -233,8 +276,33 @@ static void scatter_row(const struct tiles_call *call, const struct line *line, 
         if (to.begin[l] >= to.end[l]) continue;
         const ptrdiff_t first = row_at(line, l, d, h) + line->at[l][2] + (ptrdiff_t)(line->step[2] * to.begin[l]);
         kernels->conv_store(line->plane[l] + (size_t)first * bytes, line->step[2],
-                            (const char *)to.row[l] + to.begin[l] * bytes, to.end[l] - to.begin[l], finish);
+                            (const char *)to.row[l] + to.begin[l] * bytes, to.end[l] - to.begin[l],
+                            &(struct conv_finish){.bias = finish->bias ? (const char *)finish->bias + l * bytes : NULL,
+                                                  .relu = finish->relu});
     }
+}
+
+// What of forward's outputs is finished, lane by lane.
+static struct conv_finish finish_of(const struct tiles_call *call, const struct tiles_array *array, size_t unit,
+                                    char bias[TILE_LINE_BYTES])
+{
+    const struct tiles *tiles = call->tiles;
+    const size_t bytes = tiles->grid.scalar_bytes;
+    if (tiles->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
+    const char *from = call->filter->bias;
+    for (size_t l = 0; from && l < tiles->lanes; l++) {
+        const size_t channel = lesser(unit_of(tiles, array, unit, l).channel, array->n - 1);
+        memcpy(bias + l * bytes, from + (call->group * tiles->out + array->first + channel) * bytes, bytes);
+    }
+    return (struct conv_finish){.bias = from ? bias : NULL, .relu = call->plan->shape.relu};
+}
+
+static struct tiles_array stored(const struct tiles_call *call)
+{
+    const struct tiles *tiles = call->tiles;
+    return (struct tiles_array){call->to,     true,
+                                tiles->out,   call->part_first,
+                                call->part_n, tiles->product == TILES_TURNED ? TILES_CHANNELS : TILES_POSITIONS};
 }
 
 static void store_pair(void *context, size_t task, int worker)
@@ -242,23 +310,19 @@ static void store_pair(void *context, size_t task, int worker)
     const struct tiles_call *call = context;
     const struct tiles *tiles = call->tiles;
     const struct kernels *kernels = call->plan->kernels;
-    const struct shape *shape = &call->plan->shape;
-    const size_t channels = call->part_n, units = channels * tiles_lines(tiles), *n = tiles->transform.n;
-    const struct tiles_array array = {call->to, true, tiles->out, call->part_first, channels};
+    const struct tiles_array array = stored(call);
+    const size_t units = units_of(tiles, &array), *n = tiles->transform.n;
     char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, n);
     const int n_lines = 2 * task + 1 < units ? 2 : 1;
     struct line line[2];
     struct tile_spectrum from[2] = {{0}};
     struct conv_finish finish[2] = {{0}};
+    _Alignas(TILE_LINE_BYTES) char bias[2][TILE_LINE_BYTES];
     for (int i = 0; i < n_lines; i++) {
-        const size_t unit = 2 * task + (size_t)i, channel = unit % channels;
+        const size_t unit = 2 * task + (size_t)i;
         open_line(call, &array, unit, &line[i]);
-        from[i] = tiles_spectrum(tiles, call->y, tiles->y_bin, tiles->block, channel, unit / channels);
-        if (tiles->direction != PARTITA_FORWARD) continue;
-        const char *bias = call->filter->bias;
-        finish[i].bias =
-            bias ? bias + (call->group * tiles->out + call->part_first + channel) * shape->scalar_bytes : NULL;
-        finish[i].relu = shape->relu;
+        from[i] = spectrum_of(call, &array, call->y, tiles->y_bin, unit);
+        finish[i] = finish_of(call, &array, unit, bias[i]);
     }
     kernels->tile.join(z, tiles->transform.pair, tiles->transform.bins, &from[0], &from[1],
                        0.25 / (double)(n[0] * n[1] * n[2]));
@@ -274,5 +338,6 @@ static void store_pair(void *context, size_t task, int worker)
 
 void tiles_store(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, (call->part_n * tiles_lines(call->tiles) + 1) / 2, store_pair, (void *)call);
+    const struct tiles_array array = stored(call);
+    thread_loop(call->plan->threads, ceil_div(units_of(call->tiles, &array), 2), store_pair, (void *)call);
 }

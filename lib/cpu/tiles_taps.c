@@ -5,6 +5,7 @@
 //   [group][bin][three] [8 output channels][in][output channel]            Gauss's three (tile_factors_fn)
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "tiles.h"
 
@@ -12,22 +13,16 @@
 // where they are not in order there, one by one.
 struct cells {
     const struct tiles *tiles;
-    size_t group, in, phase[3], first, n; // output channels first .. first+n-1
+    size_t group, in, first, n; // output channels first .. first+n-1
     bool in_order;
+    // Without phases every tap is there, so many taps from the first of its lane.
+    bool even;
+    size_t begin[TILE_MOST_LANES];
+    size_t step[3]; // modulo the range of indices
 };
 
-static struct cells cells_of(const struct tiles *tiles, size_t group, size_t in, size_t out)
-{
-    const struct tile_grid *grid = &tiles->grid;
-    const struct tile_axis *axis = &grid->axis[2];
-    struct cells cells = {.tiles = tiles, .group = group, .in = in, .first = out};
-    cells.n = tiles->out - out < tiles->lanes ? tiles->out - out : tiles->lanes;
-    cells.in_order = axis->period == 1 && !grid->flip && !axis->reversed;
-    return cells;
-}
-
 // Index into w of tap (d, h, i) of lane l; SIZE_MAX: none.
-static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
+static size_t find_tap(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
 {
     const struct tile_grid *grid = &cells->tiles->grid;
     const size_t taps = grid->axis[0].kernel * grid->axis[1].kernel * grid->axis[2].kernel;
@@ -37,6 +32,27 @@ static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, si
     else in /= grid->phases;
     const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){d, h, i});
     return tap == SIZE_MAX ? tap : tile_grid_cell(grid, cells->group, out, in) * taps + tap;
+}
+
+static struct cells cells_of(const struct tiles *tiles, size_t group, size_t in, size_t out)
+{
+    const struct tile_grid *grid = &tiles->grid;
+    const struct tile_axis *axis = &grid->axis[2];
+    struct cells cells = {.tiles = tiles, .group = group, .in = in, .first = out};
+    cells.n = tiles->out - out < tiles->lanes ? tiles->out - out : tiles->lanes;
+    cells.in_order = axis->period == 1 && !grid->flip && !axis->reversed;
+    cells.even = grid->phases == 1;
+    for (size_t l = 0; cells.even && l < cells.n; l++) cells.begin[l] = find_tap(&cells, l, 0, 0, 0);
+    for (int a = 0; cells.even && a < 3; a++)
+        if (grid->axis[a].taps > 1) cells.step[a] = find_tap(&cells, 0, a == 0, a == 1, a == 2) - cells.begin[0];
+    return cells;
+}
+
+// The same by steps where that can be.
+static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
+{
+    if (!cells->even) return find_tap(cells, l, d, h, i);
+    return cells->begin[l] + d * cells->step[0] + h * cells->step[1] + i * cells->step[2];
 }
 
 static char *scratch_rows(const struct tiles *tiles, char *scratch, size_t l)
@@ -85,6 +101,11 @@ static void put_taps(const struct tiles *tiles, const struct kernels *kernels, c
 {
     const size_t bytes = tiles->grid.scalar_bytes, in = tiles->in;
     const bool gauss = tiles->product == TILES_GAUSS;
+    if (tiles->product == TILES_TURNED) {
+        const struct tile_spectrum to = tiles_factors(tiles, w, 0, in, cells->in, cells->first);
+        kernels->tile.factors(to.re, to.im, line, line + TILE_LINE_BYTES, tiles->lanes, false);
+        return;
+    }
     for (size_t l = 0; l < cells->n; l += CONV_CHANNELS) {
         const size_t k = cells->first + l;
         const size_t rows = tiles->out - k < CONV_CHANNELS ? tiles->out - k : CONV_CHANNELS;
@@ -171,21 +192,29 @@ static void scatter_taps(const struct cells *cells, const struct kernels *kernel
         }
 }
 
+// Lines of output channels whose sums there are.
+static size_t sum_lines(const struct tiles_call *call)
+{
+    return ceil_div(call->part_n, call->tiles->lanes);
+}
+
 static void store_weight_pair(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *tiles = call->tiles;
     const struct tile_transform *transform = &tiles->transform;
     const struct kernels *kernels = call->plan->kernels;
-    const size_t lines = lines_of_outputs(tiles), units = tiles->in * lines, *n = transform->n;
+    const bool turned = tiles->product == TILES_TURNED;
+    const size_t lines = sum_lines(call), units = call->in_n * lines, *n = transform->n;
     char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, n);
     struct cells cells[2] = {{0}};
     struct tile_spectrum from[2] = {{0}};
     const size_t n_lines = 2 * task + 1 < units ? 2 : 1;
     for (size_t i = 0; i < n_lines; i++) {
         const size_t unit = 2 * task + i, in = unit / lines, line = unit % lines;
-        cells[i] = cells_of(tiles, call->group, in, line * tiles->lanes);
-        from[i] = tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
+        cells[i] = cells_of(tiles, call->group, call->in_first + in, call->part_first + line * tiles->lanes);
+        from[i] = turned ? tiles_sums(tiles, call->y, call->in_n, in, line * tiles->lanes)
+                         : tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
     }
     kernels->tile.join(z, transform->pair, transform->bins, &from[0], &from[1], 0.25 / (double)(n[0] * n[1] * n[2]));
     tile_columns_inverse(transform, kernels, z);
@@ -200,6 +229,5 @@ static void store_weight_pair(void *context, size_t task, int worker)
 
 void tiles_store_weight(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, (call->tiles->in * lines_of_outputs(call->tiles) + 1) / 2, store_weight_pair,
-                (void *)call);
+    thread_loop(call->plan->threads, ceil_div(call->in_n * sum_lines(call), 2), store_weight_pair, (void *)call);
 }

@@ -48,6 +48,7 @@ tile_scatter_fn KERNEL(tile_scatter);
 tile_split_fn KERNEL(tile_split);
 tile_join_fn KERNEL(tile_join);
 tile_factors_fn KERNEL(tile_factors);
+tile_scalars_fn KERNEL(tile_scalars);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

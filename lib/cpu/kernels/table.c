@@ -48,5 +48,6 @@ const struct kernels KERNEL(table) = {
              .scatter = KERNEL(tile_scatter),
              .split = KERNEL(tile_split),
              .join = KERNEL(tile_join),
-             .factors = KERNEL(tile_factors)},
+             .factors = KERNEL(tile_factors),
+             .scalars = KERNEL(tile_scalars)},
 };

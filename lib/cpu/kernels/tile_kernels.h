@@ -40,7 +40,8 @@ struct tile_rows {
     size_t begin[TILE_MOST_LANES], end[TILE_MOST_LANES];
 };
 
-// row[lane][i] = the finished z[i*stride][lane]; struct conv_finish says how. end <= n.
+// row[lane][i] = the finished z[i*stride][lane]; struct conv_finish says how, but that its bias is a line, one real for
+// each lane. end <= n.
 struct conv_finish;
 typedef void tile_scatter_fn(const struct tile_rows *rows, const void *z, size_t stride, size_t n,
                              const struct conv_finish *finish);
@@ -65,6 +66,17 @@ typedef void tile_join_fn(void *z, const uint32_t *pair, size_t n_bins, const st
 // order they meet re + im, im and re of the other factor.
 typedef void tile_factors_fn(void *w, size_t step, const void *re, const void *im, size_t n, bool gauss);
 
+// Scalars of rows and terms of a turned product: real parts, imaginary ones `im` reals behind them; from one row and
+// term to the next, in reals.
+struct tile_scalars {
+    const void *re;
+    size_t im, row, term;
+};
+
+// w[term][0 .. 3][row] = re, im, -im, re; conjugate: re, im, im, -re. Of rows <= CONV_CHANNELS / 2. What a factor's
+// real part meets for the real and the imaginary part of a sum, and what its imaginary part does.
+typedef void tile_scalars_fn(void *w, const struct tile_scalars *from, size_t rows, size_t terms, bool conjugate);
+
 struct tile_kernels {
     tile_dft_fn *forward, *inverse;
     tile_gather_fn *gather;
@@ -73,6 +85,7 @@ struct tile_kernels {
     tile_split_fn *split;
     tile_join_fn *join;
     tile_factors_fn *factors;
+    tile_scalars_fn *scalars;
 };
 
 #endif

@@ -90,7 +90,7 @@ INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end, const 
 void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t stride, size_t n,
                           const struct conv_finish *finish)
 {
-    const vec bias = broadcast(finish->bias ? *(const REAL *)finish->bias : 0);
+    const REAL *bias = finish->bias;
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
         for (size_t i = 0; i < n; i += LANES) {
             const REAL *z = (const REAL *)z_ + i * stride * TILE_LANES + lane;
@@ -103,7 +103,8 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
             transpose(v);
             UNROLL
             for (size_t l = 0; l < LANES; l++)
-                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish, bias);
+                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish,
+                          broadcast(bias ? bias[lane + l] : 0));
         }
 }
 
@@ -157,4 +158,27 @@ void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im
     }
     for (size_t l = 0; l < n; l++) w[step + l] = im[l] - re[l];
     for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
+}
+
+INLINE void scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row, size_t terms, REAL sign)
+{
+    const REAL *re = from->re, *im = re + from->im;
+    for (size_t t = 0; t < terms; t++, w += 4 * rows) {
+        REAL a[CONV_CHANNELS / 2], b[CONV_CHANNELS / 2];
+        for (size_t r = 0; r < rows; r++) a[r] = re[t * from->term + r * row], b[r] = im[t * from->term + r * row];
+        for (size_t r = 0; r < rows; r++) w[r] = a[r];
+        for (size_t r = 0; r < rows; r++) w[rows + r] = b[r];
+        for (size_t r = 0; r < rows; r++) w[2 * rows + r] = -sign * b[r];
+        for (size_t r = 0; r < rows; r++) w[3 * rows + r] = sign * a[r];
+    }
+}
+
+void KERNEL(tile_scalars)(void *w, const struct tile_scalars *from, size_t rows, size_t terms, bool conjugate)
+{
+    enum { ALL = CONV_CHANNELS / 2 };
+    const REAL sign = conjugate ? -1 : 1;
+    // The usual cases by constants, of which the compiler makes vectors.
+    if (rows == ALL && from->row == 1) scalars(w, from, ALL, 1, terms, sign);
+    else if (rows == ALL) scalars(w, from, ALL, from->row, terms, sign);
+    else scalars(w, from, rows, from->row, terms, sign);
 }
