@@ -35,7 +35,11 @@ struct winograd {
     size_t sums, in_panel, out_panel; // backward weight and turned, see struct winograd_scratch
     size_t in_plane, out_plane;       // from one frequency to the next
     size_t dealt, joined, between;    // scratch of a transform: samples dealt out, rows end to end, between the axes
-    size_t runs, run_bytes;           // backward weight: runs of blocks with sums of their own
+    // Backward weight. once: one block has all tiles, threads share its panels. Input channels side by side in a panel;
+    // blocks of output channels whose sums are held for a strip; runs of blocks with sums of their own.
+    bool once;
+    size_t strip, held;
+    size_t runs, run_bytes;
     size_t filter_plane;              // of a filter
     size_t worker;                    // bytes
     size_t *offset;                   // of a chunk's channels, for kernels->conv; of tiles, for backward weight
@@ -102,9 +106,10 @@ void winograd_fetch(const struct winograd *winograd, bool outputs, const struct 
 struct winograd_scratch {
     char *in, *out;                 // transformed: [frequency][channel][positions]
     char *dealt, *joined, *between; // of one channel
-    // Of one frequency, the transforms of tiles as kernels->conv takes them. Backward weight: sums [frequency][output
-    // channel][input channel], panels [tile][input channel] and [block of output channels][tile][channel of the block].
-    // Turned: panels [block of tiles][input channel][tile of the block] and, its result, [tile][output channel].
+    // The transforms of tiles as kernels->conv takes them. Backward weight: panels [strip][frequency][tile][input
+    // channel of the strip] and [block of output channels][frequency][tile][channel of the block], and the sums.
+    // Turned, of one frequency: panels [block of tiles][input channel][tile of the block] and, its result, [tile][output
+    // channel].
     char *sums, *in_panel, *out_panel;
 };
 
@@ -120,6 +125,13 @@ static inline struct winograd_scratch winograd_scratch(const struct winograd *wi
     at.in_panel = at.sums + mem_round(winograd->sums * bytes);
     at.out_panel = at.in_panel + mem_round(winograd->in_panel * bytes);
     return at;
+}
+
+// Backward weight, one group: bytes of the panels that threads share.
+static inline size_t winograd_panels_bytes(const struct winograd *winograd)
+{
+    const size_t bytes = winograd->grid.scalar_bytes;
+    return size_add(mem_round(size_mul(winograd->in_panel, bytes)), mem_round(size_mul(winograd->out_panel, bytes)));
 }
 
 // Transforms n input channels of a block and group from `first` on into in[frequency][channel][positions]; of outputs,

@@ -116,9 +116,8 @@ static void multiply_turned(const struct task *task)
     for (size_t f = 0; f < winograd->frequencies; f++) {
         const char *from = task->at.in + f * winograd->in_plane * bytes;
         for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
-            const size_t n = lesser(tiles - t, CONV_CHANNELS) * bytes;
-            char *panel = task->at.in_panel + t * in * bytes;
-            for (size_t c = 0; c < in; c++) memcpy(panel + c * n, from + (c * winograd->positions + t) * bytes, n);
+            kernels->conv_rows(task->at.in_panel + t * in * bytes, from + t * bytes, winograd->positions, in,
+                               lesser(tiles - t, CONV_CHANNELS));
         }
         memset(task->at.out_panel, 0, task->n * pitch * bytes);
         for (size_t k = task->first; k < task->end; k += winograd->width) {
