@@ -133,9 +133,14 @@ static void deal_and_collect(void **state)
             void *x = fence_place(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
             void *y = guarded_alloc(whole * pitch * bytes, bytes);
             fill_random(&random, f64, x, (count - 1) * stride + whole);
-            s->kernels->collect(y, pitch, x, stride, count, n);
+            s->kernels->collect(y, pitch, x, (ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++) assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
+            // Lines in the other order.
+            s->kernels->collect(y, pitch, (char *)x + (count - 1) * stride * bytes, -(ptrdiff_t)stride, count, n);
+            for (size_t k = 0; k < count; k++)
+                for (size_t i = 0; i < n; i++)
+                    assert_same(f64, y, i * pitch + k, scalar_get(f64, x, (count - 1 - k) * stride + i));
             guarded_free(y);
             fence_close(&fence);
         }

@@ -133,7 +133,8 @@ static void multiply_turned(const struct task *task)
         }
         for (size_t t = 0; t < tiles; t += lanes)
             kernels->collect(task->at.out + (f * winograd->out_plane + t) * bytes, winograd->positions,
-                             task->at.out_panel + t * pitch * bytes, pitch, lanes, task->end - task->first);
+                             task->at.out_panel + t * pitch * bytes, (ptrdiff_t)pitch, lanes,
+                             task->end - task->first);
     }
 }
 
@@ -162,8 +163,8 @@ static void store_rows(const struct task *task, const struct winograd_map *map, 
     if (range.begin == range.end) return;
     const ptrdiff_t column = tile_sample(&along->out, map->image[2], phase[2], q + (ptrdiff_t)range.begin);
     for (size_t i = 0; i < down->tile; i++) {
-        call->plan->kernels->collect(task->at.joined, along->tile, tiles + i * along->tile * n * bytes, n, along->tile,
-                                     task->place.block.rows * cols);
+        call->plan->kernels->collect(task->at.joined, along->tile, tiles + i * along->tile * n * bytes, (ptrdiff_t)n,
+                                     along->tile, task->place.block.rows * cols);
         for (size_t r = 0; r < task->place.block.rows; r++) {
             const ptrdiff_t line = tile_sample(&down->out, map->image[1], phase[1],
                                                tile_output(down, task->place.at[0] + r) + (ptrdiff_t)i);

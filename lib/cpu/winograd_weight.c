@@ -80,7 +80,7 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
     for (size_t f = 0; f < winograd->frequencies; f++)
         call->plan->kernels->collect(outputs ? out_panel(task, c, f) : in_panel(task, c, f),
                                      outputs ? CONV_CHANNELS : winograd->strip, inputs.to + f * plane,
-                                     winograd->positions, count, tiles);
+                                     (ptrdiff_t)winograd->positions, count, tiles);
 }
 
 // The share of the block in the sums of the strip of input channels c and of output channels k .. end-1; `fresh`: they
@@ -117,9 +117,10 @@ static void store_taps(const struct task *task, size_t first, size_t k, const ch
         size_t phase[3];
         n_c = lesser(channels - c, grid->in - in % grid->in);
         tile_grid_phase(grid, in / grid->in, phase);
-        // Whole vectors of channels whose taps follow one another in gw.
-        const size_t whole = grid->phases == 1 && !grid->flip ? n_c / lanes * lanes : 0;
-        kernels->collect(to, all, taps + c * bytes, n, all, whole);
+        // Whole vectors of channels whose taps follow one another in gw, or would backwards.
+        const size_t whole = grid->phases == 1 ? n_c / lanes * lanes : 0;
+        const char *first_tap = taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes;
+        kernels->collect(to, all, first_tap, grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n, all, whole);
         for (size_t at = 0; at < all && whole < n_c; at++) {
             const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
             if (tap != SIZE_MAX)
