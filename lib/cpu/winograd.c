@@ -17,7 +17,7 @@ enum {
     ENOUGH_TASKS = 4,                    // so many are worth transforming the same inputs again ..
     LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
     MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
-    STRIP = 4,                           // vectors of input channels in a panel of backward weight
+    STRIP = 4,                           // vectors of channels side by side in panels, two and two for kernels->conv
     HELD = 4,                            // blocks of output channels whose sums stay nearby until they are taps
 };
 
@@ -146,8 +146,8 @@ static void measure_panels(struct winograd *winograd, bool weight)
     winograd->held = winograd->once ? lesser(HELD, blocks) : blocks;
     winograd->in_panel = size_mul(samples, strips * strip);
     winograd->out_panel = size_mul(samples, blocks * CONV_CHANNELS);
-    winograd->sums = size_mul(winograd->frequencies * CONV_CHANNELS,
-                              (winograd->once ? 1 : strips) * strip * winograd->held);
+    winograd->sums =
+        size_mul(winograd->frequencies * CONV_CHANNELS, (winograd->once ? 1 : strips) * strip * winograd->held);
     // Taps of a strip and block on their way from the sums.
     winograd->in_plane = greater(winograd->in_plane, CONV_CHANNELS * strip);
     winograd->between = greater(winograd->between, winograd->frequencies * CONV_CHANNELS * strip);
@@ -169,7 +169,7 @@ static void measure(struct winograd *winograd, bool weight)
     const size_t rows = winograd->most.rows, cols = winograd->most.cols;
     const size_t positions = winograd_positions(winograd, rows * cols);
     // Backward weight turns channels over as soon as there is a vector or block of them.
-    winograd->in_plane = plane_of(winograd, weight ? lanes : winograd->chunk);
+    winograd->in_plane = plane_of(winograd, weight ? lanes : winograd->shares ? winograd->in : winograd->chunk);
     winograd->out_plane = plane_of(winograd, weight ? CONV_CHANNELS : winograd->part);
     const size_t lines = rows + (down->extent - 1) / down->tile;
     winograd->dealt = greater(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
@@ -180,12 +180,13 @@ static void measure(struct winograd *winograd, bool weight)
         winograd->turned ? size_mul(ceil_div(winograd->out, winograd->width), winograd->width) : winograd->out;
     winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
     measure_panels(winograd, weight);
-    const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
+    const size_t both = size_add(winograd->shares ? 0 : winograd_inputs_bytes(winograd),
                                  mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
     winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->joined * bytes) +
                                           mem_round(winograd->between * bytes));
     winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));
-    if (!winograd->once) winograd->worker = size_add(winograd->worker, winograd_panels_bytes(winograd));
+    if (winograd->shares) winograd->worker = size_add(winograd->worker, mem_round(winograd->out_panel * bytes));
+    else if (!winograd->once) winograd->worker = size_add(winograd->worker, winograd_panels_bytes(winograd));
 }
 
 // Backward weight turns whole vectors of input channels and whole blocks of output channels.
@@ -196,23 +197,48 @@ static void whole_panels(struct winograd *winograd)
     winograd->parts = ceil_div(winograd->out, winograd->part);
 }
 
-// Bytes that the threads of a call share, runs aside.
-static size_t shared_panels(const struct winograd *winograd)
+static size_t count_blocks(const struct winograd *winograd)
 {
-    return winograd->once ? size_mul(winograd->grid.groups, winograd_panels_bytes(winograd)) : 0;
+    return size_mul(winograd->blocks[0] * winograd->blocks[1], winograd->blocks[2]);
+}
+
+// Bytes that the threads of a call share, runs aside.
+static size_t shared_bytes(const struct winograd *winograd)
+{
+    const size_t groups = winograd->grid.groups;
+    if (winograd->shares) return size_mul(size_mul(count_blocks(winograd), groups), winograd_shared_bytes(winograd));
+    return winograd->once ? size_mul(groups, winograd_panels_bytes(winograd)) : 0;
+}
+
+static bool fits(const struct winograd *winograd, const struct request *request)
+{
+    return size_add(winograd->worker, shared_bytes(winograd)) <= request->workspace_limit;
+}
+
+// Forward and backward data, few blocks: parts of the output channels as small as they like, if there is room to keep
+// the transformed inputs for all of them.
+static void share(struct winograd *winograd, const struct request *request)
+{
+    struct winograd shares = *winograd;
+    if (winograd->parts == 1) return;
+    shares.shares = true;
+    if (shares.turned) shares.part = shares.width;
+    shares.parts = ceil_div(shares.out, shares.part);
+    measure(&shares, false);
+    if (fits(&shares, request)) *winograd = shares;
 }
 
 // Backward weight with one block for all tiles and channels, if there is room.
 static bool cut_once(struct winograd *winograd, const struct request *request)
 {
     struct winograd once = *winograd;
-    if (once.blocks[0] * once.blocks[1] * once.blocks[2] > 1) return false;
+    if (count_blocks(&once) > 1) return false;
     once.once = true;
     once.chunk = once.in;
     once.part = once.out;
     whole_panels(&once);
     measure(&once, true);
-    if (size_add(once.worker, shared_panels(&once)) > request->workspace_limit) return false;
+    if (!fits(&once, request)) return false;
     *winograd = once;
     return true;
 }
@@ -222,7 +248,7 @@ static double turn(struct winograd *winograd, const struct request *request, dou
 {
     struct winograd turned = *winograd;
     turned.turned = true;
-    turned.width = 3 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    turned.width = STRIP * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
     turned.chunk = turned.in;
     turned.part = ceil_div(turned.part, turned.width) * turned.width;
     turned.parts = ceil_div(turned.out, turned.part);
@@ -247,7 +273,7 @@ static double cut(struct winograd *winograd, const struct request *request)
     if (weight) tiles = MOST_TILES;
     double cost = cut_blocks(winograd, tiles);
     if (weight && cut_once(winograd, request)) return cost;
-    const size_t tasks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2] * winograd->grid.groups;
+    const size_t tasks = size_mul(count_blocks(winograd), winograd->grid.groups);
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
         winograd->part = greater(LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
     for (;;) {
@@ -263,14 +289,17 @@ static double cut(struct winograd *winograd, const struct request *request)
         else if (!weight && winograd->chunk > 1) winograd->chunk = (winograd->chunk + 1) / 2;
         else break;
     }
-    return weight ? cost : turn(winograd, request, cost);
+    if (weight) return cost;
+    cost = turn(winograd, request, cost);
+    share(winograd, request);
+    return cost;
 }
 
 // Backward weight: runs of blocks, if there are too few tasks without and room for their sums.
 static void cut_runs(struct winograd *winograd, const struct request *request)
 {
     const struct shape *shape = request->shape;
-    const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
+    const size_t blocks = count_blocks(winograd);
     const size_t tasks = shape->groups * winograd->parts * ceil_div(winograd->in, winograd->chunk);
     const size_t left = request->workspace_limit > winograd->worker ? request->workspace_limit - winograd->worker : 0;
     winograd->run_bytes =
@@ -329,7 +358,7 @@ static void account(const struct winograd *winograd, const struct request *reque
     const struct winograd_block *most = &winograd->most;
     const double mapped = (double)(winograd->maps) * (double)(winograd->blocks[1] * winograd->blocks[2]) *
                           (double)winograd_positions(winograd, most->rows * most->cols);
-    const double in = (double)winograd->in * (double)winograd->parts,
+    const double in = (double)winograd->in * (winograd->shares ? 1 : (double)winograd->parts),
                  out = (double)winograd->out * (weight ? (double)ceil_div(winograd->in, winograd->chunk) : 1);
     const double products = pairs * blocks * lanes * costs->fma * 1.1;
     // Every block reads all transformed taps; from memory, if they do not fit into the caches, products wait for them.
@@ -351,7 +380,7 @@ static void account(const struct winograd *winograd, const struct request *reque
     ret->error = predicted_error(winograd, shape->f64,
                                  weight ? (double)winograd->grid.tiles * (double)winograd->maps : (double)winograd->in);
     ret->worker = winograd->worker;
-    ret->shared = weight ? size_add((winograd->runs - 1) * winograd->run_bytes, shared_panels(winograd)) : 0;
+    ret->shared = size_add(weight ? (winograd->runs - 1) * winograd->run_bytes : 0, shared_bytes(winograd));
     ret->hop = most->maps * most->rows * most->cols;
     ret->bytes = size_add(winograd->worker, size_mul(size_mul(winograd->filter_plane, winograd->frequencies),
                                                      shape->groups * shape->scalar_bytes));

@@ -166,7 +166,8 @@ static void run_task(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    const size_t n_chunks = ceil_div(winograd->in, winograd->chunk), lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    const size_t n_chunks = ceil_div(winograd->in, winograd->chunk),
+                 lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
     struct task task = task_of(call, index / n_chunks / winograd->parts % winograd->grid.groups, worker);
     task.in = index % n_chunks * winograd->chunk;
     task.out = index / n_chunks % winograd->parts * winograd->part;
