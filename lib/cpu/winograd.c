@@ -222,7 +222,7 @@ static void share(struct winograd *winograd, const struct request *request)
     struct winograd shares = *winograd;
     if (winograd->parts == 1) return;
     shares.shares = true;
-    if (shares.turned) shares.part = shares.width;
+    if (shares.turned) shares.part = 2 * shares.width;
     shares.parts = ceil_div(shares.out, shares.part);
     measure(&shares, false);
     if (fits(&shares, request)) *winograd = shares;
@@ -248,14 +248,14 @@ static double turn(struct winograd *winograd, const struct request *request, dou
 {
     struct winograd turned = *winograd;
     turned.turned = true;
-    turned.width = STRIP * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    turned.width = 2 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
     turned.chunk = turned.in;
     turned.part = ceil_div(turned.part, turned.width) * turned.width;
     turned.parts = ceil_div(turned.out, turned.part);
     const double turned_cost = price_of_blocks(&turned, turned.most);
     measure(&turned, false);
     // Moving tiles into panels and back costs a little.
-    if (turned_cost > 0.93 * cost || turned.worker > request->workspace_limit) return cost;
+    if (turned_cost > 0.85 * cost || turned.worker > request->workspace_limit) return cost;
     *winograd = turned;
     return turned_cost;
 }
@@ -361,15 +361,14 @@ static void account(const struct winograd *winograd, const struct request *reque
     const double in = (double)winograd->in * (winograd->shares ? 1 : (double)winograd->parts),
                  out = (double)winograd->out * (weight ? (double)ceil_div(winograd->in, winograd->chunk) : 1);
     const double products = pairs * blocks * lanes * costs->fma * 1.1;
-    // Every block reads all transformed taps; from memory, if they do not fit into the caches, products wait for them.
+    // Every block reads all transformed taps, while products go on; from memory, if they do not fit into the caches.
     const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;
     const double taps = pairs * n_blocks * (far ? costs->copy_far / 2 : costs->copy / 4);
     ret->applicable = true;
     ret->flops = 2 * pairs * (double)winograd->maps * (double)winograd->grid.tiles;
-    ret->seconds =
-        (far ? products + taps : fmax(products, taps)) +
-        groups * mapped *
-            (in * transform_seconds(winograd, costs, false) + out * transform_seconds(winograd, costs, true));
+    ret->seconds = fmax(products, taps) + groups * mapped *
+                                              (in * transform_seconds(winograd, costs, false) +
+                                               out * transform_seconds(winograd, costs, true));
     ret->seconds += groups * mapped * (in + out) * (double)winograd->frequencies * distance_seconds(winograd, request);
     if (weight) { // sums are read and written for every block, where they are not nearby, and transformed once
         const struct winograd_both sums = winograd_of_tap_sums(winograd);
@@ -446,7 +445,12 @@ static void winograd_estimate(const struct request *request, struct estimate *re
             *ret = estimate;
     }
     if (ret->applicable) return;
-    if (least_error < INFINITY)
+    struct tile_grid grid;
+    if (!tile_grid_make(shape, request->direction, &grid))
+        snprintf(ret->reason, sizeof ret->reason, "steps are beyond the range of positions");
+    else if (grid.images > MOST_MAPS)
+        snprintf(ret->reason, sizeof ret->reason, "dilation makes %zu sub-images; at most %d", grid.images, MOST_MAPS);
+    else if (least_error < INFINITY)
         snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e", least_error,
                  budget_of(request));
     else if (request->transform)
