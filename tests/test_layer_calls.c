@@ -108,7 +108,7 @@ static void workspace_limit_is_kept(void **state)
     struct partita_problem suited = layer_suited(c->engine, &small), problem = typed(&suited, c->type);
     struct random random = random_start("limit");
     int n_planned = 0;
-    for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
+    for (size_t limit = 64; limit < (size_t)1 << 26; limit *= 3) {
         struct partita_options options = {.engine = c->engine,
                                           .threads = 2,
                                           .workspace_limit = limit,

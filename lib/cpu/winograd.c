@@ -149,8 +149,7 @@ static void measure_panels(struct winograd *winograd, bool weight)
     winograd->sums =
         size_mul(winograd->frequencies * CONV_CHANNELS, (winograd->once ? 1 : strips) * strip * winograd->held);
     // Taps of a strip and block on their way from the sums.
-    winograd->in_plane = greater(winograd->in_plane, CONV_CHANNELS * strip);
-    winograd->between = greater(winograd->between, winograd->frequencies * CONV_CHANNELS * strip);
+    winograd->in_plane = greater(winograd->in_plane, 2 * CONV_CHANNELS * strip);
 }
 
 // So many channels of transformed tiles and room behind the last one's last vector: an odd number of lines, so that
@@ -180,8 +179,8 @@ static void measure(struct winograd *winograd, bool weight)
         winograd->turned ? size_mul(ceil_div(winograd->out, winograd->width), winograd->width) : winograd->out;
     winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
     measure_panels(winograd, weight);
-    const size_t both = size_add(winograd->shares ? 0 : winograd_inputs_bytes(winograd),
-                                 mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
+    const size_t both =
+        size_add(winograd->shares ? 0 : winograd_inputs_bytes(winograd), winograd_outputs_bytes(winograd));
     winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->joined * bytes) +
                                           mem_round(winograd->between * bytes));
     winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));

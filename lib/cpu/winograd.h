@@ -115,12 +115,19 @@ struct winograd_scratch {
     char *sums, *in_panel, *out_panel;
 };
 
+// Bytes of transformed outputs; backward weight has those of gy in the place of those of x, one after the other.
+static inline size_t winograd_outputs_bytes(const struct winograd *winograd)
+{
+    if (winograd->strip) return 0;
+    return mem_round(size_mul(winograd->frequencies * winograd->grid.scalar_bytes, winograd->out_plane));
+}
+
 static inline struct winograd_scratch winograd_scratch(const struct winograd *winograd, char *worker)
 {
     const size_t bytes = winograd->grid.scalar_bytes;
     struct winograd_scratch at = {.in = worker};
     at.out = at.in + (winograd->shares ? 0 : mem_round(winograd->frequencies * winograd->in_plane * bytes));
-    at.dealt = at.out + mem_round(winograd->frequencies * winograd->out_plane * bytes);
+    at.dealt = at.out + winograd_outputs_bytes(winograd);
     at.joined = at.dealt + mem_round(winograd->dealt * bytes);
     at.between = at.joined + mem_round(winograd->joined * bytes);
     at.sums = at.between + mem_round(winograd->between * bytes);

@@ -73,7 +73,7 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
                                            .group = task->group,
                                            .place = task->place,
                                            .from = outputs ? call->gy : call->x,
-                                           .to = outputs ? task->at.out : task->at.in,
+                                           .to = task->at.in,
                                            .at = &task->at};
     if (outputs) winograd_transform_inputs(&inputs, task->out + c, lesser(count, task->n_out - c));
     else winograd_transform_inputs(&inputs, task->in + c, lesser(count, task->n_in - c));
@@ -138,10 +138,11 @@ static void finish(const struct task *task, size_t c, size_t k, size_t end)
     struct winograd_both both = winograd_of_tap_sums(winograd);
     both.n = both.y_plane = both.x_column = CONV_CHANNELS * strip;
     for (size_t i = 0; i < both.from[0]; i++) both.x_row[i] = i * both.from[1] * both.x_column;
+    // Tiles are done with.
+    char *between = task->at.in + both.to[0] * both.to[1] * both.n * winograd->grid.scalar_bytes;
     for (; k < end; k += CONV_CHANNELS) {
-        // Tiles are done with.
         winograd_transform(task->call->plan->kernels->winograd_output, &both, task->at.in, sums_of(task, c, k, 0),
-                           task->at.between);
+                           between);
         for (size_t i = 0; i < CONV_CHANNELS && k + i < task->n_out; i++)
             store_taps(task, c, k + i, task->at.in + i * strip * winograd->grid.scalar_bytes, both.n);
     }
