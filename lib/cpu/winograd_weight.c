@@ -83,20 +83,21 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
                                      (ptrdiff_t)winograd->positions, count, tiles);
 }
 
-// The share of the block in the sums of the strip of input channels c and of output channels k .. end-1; `fresh`: they
-// begin with it. Terms are tiles, positions input channels.
-static void multiply(const struct task *task, size_t c, size_t k, size_t end, bool fresh)
+// The share of the block in the sums of input channels first .. last-1, whole strips, and of output channels k ..
+// end-1; `fresh`: they begin with it. Terms are tiles, positions input channels. Panels of a frequency stay nearby.
+static void multiply(const struct task *task, size_t first, size_t last, size_t k, size_t end, bool fresh)
 {
     const struct winograd *winograd = task->winograd;
     const size_t bytes = winograd->grid.scalar_bytes, strip = winograd->strip, tiles = tiles_of(task);
-    const size_t n = winograd_positions(winograd, lesser(task->n_in - c, strip));
     for (size_t f = 0; f < winograd->frequencies; f++)
-        for (size_t i = k; i < end; i += CONV_CHANNELS) {
-            char *sums = sums_of(task, c, i, f);
-            if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
-            task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
-                                            out_panel(task, i, f), CONV_CHANNELS, n);
-        }
+        for (size_t c = first; c < last; c += strip)
+            for (size_t i = k; i < end; i += CONV_CHANNELS) {
+                char *sums = sums_of(task, c, i, f);
+                if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
+                task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
+                                                out_panel(task, i, f), CONV_CHANNELS,
+                                                winograd_positions(winograd, lesser(last - c, strip)));
+            }
 }
 
 // Taps of output channel k of the task and the strip of input channels from first on; tap (i, j) of channel c is at
@@ -181,7 +182,7 @@ static void run_task(void *context, size_t index, int worker)
         task.place = winograd_place(winograd, block);
         for (size_t c = 0; c < task.n_in; c += lanes) make_panels(&task, false, c);
         for (size_t k = 0; k < task.n_out; k += CONV_CHANNELS) make_panels(&task, true, k);
-        for (size_t c = 0; c < task.n_in; c += winograd->strip) multiply(&task, c, 0, task.n_out, block == begin);
+        multiply(&task, 0, task.n_in, 0, task.n_out, block == begin);
     }
     for (size_t c = 0; c < task.n_in; c += winograd->strip) finish(&task, c, 0, task.n_out);
 }
@@ -222,7 +223,7 @@ static void run_products(void *context, size_t index, int worker)
     const struct task task = shared_task(call, index / pieces / strips, worker);
     const size_t c = index / pieces % strips * winograd->strip, k = index % pieces * held,
                  end = lesser(k + held, winograd->out);
-    multiply(&task, c, k, end, true);
+    multiply(&task, c, lesser(c + winograd->strip, task.n_in), k, end, true);
     finish(&task, c, k, end);
 }
 
