@@ -44,6 +44,7 @@ static const struct partita_problem busy[] = {
      .pad_begin = {2, 1},
      .pad_end = {2, 1}},
     {.rank = 1, .in_channels = 8, .out_channels = 8, .kernel = {64}, .size = {5000}, .pad_begin = {63}},
+    {.rank = 2, .in_channels = 20, .out_channels = 150, .kernel = {3, 3}, .size = {9, 10}},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 
