@@ -44,6 +44,7 @@ static const struct partita_problem busy[] = {
      .pad_begin = {2, 1},
      .pad_end = {2, 1}},
     {.rank = 1, .in_channels = 8, .out_channels = 8, .kernel = {64}, .size = {5000}, .pad_begin = {63}},
+    {.rank = 2, .in_channels = 20, .out_channels = 150, .kernel = {3, 3}, .size = {9, 10}},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 
@@ -121,7 +122,7 @@ static void workspace_limit_is_kept(void **state)
     if (layer_on_stand_in()) problem.size[1] = 5;
     struct random random = random_start("limit");
     int n_planned = 0;
-    for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
+    for (size_t limit = 64; limit < (size_t)1 << 26; limit *= 3) {
         struct partita_options options = {.engine = c->engine,
                                           .threads = 2,
                                           .workspace_limit = limit,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Grids of tiles (lib/cpu/tile_grid.h): for many random axes every product of the defining sum is met exactly once by
-// some image, phase, tile, output and tap of it, in every direction, and no other is met.
+// some image, phase, tile, output and tap of it, in every direction, and no other is met. And the kinds of passes that
+// the same axes fall into (lib/cpu/conv_pass.h).
+#include "cpu/conv_pass.h"
 #include "cpu/tile_grid.h"
 
 #include "problem.h"
@@ -102,8 +104,56 @@ static void outputs_once(void **state)
     }
 }
 
+// Every pass of backward data is like the first of exactly one kind, which is the first pass like it.
+static void passes_of_a_kind(void **state)
+{
+    (void)state;
+    struct random random = random_start("kinds");
+    size_t most = 0;
+    for (int i = 0; i < CASES / 4; i++) {
+        struct partita_problem p = draw(&random);
+        const struct partita_problem other = draw(&random);
+        p.rank = 2;
+        p.size[1] = other.size[0];
+        p.kernel[1] = other.kernel[0];
+        p.stride[1] = other.stride[0];
+        p.dilation[1] = other.dilation[0];
+        p.pad_begin[1] = other.pad_begin[0];
+        p.pad_end[1] = other.pad_end[0];
+        struct shape shape;
+        assert_ok(problem_canonical(&p, &(struct partita_log){0}, &shape));
+        struct conv_kind kind[CONV_KINDS];
+        struct conv_pass first[CONV_KINDS], pass;
+        size_t n[CONV_KINDS] = {0};
+        const size_t kinds = conv_pass_kinds(&shape, kind);
+        assert_in_range(kinds, 1, CONV_KINDS);
+        most = kinds > most ? kinds : most;
+        for (size_t k = 0; k < kinds; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
+        for (size_t at = 0; at < conv_pass_count(&shape); at++) {
+            size_t met = 0;
+            conv_pass_backward(&shape, at, &pass);
+            for (size_t k = 0; k < kinds; k++) {
+                if (!conv_pass_alike(&first[k], &pass)) continue;
+                met++;
+                n[k]++;
+                assert_true(kind[k].first <= at);
+                assert_int_equal(first[k].terms, pass.terms);
+                for (int a = 0; a < 3; a++) {
+                    assert_int_equal(first[k].axis[a].count, pass.axis[a].count);
+                    assert_int_equal(first[k].axis[a].phases, pass.axis[a].phases);
+                    assert_int_equal(first[k].axis[a].reach, pass.axis[a].reach);
+                }
+            }
+            assert_int_equal(met, 1);
+        }
+        for (size_t k = 0; k < kinds; k++) assert_int_equal(n[k], kind[k].n);
+    }
+    assert_true(most > 4);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once),
+                                       cmocka_unit_test(passes_of_a_kind)};
     return run_all(tests);
 }

@@ -133,9 +133,14 @@ static void deal_and_collect(void **state)
             void *x = fence_place(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
             void *y = guarded_alloc(whole * pitch * bytes, bytes);
             fill_random(&random, f64, x, (count - 1) * stride + whole);
-            s->kernels->collect(y, pitch, x, stride, count, n);
+            s->kernels->collect(y, pitch, x, (ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++) assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
+            // Lines in the other order.
+            s->kernels->collect(y, pitch, (char *)x + (count - 1) * stride * bytes, -(ptrdiff_t)stride, count, n);
+            for (size_t k = 0; k < count; k++)
+                for (size_t i = 0; i < n; i++)
+                    assert_same(f64, y, i * pitch + k, scalar_get(f64, x, (count - 1 - k) * stride + i));
             guarded_free(y);
             fence_close(&fence);
         }
@@ -238,6 +243,10 @@ static const struct named_problem problems[] = {
     {"few-tiles", {.rank = 2, .batch = 3, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}}},
     {"few-tiles-strided",
      {.rank = 2, .in_channels = 48, .out_channels = 96, .groups = 2, SAME(3), .size = {13, 9}, .stride = {2, 2}}},
+    // Parts of the output channels that share the transformed inputs, turned and not, these in two chunks.
+    {"parts", {.rank = 2, .in_channels = 20, .out_channels = 150, SAME(3), .size = {6, 7}}},
+    {"parts-of-groups", {.rank = 2, .in_channels = 6, .out_channels = 300, .groups = 2, SAME(3), .size = {13, 15}}},
+    {"parts-in-chunks", {.rank = 1, .in_channels = 258, .out_channels = 136, .kernel = {3}, .size = {100}}},
     {"many-channels", {.rank = 2, .in_channels = 300, .out_channels = 9, SAME(3), .size = {6, 7}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };

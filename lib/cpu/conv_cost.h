@@ -17,6 +17,9 @@ struct conv_work {
 // are bound by loads, of which each vector of inputs takes `loads` and each weight one, or by the sums in flight.
 double conv_cost_channels(size_t out, size_t width, double loads);
 
+// Adds the work of so many passes of a kind.
+void conv_cost_add(struct conv_work *work, const struct conv_work *one, double n);
+
 // Adds the packing of n channels of a box, so many times.
 void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double n, double times);
 

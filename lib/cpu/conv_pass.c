@@ -144,6 +144,48 @@ void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *r
     merge_idle(ret);
 }
 
+static bool alike(const struct conv_axis *a, const struct conv_axis *b)
+{
+    return a->count == b->count && a->taps == b->taps && a->reach == b->reach;
+}
+
+bool conv_pass_alike(const struct conv_pass *a, const struct conv_pass *b)
+{
+    return alike(&a->axis[0], &b->axis[0]) && alike(&a->axis[1], &b->axis[1]) && alike(&a->axis[2], &b->axis[2]);
+}
+
+// Kinds of residues of one axis, multiplied with those of the axes before.
+static size_t multiply_kinds(const struct axis *axis, struct conv_kind *ret, size_t n)
+{
+    enum { AXIS_KINDS = 4 };
+    struct conv_axis each[AXIS_KINDS];
+    struct conv_kind kind[AXIS_KINDS];
+    size_t kinds = 0;
+    for (size_t r = 0; r < residues(axis); r++) {
+        const struct conv_axis now = backward_axis(axis, r);
+        size_t k = 0;
+        while (k < kinds && !alike(&each[k], &now)) k++;
+        if (k == kinds) {
+            each[kinds] = now;
+            kind[kinds++] = (struct conv_kind){r, 0};
+        }
+        kind[k].n++;
+    }
+    for (size_t i = n; i-- > 0;)
+        for (size_t k = kinds; k-- > 0;)
+            ret[i * kinds + k] =
+                (struct conv_kind){ret[i].first * residues(axis) + kind[k].first, ret[i].n * kind[k].n};
+    return n * kinds;
+}
+
+size_t conv_pass_kinds(const struct shape *shape, struct conv_kind ret[CONV_KINDS])
+{
+    size_t n = 1;
+    ret[0] = (struct conv_kind){0, 1};
+    for (int i = 0; i < shape->rank; i++) n = multiply_kinds(&shape->axis[i], ret, n);
+    return n;
+}
+
 void conv_pass_measure(struct conv_pass *pass)
 {
     struct conv_box *box = &pass->box;

@@ -64,6 +64,15 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret);
 size_t conv_pass_count(const struct shape *shape);
 void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *ret);
 
+// Passes of backward data that differ in nothing a cut or its cost depends on: how many outputs and taps there are and
+// how far they reach. The first one of a kind and how many there are; returns the number of kinds.
+enum { CONV_KINDS = 64 }; // at most: along an axis one output and one tap more or less
+struct conv_kind {
+    size_t first, n;
+};
+size_t conv_pass_kinds(const struct shape *shape, struct conv_kind ret[CONV_KINDS]);
+bool conv_pass_alike(const struct conv_pass *a, const struct conv_pass *b);
+
 // Chooses chunk and box: at most so many positions and bytes packed, as far as there is a choice. One box is shared by
 // `tasks`: if they are few, boxes stay small enough to make up for it. The same for any number of threads.
 void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, size_t tasks);

@@ -15,7 +15,15 @@ size_t conv_runs_count(const struct request *request)
     return request->direction == PARTITA_FORWARD ? 1 : conv_pass_count(request->shape);
 }
 
-bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, struct conv_run *ret)
+size_t conv_runs_kinds(const struct request *request, struct conv_kind ret[CONV_KINDS])
+{
+    if (request->direction != PARTITA_FORWARD) return conv_pass_kinds(request->shape, ret);
+    ret[0] = (struct conv_kind){0, 1};
+    return 1;
+}
+
+// Pass i as yet uncut.
+static bool begin_run(const struct request *request, size_t i, struct conv_run *ret)
 {
     *ret = (struct conv_run){.parts = 1};
     if (request->direction == PARTITA_FORWARD) conv_pass_forward(request->shape, &ret->pass);
@@ -24,8 +32,22 @@ bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, s
         if (ret->pass.axis[a].count == 0) return false;
     ret->block = CONV_CHANNELS;
     ret->padded = ret->pass.out;
+    return true;
+}
+
+bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, struct conv_run *ret)
+{
+    if (!begin_run(request, i, ret)) return false;
     cut(ret, request->workspace_limit);
     return true;
+}
+
+// What was decided about the first pass of its kind.
+static void cut_alike(struct conv_run *run, const struct conv_run *first)
+{
+    const struct conv_pass pass = run->pass;
+    *run = *first;
+    memcpy(run->pass.axis, pass.axis, sizeof pass.axis);
 }
 
 bool conv_runs_refuse(const struct request *request, struct estimate *ret)
@@ -60,36 +82,65 @@ static bool passes_cover(const struct request *request, size_t n_made)
     return n_made == all;
 }
 
-// One arena: the list of passes, then each one's offsets. Called twice, to size it and to cut it.
+static size_t offset_bytes(const struct conv_run *run)
+{
+    return size_mul(size_mul(run->pass.chunk, run->pass.terms), sizeof *run->offset);
+}
+
+// One arena: the list of passes, then each one's offsets. This is to size it.
+static void size_runs(const struct request *request, conv_cut_fn *cut, struct arena *arena)
+{
+    struct conv_kind kind[CONV_KINDS];
+    const size_t kinds = conv_runs_kinds(request, kind);
+    arena_take(arena, sizeof(struct conv_runs));
+    arena_take(arena, size_mul(conv_runs_count(request), sizeof(struct conv_run)));
+    for (size_t k = 0; k < kinds; k++) {
+        struct conv_run run;
+        if (!conv_runs_make(request, kind[k].first, cut, &run)) continue;
+        for (size_t i = 0; i < kind[k].n; i++) arena_take(arena, offset_bytes(&run));
+    }
+}
+
+// The first pass in a list of those like it; NULL: there is none.
+static const struct conv_run *find_alike(const struct conv_run *const *firsts, size_t n, const struct conv_run *run)
+{
+    for (size_t k = 0; k < n; k++)
+        if (conv_pass_alike(&firsts[k]->pass, &run->pass)) return firsts[k];
+    return NULL;
+}
+
 static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct request *request, conv_cut_fn *cut,
                                   struct arena *arena)
 {
     const size_t n = conv_runs_count(request);
     struct conv_runs *runs = arena_take(arena, sizeof *runs);
     struct conv_run *list = arena_take(arena, size_mul(n, sizeof *list));
-    size_t made = 0, weights = 0;
+    const struct conv_run *firsts[CONV_KINDS];
+    size_t made = 0, weights = 0, kinds = 0;
     for (size_t i = 0; i < n; i++) {
-        struct conv_run run;
-        if (!conv_runs_make(request, i, cut, &run)) continue;
-        const struct conv_pass *pass = &run.pass;
-        run.weights = weights;
-        run.offset = arena_take(arena, size_mul(size_mul(pass->chunk, pass->terms), sizeof *run.offset));
-        weights += conv_run_taps(&run);
-        if (arena->base) {
-            conv_pass_offsets(pass, run.offset, pass->chunk);
-            if (plan->shape.half) run.pass.widen = plan_widen(plan);
-            list[made] = run;
+        struct conv_run *run = &list[made];
+        if (!begin_run(request, i, run)) continue;
+        const struct conv_run *first = find_alike(firsts, kinds, run);
+        if (first) cut_alike(run, first);
+        else {
+            cut(run, request->workspace_limit);
+            firsts[kinds++] = run;
         }
+        run->weights = weights;
+        run->offset = arena_take(arena, offset_bytes(run));
+        conv_pass_offsets(&run->pass, run->offset, run->pass.chunk);
+        if (plan->shape.half) run->pass.widen = plan_widen(plan);
+        weights += conv_run_taps(run);
         made++;
     }
-    if (arena->base) *runs = (struct conv_runs){made, passes_cover(request, made), list, weights};
+    *runs = (struct conv_runs){made, passes_cover(request, made), list, weights};
     return runs;
 }
 
 enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request, conv_cut_fn *cut)
 {
     struct arena arena = {0};
-    cut_runs(plan, request, cut, &arena);
+    size_runs(request, cut, &arena);
     arena.base = mem_allocate(&plan->allocator, arena.used);
     if (!arena.base) return PARTITA_ERR_NOMEM;
     arena.used = 0;

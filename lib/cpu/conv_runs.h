@@ -29,8 +29,10 @@ struct conv_runs {
 // CONV_CHANNELS without padding.
 typedef void conv_cut_fn(struct conv_run *run, size_t limit);
 
-// Passes of the request's direction. Pass i of them; false if no output belongs to it.
+// Passes of the request's direction, and their kinds: cut and counted once for all passes of a kind. Pass i; false if
+// no output belongs to it.
 size_t conv_runs_count(const struct request *request);
+size_t conv_runs_kinds(const struct request *request, struct conv_kind ret[CONV_KINDS]);
 bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, struct conv_run *ret);
 
 // Whether there are too many taps or passes; says so in ret->reason.

@@ -158,12 +158,16 @@ static void gemm_estimate(const struct request *request, struct estimate *ret)
     const double terms = (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape);
     struct conv_work work = {0};
     size_t taps = 0;
-    for (size_t i = 0; i < conv_runs_count(request); i++) {
+    struct conv_kind kind[CONV_KINDS];
+    const size_t kinds = conv_runs_kinds(request, kind);
+    for (size_t k = 0; k < kinds; k++) {
         struct conv_run run;
-        if (!conv_runs_make(request, i, cut, &run)) continue;
-        count(&run, &work);
+        struct conv_work one = {0};
+        if (!conv_runs_make(request, kind[k].first, cut, &run)) continue;
+        count(&run, &one);
+        conv_cost_add(&work, &one, (double)kind[k].n);
         if (worker_bytes(&run) > ret->worker) ret->worker = worker_bytes(&run);
-        taps += conv_run_taps(&run);
+        taps = size_add(taps, size_mul(kind[k].n, conv_run_taps(&run)));
         ret->hop = conv_panel_stride(&run.pass);
     }
     conv_cost_estimate(request, terms, &work, ret);

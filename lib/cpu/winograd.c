@@ -17,6 +17,8 @@ enum {
     ENOUGH_TASKS = 4,                    // so many are worth transforming the same inputs again ..
     LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
     MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
+    STRIP = 4,                           // vectors of channels side by side in panels, two and two for kernels->conv
+    HELD = 4,                            // blocks of output channels whose sums stay nearby until they are taps
 };
 
 // Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
@@ -128,6 +130,36 @@ static size_t greater(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+// Panels and sums of backward weight; turned, those of one frequency.
+static void measure_panels(struct winograd *winograd, bool weight)
+{
+    const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes, strip = lesser(STRIP * lanes, winograd->chunk);
+    winograd->sums = winograd->in_panel = winograd->out_panel = 0;
+    if (winograd->turned) {
+        winograd->in_panel = size_add(size_mul(winograd->positions, winograd->chunk), lanes);
+        winograd->out_panel = size_mul(winograd->positions, winograd->part);
+    }
+    if (!weight) return;
+    const size_t strips = ceil_div(winograd->chunk, strip), blocks = ceil_div(winograd->part, CONV_CHANNELS);
+    const size_t samples = size_mul(winograd->frequencies, winograd->positions);
+    winograd->strip = strip;
+    winograd->held = winograd->once ? lesser(HELD, blocks) : blocks;
+    winograd->in_panel = size_mul(samples, strips * strip);
+    winograd->out_panel = size_mul(samples, blocks * CONV_CHANNELS);
+    winograd->sums =
+        size_mul(winograd->frequencies * CONV_CHANNELS, (winograd->once ? 1 : strips) * strip * winograd->held);
+    // Taps of a strip and block on their way from the sums.
+    winograd->in_plane = greater(winograd->in_plane, 2 * CONV_CHANNELS * strip);
+}
+
+// So many channels of transformed tiles and room behind the last one's last vector: an odd number of lines, so that
+// frequencies do not meet in the same sets of the cache.
+static size_t plane_of(const struct winograd *winograd, size_t channels)
+{
+    const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    return size_mul((size_mul(channels, winograd->positions / lanes) + 1) | 1, lanes);
+}
+
 // Distances and scratch that follow from blocks, chunk and part.
 static void measure(struct winograd *winograd, bool weight)
 {
@@ -135,12 +167,9 @@ static void measure(struct winograd *winograd, bool weight)
     const size_t bytes = winograd->grid.scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t rows = winograd->most.rows, cols = winograd->most.cols;
     const size_t positions = winograd_positions(winograd, rows * cols);
-    // Frequencies an odd number of lines apart, so that they do not meet in the same sets of the cache, and room behind
-    // the last channel's last vector.
-    winograd->in_plane = (size_mul(winograd->chunk, winograd->positions / lanes) + 1) | 1;
-    winograd->in_plane = size_mul(winograd->in_plane, lanes);
-    winograd->out_plane = (size_mul(winograd->part, winograd->positions / lanes) + 1) | 1;
-    winograd->out_plane = size_mul(winograd->out_plane, lanes);
+    // Backward weight turns channels over as soon as there is a vector or block of them.
+    winograd->in_plane = plane_of(winograd, weight ? lanes : winograd->shares ? winograd->in : winograd->chunk);
+    winograd->out_plane = plane_of(winograd, weight ? CONV_CHANNELS : winograd->part);
     const size_t lines = rows + (down->extent - 1) / down->tile;
     winograd->dealt = greater(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
                               down->tile * along->tile * positions + lanes);
@@ -149,16 +178,14 @@ static void measure(struct winograd *winograd, bool weight)
     const size_t out =
         winograd->turned ? size_mul(ceil_div(winograd->out, winograd->width), winograd->width) : winograd->out;
     winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
-    const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
-                                 mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
+    measure_panels(winograd, weight);
+    const size_t both =
+        size_add(winograd->shares ? 0 : winograd_inputs_bytes(winograd), winograd_outputs_bytes(winograd));
     winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->joined * bytes) +
                                           mem_round(winograd->between * bytes));
-    winograd->sums = weight ? size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies) : 0;
-    winograd->in_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->chunk) : 0;
-    winograd->out_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->part) : 0;
     winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));
-    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->in_panel, bytes)));
-    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->out_panel, bytes)));
+    if (winograd->shares) winograd->worker = size_add(winograd->worker, mem_round(winograd->out_panel * bytes));
+    else if (!winograd->once) winograd->worker = size_add(winograd->worker, winograd_panels_bytes(winograd));
 }
 
 // Backward weight turns whole vectors of input channels and whole blocks of output channels.
@@ -169,19 +196,65 @@ static void whole_panels(struct winograd *winograd)
     winograd->parts = ceil_div(winograd->out, winograd->part);
 }
 
+static size_t count_blocks(const struct winograd *winograd)
+{
+    return size_mul(winograd->blocks[0] * winograd->blocks[1], winograd->blocks[2]);
+}
+
+// Bytes that the threads of a call share, runs aside.
+static size_t shared_bytes(const struct winograd *winograd)
+{
+    const size_t groups = winograd->grid.groups;
+    if (winograd->shares) return size_mul(size_mul(count_blocks(winograd), groups), winograd_shared_bytes(winograd));
+    return winograd->once ? size_mul(groups, winograd_panels_bytes(winograd)) : 0;
+}
+
+static bool fits(const struct winograd *winograd, const struct request *request)
+{
+    return size_add(winograd->worker, shared_bytes(winograd)) <= request->workspace_limit;
+}
+
+// Forward and backward data, few blocks: parts of the output channels as small as they like, if there is room to keep
+// the transformed inputs for all of them.
+static void share(struct winograd *winograd, const struct request *request)
+{
+    struct winograd shares = *winograd;
+    if (winograd->parts == 1) return;
+    shares.shares = true;
+    if (shares.turned) shares.part = 2 * shares.width;
+    shares.parts = ceil_div(shares.out, shares.part);
+    measure(&shares, false);
+    if (fits(&shares, request)) *winograd = shares;
+}
+
+// Backward weight with one block for all tiles and channels, if there is room.
+static bool cut_once(struct winograd *winograd, const struct request *request)
+{
+    struct winograd once = *winograd;
+    if (count_blocks(&once) > 1) return false;
+    once.once = true;
+    once.chunk = once.in;
+    once.part = once.out;
+    whole_panels(&once);
+    measure(&once, true);
+    if (!fits(&once, request)) return false;
+    *winograd = once;
+    return true;
+}
+
 // Output channels as positions, where that costs less and there is room; returns the price.
 static double turn(struct winograd *winograd, const struct request *request, double cost)
 {
     struct winograd turned = *winograd;
     turned.turned = true;
-    turned.width = 3 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    turned.width = 2 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
     turned.chunk = turned.in;
     turned.part = ceil_div(turned.part, turned.width) * turned.width;
     turned.parts = ceil_div(turned.out, turned.part);
     const double turned_cost = price_of_blocks(&turned, turned.most);
     measure(&turned, false);
     // Moving tiles into panels and back costs a little.
-    if (turned_cost > 0.93 * cost || turned.worker > request->workspace_limit) return cost;
+    if (turned_cost > 0.85 * cost || turned.worker > request->workspace_limit) return cost;
     *winograd = turned;
     return turned_cost;
 }
@@ -198,7 +271,8 @@ static double cut(struct winograd *winograd, const struct request *request)
     winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
     if (weight) tiles = MOST_TILES;
     double cost = cut_blocks(winograd, tiles);
-    const size_t tasks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2] * winograd->grid.groups;
+    if (weight && cut_once(winograd, request)) return cost;
+    const size_t tasks = size_mul(count_blocks(winograd), winograd->grid.groups);
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
         winograd->part = greater(LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
     for (;;) {
@@ -214,14 +288,17 @@ static double cut(struct winograd *winograd, const struct request *request)
         else if (!weight && winograd->chunk > 1) winograd->chunk = (winograd->chunk + 1) / 2;
         else break;
     }
-    return weight ? cost : turn(winograd, request, cost);
+    if (weight) return cost;
+    cost = turn(winograd, request, cost);
+    share(winograd, request);
+    return cost;
 }
 
 // Backward weight: runs of blocks, if there are too few tasks without and room for their sums.
 static void cut_runs(struct winograd *winograd, const struct request *request)
 {
     const struct shape *shape = request->shape;
-    const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
+    const size_t blocks = count_blocks(winograd);
     const size_t tasks = shape->groups * winograd->parts * ceil_div(winograd->in, winograd->chunk);
     const size_t left = request->workspace_limit > winograd->worker ? request->workspace_limit - winograd->worker : 0;
     winograd->run_bytes =
@@ -280,28 +357,28 @@ static void account(const struct winograd *winograd, const struct request *reque
     const struct winograd_block *most = &winograd->most;
     const double mapped = (double)(winograd->maps) * (double)(winograd->blocks[1] * winograd->blocks[2]) *
                           (double)winograd_positions(winograd, most->rows * most->cols);
-    const double in = (double)winograd->in * (double)winograd->parts,
+    const double in = (double)winograd->in * (winograd->shares ? 1 : (double)winograd->parts),
                  out = (double)winograd->out * (weight ? (double)ceil_div(winograd->in, winograd->chunk) : 1);
     const double products = pairs * blocks * lanes * costs->fma * 1.1;
-    // Every block reads all transformed taps; from memory, if they do not fit into the caches, products wait for them.
+    // Every block reads all transformed taps, while products go on; from memory, if they do not fit into the caches.
     const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;
     const double taps = pairs * n_blocks * (far ? costs->copy_far / 2 : costs->copy / 4);
     ret->applicable = true;
     ret->flops = 2 * pairs * (double)winograd->maps * (double)winograd->grid.tiles;
-    ret->seconds =
-        (far ? products + taps : fmax(products, taps)) +
-        groups * mapped *
-            (in * transform_seconds(winograd, costs, false) + out * transform_seconds(winograd, costs, true));
+    ret->seconds = fmax(products, taps) + groups * mapped *
+                                              (in * transform_seconds(winograd, costs, false) +
+                                               out * transform_seconds(winograd, costs, true));
     ret->seconds += groups * mapped * (in + out) * (double)winograd->frequencies * distance_seconds(winograd, request);
-    if (weight) { // sums are read and written for every block, and transformed once
+    if (weight) { // sums are read and written for every block, where they are not nearby, and transformed once
         const struct winograd_both sums = winograd_of_tap_sums(winograd);
-        ret->seconds += (pairs * n_blocks + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
+        const double far_sums = winograd->once ? 0 : pairs * n_blocks;
+        ret->seconds += (far_sums + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
     }
     ret->seconds += memory_seconds(request->host, shape);
     ret->error = predicted_error(winograd, shape->f64,
                                  weight ? (double)winograd->grid.tiles * (double)winograd->maps : (double)winograd->in);
     ret->worker = winograd->worker;
-    ret->shared = weight ? (winograd->runs - 1) * winograd->run_bytes : 0;
+    ret->shared = size_add(weight ? (winograd->runs - 1) * winograd->run_bytes : 0, shared_bytes(winograd));
     ret->hop = most->maps * most->rows * most->cols;
     ret->bytes = size_add(winograd->worker, size_mul(size_mul(winograd->filter_plane, winograd->frequencies),
                                                      shape->groups * shape->scalar_bytes));
@@ -367,7 +444,12 @@ static void winograd_estimate(const struct request *request, struct estimate *re
             *ret = estimate;
     }
     if (ret->applicable) return;
-    if (least_error < INFINITY)
+    struct tile_grid grid;
+    if (!tile_grid_make(shape, request->direction, &grid))
+        snprintf(ret->reason, sizeof ret->reason, "steps are beyond the range of positions");
+    else if (grid.images > MOST_MAPS)
+        snprintf(ret->reason, sizeof ret->reason, "dilation makes %zu sub-images; at most %d", grid.images, MOST_MAPS);
+    else if (least_error < INFINITY)
         snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e", least_error,
                  budget_of(request));
     else if (request->transform)
@@ -382,7 +464,7 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan, const
     decide(request, plan->choice.variant, &decided, &estimate);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t terms = weight ? decided.positions : decided.chunk;
-    const size_t between = weight ? decided.chunk : decided.turned ? decided.width : decided.positions;
+    const size_t between = weight ? decided.strip : decided.turned ? decided.width : decided.positions;
     plan->state =
         mem_allocate(&plan->allocator, size_add(mem_round(sizeof *winograd), terms * sizeof *winograd->offset));
     if (!plan->state) return PARTITA_ERR_NOMEM;

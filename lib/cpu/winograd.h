@@ -32,13 +32,19 @@ struct winograd {
     // output channels are positions. A filter's blocks have so many of these.
     bool turned;
     size_t width;
+    // Forward and backward data in parts of the output channels: all parts share the transformed inputs.
+    bool shares;
     size_t sums, in_panel, out_panel; // backward weight and turned, see struct winograd_scratch
     size_t in_plane, out_plane;       // from one frequency to the next
     size_t dealt, joined, between;    // scratch of a transform: samples dealt out, rows end to end, between the axes
-    size_t runs, run_bytes;           // backward weight: runs of blocks with sums of their own
-    size_t filter_plane;              // of a filter
-    size_t worker;                    // bytes
-    size_t *offset;                   // of a chunk's channels, for kernels->conv; of tiles, for backward weight
+    // Backward weight. once: one block has all tiles, threads share its panels. Input channels side by side in a panel;
+    // blocks of output channels whose sums are held for a strip; runs of blocks with sums of their own.
+    bool once;
+    size_t strip, held;
+    size_t runs, run_bytes;
+    size_t filter_plane; // of a filter
+    size_t worker;       // bytes
+    size_t *offset;      // of a chunk's channels, for kernels->conv; of tiles, for backward weight
 };
 
 // A transform along both axes of n tiles side by side. Element (i, j) of a tile is at x_row[i] + j*x_column, of its
@@ -102,24 +108,51 @@ void winograd_fetch(const struct winograd *winograd, bool outputs, const struct 
 struct winograd_scratch {
     char *in, *out;                 // transformed: [frequency][channel][positions]
     char *dealt, *joined, *between; // of one channel
-    // Of one frequency, the transforms of tiles as kernels->conv takes them. Backward weight: sums [frequency][output
-    // channel][input channel], panels [tile][input channel] and [block of output channels][tile][channel of the block].
-    // Turned: panels [block of tiles][input channel][tile of the block] and, its result, [tile][output channel].
+    // The transforms of tiles as kernels->conv takes them. Backward weight: panels [strip][frequency][tile][input
+    // channel of the strip] and [block of output channels][frequency][tile][channel of the block], and the sums.
+    // Turned, of one frequency: panels [block of tiles][input channel][tile of the block] and, its result,
+    // [tile][output channel].
     char *sums, *in_panel, *out_panel;
 };
+
+// Bytes of transformed outputs; backward weight has those of gy in the place of those of x, one after the other.
+static inline size_t winograd_outputs_bytes(const struct winograd *winograd)
+{
+    if (winograd->strip) return 0;
+    return mem_round(size_mul(winograd->frequencies * winograd->grid.scalar_bytes, winograd->out_plane));
+}
 
 static inline struct winograd_scratch winograd_scratch(const struct winograd *winograd, char *worker)
 {
     const size_t bytes = winograd->grid.scalar_bytes;
     struct winograd_scratch at = {.in = worker};
-    at.out = at.in + mem_round(winograd->frequencies * winograd->in_plane * bytes);
-    at.dealt = at.out + mem_round(winograd->frequencies * winograd->out_plane * bytes);
+    at.out = at.in + (winograd->shares ? 0 : mem_round(winograd->frequencies * winograd->in_plane * bytes));
+    at.dealt = at.out + winograd_outputs_bytes(winograd);
     at.joined = at.dealt + mem_round(winograd->dealt * bytes);
     at.between = at.joined + mem_round(winograd->joined * bytes);
     at.sums = at.between + mem_round(winograd->between * bytes);
     at.in_panel = at.sums + mem_round(winograd->sums * bytes);
-    at.out_panel = at.in_panel + mem_round(winograd->in_panel * bytes);
+    at.out_panel = at.in_panel + (winograd->shares ? 0 : mem_round(winograd->in_panel * bytes));
     return at;
+}
+
+// Backward weight, one group: bytes of the panels that threads share.
+static inline size_t winograd_panels_bytes(const struct winograd *winograd)
+{
+    const size_t bytes = winograd->grid.scalar_bytes;
+    return size_add(mem_round(size_mul(winograd->in_panel, bytes)), mem_round(size_mul(winograd->out_panel, bytes)));
+}
+
+// One block and group: bytes of its transformed inputs; of those and their panels, turned, one for each frequency.
+static inline size_t winograd_inputs_bytes(const struct winograd *winograd)
+{
+    return mem_round(size_mul(winograd->frequencies * winograd->grid.scalar_bytes, winograd->in_plane));
+}
+
+static inline size_t winograd_shared_bytes(const struct winograd *winograd)
+{
+    const size_t panel = mem_round(size_mul(winograd->in_panel, winograd->grid.scalar_bytes));
+    return size_add(winograd_inputs_bytes(winograd), size_mul(winograd->frequencies, panel));
 }
 
 // Transforms n input channels of a block and group from `first` on into in[frequency][channel][positions]; of outputs,

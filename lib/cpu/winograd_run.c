@@ -2,13 +2,16 @@
 // Forward and backward data of cpu/winograd: tiles of a block are transformed, for each frequency output channels are
 // sums of input channels times transformed taps (kernels->conv, an input channel being a term and tiles positions), and
 // the sums are transformed back, with bias and activation on the way into their rows (Lavin & Gray, algorithm 1, block
-// by block). Blocks and parts of the output channels are tasks, cut by shape alone.
+// by block). Blocks and parts of the output channels are tasks, cut by shape alone. Where there are parts, and room for
+// it, inputs are transformed once for all of them, before the first.
 #include <string.h>
 
 #include "../sizes.h"
 #include "../thread.h"
 #include "samples.h"
 #include "winograd.h"
+
+enum { SHARED_CHANNELS = 16 }; // transformed by one task, where parts share them
 
 // Taps of `n` output channels from `first` on of one group: ret[row][column][in][n]. Zeros for channels there are not.
 static void gather_taps(const struct winograd *winograd, char *ret, const char *taps, size_t taps_of_cell, size_t group,
@@ -80,8 +83,10 @@ struct task {
     const struct call *call;
     const struct winograd *winograd;
     struct winograd_place place;
+    size_t block;
     size_t group, first, end; // output channels of the group, phases counted
     size_t n;                 // positions of the block
+    const char *in;           // transformed inputs of the chunk at hand
     struct winograd_scratch at;
 };
 
@@ -97,10 +102,42 @@ static void multiply(const struct task *task, size_t first, size_t n)
             const size_t plane = (task->group * winograd->frequencies + f) * winograd->filter_plane;
             char *sums = task->at.out + (f * winograd->out_plane + (k - task->first) * pitch) * bytes;
             if (first == 0) memset(sums, 0, channels * pitch * bytes);
-            task->call->plan->kernels->conv(sums, pitch, task->at.in + f * winograd->in_plane * bytes, winograd->offset,
-                                            n, filter + (plane + k * winograd->in + first * channels) * bytes, channels,
+            task->call->plan->kernels->conv(sums, pitch, task->in + f * winograd->in_plane * bytes, winograd->offset, n,
+                                            filter + (plane + k * winograd->in + first * channels) * bytes, channels,
                                             task->n);
         }
+}
+
+static size_t tiles_of(const struct task *task)
+{
+    return task->place.block.maps * task->place.block.rows * task->place.block.cols;
+}
+
+// Where the inputs of the task's block and group are, that all parts share; and, turned, their panel of a frequency.
+static char *shared_inputs(const struct task *task)
+{
+    const struct winograd *winograd = task->winograd;
+    return task->call->workspace +
+           (task->block * winograd->grid.groups + task->group) * winograd_shared_bytes(winograd);
+}
+
+static char *shared_panel(const struct task *task, size_t f)
+{
+    const struct winograd *winograd = task->winograd;
+    return shared_inputs(task) + winograd_inputs_bytes(winograd) +
+           f * mem_round(winograd->in_panel * winograd->grid.scalar_bytes);
+}
+
+// Turned: the panel of a frequency.
+static char *make_panel(const struct task *task, size_t f)
+{
+    const struct winograd *winograd = task->winograd;
+    const size_t bytes = winograd->grid.scalar_bytes, in = winograd->in, tiles = tiles_of(task);
+    char *panel = task->at.in_panel;
+    for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
+        task->call->plan->kernels->conv_rows(panel + t * in * bytes, task->at.in + (f * winograd->in_plane + t) * bytes,
+                                             winograd->positions, in, lesser(tiles - t, CONV_CHANNELS));
+    return panel;
 }
 
 // The same with output channels as positions, for all input channels: sums [tile][output channel], then turned back.
@@ -110,16 +147,10 @@ static void multiply_turned(const struct task *task)
     const struct kernels *kernels = task->call->plan->kernels;
     const size_t bytes = winograd->grid.scalar_bytes, in = winograd->in, pitch = winograd->part;
     const size_t lanes = CONV_BLOCK_BYTES / bytes;
-    const struct winograd_block *block = &task->place.block;
-    const size_t tiles = block->maps * block->rows * block->cols;
+    const size_t tiles = tiles_of(task);
     const char *filter = task->call->filter->state;
     for (size_t f = 0; f < winograd->frequencies; f++) {
-        const char *from = task->at.in + f * winograd->in_plane * bytes;
-        for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
-            const size_t n = lesser(tiles - t, CONV_CHANNELS) * bytes;
-            char *panel = task->at.in_panel + t * in * bytes;
-            for (size_t c = 0; c < in; c++) memcpy(panel + c * n, from + (c * winograd->positions + t) * bytes, n);
-        }
+        const char *panel = winograd->shares ? shared_panel(task, f) : make_panel(task, f);
         memset(task->at.out_panel, 0, task->n * pitch * bytes);
         for (size_t k = task->first; k < task->end; k += winograd->width) {
             const char *taps =
@@ -129,12 +160,12 @@ static void multiply_turned(const struct task *task)
                     const size_t n = lesser(tiles - t, CONV_CHANNELS);
                     kernels->conv(task->at.out_panel + (t * pitch + k - task->first) * bytes, pitch,
                                   taps + c * winograd->width * bytes, winograd->offset, lesser(in - c, WINOGRAD_TERMS),
-                                  task->at.in_panel + (t * in + c * n) * bytes, n, winograd->width);
+                                  panel + (t * in + c * n) * bytes, n, winograd->width);
                 }
         }
         for (size_t t = 0; t < tiles; t += lanes)
             kernels->collect(task->at.out + (f * winograd->out_plane + t) * bytes, winograd->positions,
-                             task->at.out_panel + t * pitch * bytes, pitch, lanes, task->end - task->first);
+                             task->at.out_panel + t * pitch * bytes, (ptrdiff_t)pitch, lanes, task->end - task->first);
     }
 }
 
@@ -163,8 +194,8 @@ static void store_rows(const struct task *task, const struct winograd_map *map, 
     if (range.begin == range.end) return;
     const ptrdiff_t column = tile_sample(&along->out, map->image[2], phase[2], q + (ptrdiff_t)range.begin);
     for (size_t i = 0; i < down->tile; i++) {
-        call->plan->kernels->collect(task->at.joined, along->tile, tiles + i * along->tile * n * bytes, n, along->tile,
-                                     task->place.block.rows * cols);
+        call->plan->kernels->collect(task->at.joined, along->tile, tiles + i * along->tile * n * bytes, (ptrdiff_t)n,
+                                     along->tile, task->place.block.rows * cols);
         for (size_t r = 0; r < task->place.block.rows; r++) {
             const ptrdiff_t line = tile_sample(&down->out, map->image[1], phase[1],
                                                tile_output(down, task->place.at[0] + r) + (ptrdiff_t)i);
@@ -194,28 +225,67 @@ static void transform_outputs(const struct task *task)
         }
 }
 
+static struct task task_of(const struct call *call, size_t block, size_t group, int worker)
+{
+    const struct winograd *winograd = call->plan->state;
+    struct task task = {.call = call, .winograd = winograd, .block = block, .group = group};
+    task.place = winograd_place(winograd, block);
+    task.n = winograd_positions(winograd, tiles_of(&task));
+    task.at =
+        winograd_scratch(winograd, call->workspace + call->plan->choice.shared + (size_t)worker * winograd->worker);
+    if (winograd->shares) task.at.in = shared_inputs(&task);
+    return task;
+}
+
+// Transforms n input channels from first on to where channel `at` of the block's inputs is.
+static void transform_inputs(const struct task *task, size_t first, size_t n, size_t at)
+{
+    const struct winograd *winograd = task->winograd;
+    const struct winograd_inputs inputs = {.winograd = winograd,
+                                           .kernels = task->call->plan->kernels,
+                                           .group = task->group,
+                                           .place = task->place,
+                                           .from = task->call->from,
+                                           .to = task->at.in + at * winograd->positions * winograd->grid.scalar_bytes,
+                                           .at = &task->at};
+    winograd_transform_inputs(&inputs, first, n);
+}
+
+// Some input channels of a block, for all parts.
+static void run_inputs(void *context, size_t index, int worker)
+{
+    const struct call *call = context;
+    const struct winograd *winograd = call->plan->state;
+    const size_t pieces = ceil_div(winograd->in, SHARED_CHANNELS), groups = winograd->grid.groups;
+    const struct task task = task_of(call, index / pieces / groups, index / pieces % groups, worker);
+    const size_t first = index % pieces * SHARED_CHANNELS;
+    transform_inputs(&task, first, lesser(SHARED_CHANNELS, winograd->in - first), first);
+}
+
+// The panel of a frequency, for all parts.
+static void run_panel(void *context, size_t index, int worker)
+{
+    const struct call *call = context;
+    const struct winograd *winograd = call->plan->state;
+    const size_t groups = winograd->grid.groups, frequencies = winograd->frequencies, f = index % frequencies;
+    struct task task = task_of(call, index / frequencies / groups, index / frequencies % groups, worker);
+    task.at.in_panel = shared_panel(&task, f);
+    make_panel(&task, f);
+}
+
 static void run_task(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    struct task task = {.call = call, .winograd = winograd};
-    task.first = index % winograd->parts * winograd->part;
+    const size_t parts = winograd->parts, groups = winograd->grid.groups, bytes = winograd->grid.scalar_bytes;
+    struct task task = task_of(call, index / parts / groups, index / parts % groups, worker);
+    task.first = index % parts * winograd->part;
     task.end = lesser(task.first + winograd->part, winograd->out);
-    task.group = index / winograd->parts % winograd->grid.groups;
-    task.place = winograd_place(winograd, index / winograd->parts / winograd->grid.groups);
-    const struct winograd_block *block = &task.place.block;
-    task.n = winograd_positions(winograd, block->maps * block->rows * block->cols);
-    task.at = winograd_scratch(winograd, call->workspace + (size_t)worker * winograd->worker);
-    const struct winograd_inputs inputs = {.winograd = winograd,
-                                           .kernels = call->plan->kernels,
-                                           .group = task.group,
-                                           .place = task.place,
-                                           .from = call->from,
-                                           .to = task.at.in,
-                                           .at = &task.at};
+    task.in = task.at.in;
     for (size_t first = 0; first < winograd->in; first += winograd->chunk) {
         const size_t n = lesser(winograd->chunk, winograd->in - first);
-        winograd_transform_inputs(&inputs, first, n);
+        if (winograd->shares) task.in = task.at.in + first * winograd->positions * bytes;
+        else transform_inputs(&task, first, n, 0);
         if (winograd->turned) multiply_turned(&task);
         else multiply(&task, first, n);
     }
@@ -226,13 +296,15 @@ void winograd_forward(const struct partita_plan *plan, const struct partita_filt
                       void *workspace)
 {
     const struct winograd *winograd = plan->state;
+    const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2] * winograd->grid.groups;
     struct call call = {plan, filter, y, x, workspace};
     if (!winograd->grid.covers) {
         const struct shape *shape = &plan->shape;
         memset(y, 0, shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     }
-    thread_loop(plan->threads,
-                winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2] * winograd->grid.groups *
-                    winograd->parts,
-                run_task, &call);
+    if (winograd->shares)
+        thread_loop(plan->threads, blocks * ceil_div(winograd->in, SHARED_CHANNELS), run_inputs, &call);
+    if (winograd->shares && winograd->turned)
+        thread_loop(plan->threads, blocks * winograd->frequencies, run_panel, &call);
+    thread_loop(plan->threads, blocks * winograd->parts, run_task, &call);
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of cpu/winograd: tiles of x and of gy are transformed, for each frequency their products are summed
-// over all tiles (kernels->conv on panels that were turned over, tiles being the terms), and the sums are transformed
-// to taps: F(r x r, m x m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). A task is some channels of
-// x, some of gy and a run of blocks.
+// over all tiles (kernels->conv on panels, tiles being the terms), and the sums are transformed to taps: F(r x r, m x
+// m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). Channels are turned over into panels a vector at
+// a time, while their transforms are near. Where one block has all tiles, threads share its panels: a task makes one
+// piece of them, after all of which a task multiplies one strip of input channels by some blocks of output channels and
+// is done with their taps. Else a task is some channels of x, some of gy and a run of blocks.
 #include <string.h>
 
 #include "../sizes.h"
@@ -13,128 +15,236 @@
 
 struct call {
     const struct partita_plan *plan;
-    char *workers;
+    char *panels, *workers;
     struct run_sums sums;
     const char *x, *gy;
 };
 
-// One task: channels of x and of gy of a group, counted with phases, against one run of blocks.
+// One task: channels of x and of gy of a group, counted with phases, and the block they are at.
 struct task {
     const struct call *call;
     const struct winograd *winograd;
     size_t group, in, n_in, out, n_out, run;
+    struct winograd_place place;
     struct winograd_scratch at;
 };
 
-static size_t chunks(const struct winograd *winograd)
+static size_t tiles_of(const struct task *task)
 {
-    return (winograd->in + winograd->chunk - 1) / winograd->chunk;
+    return task->place.block.maps * task->place.block.rows * task->place.block.cols;
 }
 
-// The share of a block of so many tiles in all sums: terms are tiles, positions input channels.
-static void multiply(const struct task *task, size_t tiles)
+// Input channel c of the task, of one frequency: [tile][strip], c standing first in a strip or a vector of it.
+static char *in_panel(const struct task *task, size_t c, size_t f)
 {
     const struct winograd *winograd = task->winograd;
-    const struct kernels *kernels = task->call->plan->kernels;
-    const size_t bytes = winograd->grid.scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes, pitch = winograd->chunk;
-    const size_t n = winograd_positions(winograd, task->n_in);
-    for (size_t f = 0; f < winograd->frequencies; f++) {
-        for (size_t c = 0; c < task->n_in; c += lanes)
-            kernels->collect(task->at.in_panel + c * bytes, pitch,
-                             task->at.in + (f * winograd->in_plane + c * winograd->positions) * bytes,
-                             winograd->positions, lanes, tiles);
-        for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-            char *w = task->at.out_panel + k * winograd->positions * bytes;
-            kernels->collect(w, CONV_CHANNELS,
-                             task->at.out + (f * winograd->out_plane + k * winograd->positions) * bytes,
-                             winograd->positions, CONV_CHANNELS, tiles);
-            kernels->conv(task->at.sums + (f * winograd->part + k) * pitch * bytes, pitch, task->at.in_panel,
-                          winograd->offset, tiles, w, CONV_CHANNELS, n);
-        }
-    }
+    const size_t strip = winograd->strip, plane = c / strip * winograd->frequencies + f;
+    return task->at.in_panel + (plane * winograd->positions * strip + c % strip) * winograd->grid.scalar_bytes;
 }
 
-static void add_block(const struct task *task, size_t block)
+// The block of output channels k of the task: [tile][channel of the block].
+static char *out_panel(const struct task *task, size_t k, size_t f)
+{
+    const struct winograd *winograd = task->winograd;
+    const size_t plane = k / CONV_CHANNELS * winograd->frequencies + f;
+    return task->at.out_panel + plane * winograd->positions * CONV_CHANNELS * winograd->grid.scalar_bytes;
+}
+
+// Sums of a strip and a block of output channels: [frequency][channel of the block][strip].
+static char *sums_of(const struct task *task, size_t c, size_t k, size_t f)
+{
+    const struct winograd *winograd = task->winograd;
+    const size_t strip = winograd->once ? 0 : c / winograd->strip;
+    const size_t at = (strip * winograd->held + k / CONV_CHANNELS % winograd->held) * winograd->frequencies + f;
+    return task->at.sums + at * CONV_CHANNELS * winograd->strip * winograd->grid.scalar_bytes;
+}
+
+// Panels of a vector of input channels from c on, or of a block of output channels.
+static void make_panels(const struct task *task, bool outputs, size_t c)
 {
     const struct winograd *winograd = task->winograd;
     const struct call *call = task->call;
-    const struct winograd_place place = winograd_place(winograd, block);
-    struct winograd_inputs inputs = {.winograd = winograd,
-                                     .kernels = call->plan->kernels,
-                                     .group = task->group,
-                                     .place = place,
-                                     .from = call->x,
-                                     .to = task->at.in,
-                                     .at = &task->at};
-    winograd_transform_inputs(&inputs, task->in, task->n_in);
-    inputs.outputs = true;
-    inputs.from = call->gy;
-    inputs.to = task->at.out;
-    winograd_transform_inputs(&inputs, task->out, task->n_out);
-    multiply(task, place.block.maps * place.block.rows * place.block.cols);
+    const size_t bytes = winograd->grid.scalar_bytes, tiles = tiles_of(task);
+    const size_t count = outputs ? CONV_CHANNELS : CONV_BLOCK_BYTES / bytes;
+    const size_t plane = (outputs ? winograd->out_plane : winograd->in_plane) * bytes;
+    const struct winograd_inputs inputs = {.winograd = winograd,
+                                           .kernels = call->plan->kernels,
+                                           .outputs = outputs,
+                                           .group = task->group,
+                                           .place = task->place,
+                                           .from = outputs ? call->gy : call->x,
+                                           .to = task->at.in,
+                                           .at = &task->at};
+    if (outputs) winograd_transform_inputs(&inputs, task->out + c, lesser(count, task->n_out - c));
+    else winograd_transform_inputs(&inputs, task->in + c, lesser(count, task->n_in - c));
+    for (size_t f = 0; f < winograd->frequencies; f++)
+        call->plan->kernels->collect(outputs ? out_panel(task, c, f) : in_panel(task, c, f),
+                                     outputs ? CONV_CHANNELS : winograd->strip, inputs.to + f * plane,
+                                     (ptrdiff_t)winograd->positions, count, tiles);
 }
 
-// Taps of output channel k of the task from its sums; tap (i, j) of input channel c is at (i * columns + j) * n + c.
-static void store_taps(const struct task *task, size_t k, const char *taps, size_t n)
+// The share of the block in the sums of input channels first .. last-1, whole strips, and of output channels k ..
+// end-1; `fresh`: they begin with it. Terms are tiles, positions input channels. Panels of a frequency stay nearby.
+static void multiply(const struct task *task, size_t first, size_t last, size_t k, size_t end, bool fresh)
 {
     const struct winograd *winograd = task->winograd;
+    const size_t bytes = winograd->grid.scalar_bytes, strip = winograd->strip, tiles = tiles_of(task);
+    for (size_t f = 0; f < winograd->frequencies; f++)
+        for (size_t c = first; c < last; c += strip)
+            for (size_t i = k; i < end; i += CONV_CHANNELS) {
+                char *sums = sums_of(task, c, i, f);
+                if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
+                task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
+                                                out_panel(task, i, f), CONV_CHANNELS,
+                                                winograd_positions(winograd, lesser(last - c, strip)));
+            }
+}
+
+// Taps of output channel k of the task and the strip of input channels from first on; tap (i, j) of channel c is at
+// (i * columns + j) * n + c.
+static void store_taps(const struct task *task, size_t first, size_t k, const char *taps, size_t n)
+{
+    const struct winograd *winograd = task->winograd;
+    const struct kernels *kernels = task->call->plan->kernels;
     const struct tile_grid *grid = &winograd->grid;
-    const size_t bytes = grid->scalar_bytes, taps_of_cell = shape_taps(&task->call->plan->shape);
-    const size_t rows = winograd_axis(winograd, 0)->taps, columns = winograd_axis(winograd, 1)->taps;
+    const size_t bytes = grid->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
+    const size_t taps_of_cell = shape_taps(&task->call->plan->shape);
+    const size_t columns = winograd_axis(winograd, 1)->taps, all = winograd_axis(winograd, 0)->taps * columns;
+    const size_t channels = lesser(task->n_in - first, winograd->strip);
     char *gw = run_sums_of(&task->call->sums, task->run);
-    for (size_t c = 0, n_c; c < task->n_in; c += n_c) { // of one phase
-        const size_t in = task->in + c, cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
+    for (size_t c = 0, n_c; c < channels; c += n_c) { // of one phase
+        const size_t in = task->in + first + c, cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
+        char *to = gw + cell * taps_of_cell * bytes;
         size_t phase[3];
-        n_c = lesser(task->n_in - c, grid->in - in % grid->in);
+        n_c = lesser(channels - c, grid->in - in % grid->in);
         tile_grid_phase(grid, in / grid->in, phase);
-        for (size_t at = 0; at < rows * columns; at++) {
+        // Whole vectors of channels whose taps follow one another in gw, or would backwards.
+        const size_t whole = grid->phases == 1 ? n_c / lanes * lanes : 0;
+        const char *first_tap = taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes;
+        kernels->collect(to, all, first_tap, grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n, all, whole);
+        for (size_t at = 0; at < all && whole < n_c; at++) {
             const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
             if (tap != SIZE_MAX)
-                samples_copy(gw + (cell * taps_of_cell + tap) * bytes, taps_of_cell, taps + (at * n + c) * bytes, 1,
-                             n_c, bytes);
+                samples_copy(to + (whole * taps_of_cell + tap) * bytes, taps_of_cell,
+                             taps + (at * n + c + whole) * bytes, 1, n_c - whole, bytes);
         }
     }
 }
 
+// Taps of output channels k .. end-1 and of the strip of input channels c, from their sums.
+static void finish(const struct task *task, size_t c, size_t k, size_t end)
+{
+    const struct winograd *winograd = task->winograd;
+    const size_t strip = winograd->strip;
+    struct winograd_both both = winograd_of_tap_sums(winograd);
+    both.n = both.y_plane = both.x_column = CONV_CHANNELS * strip;
+    for (size_t i = 0; i < both.from[0]; i++) both.x_row[i] = i * both.from[1] * both.x_column;
+    // Tiles are done with.
+    char *between = task->at.in + both.to[0] * both.to[1] * both.n * winograd->grid.scalar_bytes;
+    for (; k < end; k += CONV_CHANNELS) {
+        winograd_transform(task->call->plan->kernels->winograd_output, &both, task->at.in, sums_of(task, c, k, 0),
+                           between);
+        for (size_t i = 0; i < CONV_CHANNELS && k + i < task->n_out; i++)
+            store_taps(task, c, k + i, task->at.in + i * strip * winograd->grid.scalar_bytes, both.n);
+    }
+}
+
+// A task of all channels of a group, at the first block.
+static struct task task_of(const struct call *call, size_t group, int worker)
+{
+    const struct winograd *winograd = call->plan->state;
+    struct task task = {.call = call,
+                        .winograd = winograd,
+                        .group = group,
+                        .n_in = winograd->in,
+                        .n_out = winograd->out,
+                        .place = winograd_place(winograd, 0)};
+    task.at = winograd_scratch(winograd, call->workers + (size_t)worker * winograd->worker);
+    return task;
+}
+
+// Blocks by blocks of output channels as far as their sums are held.
 static void run_task(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    const size_t bytes = winograd->grid.scalar_bytes, n_chunks = chunks(winograd);
-    struct task task = {.call = call, .winograd = winograd};
+    const size_t n_chunks = ceil_div(winograd->in, winograd->chunk),
+                 lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    struct task task = task_of(call, index / n_chunks / winograd->parts % winograd->grid.groups, worker);
     task.in = index % n_chunks * winograd->chunk;
     task.out = index / n_chunks % winograd->parts * winograd->part;
-    task.group = index / n_chunks / winograd->parts % winograd->grid.groups;
     task.run = index / n_chunks / winograd->parts / winograd->grid.groups;
     task.n_in = lesser(winograd->chunk, winograd->in - task.in);
     task.n_out = lesser(winograd->part, winograd->out - task.out);
-    task.at = winograd_scratch(winograd, call->workers + (size_t)worker * winograd->worker);
-    const size_t plane = winograd->part * winograd->chunk;
     const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
-    memset(task.at.sums, 0, winograd->frequencies * plane * bytes);
-    for (size_t block = task.run * blocks / winograd->runs; block < (task.run + 1) * blocks / winograd->runs; block++)
-        add_block(&task, block);
-    struct winograd_both both = winograd_of_tap_sums(winograd);
-    both.n = both.y_plane = winograd_positions(winograd, task.n_in);
-    both.x_column = plane;
-    for (size_t i = 0; i < both.from[0]; i++) both.x_row[i] = i * both.from[1] * plane;
-    char *between = task.at.in + both.to[0] * both.to[1] * both.n * bytes; // the tiles are done with
-    for (size_t k = 0; k < task.n_out; k++) {
-        winograd_transform(call->plan->kernels->winograd_output, &both, task.at.in,
-                           task.at.sums + k * winograd->chunk * bytes, between);
-        store_taps(&task, k, task.at.in, both.n);
+    const size_t begin = task.run * blocks / winograd->runs, end = (task.run + 1) * blocks / winograd->runs;
+    for (size_t block = begin; block < end; block++) {
+        task.place = winograd_place(winograd, block);
+        for (size_t c = 0; c < task.n_in; c += lanes) make_panels(&task, false, c);
+        for (size_t k = 0; k < task.n_out; k += CONV_CHANNELS) make_panels(&task, true, k);
+        multiply(&task, 0, task.n_in, 0, task.n_out, block == begin);
     }
+    for (size_t c = 0; c < task.n_in; c += winograd->strip) finish(&task, c, 0, task.n_out);
+}
+
+// One block has all tiles: its panels are made by all threads ..
+static struct task shared_task(const struct call *call, size_t group, int worker)
+{
+    struct task task = task_of(call, group, worker);
+    const struct winograd *winograd = task.winograd;
+    task.at.in_panel = call->panels + group * winograd_panels_bytes(winograd);
+    task.at.out_panel = task.at.in_panel + mem_round(winograd->in_panel * winograd->grid.scalar_bytes);
+    return task;
+}
+
+static size_t in_vectors(const struct winograd *winograd)
+{
+    return ceil_div(winograd->in, CONV_BLOCK_BYTES / winograd->grid.scalar_bytes);
+}
+
+static void run_panels(void *context, size_t index, int worker)
+{
+    const struct call *call = context;
+    const struct winograd *winograd = call->plan->state;
+    const size_t vectors = in_vectors(winograd), pieces = vectors + ceil_div(winograd->out, CONV_CHANNELS);
+    const struct task task = shared_task(call, index / pieces, worker);
+    const size_t piece = index % pieces;
+    if (piece < vectors) make_panels(&task, false, piece * (CONV_BLOCK_BYTES / winograd->grid.scalar_bytes));
+    else make_panels(&task, true, (piece - vectors) * CONV_CHANNELS);
+}
+
+// .. and multiplied by all.
+static void run_products(void *context, size_t index, int worker)
+{
+    const struct call *call = context;
+    const struct winograd *winograd = call->plan->state;
+    const size_t held = winograd->held * CONV_CHANNELS, pieces = ceil_div(winograd->out, held),
+                 strips = ceil_div(winograd->in, winograd->strip);
+    const struct task task = shared_task(call, index / pieces / strips, worker);
+    const size_t c = index / pieces % strips * winograd->strip, k = index % pieces * held,
+                 end = lesser(k + held, winograd->out);
+    multiply(&task, c, lesser(c + winograd->strip, task.n_in), k, end, true);
+    finish(&task, c, k, end);
 }
 
 void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
 {
     const struct winograd *winograd = plan->state;
     struct call call = {plan,
+                        workspace,
                         (char *)workspace + plan->choice.shared,
                         {plan, gw, workspace, winograd->runs, winograd->run_bytes},
                         x,
                         gy};
-    thread_loop(plan->threads, winograd->runs * chunks(winograd) * winograd->parts * winograd->grid.groups, run_task,
-                &call);
+    const size_t groups = winograd->grid.groups, blocks_out = ceil_div(winograd->out, CONV_CHANNELS);
+    if (winograd->once) {
+        thread_loop(plan->threads, groups * (in_vectors(winograd) + blocks_out), run_panels, &call);
+        thread_loop(plan->threads,
+                    groups * ceil_div(winograd->in, winograd->strip) * ceil_div(blocks_out, winograd->held),
+                    run_products, &call);
+        return;
+    }
+    thread_loop(plan->threads, winograd->runs * ceil_div(winograd->in, winograd->chunk) * winograd->parts * groups,
+                run_task, &call);
     run_sums_add(&call.sums);
 }

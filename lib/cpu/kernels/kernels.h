@@ -197,7 +197,7 @@ typedef void deal_fn(void *y, size_t stride, const void *x, size_t step, size_t 
 
 // y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or lines a panel.
 // Likewise, up to y[pitch*n' - 1] for n' the next multiple.
-typedef void collect_fn(void *y, size_t pitch, const void *x, size_t stride, size_t count, size_t n);
+typedef void collect_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count, size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 

@@ -218,12 +218,12 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
         for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
 }
 
-void KERNEL(collect)(void *y_, size_t pitch, const void *x_, size_t stride, size_t count, size_t n)
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count, size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[k * stride + i];
+        for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
 }
 
 void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)

@@ -235,19 +235,39 @@ INLINE void rotate(vec *v, size_t count)
     }
 }
 
-INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, size_t stride, size_t count, size_t n)
+INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
         vec v[MOST_COLLECTED];
         UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = load(x + k * stride + i);
+        for (size_t k = 0; k < count; k++) v[k] = load(x + (ptrdiff_t)k * stride + i);
         rotate(v, count);
         UNROLL
         for (size_t k = 0; k < count * LANES; k += LANES) store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
     }
 }
 
-void KERNEL(collect)(void *y_, size_t pitch, const void *x_, size_t stride, size_t count, size_t n)
+// Tiles of 5 to 16 samples end to end: as many lines turned over as there are lanes or more, the others zeros, and of
+// each tile no more than its samples stored.
+INLINE void collect_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
+{
+    enum { VECTORS = MOST_COLLECTED / LANES }; // of a tile
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[MOST_COLLECTED];
+        UNROLL
+        for (size_t k = 0; k < MOST_COLLECTED; k++) v[k] = k < count ? load(x + (ptrdiff_t)k * stride + i) : (vec){0};
+        rotate(v, MOST_COLLECTED);
+        UNROLL
+        for (size_t k = 0; k < MOST_COLLECTED; k++) {
+            const size_t at = k % VECTORS * LANES;
+            REAL *to = y + (i + k / VECTORS) * count + at;
+            if (count >= at + LANES) store(to, v[k]);
+            else if (count > at) store_first(to, v[k], count - at);
+        }
+    }
+}
+
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count, size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
@@ -256,7 +276,8 @@ void KERNEL(collect)(void *y_, size_t pitch, const void *x_, size_t stride, size
     else if (count == CONV_CHANNELS && pitch == CONV_CHANNELS)
         collect_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
     else if (count == CONV_LANES) collect_vectors(y, pitch, x, stride, CONV_LANES, n);
+    else if (count == pitch && count > 4 && count <= MOST_COLLECTED) collect_tiles(y, x, stride, count, n);
     else
         for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[k * stride + i];
+            for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
 }
