@@ -29,8 +29,7 @@ static size_t even(size_t n, size_t piece)
     return ceil_div(n, ceil_div(n, piece));
 }
 
-// How much larger than its result the terms are that A' sums for random inputs and taps, in root mean square: their
-// relative errors grow by this.
+// How much larger than their sum the terms of A' terms are for random operands, in root mean square: errors grow by it.
 static double growth(const struct tile_axis *axis)
 {
     const size_t extent = axis->extent;
@@ -340,7 +339,8 @@ static double transform_seconds(const struct winograd *winograd, const struct ho
     // Rows are dealt out and collected by shuffles where tiles are 2 or 4 apart, else sample by sample.
     const bool vectors = along->tile <= 4 && along->tile != 3;
     const double dealt = (double)(down->tile * (outputs ? along->tile : along->extent));
-    return transform_work(both.from, both.to, both.extent) * costs->fma + moved(&both) * costs->copy +
+    const double spilled = down->extent * along->extent > 36 ? 2 : 1; // 48 and 64 vectors do not stay in registers
+    return spilled * (transform_work(both.from, both.to, both.extent) * costs->fma + moved(&both) * costs->copy) +
            dealt * (vectors ? 2 * costs->copy : (double)lanes * costs->fma);
 }
 
@@ -353,13 +353,13 @@ static void account(const struct winograd *winograd, const struct request *reque
     const double pairs = groups * (double)winograd->in * (double)winograd->out * (double)winograd->frequencies;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const double n_blocks = (double)(winograd->blocks[0] * winograd->blocks[1]) * (double)winograd->blocks[2];
-    // Transforms fill vectors map by map.
-    const struct winograd_block *most = &winograd->most;
+    const struct winograd_block *most = &winograd->most; // transforms fill vectors map by map
     const double mapped = (double)(winograd->maps) * (double)(winograd->blocks[1] * winograd->blocks[2]) *
                           (double)winograd_positions(winograd, most->rows * most->cols);
     const double in = (double)winograd->in * (winograd->shares ? 1 : (double)winograd->parts),
                  out = (double)winograd->out * (weight ? (double)ceil_div(winograd->in, winograd->chunk) : 1);
-    const double products = pairs * blocks * lanes * costs->fma * 1.1;
+    const double each = 1.1 * (1 + 5 / (double)winograd->grid.tiles); // few tiles a map: what a map takes weighs more
+    const double products = pairs * blocks * lanes * costs->fma * each;
     // Every block reads all transformed taps, while products go on; from memory, if they do not fit into the caches.
     const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;
     const double taps = pairs * n_blocks * (far ? costs->copy_far / 2 : costs->copy / 4);
