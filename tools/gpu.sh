@@ -29,7 +29,7 @@ if command -v compute-sanitizer >/dev/null; then
     export PARTITA_TEST_BRIEF=1
     for tool in memcheck racecheck; do
         found=passed
-        meson test -C build --no-rebuild --suite gpu --logbase "gpu-$tool" --timeout-multiplier 20 --wrap \
+        meson test -C build --no-rebuild --suite gpu --logbase "gpu-$tool" --timeout-multiplier 20 --wrapper \
             "compute-sanitizer --tool $tool --error-exitcode 9 --log-file $PWD/build/gpu-$tool-%p.log" \
             >"build/gpu-$tool.log" 2>&1 || found=failed
         [ "$found" = passed ] || { cat "build/gpu-$tool.log" && status=1; }
