@@ -38,8 +38,10 @@ stream-c128-t96000-b64,auto,1,0.01,0.020,1.2,0,2e-07
 PEER_ROWS = """dieleman-4-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 thesis-4.6-r15-n200-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 """
+SOURCE = gpu_report.source_hash(ROOT)
 FILES = {
-    "outcome": DEVICE + "\nsuite 545 passed, 0 failed\nmemcheck passed\nracecheck passed\n",
+    "source": SOURCE + "\n",
+    "outcome": f"{DEVICE}\nsource {SOURCE}\nsuite 545 passed, 0 failed\nmemcheck passed\nracecheck passed\n",
     "driver": "NVIDIA H200, 580.0\n",
     "cases.csv": CASES,
     "engines.csv": "engine,state\ncuda/tiles,there\ncuda/blocks,not there\n",
@@ -147,8 +149,12 @@ class Report(unittest.TestCase):
 
     def test_nothing_without_the_suite(self):
         for suite in ("544 passed, 1 failed", "0 passed, 0 failed, 3 skipped", ""):
-            self.refused("suite", outcome=f"{DEVICE}\nsuite {suite}\n")
+            self.refused("suite", outcome=f"{DEVICE}\nsource {SOURCE}\nsuite {suite}\n")
         self.refused("compute-sanitizer", outcome=FILES["outcome"].replace("racecheck passed", "racecheck failed"))
+
+    def test_nothing_of_other_sources(self):
+        self.refused("changed", source="0\n")
+        self.refused("changed", outcome=FILES["outcome"].replace(SOURCE, "0"))
 
     def test_nothing_of_wrong_answers(self):
         self.refused("WRONG", gpu_log="causal-1K-forward: auto is WRONG: error 1, allowed 1e-6; not timed\n")
@@ -245,6 +251,12 @@ esac
         self.run_script("bench", "peers", "report")
         self.assertEqual(self.written(), ["README"])
         self.assertIn("racecheck failed", (self.root / "build/gpu-outcome").read_text())
+
+    def test_sources_changed(self):
+        self.assertEqual(self.run_script("suite", "bench", "peers").returncode, 0)
+        self.put("lib/cuda/a.cu", "// changed")
+        self.assertNotEqual(self.run_script("report").returncode, 0)
+        self.assertEqual(self.written(), ["README"])
 
     def test_bench_failed(self):
         self.put("build/bench/bench_gpu", (self.root / "build/bench/bench_gpu").read_text() + "[ $# -eq 1 ]\n")

@@ -21,6 +21,7 @@ esac
 
 echo "$line"
 echo "device $line" >build/gpu-outcome
+echo "source $(python3 tools/gpu_report.py --source)" >>build/gpu-outcome
 status=0
 tools/suite.sh build gpu >build/gpu-suite.log 2>&1 || status=1
 [ "$status" -eq 0 ] || cat build/gpu-suite.log
@@ -38,6 +39,6 @@ if command -v compute-sanitizer >/dev/null; then
 else
     echo "compute-sanitizer not installed" >>build/gpu-outcome
 fi
-sed 1d build/gpu-outcome
+sed 1,2d build/gpu-outcome
 tail -n 1 build/gpu-suite.log # counted by .ci/run
 exit $status
