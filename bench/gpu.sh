@@ -29,6 +29,7 @@ suite() {
 
 bench() {
     rm -rf $results/calls $results/failed
+    python3 tools/gpu_report.py --source >$results/source
     build/bench/bench_gpu --describe >$results/cases.csv
     build/bench/bench_gpu --engines >$results/engines.csv
     build/bench/bench_gpu $quick --calls $results/calls >$results/gpu.csv 2>$results/gpu.log || echo bench >>$results/failed
@@ -43,7 +44,7 @@ peers() {
 }
 
 report() {
-    cp build/gpu-outcome $results/outcome
+    cp build/gpu-outcome $results/outcome # of the step suite
     nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.memory --format=csv,noheader \
         >$results/driver 2>/dev/null || echo "nvidia-smi not installed" >$results/driver
     if [ -n "$quick" ]; then python3 tools/gpu_report.py --print $results; else python3 tools/gpu_report.py $results; fi

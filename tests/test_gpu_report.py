@@ -38,8 +38,10 @@ stream-c128-t96000-b64,auto,1,0.01,0.020,1.2,0,2e-07
 PEER_ROWS = """dieleman-4-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 thesis-4.6-r15-n200-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 """
+SOURCE = gpu_report.source_hash(ROOT)
 FILES = {
-    "outcome": DEVICE + "\nsuite 545 passed, 0 failed\nmemcheck passed\nracecheck passed\n",
+    "source": SOURCE + "\n",
+    "outcome": f"{DEVICE}\nsource {SOURCE}\nsuite 545 passed, 0 failed\nmemcheck passed\nracecheck passed\n",
     "driver": "NVIDIA H200, 580.0\n",
     "cases.csv": CASES,
     "engines.csv": "engine,state\ncuda/tiles,there\ncuda/blocks,not there\n",
@@ -147,8 +149,12 @@ class Report(unittest.TestCase):
 
     def test_nothing_without_the_suite(self):
         for suite in ("544 passed, 1 failed", "0 passed, 0 failed, 3 skipped", ""):
-            self.refused("suite", outcome=f"{DEVICE}\nsuite {suite}\n")
+            self.refused("suite", outcome=f"{DEVICE}\nsource {SOURCE}\nsuite {suite}\n")
         self.refused("compute-sanitizer", outcome=FILES["outcome"].replace("racecheck passed", "racecheck failed"))
+
+    def test_nothing_of_other_sources(self):
+        self.refused("changed", source="0\n")
+        self.refused("changed", outcome=FILES["outcome"].replace(SOURCE, "0"))
 
     def test_nothing_of_wrong_answers(self):
         self.refused("WRONG", gpu_log="causal-1K-forward: auto is WRONG: error 1, allowed 1e-6; not timed\n")
@@ -170,6 +176,92 @@ class Report(unittest.TestCase):
         self.assertEqual(run.returncode, 77)
         self.assertIn("skipped", run.stdout)
         self.assertEqual(sorted(path.name for path in (ROOT / "docs").iterdir()), before)
+
+
+class Script(unittest.TestCase):
+    """bench/gpu.sh from end to end, in a tree of its own where each program that needs a device is a script that says
+    what it would."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu.sh", "tools/gpu_report.py"):
+            self.put(name, (ROOT / name).read_text())
+        self.put("docs/README", "")
+        self.put("build/build.ninja", "")
+        self.put("lib/cuda/a.cu", "")
+        self.put("build/apps/partita", "#!/bin/sh\necho 'cpu      x'; echo 'cuda:0   NVIDIA X'")
+        self.put("tools/suite.sh", "#!/bin/sh\necho \"$@\"; echo 3 passed, 0 failed")
+        self.put("build/bench/bench_gpu", f"""#!/bin/sh
+case $1 in
+--describe) cat <<'END'
+{CASES}END
+;;
+--engines) echo engine,state; echo cuda/tiles,there ;;
+*) echo "$@" >&2; mkdir -p build/gpu-results/calls; cat <<'END'
+{HEAD}{OURS_ROWS}END
+esac
+""")
+        for name in ("ninja", "meson", "compute-sanitizer", "nvidia-smi"):
+            self.put(f"bin/{name}", f"#!/bin/sh\necho {name} \"$@\"\n")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def put(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def run_script(self, *steps):
+        return subprocess.run([str(self.root / "bench/gpu.sh"), *steps], capture_output=True, text=True,
+                              env={"PATH": f"{self.root}/bin:/usr/bin:/bin"})
+
+    def written(self):
+        return sorted(path.name for path in (self.root / "docs").iterdir())
+
+    def test_writes(self):
+        run = self.run_script()
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md", "gpu-verified.json"])
+        record = json.loads((self.root / "docs/gpu-verified.json").read_text())
+        self.assertEqual(record["device"], "cuda:0   NVIDIA X")
+        self.assertEqual(record["suite"], "3 passed, 0 failed")
+        self.assertEqual(record["compute-sanitizer"], {"memcheck": "passed", "racecheck": "passed"})
+        self.assertIn("nvidia-smi", record["driver"])
+        self.assertIn("PyTorch", record["peer"])
+        self.assertIn("--tool memcheck", (self.root / "build/gpu-memcheck.log").read_text())
+
+    def test_trial(self):
+        run = self.run_script("--quick")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("# Benchmarks on a GPU", run.stdout)
+        self.assertEqual(self.written(), ["README"])
+
+    def test_suite_failed(self):
+        self.put("tools/suite.sh", "#!/bin/sh\necho 2 passed, 1 failed; exit 1")
+        self.assertNotEqual(self.run_script().returncode, 0)
+        self.run_script("bench", "peers", "report")
+        self.assertEqual(self.written(), ["README"])
+
+    def test_sanitizer_failed(self):
+        self.put("bin/meson", "#!/bin/sh\ncase \"$*\" in *racecheck*) exit 1;; esac\n")
+        self.assertNotEqual(self.run_script().returncode, 0)
+        self.run_script("bench", "peers", "report")
+        self.assertEqual(self.written(), ["README"])
+        self.assertIn("racecheck failed", (self.root / "build/gpu-outcome").read_text())
+
+    def test_sources_changed(self):
+        self.assertEqual(self.run_script("suite", "bench", "peers").returncode, 0)
+        self.put("lib/cuda/a.cu", "// changed")
+        self.assertNotEqual(self.run_script("report").returncode, 0)
+        self.assertEqual(self.written(), ["README"])
+
+    def test_bench_failed(self):
+        self.put("build/bench/bench_gpu", (self.root / "build/bench/bench_gpu").read_text() + "[ $# -eq 1 ]\n")
+        self.assertNotEqual(self.run_script().returncode, 0)
+        self.assertEqual(self.written(), ["README"])
 
 
 class Array(np.ndarray):
@@ -237,7 +329,7 @@ class Peer(unittest.TestCase):
 
 
 def main():
-    tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(kind) for kind in (Report, Peer))
+    tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(kind) for kind in (Report, Script, Peer))
     n_done = n_failed = 0
     for group in tests:
         for test in group:

@@ -21,6 +21,7 @@ esac
 
 echo "$line"
 echo "device $line" >build/gpu-outcome
+echo "source $(python3 tools/gpu_report.py --source)" >>build/gpu-outcome
 status=0
 tools/suite.sh build gpu >build/gpu-suite.log 2>&1 || status=1
 [ "$status" -eq 0 ] || cat build/gpu-suite.log
@@ -29,7 +30,7 @@ if command -v compute-sanitizer >/dev/null; then
     export PARTITA_TEST_BRIEF=1
     for tool in memcheck racecheck; do
         found=passed
-        meson test -C build --no-rebuild --suite gpu --logbase "gpu-$tool" --timeout-multiplier 20 --wrap \
+        meson test -C build --no-rebuild --suite gpu --logbase "gpu-$tool" --timeout-multiplier 20 --wrapper \
             "compute-sanitizer --tool $tool --error-exitcode 9 --log-file $PWD/build/gpu-$tool-%p.log" \
             >"build/gpu-$tool.log" 2>&1 || found=failed
         [ "$found" = passed ] || { cat "build/gpu-$tool.log" && status=1; }
@@ -38,6 +39,6 @@ if command -v compute-sanitizer >/dev/null; then
 else
     echo "compute-sanitizer not installed" >>build/gpu-outcome
 fi
-sed 1d build/gpu-outcome
+sed 1,2d build/gpu-outcome
 tail -n 1 build/gpu-suite.log # counted by .ci/run
 exit $status

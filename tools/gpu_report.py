@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Writes docs/gpu-verified.json and docs/gpu-bench.md from what bench/gpu.sh collected on a machine with a GPU.
 
-    gpu_report.py [--print] [--docs FOLDER] RESULTS      --print: the page goes to stdout, nothing is written
+    gpu_report.py [--print] RESULTS      --print: the page goes to stdout, nothing is written
+    gpu_report.py --source               which sources of lib/cuda these are, as a hash
 
-RESULTS holds: outcome (of tools/gpu.sh), driver, cases.csv and engines.csv (of bench_gpu), gpu.csv, gpu.log, calls/,
-torch.csv, torch.log, and failed, if a step did. Nothing is written without a device's suite that passed: a stand-in is
-no device.
+RESULTS holds: outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), gpu.csv, gpu.log,
+calls/, torch.csv, torch.log, and failed, if a step did. Nothing is written without a device's suite that passed, and
+figures, of these very sources: a stand-in is no device.
 """
 import csv
 import datetime
@@ -141,6 +142,7 @@ def collect(results, root):
         "date": datetime.date.today().isoformat(),
         "commit": command("git", "-C", str(root), "describe", "--always", "--dirty"),
         "lib/cuda": source_hash(root),
+        "sources_run": [outcome.get("source", ""), read_text(results / "source").strip()],  # by the suite, by bench_gpu
         "suite": outcome.get("suite", ""),
         "compute-sanitizer": {tool: outcome[tool] for tool in ("memcheck", "racecheck", "compute-sanitizer")
                               if tool in outcome},
@@ -163,6 +165,8 @@ def refusal(record):
         return "hostdev is no device"
     if not re.fullmatch(r"[1-9]\d* passed, 0 failed(, \d+ skipped)?", record["suite"]):
         return f"the suite gpu did not pass: {record['suite'] or 'not run'}"
+    if record["sources_run"] != [record["lib/cuda"]] * 2:
+        return "lib/cuda has changed since the suite or the benchmarks were run"
     if "failed" in record["compute-sanitizer"].values():
         return "compute-sanitizer found something"
     if record["wrong"] or record["failed_steps"]:
@@ -251,13 +255,14 @@ def write(record, docs):
 
 def main():
     words = sys.argv[1:]
-    printing = "--print" in words
-    docs = pathlib.Path(words[words.index("--docs") + 1]) if "--docs" in words else ROOT / "docs"
+    if words == ["--source"]:
+        print(source_hash(ROOT))
+        return 0
     record = collect(pathlib.Path(words[-1]), ROOT)
-    if printing:
+    if "--print" in words:
         print(page(record))
         return 0
-    why_not = write(record, docs)
+    why_not = write(record, ROOT / "docs")
     if why_not:
         print(f"nothing written: {why_not}", file=sys.stderr)
         return 1
