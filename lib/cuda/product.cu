@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WAR
     int left = (int)(part_begin(product, part + 1) - first), half = 0;
     from_a.fetch(product.a.pitch, left, rows_left);
     from_b.fetch(product.b.pitch, left, columns_left);
-    for (bool onto = false; left > 0 || !onto; onto = true) {
+    for (bool begun = false; left > 0 || !begun; begun = true) {
         sums<E> sum;
         sum.clear();
         for (int t = 0; t < CUDA_PRODUCT_SEGMENT && left > 0; t += STEP, half = SIZE - half) {
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WAR
             sum.add_products(shared + half + my_row, a_panel::PITCH, shared + half + A_SIZE + my_column,
                              b_panel::PITCH);
         }
-        sum.store(c, product.c.pitch, rows_left - my_row, columns_left - my_column, onto);
+        sum.store(c, product.c.pitch, rows_left - my_row, columns_left - my_column, begun || product.onto);
     }
 }
 

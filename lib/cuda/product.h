@@ -41,6 +41,7 @@ struct cuda_product {
     struct cuda_matrices a, b, c;
     // The sum over terms in that many parts, each with matrices C of its own, part_plane elements apart; 1: whole.
     int64_t parts, part_plane;
+    bool onto; // added to what is in C
 };
 
 static inline int64_t cuda_element_bytes(enum cuda_element element)
