@@ -232,9 +232,7 @@ static void estimate(const struct request *request, struct estimate *ret)
                  winograd_budget(request));
     else if (request->transform)
         snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps", request->transform);
-    else
-        snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis, or 5 by 5",
-                 WINOGRAD_EXTENT - 1);
+    else snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis", WINOGRAD_EXTENT - 1);
 }
 
 static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)

@@ -131,41 +131,36 @@ inline __device__ void transform_columns(T (*v)[E1], int count, const winograd_p
     }
 }
 
-// Calls a function object with the extents as constants: use(extent<E0>(), extent<E1>()).
+// Calls a function object with an extent as a constant.
 template <int E> struct extent {
     static constexpr int N = E;
 };
 
-template <typename Use> cudaError_t with_extents(int down, int along, Use use)
+template <typename Use> cudaError_t with_extent(int n, Use use)
 {
-    switch (10 * down + along) {
-    case 14:
-        return use(extent<1>(), extent<4>());
-    case 16:
-        return use(extent<1>(), extent<6>());
-    case 18:
-        return use(extent<1>(), extent<8>());
-    case 41:
-        return use(extent<4>(), extent<1>());
-    case 61:
-        return use(extent<6>(), extent<1>());
-    case 81:
-        return use(extent<8>(), extent<1>());
-    case 44:
-        return use(extent<4>(), extent<4>());
-    case 46:
-        return use(extent<4>(), extent<6>());
-    case 48:
-        return use(extent<4>(), extent<8>());
-    case 64:
-        return use(extent<6>(), extent<4>());
-    case 66:
-        return use(extent<6>(), extent<6>());
-    case 84:
-        return use(extent<8>(), extent<4>());
+    switch (n) {
+    case 1:
+        return use(extent<1>());
+    case 4:
+        return use(extent<4>());
+    case 6:
+        return use(extent<6>());
+    case 8:
+        return use(extent<8>());
     default:
         return cudaErrorInvalidValue;
     }
+}
+
+// The same with both, of which one at least is to be more than 1.
+template <typename Use> cudaError_t with_extents(int down, int along, Use use)
+{
+    return with_extent(down, [=](auto e0) {
+        return with_extent(along, [=](auto e1) {
+            if constexpr (decltype(e0)::N * decltype(e1)::N > 1) return use(e0, e1);
+            else return cudaErrorInvalidValue;
+        });
+    });
 }
 
 #endif
