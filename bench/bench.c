@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ROWS = 24, MAX_REPETITIONS = 64 };
+enum { MAX_ROWS = 64, MAX_REPETITIONS = 64 };
 
 struct arguments {
     const char *pattern, *calls; // calls: folder for the times of single calls, NULL: none

@@ -93,14 +93,15 @@ static size_t least(size_t a, size_t b)
 static struct partita_problem shrunk(const struct partita_problem *problem)
 {
     struct partita_problem p = *problem;
-    const size_t longest = p.rank == 1 ? 40 : 5;
+    const size_t longest = p.rank == 1 ? 40 : p.in_channels == 1 ? 17 : 5;
     p.batch = 1;
     p.groups = p.groups > 1 ? 2 : p.groups;
     p.in_channels = least(p.in_channels, 2);
     p.out_channels = least(p.out_channels, 2);
     for (int a = 0; a < p.rank; a++) {
+        const bool alike = p.kernel[a] == p.size[a];
         p.kernel[a] = least(p.kernel[a], longest);
-        p.size[a] = least(p.size[a], 2 * longest);
+        p.size[a] = alike ? p.kernel[a] : least(p.size[a], 2 * longest);
         p.pad_begin[a] = (ptrdiff_t)least((size_t)p.pad_begin[a], p.kernel[a] - 1);
         p.pad_end[a] = (ptrdiff_t)least((size_t)p.pad_end[a], p.kernel[a] - 1);
     }

@@ -30,7 +30,9 @@ static bool plan(cufftHandle *ret, cufftType type, size_t points, size_t batch)
     long long out = type == CUFFT_R2C ? half : type == CUFFT_C2R ? real : n;
     size_t bytes;
     return cufftCreate(ret) == CUFFT_SUCCESS &&
-           cufftMakePlanMany64(*ret, 1, &n, &in, 1, in, &out, 1, out, type, (long long)batch, &bytes) == CUFFT_SUCCESS;
+           cufftMakePlanMany64(*ret, 1, &n, &in, 1, in, &out, 1, out, type, (long long)batch, &bytes) ==
+               CUFFT_SUCCESS &&
+           cufftSetStream(*ret, cudaStreamPerThread) == CUFFT_SUCCESS;
 }
 
 static void close_cufft(void *state)
@@ -46,64 +48,69 @@ static void close_cufft(void *state)
     free(c);
 }
 
+static bool transform(cufftHandle handle, void *spectra, int direction)
+{
+    return cufftExecC2C(handle, spectra, spectra, direction) == CUFFT_SUCCESS;
+}
+
 // Waits for all that was queued; seconds since `start`, NAN if anything failed.
 static double finish(double start, bool fine)
 {
-    fine &= cudaDeviceSynchronize() == cudaSuccess && cudaGetLastError() == cudaSuccess;
+    fine &= cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess;
     return fine ? bench_now() - start : NAN;
 }
 
 static double complex_pass(void *state, const struct workload *w, double *calls)
 {
     struct cufft *c = state;
-    float2 *x = c->spectra, *h = c->filter_spectra;
-    const size_t points = c->lines.padded;
+    const struct resident *a = c->arrays;
     (void)w;
     (void)calls;
     const double start = bench_now();
-    pad_to_complex(h, c->arrays->h, c->taps, true);
-    pad_to_complex(x, c->arrays->x, c->lines, false);
-    bool fine = cufftExecC2C(c->filters, h, h, CUFFT_FORWARD) == CUFFT_SUCCESS &&
-                cufftExecC2C(c->forward, x, x, CUFFT_FORWARD) == CUFFT_SUCCESS;
-    multiply_rows(x, h, c->lines.rows, points, c->taps.rows, 1 / (float)points);
-    fine &= cufftExecC2C(c->forward, x, x, CUFFT_INVERSE) == CUFFT_SUCCESS;
-    crop_complex(c->arrays->y, x, c->lines);
-    return finish(start, fine);
+    return finish(start, pad_to_complex(c->filter_spectra, a->h, c->taps, true) &&
+                             pad_to_complex(c->spectra, a->x, c->lines, false) &&
+                             transform(c->filters, c->filter_spectra, CUFFT_FORWARD) &&
+                             transform(c->forward, c->spectra, CUFFT_FORWARD) &&
+                             multiply_rows(c->spectra, c->filter_spectra, c->lines.rows, c->lines.padded, c->taps.rows,
+                                           c->lines.padded) &&
+                             transform(c->forward, c->spectra, CUFFT_INVERSE) &&
+                             crop_complex(a->y, c->spectra, c->lines));
 }
 
 static double real_pass(void *state, const struct workload *w, double *calls)
 {
     struct cufft *c = state;
+    const struct resident *a = c->arrays;
     const size_t points = c->lines.padded;
     (void)w;
     (void)calls;
     const double start = bench_now();
-    pad_to_real(c->spectra, c->arrays->x, c->lines, false);
-    bool fine = cufftExecR2C(c->forward, c->spectra, c->spectra) == CUFFT_SUCCESS;
-    multiply_rows(c->spectra, c->filter_spectra, c->lines.rows, points / 2 + 1, c->taps.rows, 1 / (float)points);
-    fine &= cufftExecC2R(c->backward, c->spectra, c->spectra) == CUFFT_SUCCESS;
-    crop_real(c->arrays->y, c->spectra, c->lines);
-    return finish(start, fine);
+    return finish(
+        start, pad_to_real(c->spectra, a->x, c->lines, false) &&
+                   cufftExecR2C(c->forward, c->spectra, c->spectra) == CUFFT_SUCCESS &&
+                   multiply_rows(c->spectra, c->filter_spectra, c->lines.rows, points / 2 + 1, c->taps.rows, points) &&
+                   cufftExecC2R(c->backward, c->spectra, c->spectra) == CUFFT_SUCCESS &&
+                   crop_real(a->y, c->spectra, c->lines));
 }
 
 static double blocks_pass(void *state, const struct workload *w, double *calls)
 {
     struct cufft *c = state;
+    const struct resident *a = c->arrays;
     (void)w;
     (void)calls;
     const double start = bench_now();
-    gather_windows(c->spectra, c->arrays->x, c->windows);
-    bool fine = cufftExecC2C(c->forward, c->spectra, c->spectra, CUFFT_FORWARD) == CUFFT_SUCCESS;
-    multiply_windows(c->products, c->spectra, c->filter_spectra, c->windows);
-    fine &= cufftExecC2C(c->backward, c->products, c->products, CUFFT_INVERSE) == CUFFT_SUCCESS;
-    scatter_windows(c->arrays->y, c->products, c->windows);
-    return finish(start, fine);
+    return finish(start, gather_windows(c->spectra, a->x, c->windows) &&
+                             transform(c->forward, c->spectra, CUFFT_FORWARD) &&
+                             multiply_windows(c->products, c->spectra, c->filter_spectra, c->windows) &&
+                             transform(c->backward, c->products, CUFFT_INVERSE) &&
+                             scatter_windows(a->y, c->products, c->windows));
 }
 
 static bool open_cufft(struct contender *contender, const struct workload *w, struct cufft *c, bool ready,
                        pass_fn *pass)
 {
-    if (!ready || cudaDeviceSynchronize() != cudaSuccess) {
+    if (!ready || cudaStreamSynchronize(cudaStreamPerThread) != cudaSuccess) {
         snprintf(contender->reason, sizeof contender->reason, "no memory on the device, or cuFFT failed");
         cudaGetLastError();
         close_cufft(c);
@@ -141,7 +148,7 @@ bool peer_cufft_complex(struct contender *contender, const struct workload *w)
         free(c);
         return false;
     }
-    const size_t row = c->lines.padded * sizeof(float2);
+    const size_t row = c->lines.padded * sizeof(struct bin);
     const bool ready = (c->arrays = resident_open(w)) != NULL && allocate(&c->spectra, c->lines.rows * row) &&
                        allocate(&c->filter_spectra, c->taps.rows * row) &&
                        plan(&c->forward, CUFFT_C2C, c->lines.padded, c->lines.rows) &&
@@ -156,16 +163,14 @@ bool peer_cufft_real(struct contender *contender, const struct workload *w)
         free(c);
         return false;
     }
-    const size_t row = (c->lines.padded / 2 + 1) * sizeof(float2);
+    const size_t row = (c->lines.padded / 2 + 1) * sizeof(struct bin);
     bool ready = (c->arrays = resident_open(w)) != NULL && allocate(&c->spectra, c->lines.rows * row) &&
                  allocate(&c->filter_spectra, c->taps.rows * row) &&
                  plan(&c->forward, CUFFT_R2C, c->lines.padded, c->lines.rows) &&
                  plan(&c->backward, CUFFT_C2R, c->lines.padded, c->lines.rows) &&
                  plan(&c->filters, CUFFT_R2C, c->taps.padded, c->taps.rows);
-    if (ready) {
-        pad_to_real(c->filter_spectra, c->arrays->h, c->taps, true);
-        ready = cufftExecR2C(c->filters, c->filter_spectra, c->filter_spectra) == CUFFT_SUCCESS;
-    }
+    ready = ready && pad_to_real(c->filter_spectra, c->arrays->h, c->taps, true) &&
+            cufftExecR2C(c->filters, c->filter_spectra, c->filter_spectra) == CUFFT_SUCCESS;
     return open_cufft(contender, w, c, ready, real_pass);
 }
 
@@ -176,17 +181,15 @@ bool peer_cufft_blocks(struct contender *contender, const struct workload *w)
     struct cufft *c = bench_allocate(sizeof *c);
     const size_t hop = BLOCK_POINTS - (w->n_taps - 1), count = (w->n_out + hop - 1) / hop;
     c->windows = (struct windows){w->n_frames, w->n_out, BLOCK_POINTS, hop, count, w->out_channels};
-    const size_t row = BLOCK_POINTS * sizeof(float2);
+    const size_t row = BLOCK_POINTS * sizeof(struct bin);
     bool ready = (c->arrays = resident_open(w)) != NULL && allocate(&c->spectra, count * row) &&
                  allocate(&c->products, w->out_channels * count * row) &&
                  allocate(&c->filter_spectra, w->out_channels * row) &&
                  plan(&c->forward, CUFFT_C2C, BLOCK_POINTS, count) &&
                  plan(&c->backward, CUFFT_C2C, BLOCK_POINTS, w->out_channels * count) &&
                  plan(&c->filters, CUFFT_C2C, BLOCK_POINTS, w->out_channels);
-    const size_t bytes = w->n_taps * sizeof(float2);
-    ready = ready && cudaMemset(c->filter_spectra, 0, w->out_channels * row) == cudaSuccess &&
-            cudaMemcpy2D(c->filter_spectra, row, c->arrays->h, bytes, bytes, w->out_channels,
-                         cudaMemcpyDeviceToDevice) == cudaSuccess &&
-            cufftExecC2C(c->filters, c->filter_spectra, c->filter_spectra, CUFFT_FORWARD) == CUFFT_SUCCESS;
+    const struct line taps = {w->out_channels, w->n_taps, BLOCK_POINTS};
+    ready = ready && pad_complex(c->filter_spectra, c->arrays->h, taps) &&
+            transform(c->filters, c->filter_spectra, CUFFT_FORWARD);
     return open_cufft(contender, w, c, ready, blocks_pass);
 }
