@@ -26,7 +26,7 @@ product_kernelIdLi4ELi2E 128
 product_kernelI10complex_ofIfELi4ELi2E 128
 product_kernelI10complex_ofIfELi2ELi2E 128
 tiles_kernelIfLi4ELi4E 48
-tiles_kernelIfLi6ELi6E 64
+tiles_kernelIfLi6ELi6E 96
 output_kernelIfLi4ELi4E 64
 output_kernelIfLi6ELi6E 80
 separable_kernelIfLi5E 64'
