@@ -138,7 +138,9 @@ static void add_own(struct workload *cases, size_t *n, size_t i, bool tiny)
         if (!(layers[i].directions & directions[d].direction)) continue;
         char *name = bench_allocate(64);
         snprintf(name, 64, "%s-%s", layers[i].name, directions[d].name);
-        add_layer(cases, n, name, &(struct layer){layers[i].problem, directions[d].direction}, tiny);
+        struct partita_problem problem = layers[i].problem;
+        problem.separable = layers[i].shape == separable_taps;
+        add_layer(cases, n, name, &(struct layer){problem, directions[d].direction}, tiny);
         cases[*n - 1].extra = layers[i].extra;
         cases[*n - 1].shape = layers[i].shape;
     }

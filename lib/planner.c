@@ -30,6 +30,7 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
+    if (shape->separable) text_add(&text, " separable");
     if (shape->stream)
         text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "", (ptrdiff_t)shape->latency);
 }

@@ -205,6 +205,7 @@ enum partita_status problem_canonical(const struct partita_problem *problem, con
     }
     ret->flip = problem->op == PARTITA_CONVOLVE;
     ret->relu = problem->activation == PARTITA_RELU;
+    ret->separable = problem->separable && ret->rank == 2;
     ret->stream = problem->size[0] == PARTITA_UNBOUNDED;
     if (!types_canonical(problem, log, ret) || !channels_canonical(problem, log, ret)) return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) {

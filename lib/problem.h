@@ -26,6 +26,7 @@ struct shape {
     struct axis axis[PARTITA_MAX_RANK]; // unused axes are of size 1
     size_t block, latency;
     bool whole_blocks, relu;
+    bool separable;      // along two axes
     bool half;           // samples, taps and bias are stored in two bytes and summed in f32
     size_t scalar_bytes; // of one real as it is summed: 4 or 8
     bool adjoint;        // see shape_adjoint: the taps lie as in the problem that this one is made of

@@ -19,8 +19,8 @@ static const struct partita_problem strided = {.rank = 2,
                                                .pad_end = {1, 2},
                                                .activation = PARTITA_RELU};
 
-static const char *const engines[] = {"cuda/direct", "cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
-                                      "cuda/direct-cached"};
+static const char *const engines[] = {"cuda/direct",      "cuda/direct-plain",  "cuda/direct-constant",
+                                      "cuda/direct-halo", "cuda/direct-cached", "cuda/winograd"};
 enum { N_DEVICE_ENGINES = sizeof engines / sizeof *engines, FIRST = 1 }; // sample of an allocation that arrays begin at
 
 static float *to_device(const float *from, size_t n)

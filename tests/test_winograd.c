@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // cpu/winograd from inside: its kernels at every level against the convolution they are to compute, every tile size in
-// every direction against the oracle, its errors against what it predicts and against Lavin and Gray's order.
+// every direction against the oracle, its errors against what it predicts and against Lavin and Gray's order. With
+// PARTITA_TEST_DEVICE it is that device's engine, but for what the CPU's alone has.
 #include "engine.h"
 
 #include "kernel_check.h"
+#include "layer_rig.h"
 #include "reference_layer.h"
 
 #include <stdio.h>
@@ -146,6 +148,10 @@ static void deal_and_collect(void **state)
         }
 }
 
+// The engine under test, and its device; NULL: the CPU.
+static const struct engine *subject_engine = &engine_winograd;
+static struct device *subject_device;
+
 // A plan of one direction with tiles of one edge, whatever they cost.
 struct forced {
     struct partita_plan plan;
@@ -159,7 +165,8 @@ static bool force(struct forced *forced, const struct partita_problem *problem, 
     *forced = (struct forced){0};
     struct partita_plan *plan = &forced->plan;
     assert_ok(problem_canonical(problem, &plan->log, &plan->shape));
-    plan->engine = &engine_winograd;
+    plan->engine = subject_engine;
+    plan->device = subject_device;
     plan->direction = direction;
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, plan->shape.f64);
@@ -168,34 +175,38 @@ static bool force(struct forced *forced, const struct partita_problem *problem, 
     const struct request request = {.shape = &plan->shape,
                                     .direction = direction,
                                     .host = &forced->host,
+                                    .device = plan->device,
                                     .transform = edge,
                                     .workspace_limit = SIZE_MAX,
                                     .error_budget = 1};
-    engine_winograd.estimate(&request, &plan->choice);
+    plan->engine->estimate(&request, &plan->choice);
     if (!plan->choice.applicable) return false;
     assert_int_equal(plan->choice.transform, edge);
-    assert_ok(engine_winograd.plan_create(plan, &request));
+    assert_ok(plan->engine->plan_create(plan, &request));
     forced->filter.plan = plan;
     return true;
 }
 
 static void release(struct forced *forced)
 {
-    mem_release(&forced->plan.allocator, forced->filter.state);
-    engine_winograd.plan_destroy(&forced->plan);
+    const struct engine *engine = forced->plan.engine;
+    if (engine->filter_destroy) engine->filter_destroy(&forced->filter);
+    else mem_release(&forced->plan.allocator, forced->filter.state);
+    engine->plan_destroy(&forced->plan);
 }
 
 static void run(struct forced *forced, void *to, const void *from, const void *other)
 {
     struct partita_plan *plan = &forced->plan;
+    const struct engine *engine = plan->engine;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     void *workspace = guarded_alloc(plan_workspace(plan), 0);
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
-        engine_winograd.backward_weight(plan, to, from, other, workspace);
-    } else {
-        assert_ok(engine_winograd.filter_create(&forced->filter, other));
-        if (plan->direction == PARTITA_FORWARD) engine_winograd.forward(plan, &forced->filter, to, from, workspace);
-        else engine_winograd.backward_data(plan, &forced->filter, to, from, workspace);
-    }
+    if (!weight) assert_ok(engine->filter_create(&forced->filter, other));
+    if (engine->run)
+        assert_ok(engine->run(plan, &forced->filter, &(struct operands){to, {from, weight ? other : NULL}}, workspace));
+    else if (weight) engine->backward_weight(plan, to, from, other, workspace);
+    else if (plan->direction == PARTITA_FORWARD) engine->forward(plan, &forced->filter, to, from, workspace);
+    else engine->backward_data(plan, &forced->filter, to, from, workspace);
     guarded_free(workspace);
 }
 
@@ -372,6 +383,14 @@ static void order_of_errors(void **state)
     assert_true(error[2] > error[1]);
 }
 
+static struct partita_options subject_options(double error_budget, struct log_lines *lines)
+{
+    const struct partita_options options = {.engine = subject_engine->name, .error_budget = error_budget};
+    struct partita_options all = layer_options(&options);
+    if (lines) all.log = log_into(lines);
+    return all;
+}
+
 // Without a budget no tile is taken whose error is predicted above 2e-6; with one, none above it; explain says which.
 static void budget(void **state)
 {
@@ -382,7 +401,7 @@ static void budget(void **state)
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         struct partita_plan *plan;
         char text[4096];
-        const struct partita_options options = {.engine = "cpu/winograd", .error_budget = budgets[i]};
+        const struct partita_options options = subject_options(budgets[i], NULL);
         assert_ok(partita_plan_create(&p, &options, &plan));
         assert_true(plan->choice.error <= (budgets[i] > 0 ? budgets[i] : 2e-6));
         partita_plan_explain(plan, text, sizeof text);
@@ -395,26 +414,24 @@ static void budget(void **state)
     struct request request = {.shape = &forced.plan.shape,
                               .direction = PARTITA_FORWARD,
                               .host = &forced.host,
+                              .device = subject_device,
                               .transform = 8,
                               .workspace_limit = SIZE_MAX};
     struct estimate estimate = {0};
-    engine_winograd.estimate(&request, &estimate);
+    subject_engine->estimate(&request, &estimate);
     assert_true(!estimate.applicable || estimate.error <= 2e-6);
     release(&forced);
     struct log_lines lines = {0};
-    const struct partita_options options = {.engine = "cpu/winograd", .error_budget = 1e-8, .log = log_into(&lines)};
+    const struct partita_options options = subject_options(1e-8, &lines);
     struct partita_plan *plan;
     assert_int_equal(partita_plan_create(&p, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "budget"));
 }
 
-int main(void)
+// What the CPU's engine alone has.
+static size_t list_kernels(struct subject *s, struct CMUnitTest *tests)
 {
-    static struct subject subjects[2 * MAX_LEVELS];
-    static struct layer_case cases[2][N_EDGES_OF_TILES][N_PROBLEMS];
-    static struct CMUnitTest tests[4 * MAX_LEVELS + 2 * N_EDGES_OF_TILES * N_PROBLEMS + 3];
     size_t n = 0;
-    struct subject *s = subjects;
     for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
         for (int f64 = 0; f64 < 2; f64++) {
             const struct kernels *k = kernels_select(level, f64);
@@ -425,16 +442,42 @@ int main(void)
             tests[n++] = named_test(deal_and_collect, s, "%s: deal and collect", s->name);
             s++;
         }
-    for (int f64 = 0; f64 < 2; f64++)
+    tests[n++] = named_test(few_tiles_turn, NULL, "few-tiles-turn");
+    return n;
+}
+
+// The engine of PARTITA_TEST_DEVICE; false if there is none.
+static bool find_subject(void)
+{
+    char text[256];
+    if (layer_engine_is_here("cpu/winograd")) return true;
+    if (device_open(getenv("PARTITA_TEST_DEVICE"), text, sizeof text, &subject_device) != PARTITA_OK) return false;
+    const struct engine *const *engine = subject_device->engines;
+    while (*engine && strcmp((*engine)->name, "cuda/winograd") != 0) engine++;
+    subject_engine = *engine;
+    return subject_engine;
+}
+
+int main(void)
+{
+    static struct subject subjects[2 * MAX_LEVELS];
+    static struct layer_case cases[2][N_EDGES_OF_TILES][N_PROBLEMS];
+    static struct CMUnitTest tests[4 * MAX_LEVELS + 2 * N_EDGES_OF_TILES * N_PROBLEMS + 3];
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    if (!find_subject()) return 1;
+    size_t n = subject_device ? 0 : list_kernels(subjects, tests);
+    for (int f64 = 0; f64 < (layer_is_brief() ? 1 : 2); f64++)
         for (int e = 0; e < N_EDGES_OF_TILES; e++)
             for (size_t i = 0; i < N_PROBLEMS; i++) {
                 struct layer_case *c = &cases[f64][e][i];
                 *c = (struct layer_case){&problems[i], f64 ? PARTITA_F64 : PARTITA_F32, edges[e]};
-                tests[n++] = named_test(against_oracle, c, "tiles of %zu/%s-%s", edges[e], problems[i].name,
-                                        partita_type_name(c->type));
+                tests[n++] = named_test(against_oracle, c, "%s: tiles of %zu/%s-%s", subject_engine->name, edges[e],
+                                        problems[i].name, partita_type_name(c->type));
             }
-    tests[n++] = named_test(order_of_errors, NULL, "order-of-errors");
-    tests[n++] = named_test(few_tiles_turn, NULL, "few-tiles-turn");
-    tests[n++] = named_test(budget, NULL, "budget");
-    return run_test_list(tests, n);
+    tests[n++] = named_test(order_of_errors, NULL, "%s: order-of-errors", subject_engine->name);
+    tests[n++] = named_test(budget, NULL, "%s: budget", subject_engine->name);
+    const int failures = run_test_list(tests, n);
+    device_close(subject_device);
+    return failures;
 }

@@ -19,7 +19,17 @@ budgets='direct_kernelIf 80
 tile_kernelIfLi8ELb1E 128
 tile_kernelIfLi1ELb1E 64
 tile_kernelIfLi8ELb0E 128
-weight_kernelIf 192'
+weight_kernelIfEE 192
+product_kernelIfLi4ELi2E 128
+product_kernelIfLi2ELi2E 128
+product_kernelIdLi4ELi2E 128
+product_kernelI10complex_ofIfELi4ELi2E 128
+product_kernelI10complex_ofIfELi2ELi2E 128
+tiles_kernelIfLi4ELi4E 48
+tiles_kernelIfLi6ELi6E 96
+output_kernelIfLi4ELi4E 64
+output_kernelIfLi6ELi6E 80
+separable_kernelIfLi5E 64'
 
 status=0
 folder=$(mktemp -d)

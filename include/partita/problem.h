@@ -60,6 +60,10 @@ struct partita_problem {
     // taps may wait for the rest of the block: long filters cost less, at the same latency [false: any call].
     bool whole_blocks;
     enum partita_activation activation; // real bounded problems, forward [linear]
+    // Bounded problems of two axes: a promise that the taps of each cell are products of a factor of their row and one
+    // of their column, to rounding. Engines that filter one axis after the other are planned where it is made, and
+    // refuse a filter that breaks it (PARTITA_ERR_ARG); others compute what they would without [false].
+    bool separable;
 };
 
 // Output samples of a bounded problem along each of its axes.

@@ -21,6 +21,9 @@ struct cuda_sizes {
     size_t to, from[2], workspace;
 };
 
+// Those of the plan's direction, its workspace being the choice's shared bytes.
+struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan);
+
 // Prepares a call on a plan; cuda_call_end is to follow, whatever was returned.
 enum partita_status cuda_call_begin(const struct partita_plan *plan, const struct operands *operands,
                                     const struct cuda_sizes *sizes, void *workspace, struct cuda_call *ret);

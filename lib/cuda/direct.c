@@ -59,16 +59,6 @@ static void plan_destroy(struct partita_plan *plan)
     (void)plan;
 }
 
-// A copy in the device's memory, complete when the call returns.
-static enum partita_status keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy)
-{
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);
-    if (status == PARTITA_OK) status = cuda_copy(plan, *ret_copy, from, bytes);
-    if (status == PARTITA_OK) status = cuda_wait(plan);
-    return status;
-}
-
 static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
@@ -77,7 +67,7 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     struct direct_filter *direct = mem_allocate(&plan->allocator, sizeof *direct);
     filter->state = direct;
     if (!direct) return PARTITA_ERR_NOMEM;
-    enum partita_status status = keep(plan, taps, bytes, &direct->taps);
+    enum partita_status status = cuda_keep(plan, taps, bytes, &direct->taps);
     if (status != PARTITA_OK || plan->choice.variant != CUDA_CONSTANT) return status;
     direct->on_host = mem_allocate(&plan->allocator, bytes);
     if (!direct->on_host) return PARTITA_ERR_NOMEM;
@@ -89,7 +79,7 @@ static enum partita_status filter_bias(struct partita_filter *filter, const void
 {
     const struct shape *shape = &filter->plan->shape;
     struct direct_filter *direct = filter->state;
-    return keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &direct->bias);
+    return cuda_keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &direct->bias);
 }
 
 static void filter_destroy(struct partita_filter *filter)
@@ -149,21 +139,10 @@ static enum partita_status run_backward_weight(const struct cuda_call *call)
                                        parts, cudaStreamPerThread));
 }
 
-static struct cuda_sizes sizes_of(const struct partita_plan *plan)
-{
-    const struct shape *shape = &plan->shape;
-    const size_t scalar = shape->scalar_bytes, x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
-    const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    if (plan->direction == PARTITA_FORWARD) return (struct cuda_sizes){.to = y, .from = {x}};
-    if (plan->direction == PARTITA_BACKWARD_DATA) return (struct cuda_sizes){.to = x, .from = {y}};
-    const size_t gw = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
-    return (struct cuda_sizes){.to = gw, .from = {x, y}, .workspace = plan->choice.shared};
-}
-
 static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace)
 {
-    const struct cuda_sizes sizes = sizes_of(plan);
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);

@@ -69,6 +69,17 @@ cudaError_t cuda_launch_tile(const struct cuda_pass *pass, enum cuda_variant var
                              bool f64, void *to, const void *from, const void *taps, const void *bias,
                              cudaStream_t stream);
 
+// A pass of stride and dilation 1 along rows and columns, a channel from one channel: taps of an axis one after the
+// other, first along columns, then along rows. Taps are [channel][axis][cuda_separable_pitch], rows' before columns',
+// in the order of the sum.
+enum { CUDA_SEPARABLE_TAPS = 32 }; // of an axis, at most
+int cuda_separable_pitch(const struct cuda_pass *pass);
+size_t cuda_separable_shared(const struct cuda_pass *pass, bool f64); // bytes of a thread block
+double cuda_separable_blocks(const struct cuda_pass *pass);
+double cuda_separable_slots(const struct cuda_pass *pass); // times of a multiply-add that an output takes, counted
+cudaError_t cuda_launch_separable(const struct cuda_pass *pass, bool f64, void *to, const void *from, const void *taps,
+                                  const void *bias, cudaStream_t stream);
+
 // Queue the gradient of the taps of a forward pass: gw in the caller's order, one sum a tap over all outputs, cut into
 // `parts` runs of rows whose sums, [parts][taps], are added in order. With one part they are gw.
 cudaError_t cuda_launch_weight(const struct cuda_pass *pass, bool f64, void *gw, void *sums, const void *x,

@@ -28,7 +28,7 @@ static bool lost;
 static struct {
     const void *symbol;
     size_t bytes;
-} allowances[64]; // shared memory that kernels asked for
+} allowances[1024]; // shared memory that kernels asked for
 
 void hostdev_break(const char *format, ...)
 {

@@ -21,7 +21,7 @@ static const struct partita_problem strided = {.rank = 2,
                                                .pad_end = {1, 1},
                                                .activation = PARTITA_RELU};
 
-static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
+static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo", "cuda/winograd",
                                       "cuda/direct-cached"};
 enum { N_DEVICE_ENGINES = sizeof engines / sizeof *engines };
 

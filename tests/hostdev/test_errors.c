@@ -52,7 +52,7 @@ static const struct {
       .size = {12, 13},
       .pad_begin = {2, 2},
       .pad_end = {2, 2}}},
-    {LAYER, {.rank = 2, .kernel = {7, 7}, .size = {20, 40}, .pad_begin = {3, 3}, .pad_end = {3, 3}}},
+    {LAYER, {.rank = 2, .kernel = {7, 7}, .size = {20, 40}, .pad_begin = {3, 3}, .pad_end = {3, 3}, .separable = true}},
     {LAYER,
      {.op = PARTITA_CORRELATE,
       .batch = 2,

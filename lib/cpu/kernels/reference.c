@@ -3,8 +3,8 @@
 // It is also what runs on machines without a vector level.
 #include <string.h>
 
+#include "../../winograd_matrix.h"
 #include "names.h"
-#include "winograd_matrix.h"
 
 void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
 {
