@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What the kernels of cuda/tiles are asked to do, in words that C and CUDA share: tiles of a grid (../cpu/tile_grid.h,
+// whose names these are) into spectra, products of spectra, spectra into tiles (decision 22). All arrays are in the
+// device's memory. Spectra begin with the bin:
+//   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]
+//   taps [group][bin][in][out]   gw [group][bin][in][out]
+// of complex elements, of one run of `groups` and one of `block` positions; by Gauss three of them, of reals, one behind
+// the other.
+#ifndef PARTITA_CUDA_TILES_KERNELS_H
+#define PARTITA_CUDA_TILES_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUDA_DFT_PASSES = 10,
+    CUDA_TILES_THREADS = 256,   // of a thread block, at most
+    CUDA_TILES_PAIRS = 8,       // pairs of tiles of a thread block, at most
+    CUDA_TILES_GAUSS_FORMS = 3, // real products of one complex one
+};
+
+// A transform along one axis (struct tile_dft): passes of decimation in frequency, in place.
+struct cuda_dft {
+    int n, passes, step; // step: elements from one sample to the next
+    int radix[CUDA_DFT_PASSES];
+    int twiddle[CUDA_DFT_PASSES]; // first factor of a pass in the table
+};
+
+// Samples of image i, phase j and position q: base + image*i + phase*j + step*q; none outside [0, size).
+struct cuda_tiles_side {
+    int64_t size, base, image, phase, step;
+};
+
+struct cuda_tiles_axis {
+    struct cuda_tiles_side in, out;
+    int64_t images, phases, tiles;
+    int64_t kernel, period, taps;
+    int64_t tile, extent;
+    int64_t first, lead;
+    bool reversed;
+};
+
+// The tables of a transform, in the device's memory.
+struct cuda_tiles_tables {
+    const void *twiddle;  // of all passes of all axes: complex
+    const uint32_t *pair; // [bins][2]: elements of a frequency and of its negative
+};
+
+struct cuda_tiles {
+    struct cuda_tiles_axis axis[3];
+    struct cuda_dft dft[3];
+    struct cuda_tiles_tables tables;
+    int64_t batch, images, phases, tiles, positions; // positions: tiles of all images and items
+    int64_t groups, in, out;                         // channels of a group, phases included
+    int elements, bins;                              // of one tile in shared memory; of its spectrum
+    int pairs, threads;                              // of a thread block
+    bool phases_out, flip, gauss;
+    bool f64;
+};
+
+// What one launch is of: groups first_group .. + groups, positions first .. + block, where those beyond the last are
+// zeros. block is a multiple of 2*pairs.
+struct cuda_tiles_part {
+    int64_t first_group, groups, first, block;
+};
+
+// Spectra of the inputs of tiles, or of their outputs (gy of backward weight) without what surrounds them. Twice the
+// transforms.
+cudaError_t cuda_tiles_load(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, bool outputs,
+                            void *spectra, const void *samples, cudaStream_t stream);
+
+// Spectra of taps, conjugated; twice the transforms. Reads a filter in the caller's order.
+cudaError_t cuda_tiles_load_taps(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *spectra,
+                                 const void *taps, cudaStream_t stream);
+
+// Outputs of tiles from their spectra, with bias [channels] (or NULL) and activation.
+cudaError_t cuda_tiles_store(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *samples,
+                             const void *spectra, const void *bias, bool relu, cudaStream_t stream);
+
+// The gradient of the taps from its spectra, in the caller's order.
+cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *taps,
+                                  const void *spectra, cudaStream_t stream);
+
+// Bytes of shared memory of the above, and of a tile in the fused kernels below, which hold `buffers` pairs of tiles.
+size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int buffers);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
