@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// Complex numbers of kernels, as arrays have them: real part first.
+#ifndef PARTITA_CUDA_COMPLEX_CUH
+#define PARTITA_CUDA_COMPLEX_CUH
+
+#include <cuda_runtime.h>
+
+template <typename T> struct __align__(2 * sizeof(T)) complex_of
+{
+    T re, im;
+};
+
+inline __device__ void multiply_add(float &sum, float a, float b)
+{
+    sum += a * b;
+}
+
+inline __device__ void multiply_add(double &sum, double a, double b)
+{
+    sum += a * b;
+}
+
+template <typename T> inline __device__ void multiply_add(complex_of<T> &sum, complex_of<T> a, complex_of<T> b)
+{
+    sum.re += a.re * b.re;
+    sum.im += a.re * b.im;
+    sum.re -= a.im * b.im;
+    sum.im += a.im * b.re;
+}
+
+inline __device__ float add(float a, float b)
+{
+    return a + b;
+}
+
+inline __device__ double add(double a, double b)
+{
+    return a + b;
+}
+
+template <typename T> inline __device__ complex_of<T> add(complex_of<T> a, complex_of<T> b)
+{
+    return {a.re + b.re, a.im + b.im};
+}
+
+#endif

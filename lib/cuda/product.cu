@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+// Batched products of matrices: a thread block sums a tile of C, stepping along the terms through panels of A and B in
+// shared memory, one being read from memory while the other is multiplied; a thread has 64 reals of the tile in
+// registers, in groups of a vector of 16 bytes, and a warp reads each vector of a panel at most once per phase.
+// Source: the blocking is that of Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra (2008), and of
+// NVIDIA's CUTLASS (efficient GEMM in CUDA, its documentation).
+#include "product.h"
+
+#include "complex.cuh"
+#include "grid.cuh"
+
+namespace {
+enum { STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8 };
+
+// 16 bytes of elements.
+template <typename E> struct __align__(16) vector_of
+{
+    static constexpr int N = CUDA_PRODUCT_ALIGN / (int)sizeof(E);
+    E at[N];
+};
+
+// How many elements of C a thread sums: 64 reals of f32, of the others half as many of twice the size.
+template <typename E> struct thread_tile {
+    static constexpr int ROWS = sizeof(E) == 16 ? 4 : 8, COLUMNS = sizeof(E) == 4 ? 8 : 4;
+};
+
+// Tiles of a thread block: so many warps along rows and columns.
+template <typename E, int WARP_ROWS, int WARP_COLUMNS> struct block_tile {
+    static constexpr int THREADS = WARP * WARP_ROWS * WARP_COLUMNS;
+    static constexpr int ROWS = WARP_ROWS * LANE_ROWS * thread_tile<E>::ROWS;
+    static constexpr int COLUMNS = WARP_COLUMNS * LANE_COLUMNS * thread_tile<E>::COLUMNS;
+};
+
+// An operand's way through shared memory: a panel is STEP terms of EXTENT positions, [term][position]. A thread moves
+// COUNT vectors of it, the lines of which are APART from each other.
+template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
+    static constexpr int N = vector_of<E>::N, COUNT = EXTENT * STEP / N / THREADS;
+    static constexpr int OF_LINE = INNER ? STEP / N : EXTENT / N, APART = THREADS / OF_LINE;
+    static constexpr int PITCH = EXTENT + N; // a vector more: four terms of a position are then in four banks' groups
+    vector_of<E> held[COUNT];
+    const E *from;
+
+    static __device__ int line()
+    {
+        return threadIdx.x / OF_LINE;
+    }
+
+    static __device__ int along()
+    {
+        return threadIdx.x % OF_LINE * N;
+    }
+
+    __device__ panel(const cuda_matrices &of, const E *matrix, int64_t position, int64_t term)
+    {
+        from = matrix + ((INNER ? position : term) + line()) * of.pitch + (INNER ? term : position) + along();
+    }
+
+    // Reads the next panel, of which `terms` terms and `positions` positions exist.
+    __device__ void fetch(int64_t pitch, int terms, int positions)
+    {
+        const int lines = INNER ? positions : terms, length = INNER ? terms : positions;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            held[i] = {};
+            if (line() + i * APART < lines && along() < length)
+                held[i] = *(const vector_of<E> *)(from + i * APART * pitch);
+            if (INNER)
+#pragma unroll
+                for (int k = 1; k < N; k++)
+                    if (along() + k >= terms) held[i].at[k] = {};
+        }
+        from += INNER ? STEP : STEP * pitch;
+    }
+
+    __device__ void put(E *shared) const
+    {
+        shared += INNER ? along() * PITCH + line() : line() * PITCH + along();
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            if (INNER)
+#pragma unroll
+                for (int k = 0; k < N; k++) shared[k * PITCH + i * APART] = held[i].at[k];
+            else *(vector_of<E> *)(shared + i * APART * PITCH) = held[i];
+    }
+};
+
+// A thread's part of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS apart.
+template <typename E> struct sums {
+    static constexpr int N = vector_of<E>::N, ROWS = thread_tile<E>::ROWS, COLUMNS = thread_tile<E>::COLUMNS;
+    E of[ROWS][COLUMNS];
+
+    __device__ void clear()
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int c = 0; c < COLUMNS; c++) of[r][c] = {};
+    }
+
+    // Adds the products of STEP terms; a and b point at this thread's first vectors.
+    __device__ void add_products(const E *a, int a_pitch, const E *b, int b_pitch)
+    {
+#pragma unroll 2 // all eight at once would take more registers than there are
+        for (int t = 0; t < STEP; t++) {
+            vector_of<E> rows[ROWS / N], columns[COLUMNS / N];
+#pragma unroll
+            for (int q = 0; q < ROWS / N; q++) rows[q] = *(const vector_of<E> *)(a + t * a_pitch + q * LANE_ROWS * N);
+#pragma unroll
+            for (int q = 0; q < COLUMNS / N; q++)
+                columns[q] = *(const vector_of<E> *)(b + t * b_pitch + q * LANE_COLUMNS * N);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int c = 0; c < COLUMNS; c++)
+                    multiply_add(of[r][c], rows[r / N].at[r % N], columns[c / N].at[c % N]);
+        }
+    }
+
+    // To C, or onto what is there. `left` rows and columns exist from the first ones on.
+    __device__ void store(E *to, int64_t pitch, int rows_left, int columns_left, bool onto) const
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            const int row = r / N * LANE_ROWS * N + r % N;
+            if (row >= rows_left) continue;
+#pragma unroll
+            for (int q = 0; q < COLUMNS / N; q++) {
+                const int column = q * LANE_COLUMNS * N;
+                if (column >= columns_left) continue;
+                vector_of<E> *at = (vector_of<E> *)(to + row * pitch + column), sum;
+#pragma unroll
+                for (int k = 0; k < N; k++) sum.at[k] = of[r][q * N + k];
+                if (onto) {
+                    const vector_of<E> before = *at;
+#pragma unroll
+                    for (int k = 0; k < N; k++) sum.at[k] = add(before.at[k], sum.at[k]);
+                }
+                *at = sum;
+            }
+        }
+    }
+};
+
+inline __device__ int at_most(int64_t n, int most)
+{
+    return n < most ? (int)n : most;
+}
+
+__host__ __device__ int64_t part_begin(const cuda_product &product, int64_t part)
+{
+    const int64_t each = ceiling(ceiling(product.terms, product.parts), STEP) * STEP, begin = part * each;
+    return begin < product.terms ? begin : product.terms;
+}
+
+// Thread blocks of so many warps that a processor is to hold at once: 16 warps of 128 registers, and 12 of 168 where a
+// thread moves more of the panels.
+template <typename E> constexpr int resident(int warps)
+{
+    return sizeof(E) == 16 ? 1 : warps >= 4 ? 16 / warps : 12 / warps;
+}
+
+// Blocks are [matrix][part][block of columns][block of rows]: neighbours read the same columns of B.
+template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool A_INNER, bool B_INNER>
+__global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WARP_ROWS *WARP_COLUMNS))
+    product_kernel(const __grid_constant__ cuda_product product, E *c, const E *a, const E *b)
+{
+    typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
+    typedef panel<E, tile::ROWS, tile::THREADS, A_INNER> a_panel;
+    typedef panel<E, tile::COLUMNS, tile::THREADS, B_INNER> b_panel;
+    enum { A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH, N = vector_of<E>::N };
+    int64_t block = blockIdx.x;
+    const int64_t row = take(&block, ceiling(product.rows, tile::ROWS)) * tile::ROWS;
+    const int64_t column = take(&block, ceiling(product.columns, tile::COLUMNS)) * tile::COLUMNS;
+    const int64_t part = take(&block, product.parts), matrix = block, first = part_begin(product, part);
+    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    const int my_row = warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + lane / LANE_COLUMNS * N;
+    const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane % LANE_COLUMNS * N;
+    E *const shared = (E *)shared_memory;
+    c += matrix * product.c.plane + part * product.part_plane + (row + my_row) * product.c.pitch + column + my_column;
+    const int rows_left = at_most(product.rows - row, tile::ROWS),
+              columns_left = at_most(product.columns - column, tile::COLUMNS);
+    a_panel from_a(product.a, a + matrix * product.a.plane, row, first);
+    b_panel from_b(product.b, b + matrix * product.b.plane, column, first);
+    int left = (int)(part_begin(product, part + 1) - first), half = 0;
+    from_a.fetch(product.a.pitch, left, rows_left);
+    from_b.fetch(product.b.pitch, left, columns_left);
+    for (bool onto = false; left > 0 || !onto; onto = true) {
+        sums<E> sum;
+        sum.clear();
+        for (int t = 0; t < CUDA_PRODUCT_SEGMENT && left > 0; t += STEP, half = SIZE - half) {
+            from_a.put(shared + half);
+            from_b.put(shared + half + A_SIZE);
+            __syncthreads(); // behind it nobody reads the other half any more
+            left -= STEP;
+            if (left > 0) {
+                from_a.fetch(product.a.pitch, left, rows_left);
+                from_b.fetch(product.b.pitch, left, columns_left);
+            }
+            sum.add_products(shared + half + my_row, a_panel::PITCH, shared + half + A_SIZE + my_column,
+                             b_panel::PITCH);
+        }
+        sum.store(c, product.c.pitch, rows_left - my_row, columns_left - my_column, onto);
+    }
+}
+
+// Shapes of thread blocks, in warps.
+struct block_shape {
+    int warp_rows, warp_columns;
+};
+constexpr block_shape shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on: fewer take as long. A
+// block waits for its panels now and then, the more the less it does with each of their elements.
+double slots_of(const cuda_product &product, int shape, int processors, int64_t *ret_tiles)
+{
+    enum { FULL = 256, PANEL = 4 };
+    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns, complex = product.element >= CUDA_CF32;
+    const int thread_rows = product.element == CUDA_CF64 ? 4 : 8, thread_columns = product.element == CUDA_F32 ? 8 : 4;
+    const int64_t rows = shapes[shape].warp_rows * LANE_ROWS * thread_rows;
+    const int64_t columns = shapes[shape].warp_columns * LANE_COLUMNS * thread_columns;
+    const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
+    const int64_t blocks = tiles * product.batch * product.parts, least = FULL / (WARP * warps);
+    const int64_t rounds = ceiling(blocks, processors) > least ? ceiling(blocks, processors) : least;
+    const double terms = (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP);
+    *ret_tiles = tiles;
+    return (double)rounds * terms * (complex ? 4 : 1) * (double)(rows * columns + PANEL * (rows + columns));
+}
+
+int best_shape(const cuda_product &product, int processors, double *ret_slots, int64_t *ret_tiles)
+{
+    int best = 0;
+    for (int shape = 0; shape < SHAPES; shape++) {
+        int64_t tiles;
+        const double slots = slots_of(product, shape, processors, &tiles);
+        if (shape && slots >= *ret_slots) continue;
+        best = shape;
+        *ret_slots = slots;
+        *ret_tiles = tiles;
+    }
+    return best;
+}
+
+template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
+cudaError_t launch(const cuda_product *product, int64_t tiles, void *c, const void *a, const void *b,
+                   cudaStream_t stream)
+{
+    typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
+    const size_t bytes = 2 * STEP * (tile::ROWS + tile::COLUMNS + 2 * vector_of<E>::N) * sizeof(E);
+    return queue(product_kernel<E, WARP_ROWS, WARP_COLUMNS, INNER, INNER>, tiles * product->parts * product->batch,
+                 dim3(tile::THREADS), bytes, stream, *product, (E *)c, (const E *)a, (const E *)b);
+}
+
+template <typename E, bool INNER>
+cudaError_t launch_shape(const cuda_product *product, int processors, void *c, const void *a, const void *b,
+                         cudaStream_t stream)
+{
+    double slots;
+    int64_t tiles;
+    switch (best_shape(*product, processors, &slots, &tiles)) {
+    case 0:
+        return launch<E, 4, 2, INNER>(product, tiles, c, a, b, stream);
+    case 1:
+        return launch<E, 2, 2, INNER>(product, tiles, c, a, b, stream);
+    case 2:
+        return launch<E, 2, 1, INNER>(product, tiles, c, a, b, stream);
+    default:
+        return launch<E, 1, 1, INNER>(product, tiles, c, a, b, stream);
+    }
+}
+
+template <typename E>
+cudaError_t launch_element(const cuda_product *product, int processors, void *c, const void *a, const void *b,
+                           cudaStream_t stream)
+{
+    if (product->a.terms_inner != product->b.terms_inner) return cudaErrorInvalidValue;
+    return product->a.terms_inner ? launch_shape<E, true>(product, processors, c, a, b, stream)
+                                  : launch_shape<E, false>(product, processors, c, a, b, stream);
+}
+} // namespace
+
+int64_t cuda_product_part(const cuda_product *product, int64_t part)
+{
+    return part_begin(*product, part);
+}
+
+double cuda_product_slots(const cuda_product *product, int processors)
+{
+    double slots;
+    int64_t tiles;
+    best_shape(*product, processors, &slots, &tiles);
+    return slots;
+}
+
+cudaError_t cuda_launch_product(const cuda_product *product, int processors, void *c, const void *a, const void *b,
+                                cudaStream_t stream)
+{
+    switch (product->element) {
+    case CUDA_F32:
+        return launch_element<float>(product, processors, c, a, b, stream);
+    case CUDA_F64:
+        return launch_element<double>(product, processors, c, a, b, stream);
+    case CUDA_CF32:
+        return launch_element<complex_of<float>>(product, processors, c, a, b, stream);
+    case CUDA_CF64:
+        return launch_element<complex_of<double>>(product, processors, c, a, b, stream);
+    default:
+        return cudaErrorInvalidValue;
+    }
+}
