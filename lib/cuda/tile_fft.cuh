@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Complex transforms of small tiles in shared memory, by all threads of a block: passes of radix 8, 6, 4, 3 and 2 in
 // place, decimation in frequency forward, in time inverse, so that nothing is put in order; tables are those of
-// ../cpu/tile_transform.h. Neighbouring threads take neighbouring lines, which lie an odd number of elements apart along
-// rows and one apart along columns: no two of them meet in a bank, and all read the same factors.
-// Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
+// ../cpu/tile_transform.h. Neighbouring threads take neighbouring lines, which lie an odd number of elements apart
+// along rows and one apart along columns: no two of them meet in a bank, and all read the same factors. Source:
+// Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
 #ifndef PARTITA_CUDA_TILE_FFT_CUH
 #define PARTITA_CUDA_TILE_FFT_CUH
 
+#include "complex.cuh"
 #include "tiles_kernels.h"
-
-template <typename T> struct alignas(2 * sizeof(T)) complex_of {
-    T re, im;
-};
 
 template <typename T> inline __device__ complex_of<T> operator+(complex_of<T> a, complex_of<T> b)
 {
@@ -26,20 +23,6 @@ template <typename T> inline __device__ complex_of<T> operator-(complex_of<T> a,
 template <typename T> inline __device__ complex_of<T> operator*(complex_of<T> a, complex_of<T> b)
 {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-// sum += a*b.
-template <typename T> inline __device__ void add_product(complex_of<T> &sum, complex_of<T> a, complex_of<T> b)
-{
-    sum.re += a.re * b.re;
-    sum.im += a.re * b.im;
-    sum.re -= a.im * b.im;
-    sum.im += a.im * b.re;
-}
-
-template <typename T> inline __device__ void add_product(T &sum, T a, T b)
-{
-    sum += a * b;
 }
 
 template <typename T> inline __device__ complex_of<T> conjugate(complex_of<T> a)
@@ -116,8 +99,8 @@ struct lines {
     int inner, inner_step, outer, outer_step, tiles, tile_step;
 };
 
-// One butterfly, its elements `step` apart; w NULL: all factors are 1. The inverse is the mirrored forward one with real
-// and imaginary parts exchanged.
+// One butterfly, its elements `step` apart; w NULL: all factors are 1. The inverse is the mirrored forward one with
+// real and imaginary parts exchanged.
 template <int RADIX, bool INVERSE, typename T>
 inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w)
 {
@@ -203,6 +186,7 @@ inline __device__ void transform(complex_of<T> *z, const cuda_tiles &tiles, int 
                             {axis[2].n, 1, planes, axis[0].step, pairs, tiles.elements},
                             {rows, axis[1].step, planes, axis[0].step, pairs, tiles.elements}};
     __syncthreads();
+#pragma unroll
     for (int i = 0; i < 3; i++) {
         const int a = INVERSE ? i : 2 - i;
         transform_axis<INVERSE>(z, axis[a], along[a], twiddle);

@@ -28,6 +28,7 @@ inline __device__ tile_place place_tile(const cuda_tiles &tiles, bool outputs, i
     const int64_t channels = (outputs ? tiles.out : tiles.in) / (phased ? tiles.phases : 1);
     int64_t phase = phased ? take(&channel, tiles.phases) : 0, tile = take(&position, tiles.tiles);
     int64_t image = take(&position, tiles.images), plane = 1;
+#pragma unroll
     for (int a = 2; a >= 0; a--) {
         const cuda_tiles_axis &axis = tiles.axis[a];
         const cuda_tiles_side &side = side_of(axis, outputs);
@@ -66,8 +67,7 @@ inline __device__ int lesser(int64_t a, int b)
 inline __device__ tile_box box_of(const cuda_tiles &tiles, bool outputs)
 {
     int n[3];
-    for (int a = 0; a < 3; a++)
-        n[a] = lesser(outputs ? tiles.axis[a].tile : tiles.axis[a].extent, tiles.dft[a].n);
+    for (int a = 0; a < 3; a++) n[a] = lesser(outputs ? tiles.axis[a].tile : tiles.axis[a].extent, tiles.dft[a].n);
     return {n[0], n[1], n[2]};
 }
 
@@ -141,6 +141,7 @@ inline __device__ int64_t tap_of(const cuda_tiles &tiles, int64_t group, int64_t
     int64_t phase = take(tiles.phases_out ? &k : &c, tiles.phases), index = 0, taps = 1;
     const int64_t in = tiles.in / (tiles.phases_out ? 1 : tiles.phases);
     const int64_t out = tiles.out / (tiles.phases_out ? tiles.phases : 1);
+#pragma unroll
     for (int a = 2; a >= 0; a--) {
         const cuda_tiles_axis &axis = tiles.axis[a];
         const int64_t nth = axis.reversed ? axis.taps - 1 - element[a] : element[a];

@@ -4,8 +4,8 @@
 // device's memory. Spectra begin with the bin:
 //   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]
 //   taps [group][bin][in][out]   gw [group][bin][in][out]
-// of complex elements, of one run of `groups` and one of `block` positions; by Gauss three of them, of reals, one behind
-// the other.
+// of complex elements, of one run of `groups` and one of `block` positions, lines of them `pitch` apart, and those of
+// output channels out_pitch; by Gauss (product.h) three of them, of reals, one behind the other.
 #ifndef PARTITA_CUDA_TILES_KERNELS_H
 #define PARTITA_CUDA_TILES_KERNELS_H
 
@@ -19,9 +19,8 @@ extern "C" {
 
 enum {
     CUDA_DFT_PASSES = 10,
-    CUDA_TILES_THREADS = 256,   // of a thread block, at most
-    CUDA_TILES_PAIRS = 8,       // pairs of tiles of a thread block, at most
-    CUDA_TILES_GAUSS_FORMS = 3, // real products of one complex one
+    CUDA_TILES_THREADS = 256, // of a thread block, at most
+    CUDA_TILES_PAIRS = 8,     // pairs of tiles of a thread block, at most
 };
 
 // A transform along one axis (struct tile_dft): passes of decimation in frequency, in place.
@@ -56,7 +55,7 @@ struct cuda_tiles {
     struct cuda_dft dft[3];
     struct cuda_tiles_tables tables;
     int64_t batch, images, phases, tiles, positions; // positions: tiles of all images and items
-    int64_t groups, in, out;                         // channels of a group, phases included
+    int64_t groups, in, out, out_pitch;              // channels of a group, phases included
     int elements, bins;                              // of one tile in shared memory; of its spectrum
     int pairs, threads;                              // of a thread block
     bool phases_out, flip, gauss;
@@ -66,11 +65,11 @@ struct cuda_tiles {
 // What one launch is of: groups first_group .. + groups, positions first .. + block, where those beyond the last are
 // zeros. block is a multiple of 2*pairs.
 struct cuda_tiles_part {
-    int64_t first_group, groups, first, block;
+    int64_t first_group, groups, first, block, pitch;
 };
 
-// Spectra of the inputs of tiles, or of their outputs (gy of backward weight) without what surrounds them. Twice the
-// transforms.
+// Spectra of the inputs of tiles; or of their outputs (gy of backward weight) without what surrounds them, conjugated.
+// Twice the transforms.
 cudaError_t cuda_tiles_load(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, bool outputs,
                             void *spectra, const void *samples, cudaStream_t stream);
 
@@ -86,8 +85,12 @@ cudaError_t cuda_tiles_store(const struct cuda_tiles *tiles, const struct cuda_t
 cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *taps,
                                   const void *spectra, cudaStream_t stream);
 
-// Bytes of shared memory of the above, and of a tile in the fused kernels below, which hold `buffers` pairs of tiles.
-size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int buffers);
+// to[i] = the sum over s < sets of from[s*n + i], in order; `onto`: and of what it holds. n reals.
+cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets, bool onto,
+                              cudaStream_t stream);
+
+// Bytes of shared memory of a thread block that holds so many pairs of tiles.
+size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tiles of samples into spectra, and spectra into tiles of samples: a thread block holds pairs of neighbouring positions
-// of one channel, each pair the real and the imaginary part of one transform, and reads or writes runs of 2*pairs of
-// them at every bin.
+// Tiles of samples into spectra, and spectra into tiles of samples: a thread block holds pairs of neighbouring
+// positions of one channel, each pair the real and the imaginary part of one transform, and reads or writes runs of
+// 2*pairs of them at every bin.
 #include "tile_places.cuh"
 
 namespace {
@@ -36,10 +36,10 @@ template <typename T> inline __device__ complex_of<T> get(const T *from, int64_t
     return {from[0] - from[2 * form], from[0] + from[form]};
 }
 
-// The transforms of a and b, of real samples, from that of a + ib: twice both. `second`: there is a b.
+// The transforms of a and b, of real samples, from that of a + ib: twice both; those of `columns` tiles of all pairs.
 template <typename T>
 inline __device__ void split(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra, const spectrum_place &at,
-                             int n_pairs, int64_t columns, bool taps)
+                             int n_pairs, int64_t columns, bool taps, bool conjugated)
 {
     const int reals = tiles.gauss ? 1 : 2;
     for (int i = threadIdx.x; i < tiles.bins * n_pairs; i += blockDim.x) {
@@ -47,7 +47,7 @@ inline __device__ void split(const cuda_tiles &tiles, const complex_of<T> *z, T 
         const uint32_t *pair = tiles.tables.pair + 2 * bin;
         const complex_of<T> f = z[p * tiles.elements + pair[0]], g = z[p * tiles.elements + pair[1]];
         complex_of<T> a = {f.re + g.re, f.im - g.im}, b = {f.im + g.im, g.re - f.re};
-        if (taps) a = conjugate(a), b = conjugate(b);
+        if (conjugated) a = conjugate(a), b = conjugate(b);
         T *to = spectra + (at.at + bin * at.bin + 2 * p) * reals;
         if (2 * p < columns) put(to, at.form, a, tiles.gauss, taps);
         if (2 * p + 1 < columns) put(to + reals, at.form, b, tiles.gauss, taps);
@@ -100,8 +100,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 1)
     fill_tiles(tiles, outputs, z, place, samples, tiles.pairs);
     const tile_box box = box_of(tiles, outputs);
     transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-    const spectrum_place at = place_spectrum(tiles, part, group, channels, part.block, channel, first);
-    split(tiles, z, spectra, at, tiles.pairs, run, false);
+    const spectrum_place at = place_spectrum(tiles, part, group, channels, part.pitch, channel, first);
+    split(tiles, z, spectra, at, tiles.pairs, run, false, outputs);
 }
 
 template <typename T>
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 1)
     tile_place *place = places_of<T>(tiles);
     for (int i = threadIdx.x; i < run; i += blockDim.x)
         place[i] = place_tile(tiles, true, part.first_group + group, channel, part.first + first + i);
-    const spectrum_place at = place_spectrum(tiles, part, group, tiles.out, part.block, channel, first);
+    const spectrum_place at = place_spectrum(tiles, part, group, tiles.out, part.pitch, channel, first);
     join(tiles, z, spectra, at, tiles.pairs, run, tiles.gauss);
     const tile_box box = box_of(tiles, true);
     transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 1)
         z[e.offset(tiles)] = {tap[0], tap[1]};
     }
     transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-    const spectrum_place at = place_spectrum(tiles, part, cell.group, tiles.in, tiles.out, cell.in, cell.first);
-    split(tiles, z, spectra, at, tiles.pairs, tiles.out - cell.first, true);
+    const spectrum_place at = place_spectrum(tiles, part, cell.group, tiles.in, tiles.out_pitch, cell.in, cell.first);
+    split(tiles, z, spectra, at, tiles.pairs, tiles.out - cell.first, true, true);
 }
 
 template <typename T>
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 1)
     const cells cell(tiles);
     const tile_box box = box_of_taps(tiles);
     complex_of<T> *z = tiles_of<T>();
-    const spectrum_place at = place_spectrum(tiles, part, cell.group, tiles.in, tiles.out, cell.in, cell.first);
+    const spectrum_place at = place_spectrum(tiles, part, cell.group, tiles.in, tiles.out_pitch, cell.in, cell.first);
     join(tiles, z, spectra, at, tiles.pairs, tiles.out - cell.first, false);
     transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     const T scale = scale_of<T>(tiles, 2);
@@ -186,6 +186,24 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 1)
             if (to >= 0) taps[to] = (half ? sums.im : sums.re) * scale;
         }
     }
+}
+
+template <typename T>
+__global__ void __launch_bounds__(CUDA_TILES_THREADS, 1)
+    gather_kernel(T *to, const T *from, int64_t n, int64_t sets, bool onto)
+{
+    const int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    T sum = onto ? to[i] : 0;
+    for (int64_t s = 0; s < sets; s++) sum += from[s * n + i];
+    to[i] = sum;
+}
+
+template <typename T>
+cudaError_t gather(void *to, const void *from, int64_t n, int64_t sets, bool onto, cudaStream_t stream)
+{
+    return queue(gather_kernel<T>, ceiling(n, CUDA_TILES_THREADS), dim3(CUDA_TILES_THREADS), 0, stream, (T *)to,
+                 (const T *)from, n, sets, onto);
 }
 
 template <typename... Parameters, typename... Arguments>
@@ -274,4 +292,10 @@ cudaError_t cuda_tiles_store_taps(const cuda_tiles *tiles, const cuda_tiles_part
 {
     return tiles->f64 ? store_taps<double>(tiles, part, taps, spectra, stream)
                       : store_taps<float>(tiles, part, taps, spectra, stream);
+}
+
+cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets, bool onto,
+                              cudaStream_t stream)
+{
+    return f64 ? gather<double>(to, from, n, sets, onto, stream) : gather<float>(to, from, n, sets, onto, stream);
 }

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+// cuda/tiles and, by names of their own, each of the ways it chooses from.
+#ifndef PARTITA_CUDA_TILES_H
+#define PARTITA_CUDA_TILES_H
+
+#include "tiles_cut.h"
+
+extern const struct engine cuda_tiles, cuda_tiles_complex, cuda_tiles_gauss;
+
+// Fills everything of an estimate for the best tiles of a kind, or applicable = false with a reason.
+void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kind, struct estimate *ret);
+
+#endif

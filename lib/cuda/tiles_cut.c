@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "tiles_cut.h"
+
+#include "../cpu/tile_cut.h"
+#include "../cpu/tile_transform.h"
+#include "../sizes.h"
+
+enum {
+    USUAL_SHARED = 48 << 10, // bytes of a thread block, so that a processor holds several
+    USUAL_WORKSPACE = 1 << 30,
+    LEAST_THREADS = 32,
+    BUTTERFLY = 8,    // elements of a thread's butterfly
+    PITCH = 4,        // elements that any operand of a product is a multiple of
+    PROCESSORS = 128, // that products of backward weight are cut for: bits do not depend on the device
+    MOST_PARTS = 32,
+};
+
+static int64_t round_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b * b;
+}
+
+static struct cuda_tiles_side side_of(const struct tile_side *side)
+{
+    return (struct cuda_tiles_side){(int64_t)side->size, side->base, (int64_t)side->image, (int64_t)side->phase,
+                                    (int64_t)side->step};
+}
+
+static struct cuda_tiles_axis axis_of(const struct tile_axis *axis)
+{
+    return (struct cuda_tiles_axis){.in = side_of(&axis->in),
+                                    .out = side_of(&axis->out),
+                                    .images = (int64_t)axis->images,
+                                    .phases = (int64_t)axis->phases,
+                                    .tiles = (int64_t)axis->tiles,
+                                    .kernel = (int64_t)axis->kernel,
+                                    .period = (int64_t)axis->period,
+                                    .taps = (int64_t)axis->taps,
+                                    .tile = (int64_t)axis->tile,
+                                    .extent = (int64_t)axis->extent,
+                                    .first = axis->first,
+                                    .lead = axis->lead,
+                                    .reversed = axis->reversed};
+}
+
+static struct cuda_tiles tiles_of(const struct tile_grid *grid, bool f64)
+{
+    const int64_t phases = (int64_t)grid->phases;
+    struct cuda_tiles tiles = {.batch = (int64_t)grid->batch,
+                               .images = (int64_t)grid->images,
+                               .phases = phases,
+                               .tiles = (int64_t)grid->tiles,
+                               .positions = (int64_t)(grid->batch * grid->images * grid->tiles),
+                               .groups = (int64_t)grid->groups,
+                               .in = (int64_t)grid->in * (grid->phases_out ? 1 : phases),
+                               .out = (int64_t)grid->out * (grid->phases_out ? phases : 1),
+                               .phases_out = grid->phases_out,
+                               .flip = grid->flip,
+                               .f64 = f64};
+    tiles.out_pitch = round_up(tiles.out, PITCH);
+    for (int a = 0; a < 3; a++) tiles.axis[a] = axis_of(&grid->axis[a]);
+    return tiles;
+}
+
+// Pairs of tiles and threads of a thread block; false if not one fits.
+static bool cut_block(size_t shared_bytes, int buffers, struct cuda_tiles *tiles)
+{
+    const size_t one = cuda_tiles_shared_bytes(tiles, buffers);
+    if (one > shared_bytes) return false;
+    const int64_t usual = buffers > 1 ? 1 : (int64_t)(USUAL_SHARED / one), wanted = (tiles->positions + 1) / 2;
+    int64_t pairs = usual < 1 ? 1 : usual > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : usual;
+    if (wanted < pairs) pairs = wanted ? wanted : 1;
+    tiles->pairs = (int)pairs;
+    tiles->threads = LEAST_THREADS;
+    while (tiles->threads < CUDA_TILES_THREADS && tiles->threads * BUTTERFLY < tiles->pairs * tiles->elements)
+        tiles->threads *= 2;
+    return true;
+}
+
+static enum cuda_element element_of(const struct cuda_tiles_cut *cut)
+{
+    if (cut->tiles.gauss) return cut->tiles.f64 ? CUDA_F64 : CUDA_F32;
+    return cut->tiles.f64 ? CUDA_CF64 : CUDA_CF32;
+}
+
+struct cuda_product cuda_tiles_product(const struct cuda_tiles_cut *cut, const struct cuda_tiles_part *part)
+{
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const int64_t batch = part->groups * tiles->bins * (tiles->gauss ? 3 : 1);
+    struct cuda_product product = {.element = element_of(cut), .batch = batch, .parts = 1};
+    if (cut->direction == PARTITA_BACKWARD_WEIGHT) {
+        product.rows = tiles->in;
+        product.columns = tiles->out;
+        product.terms = part->block;
+        product.parts = cut->parts;
+        product.a = (struct cuda_matrices){part->pitch, part->pitch * tiles->in, true};
+        product.b = (struct cuda_matrices){part->pitch, part->pitch * tiles->out, true};
+        product.c = (struct cuda_matrices){tiles->out_pitch, tiles->out_pitch * tiles->in, false};
+        product.part_plane = batch * product.c.plane;
+        return product;
+    }
+    product.rows = tiles->out;
+    product.columns = part->block;
+    product.terms = tiles->in;
+    product.a = (struct cuda_matrices){tiles->out_pitch, tiles->out_pitch * tiles->in, false};
+    product.b = (struct cuda_matrices){part->pitch, part->pitch * tiles->in, false};
+    product.c = (struct cuda_matrices){part->pitch, part->pitch * tiles->out, false};
+    return product;
+}
+
+// Bytes of the spectra of lines [group][bin][lines][pitch].
+static size_t spectra_bytes(const struct cuda_tiles_cut *cut, int64_t groups, int64_t lines, int64_t pitch)
+{
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const size_t element = (tiles->gauss ? 3 : 2) * (tiles->f64 ? sizeof(double) : sizeof(float));
+    return mem_round(
+        size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines), size_mul((size_t)pitch, element)));
+}
+
+size_t cuda_tiles_workspace(const struct cuda_tiles_cut *cut)
+{
+    return size_add(size_add(cut->x_bytes, cut->d_bytes), size_add(cut->y_bytes, cut->sets_bytes));
+}
+
+// Spectra of so many groups and runs of positions.
+static void cut_run(struct cuda_tiles_cut *cut, int64_t groups, int64_t blocks)
+{
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const int64_t run = 2 * (int64_t)tiles->pairs, each = (tiles->positions + blocks - 1) / blocks;
+    struct cuda_tiles_part *most = &cut->most;
+    most->groups = groups;
+    most->block = round_up(each ? each : 1, run);
+    most->pitch = round_up(most->block, PITCH);
+    cut->x_bytes = spectra_bytes(cut, groups, tiles->in, most->pitch);
+    if (cut->direction != PARTITA_BACKWARD_WEIGHT) {
+        cut->y_bytes = spectra_bytes(cut, groups, tiles->out, most->pitch);
+        return;
+    }
+    cut->d_bytes = spectra_bytes(cut, groups, tiles->out, most->pitch);
+    cut->y_bytes = spectra_bytes(cut, groups, tiles->in, tiles->out_pitch);
+    cut->sets_bytes = cut->parts > 1 || blocks > 1 ? size_mul(cut->y_bytes, (size_t)cut->parts) : 0;
+}
+
+// As few runs as the limit allows: positions are cut first.
+static bool cut_runs(struct cuda_tiles_cut *cut, size_t limit)
+{
+    const int64_t run = 2 * (int64_t)cut->tiles.pairs, lines = (cut->tiles.positions + run - 1) / run;
+    int64_t groups = cut->tiles.groups, blocks = 1;
+    const size_t most = lesser(limit, USUAL_WORKSPACE);
+    for (;;) {
+        cut_run(cut, groups, blocks);
+        if (cuda_tiles_workspace(cut) <= most) return true;
+        if (blocks < lines) blocks = 2 * blocks < lines ? 2 * blocks : lines;
+        else if (groups > 1) groups = (groups + 1) / 2;
+        else return cuda_tiles_workspace(cut) <= limit;
+    }
+}
+
+// Parts of the sums over positions where there are few results: as many as make the product faster.
+static void cut_parts(struct cuda_tiles_cut *cut, size_t limit)
+{
+    const size_t most = lesser(limit, USUAL_WORKSPACE);
+    struct cuda_tiles_cut other = *cut;
+    struct cuda_product product = cuda_tiles_product(cut, &cut->most);
+    double slots = cuda_product_slots(&product, PROCESSORS);
+    for (other.parts = 2; other.parts <= MOST_PARTS; other.parts *= 2) {
+        cut_run(&other, other.most.groups, cuda_tiles_blocks(&other));
+        product = cuda_tiles_product(&other, &other.most);
+        const double faster = cuda_product_slots(&product, PROCESSORS);
+        if (faster > 0.8 * slots || cuda_tiles_workspace(&other) > most) return;
+        slots = faster;
+        *cut = other;
+    }
+}
+
+static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, size_t transform, size_t shared_bytes)
+{
+    const size_t most = shared_bytes / (2 * grid->scalar_bytes); // elements
+    if (!tile_cut(grid, transform, most, cut->n)) return false;
+    const size_t positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
+    if (size_mul(positions, size_mul(size_mul(grid->in, grid->out), grid->phases)) > PTRDIFF_MAX / 64) return false;
+    const bool f64 = grid->scalar_bytes == sizeof(double);
+    cut->tiles = tiles_of(grid, f64);
+    cut->tiles.elements = (int)(tile_transform_bytes(cut->n) / (2 * TILE_LINE_BYTES));
+    cut->tiles.bins = (int)tile_transform_bins(cut->n);
+    return true;
+}
+
+bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind, size_t limit,
+                    struct cuda_tiles_cut *ret)
+{
+    const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
+    struct tile_grid grid;
+    struct cuda_tiles_cut cut = {.direction = request->direction, .kind = kind, .parts = 1};
+    if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
+    if (!cut_transform(&cut, &grid, transform, shared_bytes)) return false;
+    cut.covers = grid.covers;
+    cut.tiles.gauss = kind == CUDA_TILES_GAUSS && request->direction != PARTITA_BACKWARD_WEIGHT;
+    if (!cut_block(shared_bytes, 1, &cut.tiles)) return false;
+    if (!cut_runs(&cut, limit)) return false;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_parts(&cut, limit);
+    else cut.filter_bytes = spectra_bytes(&cut, cut.tiles.groups, cut.tiles.in, cut.tiles.out_pitch);
+    *ret = cut;
+    return true;
+}
