@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Grids of tiles (lib/cpu/tile_grid.h): for many random axes every product of the defining sum is met exactly once by
+// Grids of tiles (lib/tile_grid.h): for many random axes every product of the defining sum is met exactly once by
 // some image, phase, tile, output and tap of it, in every direction, and no other is met.
-#include "cpu/tile_grid.h"
+#include "tile_grid.h"
 
 #include "problem.h"
 #include "test.h"

@@ -3,7 +3,7 @@
 #ifndef PARTITA_TILE_CUT_H
 #define PARTITA_TILE_CUT_H
 
-#include "tile_grid.h"
+#include "../tile_grid.h"
 
 enum { TILE_CUT_MOST_TAPS = 1 << 16 }; // along an axis
 

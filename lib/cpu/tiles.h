@@ -7,7 +7,7 @@
 #define PARTITA_TILES_H
 
 #include "../engine.h"
-#include "tile_grid.h"
+#include "../tile_grid.h"
 #include "tile_transform.h"
 
 // How spectra are multiplied: by four real products, or by three and two additions (Gauss).

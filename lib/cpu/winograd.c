@@ -3,7 +3,7 @@
 // where the defining sum takes m r. This file chooses tiles and blocks; winograd_tiles.c deals samples out to tiles,
 // winograd_run.c runs forward and backward data, winograd_weight.c backward weight, F(r x r, m x m).
 // Stride is polyphase, dilation sub-images (tile_grid.h), so both are served with the taps that are left.
-// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015); kernels/winograd_matrix.h.
+// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015); winograd_matrix.h.
 #include "winograd.h"
 #include "../sizes.h"
 
@@ -19,38 +19,9 @@ enum {
     MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
 };
 
-// Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
-static const double DEFAULT_BUDGET = 2e-6 / 0x1p-24;
-
 static size_t even(size_t n, size_t piece)
 {
     return ceil_div(n, ceil_div(n, piece));
-}
-
-// How much larger than its result the terms are that A' sums for random inputs and taps, in root mean square: their
-// relative errors grow by this.
-static double growth(const struct tile_axis *axis)
-{
-    const size_t extent = axis->extent;
-    double sum = 0;
-    for (size_t i = 0; extent > 1 && i < extent; i++) {
-        double row[WINOGRAD_EXTENT], inputs = 0, taps = 0, outputs = 0;
-        winograd_input_row(extent, i, row);
-        for (size_t k = 0; k < extent; k++) inputs += row[k] * row[k];
-        for (size_t k = 0; k < axis->taps; k++) taps += pow(winograd_taps_entry(extent, axis->taps, k, i), 2);
-        for (size_t k = 0; k < axis->tile; k++) outputs += pow(winograd_output_entry(extent, axis->tile, k, i), 2);
-        sum += inputs * taps * outputs;
-    }
-    return extent > 1 ? sqrt(sum / (double)(axis->tile * axis->taps)) : 1;
-}
-
-// Roundings of six transforms along one axis each, then of the products' sums; 1.7 is what is left of the former for
-// every extent, by experiment with random tiles (docs/decisions/0014-winograd.md).
-static double predicted_error(const struct winograd *winograd, bool f64, double terms)
-{
-    const double segment = fmin(terms, WINOGRAD_TERMS);
-    return (f64 ? 0x1p-53 : 0x1p-24) * growth(winograd_axis(winograd, 0)) * growth(winograd_axis(winograd, 1)) *
-           sqrt(1.7 + 0.09 * (segment + terms / segment));
 }
 
 // Vectors of positions at the price of a vector of a full rectangle of kernels->conv, three of them.
@@ -298,8 +269,8 @@ static void account(const struct winograd *winograd, const struct request *reque
         ret->seconds += (pairs * n_blocks + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
     }
     ret->seconds += memory_seconds(request->host, shape);
-    ret->error = predicted_error(winograd, shape->f64,
-                                 weight ? (double)winograd->grid.tiles * (double)winograd->maps : (double)winograd->in);
+    ret->error = winograd_error(&winograd->grid, shape->f64,
+                                weight ? (double)winograd->grid.tiles * (double)winograd->maps : (double)winograd->in);
     ret->worker = winograd->worker;
     ret->shared = weight ? (winograd->runs - 1) * winograd->run_bytes : 0;
     ret->hop = most->maps * most->rows * most->cols;
@@ -340,12 +311,6 @@ static bool decide(const struct request *request, int variant, struct winograd *
     return true;
 }
 
-static double budget_of(const struct request *request)
-{
-    if (request->error_budget > 0) return request->error_budget;
-    return DEFAULT_BUDGET * (request->shape->f64 ? 0x1p-53 : 0x1p-24);
-}
-
 static void winograd_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
@@ -360,7 +325,7 @@ static void winograd_estimate(const struct request *request, struct estimate *re
         if (!decide(request, variant, &winograd, &estimate)) continue;
         if (request->transform && estimate.transform != request->transform) continue;
         least_error = fmin(least_error, estimate.error);
-        if (estimate.error > budget_of(request)) continue;
+        if (estimate.error > winograd_budget(request)) continue;
         const bool fits = size_add(estimate.worker, estimate.shared) <= request->workspace_limit,
                    fitted = size_add(ret->worker, ret->shared) <= request->workspace_limit;
         if (!ret->applicable || (fits && !fitted) || (fits == fitted && estimate.seconds < ret->seconds))
@@ -369,7 +334,7 @@ static void winograd_estimate(const struct request *request, struct estimate *re
     if (ret->applicable) return;
     if (least_error < INFINITY)
         snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e", least_error,
-                 budget_of(request));
+                 winograd_budget(request));
     else if (request->transform)
         snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps", request->transform);
     else snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis", WINOGRAD_EXTENT - 1);

@@ -4,13 +4,13 @@
 #define PARTITA_WINOGRAD_H
 
 #include "../engine.h"
-#include "kernels/winograd_matrix.h"
-#include "tile_grid.h"
+#include "../tile_grid.h"
+#include "../winograd_error.h"
+#include "../winograd_matrix.h"
 
 // The axes that are transformed: of three, the last two.
 enum { AXES = 2, FIRST_AXIS = 1 };
 
-enum { WINOGRAD_TERMS = 256 };           // summed in registers before a sum is rounded
 enum { WINOGRAD_WEIGHT_CHANNELS = 256 }; // of x and of gy that meet in one task of backward weight
 
 // A block of tiles: `maps` maps (an image of an item of the batch each) of rows x cols tiles.

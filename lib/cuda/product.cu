@@ -10,7 +10,7 @@
 #include "grid.cuh"
 
 namespace {
-enum { STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8 };
+constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 
 // 16 bytes of elements.
 template <typename E> struct __align__(16) vector_of
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WAR
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
     typedef panel<E, tile::ROWS, tile::THREADS, A_INNER> a_panel;
     typedef panel<E, tile::COLUMNS, tile::THREADS, B_INNER> b_panel;
-    enum { A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH, N = vector_of<E>::N };
+    constexpr int A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH, N = vector_of<E>::N;
     int64_t block = blockIdx.x;
     const int64_t row = take(&block, ceiling(product.rows, tile::ROWS)) * tile::ROWS;
     const int64_t column = take(&block, ceiling(product.columns, tile::COLUMNS)) * tile::COLUMNS;

@@ -3,8 +3,9 @@
 //   C = A B,   C[row][column] = sum over terms t of A[row][t] B[t][column],
 // all of one type. Nothing but FMA: products of f32 are those of f32, no TF32.
 //
-// Complex products take four multiplications. With three (Gauss) they are real products of a batch of three times as
-// many matrices: with planes ar+ai, ai, ar of A and br, br-bi... as the transforms write and combine them.
+// Complex products take four multiplications. With three (Gauss) they are real products of three times as many
+// matrices: of ar+ai, ar, ai by br, bi-br, br+bi; the first less the third is the real part of C, the first and the
+// second together are the imaginary part. The transforms on both sides write and combine these.
 //
 // An operand lies [term][position] or [position][term] (terms_inner), positions being rows of A and columns of B, with
 // a pitch that is a multiple of CUDA_PRODUCT_ALIGN bytes, as all arrays are aligned to: memory is read and, of C,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of cuda/tiles are asked to do, in words that C and CUDA share: tiles of a grid (../cpu/tile_grid.h,
+// What the kernels of cuda/tiles are asked to do, in words that C and CUDA share: tiles of a grid (../tile_grid.h,
 // whose names these are) into spectra, products of spectra, spectra into tiles (decision 22). All arrays are in the
 // device's memory. Spectra begin with the bin:
 //   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "names.h"
-#include "winograd_matrix.h"
+#include "../../winograd_matrix.h"
 
 void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
 {

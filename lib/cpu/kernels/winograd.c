@@ -3,7 +3,7 @@
 // whose rows have equal even parts and opposite odd parts: each part is computed once. Extents and counts are constants
 // in every instance, so that entries 0 and 1 cost nothing. And rows of samples dealt out to tiles and back.
 #include "vector.h"
-#include "winograd_matrix.h"
+#include "../../winograd_matrix.h"
 
 enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MOST_COLLECTED = 16 };
 

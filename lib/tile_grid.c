@@ -3,7 +3,7 @@
 // and taps into s/g phases: output i + (d/g) q of image i meets with tap j + (s/g) k of phase j the sample
 // s i + d j + (s d / g)(q + k), which is position q + k of that image and phase.
 #include "tile_grid.h"
-#include "../sizes.h"
+#include "sizes.h"
 
 // Positions of outputs that exist, over all images and phases: the last of the least offset, the first of the greatest.
 static void count_positions(struct tile_axis *axis)

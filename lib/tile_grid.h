@@ -10,8 +10,8 @@
 
 #include <partita/plan.h>
 
-#include "../mem.h"
-#include "../problem.h"
+#include "mem.h"
+#include "problem.h"
 
 // Where the positions of one array lie: image i, phase j, position q is sample base + image*i + phase*j + step*q. What
 // is not below `size` is padding (inputs) or does not exist (outputs).
