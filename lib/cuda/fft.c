@@ -186,7 +186,12 @@ enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struc
     if (*ret) passes->idle = (*ret)->next;
     else status = lease_create(plan, fft, ret);
     pthread_mutex_unlock(&passes->lock);
-    if (status == PARTITA_OK) status = CUFFT(plan, passes->cufft->set_stream((*ret)->handle, cudaStreamPerThread));
+    if (status != PARTITA_OK) {
+        lease_destroy(plan, passes, *ret);
+        *ret = NULL;
+        return status;
+    }
+    status = CUFFT(plan, passes->cufft->set_stream((*ret)->handle, cudaStreamPerThread));
     if (status == PARTITA_OK && passes->area) status = CUFFT(plan, passes->cufft->set_area((*ret)->handle, area));
     return status;
 }

@@ -160,17 +160,18 @@ struct fft_sum {
     int node, at, step; // its node; where its first point lies in shared memory, and how far the next
 };
 
-// One number is left free behind every 16: neither rows nor columns meet in one bank.
-inline __device__ int fft_padded(int at)
+// One number is left free behind every 16, so that neither rows nor columns meet in one bank; in short transforms,
+// whose columns are narrower than that, none is.
+inline __device__ int fft_padded(int at, int log2_points)
 {
-    return at + (at >> 4);
+    return at + (log2_points < 8 ? 0 : at >> 4);
 }
 
 template <int R> inline __device__ fft_sum fft_sum_of(int log2_points, int log2_node, int thread, int i)
 {
     const int log2_step = log2_node - (R == 2 ? 1 : R == 4 ? 2 : R == 8 ? 3 : 4), step = 1 << log2_step;
     const int sum = thread + (i << (log2_points - 4)), node = sum >> log2_step;
-    return {node, fft_padded((node << log2_node) + (sum & (step - 1))), step + (step >> 4)};
+    return {node, fft_padded((node << log2_node) + (sum & (step - 1)), log2_points), fft_padded(step, log2_points)};
 }
 
 template <typename T, int R> inline __device__ void fft_get(const fft_place<T> &place, int log2_node, complex_of<T> *v)
