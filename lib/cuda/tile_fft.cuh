@@ -94,6 +94,24 @@ template <typename T> inline __device__ void dft(complex_of<T> (&a)[8])
     }
 }
 
+// Division by a number that many threads and elements share: for n*by below 2^31, which what fits shared memory is.
+struct divider {
+    int by;
+    unsigned inverse;
+
+    explicit __device__ divider(int by) : by(by), inverse(0x80000000u / (unsigned)by + 1)
+    {
+    }
+
+    // Takes the last digit, of base `by`, off a number.
+    __device__ int take(int *number) const
+    {
+        const int quotient = (int)((uint64_t)(unsigned)*number * inverse >> 31), digit = *number - quotient * by;
+        *number = quotient;
+        return digit;
+    }
+};
+
 // Lines of a transform: `inner` of them inner_step elements apart, `outer` times, of every one of `tiles` tiles.
 struct lines {
     int inner, inner_step, outer, outer_step, tiles, tile_step;
@@ -128,11 +146,14 @@ inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T>
 template <int RADIX, bool INVERSE, typename T>
 inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int length, const complex_of<T> *w)
 {
-    const int quotient = length / RADIX, all = of.inner * of.outer * of.tiles, n = all * (plan.n / RADIX);
+    const divider quotient(length / RADIX), inner(of.inner), outer(of.outer), tiles(of.tiles);
+    const int n = of.inner * of.outer * of.tiles * (plan.n / RADIX), step = quotient.by * plan.step;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        const int line = i % all, at = i / all, j = at % quotient, inner = line % of.inner, rest = line / of.inner;
-        const int element = inner * of.inner_step + rest % of.outer * of.outer_step + rest / of.outer * of.tile_step;
-        butterfly<RADIX, INVERSE>(z + element + (at / quotient * length + j) * plan.step, quotient * plan.step,
+        int rest = i, at = inner.take(&rest) * of.inner_step;
+        at += outer.take(&rest) * of.outer_step;
+        at += tiles.take(&rest) * of.tile_step;
+        const int j = quotient.take(&rest);
+        butterfly<RADIX, INVERSE>(z + at + (rest * length + j) * plan.step, step,
                                   j ? w + (j - 1) * (RADIX - 1) : nullptr);
     }
 }

@@ -41,18 +41,6 @@ inline __device__ tile_place place_tile(const cuda_tiles &tiles, bool outputs, i
     return place;
 }
 
-// Sample of element (d, h, i) of a tile, from the beginning of the array; below 0: there is none.
-inline __device__ int64_t sample_of(const cuda_tiles &tiles, bool outputs, const tile_place &place, int d, int h, int i)
-{
-    const cuda_tiles_side &plane = side_of(tiles.axis[0], outputs), &row = side_of(tiles.axis[1], outputs);
-    const cuda_tiles_side &column = side_of(tiles.axis[2], outputs);
-    const int64_t at_d = place.at[0] + plane.step * d, at_h = place.at[1] + row.step * h;
-    const int64_t at_i = place.at[2] + column.step * i;
-    const bool exists =
-        place.plane >= 0 && inside(at_d, plane.size) && inside(at_h, row.size) && inside(at_i, column.size);
-    return exists ? place.plane + (at_d * row.size + at_h) * column.size + at_i : -1;
-}
-
 // A box of elements of a tile: the first ones along each axis.
 struct tile_box {
     int planes, rows, columns;
@@ -66,9 +54,10 @@ inline __device__ int lesser(int64_t a, int b)
 // The elements of a tile that hold its inputs, or its outputs.
 inline __device__ tile_box box_of(const cuda_tiles &tiles, bool outputs)
 {
-    int n[3];
-    for (int a = 0; a < 3; a++) n[a] = lesser(outputs ? tiles.axis[a].tile : tiles.axis[a].extent, tiles.dft[a].n);
-    return {n[0], n[1], n[2]};
+    const cuda_tiles_axis *axis = tiles.axis;
+    const cuda_dft *dft = tiles.dft;
+    if (outputs) return {(int)axis[0].tile, (int)axis[1].tile, (int)axis[2].tile};
+    return {lesser(axis[0].extent, dft[0].n), lesser(axis[1].extent, dft[1].n), lesser(axis[2].extent, dft[2].n)};
 }
 
 inline __device__ tile_box box_of_taps(const cuda_tiles &tiles)
@@ -76,41 +65,95 @@ inline __device__ tile_box box_of_taps(const cuda_tiles &tiles)
     return {(int)tiles.axis[0].taps, (int)tiles.axis[1].taps, (int)tiles.axis[2].taps};
 }
 
-// Takes element i of a run of pairs of boxes apart.
-struct tile_element {
-    int pair, d, h, i;
-
-    __device__ tile_element(const tile_box &box, int index)
-    {
-        i = index % box.columns;
-        index /= box.columns;
-        h = index % box.rows;
-        index /= box.rows;
-        d = index % box.planes;
-        pair = index / box.planes;
-    }
+// A row of elements of a pair of tiles.
+struct tile_row {
+    int pair, d, h;
 
     __device__ int offset(const cuda_tiles &tiles) const
     {
-        return pair * tiles.elements + d * tiles.dft[0].step + h * tiles.dft[1].step + i;
+        return pair * tiles.elements + d * tiles.dft[0].step + h * tiles.dft[1].step;
     }
 };
 
-// Fills pairs of tiles with samples: n_pairs of them, the places of whose tiles are `place`; zeros elsewhere. Ends
-// before a barrier.
+// Shares rows of pairs of boxes out among the threads of a block: each does columns column, column + width, ... of
+// some.
+struct tile_rows {
+    divider rows, planes;
+    int n, width, column;
+
+    __device__ tile_rows(const cuda_tiles &tiles, int n_pairs, int planes, int rows)
+        : rows(rows), planes(planes), n(n_pairs * planes * rows), width(tiles.row_threads),
+          column(threadIdx.x % tiles.row_threads)
+    {
+    }
+
+    __device__ int first() const
+    {
+        return threadIdx.x / width;
+    }
+
+    __device__ int step() const
+    {
+        return blockDim.x / width;
+    }
+
+    __device__ tile_row at(int i) const
+    {
+        const int h = rows.take(&i), d = planes.take(&i);
+        return {i, d, h};
+    }
+};
+
+// A row of samples of one tile: sample i of it, for first <= i < end, is at `samples` + step*i; there may be none.
+template <typename T> struct sample_row {
+    T *samples;
+    int64_t at, step, size;
+
+    __device__ sample_row(const cuda_tiles &tiles, bool outputs, const tile_place &place, const tile_row &row, T *array)
+        : samples(nullptr)
+    {
+        const cuda_tiles_side &plane = side_of(tiles.axis[0], outputs), &line = side_of(tiles.axis[1], outputs);
+        const cuda_tiles_side &column = side_of(tiles.axis[2], outputs);
+        const tile_box box = box_of(tiles, outputs);
+        const int64_t d = place.at[0] + plane.step * row.d, h = place.at[1] + line.step * row.h;
+        at = place.at[2];
+        step = column.step;
+        size = column.size;
+        if (place.plane >= 0 && row.d < box.planes && row.h < box.rows && inside(d, plane.size) && inside(h, line.size))
+            samples = array + place.plane + (d * line.size + h) * column.size;
+    }
+
+    // NULL: there is no such sample.
+    __device__ T *of(int i) const
+    {
+        const int64_t column = at + step * i;
+        return samples && inside(column, size) ? samples + column : nullptr;
+    }
+};
+
+// An array in tiles: of the grid's outputs, or inputs.
+template <typename T> struct tile_source {
+    const T *samples;
+    bool outputs;
+};
+
+// Fills pairs of tiles with samples, zeros elsewhere: the real parts with those of the first array, the imaginary ones
+// with those of the second, at the places 2*pair and 2*pair + 1. Ends before a barrier.
 template <typename T>
-inline __device__ void fill_tiles(const cuda_tiles &tiles, bool outputs, complex_of<T> *z, const tile_place *place,
-                                  const T *samples, int n_pairs)
+inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, const tile_place *place,
+                                  const tile_source<T> (&from)[2], int n_pairs)
 {
-    const tile_box box = box_of(tiles, outputs);
-    const int n = n_pairs * box.planes * box.rows * box.columns;
-    for (int i = threadIdx.x; i < n_pairs * tiles.elements; i += blockDim.x) z[i] = {0, 0};
-    __syncthreads();
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        const tile_element e(box, i);
-        const int64_t a = sample_of(tiles, outputs, place[2 * e.pair], e.d, e.h, e.i);
-        const int64_t b = sample_of(tiles, outputs, place[2 * e.pair + 1], e.d, e.h, e.i);
-        z[e.offset(tiles)] = {a < 0 ? 0 : samples[a], b < 0 ? 0 : samples[b]};
+    const tile_rows rows(tiles, n_pairs, tiles.dft[0].n, tiles.dft[1].n);
+    const int columns[2] = {box_of(tiles, from[0].outputs).columns, box_of(tiles, from[1].outputs).columns};
+    for (int r = rows.first(); r < rows.n; r += rows.step()) {
+        const tile_row row = rows.at(r);
+        const sample_row<const T> a(tiles, from[0].outputs, place[2 * row.pair], row, from[0].samples);
+        const sample_row<const T> b(tiles, from[1].outputs, place[2 * row.pair + 1], row, from[1].samples);
+        complex_of<T> *const to = z + row.offset(tiles);
+        for (int i = rows.column; i < tiles.dft[2].n; i += rows.width) {
+            const T *const re = i < columns[0] ? a.of(i) : nullptr, *const im = i < columns[1] ? b.of(i) : nullptr;
+            to[i] = {re ? *re : 0, im ? *im : 0};
+        }
     }
 }
 
@@ -120,15 +163,21 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
                                    int n_pairs, T scale, T bias, bool relu)
 {
     const tile_box box = box_of(tiles, true);
-    const int n = n_pairs * box.planes * box.rows * box.columns;
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        const tile_element e(box, i);
-        const complex_of<T> sums = z[e.offset(tiles)];
-        for (int half = 0; half < 2; half++) {
-            const int64_t at = sample_of(tiles, true, place[2 * e.pair + half], e.d, e.h, e.i);
-            T sum = (half ? sums.im : sums.re) * scale + bias;
-            if (relu && sum < 0) sum = 0;
-            if (at >= 0) samples[at] = sum;
+    const tile_rows rows(tiles, n_pairs, box.planes, box.rows);
+    for (int r = rows.first(); r < rows.n; r += rows.step()) {
+        const tile_row row = rows.at(r);
+        const complex_of<T> *const from = z + row.offset(tiles);
+        const sample_row<T> to[2] = {{tiles, true, place[2 * row.pair], row, samples},
+                                     {tiles, true, place[2 * row.pair + 1], row, samples}};
+        for (int i = rows.column; i < box.columns; i += rows.width) {
+            const complex_of<T> sums = from[i];
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                T *const at = to[half].of(i);
+                T sum = (half ? sums.im : sums.re) * scale + bias;
+                if (relu && sum < 0) sum = 0;
+                if (at) *at = sum;
+            }
         }
     }
 }

@@ -3,6 +3,8 @@
 // 22). Its kinds are engines too, so that each can be asked for, tested and timed by name.
 #include "tiles.h"
 
+#include <stdlib.h>
+
 #include "../cpu/tile_transform.h"
 #include "call.h"
 
@@ -24,6 +26,11 @@ static void estimate_complex(const struct request *request, struct estimate *ret
 static void estimate_gauss(const struct request *request, struct estimate *ret)
 {
     cuda_tiles_estimate(request, CUDA_TILES_GAUSS, ret);
+}
+
+static void estimate_fused(const struct request *request, struct estimate *ret)
+{
+    cuda_tiles_estimate(request, CUDA_TILES_FUSED, ret);
 }
 
 static void estimate_auto(const struct request *request, struct estimate *ret)
@@ -49,6 +56,13 @@ static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const cha
     return ret;
 }
 
+// Bins in the order of their elements, so that neighbouring threads read neighbours in shared memory.
+static int by_element(const void *a, const void *b)
+{
+    const uint32_t at_a = *(const uint32_t *)a, at_b = *(const uint32_t *)b;
+    return (at_a > at_b) - (at_a < at_b);
+}
+
 // The tables of the transform, made on the host and copied.
 static enum partita_status make_tables(struct partita_plan *plan, struct tiles_plan *state)
 {
@@ -60,6 +74,7 @@ static enum partita_status make_tables(struct partita_plan *plan, struct tiles_p
     if (!arena.base) return PARTITA_ERR_NOMEM;
     arena.used = 0;
     tile_transform_make(state->cut.n, tiles->f64, &arena, &transform);
+    qsort(transform.pair, transform.bins, 2 * sizeof *transform.pair, by_element);
     const enum partita_status status = cuda_keep(plan, arena.base, arena.used, &state->tables);
     for (int a = 0; a < 3; a++)
         tiles->dft[a] = dft_of(&transform.dft[a], transform.step[a], arena.base, 2 * (tiles->f64 ? 8 : 4));
@@ -223,6 +238,29 @@ static enum partita_status run_group(const struct run *run, struct cuda_tiles_pa
     return status;
 }
 
+// The same without spectra of samples in memory.
+static enum partita_status run_fused(const struct run *run, const struct tiles_filter *filter)
+{
+    const struct cuda_tiles_cut *cut = run->cut;
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const struct cuda_call *call = run->call;
+    const struct partita_plan *plan = call->plan;
+    const bool forward = plan->direction == PARTITA_FORWARD;
+    if (plan->direction != PARTITA_BACKWARD_WEIGHT)
+        return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], filter->spectra, forward ? filter->bias : NULL,
+                                         forward && plan->shape.relu, cudaStreamPerThread));
+    const int64_t n = tiles->groups * tiles->in * tiles->out * tiles->bins * 2;
+    const struct cuda_tiles_part all = {.groups = tiles->groups};
+    enum partita_status status =
+        CU(plan, cuda_tiles_fused_weight(tiles, cut->parts > 1 ? run->sets : run->y, call->from[0], call->from[1],
+                                         cut->parts, cudaStreamPerThread));
+    if (status == PARTITA_OK && cut->parts > 1)
+        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, false, cudaStreamPerThread));
+    if (status == PARTITA_OK)
+        status = CU(plan, cuda_tiles_store_taps(tiles, &all, call->to, run->y, cudaStreamPerThread));
+    return status;
+}
+
 static enum partita_status run_call(const struct cuda_call *call, const struct tiles_filter *filter)
 {
     const struct run run = lay_out(call);
@@ -232,6 +270,7 @@ static enum partita_status run_call(const struct cuda_call *call, const struct t
     enum partita_status status = PARTITA_OK;
     if (plan->direction != PARTITA_FORWARD && (none || !run.cut->covers))
         status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    if (run.cut->kind == CUDA_TILES_FUSED) return none || status != PARTITA_OK ? status : run_fused(&run, filter);
     struct cuda_tiles_part part = run.cut->most;
     for (int64_t g = 0; g < groups && !none && status == PARTITA_OK; g += run.cut->most.groups) {
         part.first_group = g;
@@ -275,3 +314,4 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
 const struct engine cuda_tiles = TILES("cuda/tiles", estimate_auto);
 const struct engine cuda_tiles_complex = TILES("cuda/tiles-complex", estimate_complex);
 const struct engine cuda_tiles_gauss = TILES("cuda/tiles-gauss", estimate_gauss);
+const struct engine cuda_tiles_fused_kind = TILES("cuda/tiles-fused", estimate_fused);

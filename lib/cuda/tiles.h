@@ -5,7 +5,7 @@
 
 #include "tiles_cut.h"
 
-extern const struct engine cuda_tiles, cuda_tiles_complex, cuda_tiles_gauss;
+extern const struct engine cuda_tiles, cuda_tiles_complex, cuda_tiles_gauss, cuda_tiles_fused_kind;
 
 // Fills everything of an estimate for the best tiles of a kind, or applicable = false with a reason.
 void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kind, struct estimate *ret);

@@ -84,6 +84,35 @@ static double seconds_of(const struct request *request, const struct cuda_tiles_
     return seconds;
 }
 
+// Every output channel of a group transforms its inputs again; each transform is a stage of its own but for memory.
+static double seconds_of_fused(const struct request *request, const struct cuda_tiles_cut *cut, double *ret_flops)
+{
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const struct cuda_tiles_axis *axis = tiles->axis;
+    const bool weight = cut->direction == PARTITA_BACKWARD_WEIGHT;
+    const double scalar = tiles->f64 ? 8 : 4, cells = (double)(tiles->groups * tiles->in * tiles->out);
+    const double tile[2] = {fmin((double)axis[0].extent, (double)cut->n[0]) *
+                                fmin((double)axis[1].extent, (double)cut->n[1]) *
+                                fmin((double)axis[2].extent, (double)cut->n[2]),
+                            (double)axis[0].tile * (double)axis[1].tile * (double)axis[2].tile};
+    const double per_block = (weight ? 1 : 2) * tiles->pairs;
+    const double blocks = ceil((double)tiles->positions / per_block), pairs = blocks * tiles->pairs;
+    const double forward =
+        tile_transform_flops(cut->n, cut->n[0] * (size_t)fmin((double)axis[1].extent, (double)cut->n[1]));
+    const double inverse = tile_transform_flops(cut->n, (size_t)(axis[0].tile * axis[1].tile));
+    const double flops = cells * pairs * (forward + 12. * tiles->bins) +
+                         (weight ? 0 : (double)(tiles->groups * tiles->out) * pairs * inverse);
+    const double samples = cells * pairs * (tile[0] + tile[1]) * (weight ? 1 : 2);
+    const struct stage stage = {
+        .slots = TRANSFORM * flops + SAMPLE * samples,
+        .bytes = (samples + cells * (weight ? (double)cut->parts : 1) * 2 * tiles->bins) * scalar,
+        .blocks = (double)(tiles->groups * tiles->out) * (weight ? (double)tiles->in * (double)cut->parts : blocks),
+        .threads = tiles->threads,
+    };
+    *ret_flops = flops;
+    return seconds_of_stage(request, &stage) + (weight ? 3 : 1) * LAUNCH;
+}
+
 static double most_blocks(const struct cuda_tiles_cut *cut)
 {
     const struct cuda_tiles *tiles = &cut->tiles;
@@ -99,7 +128,8 @@ static void consider(const struct request *request, size_t transform, enum cuda_
     double flops;
     if (!cuda_tiles_cut(request, transform, kind, request->workspace_limit, &cut)) return;
     if (most_blocks(&cut) > MOST_BLOCKS) return;
-    const double seconds = seconds_of(request, &cut, &flops);
+    const double seconds =
+        kind == CUDA_TILES_FUSED ? seconds_of_fused(request, &cut, &flops) : seconds_of(request, &cut, &flops);
     if (ret->applicable && ret->seconds <= seconds) return;
     const size_t workspace = cuda_tiles_workspace(&cut);
     *ret = (struct estimate){.applicable = true,
@@ -146,6 +176,11 @@ void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kin
 {
     enum { MANY = 128 }; // samples of a tile up to which every size is considered; longer ones a quarter apart
     const size_t most = longest(request, ret->reason, sizeof ret->reason);
+    if (most && kind == CUDA_TILES_FUSED && request->shape->group_in > 1) {
+        snprintf(ret->reason, sizeof ret->reason, "one kernel takes one input channel a group, not %zu",
+                 request->shape->group_in);
+        return;
+    }
     if (request->transform && most) consider(request, request->transform, kind, ret);
     else
         for (size_t n = 1; n <= most; n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))

@@ -62,19 +62,30 @@ static struct cuda_tiles tiles_of(const struct tile_grid *grid, bool f64)
     return tiles;
 }
 
-// Pairs of tiles and threads of a thread block; false if not one fits.
-static bool cut_block(size_t shared_bytes, int buffers, struct cuda_tiles *tiles)
+// Pairs of tiles that a thread block holds for so many that it transforms at once.
+static int held_pairs(const struct cuda_tiles_cut *cut, int pairs)
 {
-    const size_t one = cuda_tiles_shared_bytes(tiles, buffers);
-    if (one > shared_bytes) return false;
-    const int64_t usual = buffers > 1 ? 1 : (int64_t)(USUAL_SHARED / one), wanted = (tiles->positions + 1) / 2;
-    int64_t pairs = usual < 1 ? 1 : usual > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : usual;
-    if (wanted < pairs) pairs = wanted ? wanted : 1;
-    tiles->pairs = (int)pairs;
+    if (!cut->tiles.fused) return pairs;
+    if (cut->direction == PARTITA_BACKWARD_WEIGHT) return pairs + 1;
+    return cut->tiles.in > 1 ? 2 * pairs : pairs;
+}
+
+// Pairs of tiles and threads of a thread block; false if not one pair fits.
+static bool cut_block(struct cuda_tiles_cut *cut, size_t shared_bytes)
+{
+    struct cuda_tiles *tiles = &cut->tiles;
+    const bool single = tiles->fused && cut->direction == PARTITA_BACKWARD_WEIGHT; // a pair is of one position
+    const int64_t wanted = single ? tiles->positions : (tiles->positions + 1) / 2;
+    tiles->pairs = wanted < 1 ? 1 : wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : (int)wanted;
+    while (tiles->pairs > 1 && cuda_tiles_shared_bytes(tiles, held_pairs(cut, tiles->pairs)) > USUAL_SHARED)
+        tiles->pairs--;
+    cut->shared_bytes = cuda_tiles_shared_bytes(tiles, held_pairs(cut, tiles->pairs));
     tiles->threads = LEAST_THREADS;
     while (tiles->threads < CUDA_TILES_THREADS && tiles->threads * BUTTERFLY < tiles->pairs * tiles->elements)
         tiles->threads *= 2;
-    return true;
+    tiles->row_threads = 1;
+    while (tiles->row_threads < LEAST_THREADS && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
+    return cut->shared_bytes <= shared_bytes;
 }
 
 static enum cuda_element element_of(const struct cuda_tiles_cut *cut)
@@ -173,6 +184,33 @@ static void cut_parts(struct cuda_tiles_cut *cut, size_t limit)
     }
 }
 
+// A fused kernel needs no memory but for sums of the gradient of the taps. Runs of positions make as many thread blocks
+// as keep a device busy, and are short enough for their sums.
+static bool cut_fused(struct cuda_tiles_cut *cut, size_t limit)
+{
+    enum { ENOUGH_BLOCKS = 1024, MOST_POSITIONS = 256, LEAST_POSITIONS = 4 };
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const int64_t cells = tiles->groups * tiles->in * tiles->out, positions = tiles->positions;
+    const size_t scalar = tiles->f64 ? sizeof(double) : sizeof(float);
+    const size_t set = size_mul(size_mul((size_t)cells, (size_t)tiles->bins), 2 * scalar);
+    cut->most = (struct cuda_tiles_part){.groups = tiles->groups, .block = positions};
+    if (cut->direction != PARTITA_BACKWARD_WEIGHT) {
+        cut->filter_bytes = set;
+        return true;
+    }
+    int64_t parts = (ENOUGH_BLOCKS + cells - 1) / cells;
+    if (parts > positions / LEAST_POSITIONS) parts = positions / LEAST_POSITIONS;
+    if (parts < positions / MOST_POSITIONS) parts = positions / MOST_POSITIONS;
+    if (size_mul((size_t)parts + 1, set) > lesser(limit, USUAL_WORKSPACE)) {
+        const size_t sets = lesser(limit, USUAL_WORKSPACE) / set;
+        parts = sets > 1 ? (int64_t)sets - 1 : 1;
+    }
+    cut->parts = parts > 1 ? parts : 1;
+    cut->y_bytes = mem_round(set);
+    cut->sets_bytes = parts > 1 ? size_mul(set, (size_t)parts) : 0;
+    return cuda_tiles_workspace(cut) <= limit;
+}
+
 static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, size_t transform, size_t shared_bytes)
 {
     const size_t most = shared_bytes / (2 * grid->scalar_bytes); // elements
@@ -196,10 +234,15 @@ bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_t
     if (!cut_transform(&cut, &grid, transform, shared_bytes)) return false;
     cut.covers = grid.covers;
     cut.tiles.gauss = kind == CUDA_TILES_GAUSS && request->direction != PARTITA_BACKWARD_WEIGHT;
-    if (!cut_block(shared_bytes, 1, &cut.tiles)) return false;
-    if (!cut_runs(&cut, limit)) return false;
-    if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_parts(&cut, limit);
-    else cut.filter_bytes = spectra_bytes(&cut, cut.tiles.groups, cut.tiles.in, cut.tiles.out_pitch);
+    cut.tiles.fused = kind == CUDA_TILES_FUSED;
+    if (!cut_block(&cut, shared_bytes)) return false;
+    if (kind == CUDA_TILES_FUSED) {
+        if (!cut_fused(&cut, limit)) return false;
+    } else {
+        if (!cut_runs(&cut, limit)) return false;
+        if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_parts(&cut, limit);
+        else cut.filter_bytes = spectra_bytes(&cut, cut.tiles.groups, cut.tiles.in, cut.tiles.out_pitch);
+    }
     *ret = cut;
     return true;
 }

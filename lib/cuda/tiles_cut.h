@@ -11,7 +11,7 @@
 enum cuda_tiles_kind {
     CUDA_TILES_COMPLEX, // spectra in memory, complex products
     CUDA_TILES_GAUSS,   // the same with three real products for a complex one; backward weight: as CUDA_TILES_COMPLEX
-    //FUSED
+    CUDA_TILES_FUSED,   // one input channel a group: from samples to samples in one kernel
     CUDA_TILES_KINDS,
 };
 
@@ -26,6 +26,7 @@ struct cuda_tiles_cut {
     size_t x_bytes, d_bytes;     // spectra of what is read
     size_t y_bytes, sets_bytes;  // of the result; of parts of it
     size_t filter_bytes;
+    size_t shared_bytes; // of a thread block
 };
 
 // Tiles of `transform` samples along each axis, or of all that there are, in a workspace of at most `limit` bytes.

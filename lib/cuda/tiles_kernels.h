@@ -58,7 +58,9 @@ struct cuda_tiles {
     int64_t groups, in, out, out_pitch;              // channels of a group, phases included
     int elements, bins;                              // of one tile in shared memory; of its spectrum
     int pairs, threads;                              // of a thread block
+    int row_threads;                                 // that share a row of a tile: a power of two
     bool phases_out, flip, gauss;
+    bool fused; // spectra of taps and of their gradient are [group][in][out][bin]
     bool f64;
 };
 
@@ -88,6 +90,15 @@ cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles, const struct c
 // to[i] = the sum over s < sets of from[s*n + i], in order; `onto`: and of what it holds. n reals.
 cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets, bool onto,
                               cudaStream_t stream);
+
+// The same from samples to samples: forward with bias and activation, or backward data. Where `in` is more than 1 a
+// block holds twice the pairs of tiles.
+cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const void *samples, const void *taps,
+                             const void *bias, bool relu, cudaStream_t stream);
+
+// Spectra of the gradient of the taps, [parts] of them to be added: of runs of positions. Blocks hold a pair more.
+cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums, const void *x, const void *gy,
+                                    int64_t parts, cudaStream_t stream);
 
 // Bytes of shared memory of a thread block that holds so many pairs of tiles.
 size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Spectra of pairs of tiles between shared memory and the device's, where they begin with the bin (tiles_kernels.h).
+#ifndef PARTITA_CUDA_TILE_SPECTRA_CUH
+#define PARTITA_CUDA_TILE_SPECTRA_CUH
+
+#include "tile_places.cuh"
+
+// Where spectra lie, in elements: that of the first tile, from one tile to the next, from one bin to the next, and of
+// Gauss's products from one of the three forms to the next.
+struct spectra_place {
+    int64_t at, tile, bin, form;
+};
+
+// Line `line` of a group, from `column` on, of spectra [group][bin][lines][pitch].
+inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, const cuda_tiles_part &part, int64_t group,
+                                              int64_t lines, int64_t pitch, int64_t line, int64_t column)
+{
+    const int64_t bin = lines * pitch, all = bin * tiles.bins;
+    return {group * all + line * pitch + column, 1, bin, part.groups * all};
+}
+
+// One number; of (a + ib)(c + id) by Gauss, c + id being a tap's: c(a + b), a(d - c), b(c + d).
+template <typename T> inline __device__ void put(T *to, int64_t form, complex_of<T> a, bool gauss, bool taps)
+{
+    if (!gauss) {
+        *(complex_of<T> *)to = a;
+        return;
+    }
+    to[0] = taps ? a.re : a.re + a.im;
+    to[form] = taps ? a.im - a.re : a.re;
+    to[2 * form] = taps ? a.re + a.im : a.im;
+}
+
+template <typename T> inline __device__ complex_of<T> get(const T *from, int64_t form, bool gauss)
+{
+    if (!gauss) return *(const complex_of<T> *)from;
+    return {from[0] - from[2 * form], from[0] + from[form]};
+}
+
+// The transforms of two tiles of real samples at one bin: twice both.
+template <typename T> struct bin_of_pair {
+    complex_of<T> a, b;
+
+    // From that of a + ib at the bin's frequency and its negative.
+    __device__ bin_of_pair(complex_of<T> f, complex_of<T> g) : a{f.re + g.re, f.im - g.im}, b{f.im + g.im, g.re - f.re}
+    {
+    }
+};
+
+// Writes those of pairs of tiles, of which there are `n`.
+template <typename T>
+inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra, const spectra_place &at,
+                                   int64_t n, bool taps, bool conjugated)
+{
+    const divider pairs(tiles.pairs);
+    const int reals = tiles.gauss ? 1 : 2;
+    for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
+        int bin = i;
+        const int p = pairs.take(&bin);
+        const uint32_t *pair = tiles.tables.pair + 2 * bin;
+        bin_of_pair<T> of(z[p * tiles.elements + pair[0]], z[p * tiles.elements + pair[1]]);
+        if (conjugated) of.a.im = -of.a.im, of.b.im = -of.b.im;
+        T *to = spectra + (at.at + bin * at.bin + 2 * p * at.tile) * reals;
+        if (2 * p < n) put(to, at.form, of.a, tiles.gauss, taps);
+        if (2 * p + 1 < n) put(to + at.tile * reals, at.form, of.b, tiles.gauss, taps);
+    }
+}
+
+// The reverse: a + ib.
+template <typename T>
+inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra, const spectra_place &at,
+                                  int64_t n, bool gauss)
+{
+    const divider pairs(tiles.pairs);
+    const int reals = gauss ? 1 : 2;
+    for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
+        int bin = i;
+        const int p = pairs.take(&bin);
+        const uint32_t *pair = tiles.tables.pair + 2 * bin;
+        const T *from = spectra + (at.at + bin * at.bin + 2 * p * at.tile) * reals;
+        complex_of<T> a = {0, 0}, b = {0, 0};
+        if (2 * p < n) a = get(from, at.form, gauss);
+        if (2 * p + 1 < n) b = get(from + at.tile * reals, at.form, gauss);
+        z[p * tiles.elements + pair[1]] = {a.re + b.im, b.re - a.im};
+        z[p * tiles.elements + pair[0]] = {a.re - b.im, a.im + b.re};
+    }
+}
+
+template <typename T> inline __device__ complex_of<T> *tiles_of_block()
+{
+    return (complex_of<T> *)shared_memory;
+}
+
+// The places of a block's tiles, behind `buffers` pairs of tiles.
+template <typename T> inline __device__ tile_place *places_of_block(const cuda_tiles &tiles, int buffers)
+{
+    return (tile_place *)(tiles_of_block<T>() + buffers * tiles.elements);
+}
+
+// Places of `n` neighbouring positions of one channel. Ends before a barrier.
+inline __device__ void place_tiles(const cuda_tiles &tiles, tile_place *place, bool outputs, int64_t group,
+                                   int64_t channel, int64_t position, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        place[i] = place_tile(tiles, outputs, group, channel, position + i);
+}
+
+// Launches a kernel whose blocks hold so many pairs of tiles.
+template <typename... Parameters, typename... Arguments>
+inline cudaError_t queue_tiles(void (*kernel)(Parameters...), const cuda_tiles *tiles, int pairs, int64_t blocks,
+                               cudaStream_t stream, Arguments... arguments)
+{
+    const size_t bytes = cuda_tiles_shared_bytes(tiles, pairs);
+    const cudaError_t error =
+        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (error != cudaSuccess) return error;
+    return queue(kernel, blocks, dim3(tiles->threads), bytes, stream, *tiles, arguments...);
+}
+
+#endif
