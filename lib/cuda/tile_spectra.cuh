@@ -11,24 +11,24 @@ struct spectra_place {
     int64_t at, tile, bin, form;
 };
 
-// Line `line` of a group, from `column` on, of spectra [group][bin][lines][pitch].
-inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, const cuda_tiles_part &part, int64_t group,
-                                              int64_t lines, int64_t pitch, int64_t line, int64_t column)
+// Line `line` of a group, from `column` on, of spectra [group][form][bin][lines][pitch].
+inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, int64_t group, int64_t lines, int64_t pitch,
+                                              int64_t line, int64_t column)
 {
     const int64_t bin = lines * pitch, all = bin * tiles.bins;
-    return {group * all + line * pitch + column, 1, bin, part.groups * all};
+    return {group * all * (tiles.gauss ? 3 : 1) + line * pitch + column, 1, bin, all};
 }
 
-// One number; of (a + ib)(c + id) by Gauss, c + id being a tap's: c(a + b), a(d - c), b(c + d).
-template <typename T> inline __device__ void put(T *to, int64_t form, complex_of<T> a, bool gauss, bool taps)
+// One number; of (a + ib)(c + id) by Gauss: c(a + b), a(d - c), b(c + d), c + id being the right factor.
+template <typename T> inline __device__ void put(T *to, int64_t form, complex_of<T> a, bool gauss, bool right)
 {
     if (!gauss) {
         *(complex_of<T> *)to = a;
         return;
     }
-    to[0] = taps ? a.re : a.re + a.im;
-    to[form] = taps ? a.im - a.re : a.re;
-    to[2 * form] = taps ? a.re + a.im : a.im;
+    to[0] = right ? a.re : a.re + a.im;
+    to[form] = right ? a.im - a.re : a.re;
+    to[2 * form] = right ? a.re + a.im : a.im;
 }
 
 template <typename T> inline __device__ complex_of<T> get(const T *from, int64_t form, bool gauss)
@@ -47,10 +47,10 @@ template <typename T> struct bin_of_pair {
     }
 };
 
-// Writes those of pairs of tiles, of which there are `n`.
+// Writes those of pairs of tiles, of which there are `n`; conjugated if they are the right factor of a product.
 template <typename T>
 inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra, const spectra_place &at,
-                                   int64_t n, bool taps, bool conjugated)
+                                   int64_t n, bool right)
 {
     const divider pairs(tiles.pairs);
     const int reals = tiles.gauss ? 1 : 2;
@@ -59,28 +59,28 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
         const int p = pairs.take(&bin);
         const uint32_t *pair = tiles.tables.pair + 2 * bin;
         bin_of_pair<T> of(z[p * tiles.elements + pair[0]], z[p * tiles.elements + pair[1]]);
-        if (conjugated) of.a.im = -of.a.im, of.b.im = -of.b.im;
+        if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
         T *to = spectra + (at.at + bin * at.bin + 2 * p * at.tile) * reals;
-        if (2 * p < n) put(to, at.form, of.a, tiles.gauss, taps);
-        if (2 * p + 1 < n) put(to + at.tile * reals, at.form, of.b, tiles.gauss, taps);
+        if (2 * p < n) put(to, at.form, of.a, tiles.gauss, right);
+        if (2 * p + 1 < n) put(to + at.tile * reals, at.form, of.b, tiles.gauss, right);
     }
 }
 
 // The reverse: a + ib.
 template <typename T>
 inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra, const spectra_place &at,
-                                  int64_t n, bool gauss)
+                                  int64_t n)
 {
     const divider pairs(tiles.pairs);
-    const int reals = gauss ? 1 : 2;
+    const int reals = tiles.gauss ? 1 : 2;
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
         const int p = pairs.take(&bin);
         const uint32_t *pair = tiles.tables.pair + 2 * bin;
         const T *from = spectra + (at.at + bin * at.bin + 2 * p * at.tile) * reals;
         complex_of<T> a = {0, 0}, b = {0, 0};
-        if (2 * p < n) a = get(from, at.form, gauss);
-        if (2 * p + 1 < n) b = get(from + at.tile * reals, at.form, gauss);
+        if (2 * p < n) a = get(from, at.form, tiles.gauss);
+        if (2 * p + 1 < n) b = get(from + at.tile * reals, at.form, tiles.gauss);
         z[p * tiles.elements + pair[1]] = {a.re + b.im, b.re - a.im};
         z[p * tiles.elements + pair[0]] = {a.re - b.im, a.im + b.re};
     }

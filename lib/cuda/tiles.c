@@ -8,16 +8,6 @@
 #include "../cpu/tile_transform.h"
 #include "call.h"
 
-struct tiles_plan {
-    struct cuda_tiles_cut cut;
-    void *tables; // in the device's memory
-};
-
-// Spectra and bias in the device's memory.
-struct tiles_filter {
-    void *spectra, *bias; // bias NULL: none
-};
-
 static void estimate_complex(const struct request *request, struct estimate *ret)
 {
     cuda_tiles_estimate(request, CUDA_TILES_COMPLEX, ret);
@@ -161,154 +151,55 @@ static void filter_destroy(struct partita_filter *filter)
     mem_release(&plan->allocator, tiles);
 }
 
-// One call: where its spectra are.
-struct run {
-    const struct cuda_call *call;
-    const struct cuda_tiles_cut *cut;
-    char *x, *d, *y, *sets;
-};
-
-static struct run lay_out(const struct cuda_call *call)
+static size_t saved_bytes(const struct partita_plan *plan)
 {
-    const struct cuda_tiles_cut *cut = &((const struct tiles_plan *)call->plan->state)->cut;
-    struct run run = {.call = call, .cut = cut, .x = call->workspace};
-    run.d = run.x + cut->x_bytes;
-    run.y = run.d + cut->d_bytes;
-    run.sets = run.y + cut->y_bytes;
-    return run;
+    const struct cuda_tiles_cut *cut = &((const struct tiles_plan *)plan->state)->cut;
+    return cut->kind == CUDA_TILES_FUSED ? 0 : size_mul((size_t)cuda_tiles_runs(cut), cut->x_bytes);
 }
 
-static enum partita_status multiply(const struct run *run, const struct cuda_tiles_part *part, void *to, const void *a,
-                                    const void *b)
+// Backward weight cut as forward was.
+static enum partita_status saved_plan(const struct partita_plan *plan, const struct partita_plan *weight,
+                                      struct partita_plan *ret_plan)
 {
-    const struct partita_plan *plan = run->call->plan;
-    const struct cuda_product product = cuda_tiles_product(run->cut, part);
-    return CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, to, a, b, cudaStreamPerThread));
+    const struct request request = {
+        .shape = &plan->shape, .direction = PARTITA_BACKWARD_WEIGHT, .device = plan->device};
+    struct tiles_plan *state = mem_allocate(&plan->allocator, sizeof *state);
+    if (!state) return PARTITA_ERR_NOMEM;
+    cuda_tiles_cut_saved(&request, &((const struct tiles_plan *)plan->state)->cut, &state->cut);
+    *ret_plan = *weight;
+    ret_plan->state = state;
+    ret_plan->choice.transform = plan->choice.transform;
+    ret_plan->choice.variant = plan->choice.variant;
+    ret_plan->choice.hop = (size_t)state->cut.most.block;
+    ret_plan->choice.shared = cuda_tiles_workspace(&state->cut);
+    return make_tables(ret_plan, state);
 }
 
-// One run of groups and positions of forward or backward data.
-static enum partita_status run_part(const struct run *run, const struct cuda_tiles_part *part,
-                                    const struct tiles_filter *filter)
+static enum partita_status saved_create(const struct partita_plan *plan, void **ret_saved)
 {
-    const struct cuda_tiles *tiles = &run->cut->tiles;
-    const struct cuda_call *call = run->call;
-    const struct partita_plan *plan = call->plan;
-    const bool forward = plan->direction == PARTITA_FORWARD;
-    const size_t of_group = run->cut->filter_bytes / (size_t)tiles->groups;
-    enum partita_status status =
-        CU(plan, cuda_tiles_load(tiles, part, false, run->x, call->from[0], cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status = multiply(run, part, run->y, (char *)filter->spectra + (size_t)part->first_group * of_group, run->x);
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_tiles_store(tiles, part, call->to, run->y, forward ? filter->bias : NULL,
-                                           forward && plan->shape.relu, cudaStreamPerThread));
-    return status;
+    const enum partita_status status = cuda_enter(plan);
+    return status == PARTITA_OK ? cuda_allocate(plan, saved_bytes(plan), ret_saved) : status;
 }
 
-// Sums of products over one run of positions, added to those of the runs before it.
-static enum partita_status run_weight_part(const struct run *run, const struct cuda_tiles_part *part)
+static void saved_destroy(const struct partita_plan *plan, void *saved)
 {
-    const struct cuda_tiles_cut *cut = run->cut;
-    const struct cuda_tiles *tiles = &cut->tiles;
-    const struct cuda_call *call = run->call;
-    const struct partita_plan *plan = call->plan;
-    const int64_t n = part->groups * tiles->bins * tiles->in * tiles->out_pitch * 2;
-    enum partita_status status =
-        CU(plan, cuda_tiles_load(tiles, part, false, run->x, call->from[0], cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_tiles_load(tiles, part, true, run->d, call->from[1], cudaStreamPerThread));
-    if (status == PARTITA_OK) status = multiply(run, part, cut->sets_bytes ? run->sets : run->y, run->x, run->d);
-    if (status == PARTITA_OK && cut->sets_bytes)
-        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, part->first > 0,
-                                            cudaStreamPerThread));
-    return status;
-}
-
-static enum partita_status run_group(const struct run *run, struct cuda_tiles_part part,
-                                     const struct tiles_filter *filter)
-{
-    const struct cuda_tiles *tiles = &run->cut->tiles;
-    const struct cuda_call *call = run->call;
-    const bool weight = call->plan->direction == PARTITA_BACKWARD_WEIGHT;
-    enum partita_status status = PARTITA_OK;
-    for (part.first = 0; part.first < tiles->positions && status == PARTITA_OK; part.first += part.block)
-        status = weight ? run_weight_part(run, &part) : run_part(run, &part, filter);
-    if (status == PARTITA_OK && weight)
-        status = CU(call->plan, cuda_tiles_store_taps(tiles, &part, call->to, run->y, cudaStreamPerThread));
-    return status;
-}
-
-// The same without spectra of samples in memory.
-static enum partita_status run_fused(const struct run *run, const struct tiles_filter *filter)
-{
-    const struct cuda_tiles_cut *cut = run->cut;
-    const struct cuda_tiles *tiles = &cut->tiles;
-    const struct cuda_call *call = run->call;
-    const struct partita_plan *plan = call->plan;
-    const bool forward = plan->direction == PARTITA_FORWARD;
-    if (plan->direction != PARTITA_BACKWARD_WEIGHT)
-        return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], filter->spectra, forward ? filter->bias : NULL,
-                                         forward && plan->shape.relu, cudaStreamPerThread));
-    const int64_t n = tiles->groups * tiles->in * tiles->out * tiles->bins * 2;
-    const struct cuda_tiles_part all = {.groups = tiles->groups};
-    enum partita_status status =
-        CU(plan, cuda_tiles_fused_weight(tiles, cut->parts > 1 ? run->sets : run->y, call->from[0], call->from[1],
-                                         cut->parts, cudaStreamPerThread));
-    if (status == PARTITA_OK && cut->parts > 1)
-        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, false, cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_tiles_store_taps(tiles, &all, call->to, run->y, cudaStreamPerThread));
-    return status;
-}
-
-static enum partita_status run_call(const struct cuda_call *call, const struct tiles_filter *filter)
-{
-    const struct run run = lay_out(call);
-    const struct partita_plan *plan = call->plan;
-    const int64_t groups = run.cut->tiles.groups;
-    const bool none = run.cut->tiles.positions == 0;
-    enum partita_status status = PARTITA_OK;
-    if (plan->direction != PARTITA_FORWARD && (none || !run.cut->covers))
-        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
-    if (run.cut->kind == CUDA_TILES_FUSED) return none || status != PARTITA_OK ? status : run_fused(&run, filter);
-    struct cuda_tiles_part part = run.cut->most;
-    for (int64_t g = 0; g < groups && !none && status == PARTITA_OK; g += run.cut->most.groups) {
-        part.first_group = g;
-        part.groups = groups - g < run.cut->most.groups ? groups - g : run.cut->most.groups;
-        status = run_group(&run, part, filter);
-    }
-    return status;
-}
-
-static struct cuda_sizes sizes_of(const struct partita_plan *plan)
-{
-    const struct shape *shape = &plan->shape;
-    const size_t scalar = shape->scalar_bytes, x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
-    const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    struct cuda_sizes sizes = {.workspace = plan->choice.shared, .from = {x}, .to = y};
-    if (plan->direction == PARTITA_BACKWARD_DATA) sizes.to = x, sizes.from[0] = y;
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
-        sizes.to = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
-        sizes.from[1] = y;
-    }
-    return sizes;
+    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    cuda_release(plan, saved);
 }
 
 static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace)
 {
-    const struct cuda_sizes sizes = sizes_of(plan);
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
-    if (status == PARTITA_OK) status = run_call(&call, filter ? filter->state : NULL);
-    return cuda_call_end(&call, status);
+    return cuda_tiles_run(plan, filter, NULL, operands, workspace);
 }
 
 #define TILES(kind_name, kind_estimate)                                                                                \
     {                                                                                                                  \
         .name = kind_name, .max_rank = PARTITA_MAX_RANK, .estimate = kind_estimate, .plan_create = plan_create,        \
         .plan_destroy = plan_destroy, .plan_explain = plan_explain, .filter_create = filter_create,                    \
-        .filter_bias = filter_bias, .filter_destroy = filter_destroy, .run = run                                       \
+        .filter_bias = filter_bias, .filter_destroy = filter_destroy, .run = run, .saved_bytes = saved_bytes,          \
+        .saved_plan = saved_plan, .saved_create = saved_create, .saved_destroy = saved_destroy,                        \
+        .run_saved = cuda_tiles_run                                                                                    \
     }
 
 const struct engine cuda_tiles = TILES("cuda/tiles", estimate_auto);

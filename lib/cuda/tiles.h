@@ -7,6 +7,21 @@
 
 extern const struct engine cuda_tiles, cuda_tiles_complex, cuda_tiles_gauss, cuda_tiles_fused_kind;
 
+// What a plan holds.
+struct tiles_plan {
+    struct cuda_tiles_cut cut;
+    void *tables; // in the device's memory
+};
+
+// Spectra and bias in the device's memory.
+struct tiles_filter {
+    void *spectra, *bias; // bias NULL: none
+};
+
+// struct engine's run and, where `saved` is not NULL, run_saved.
+enum partita_status cuda_tiles_run(const struct partita_plan *plan, const struct partita_filter *filter, void *saved,
+                                   const struct operands *operands, void *workspace);
+
 // Fills everything of an estimate for the best tiles of a kind, or applicable = false with a reason.
 void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kind, struct estimate *ret);
 

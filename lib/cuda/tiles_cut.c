@@ -70,21 +70,27 @@ static int held_pairs(const struct cuda_tiles_cut *cut, int pairs)
     return cut->tiles.in > 1 ? 2 * pairs : pairs;
 }
 
-// Pairs of tiles and threads of a thread block; false if not one pair fits.
+// A thread block of so many pairs of tiles.
+static void cut_pairs(struct cuda_tiles_cut *cut, int pairs)
+{
+    struct cuda_tiles *tiles = &cut->tiles;
+    tiles->pairs = pairs;
+    tiles->threads = LEAST_THREADS;
+    while (tiles->threads < CUDA_TILES_THREADS && tiles->threads * BUTTERFLY < pairs * tiles->elements)
+        tiles->threads *= 2;
+    cut->shared_bytes = cuda_tiles_shared_bytes(tiles, held_pairs(cut, pairs));
+}
+
+// As many pairs as there are and leave room for other thread blocks; false if not one fits.
 static bool cut_block(struct cuda_tiles_cut *cut, size_t shared_bytes)
 {
     struct cuda_tiles *tiles = &cut->tiles;
     const bool single = tiles->fused && cut->direction == PARTITA_BACKWARD_WEIGHT; // a pair is of one position
     const int64_t wanted = single ? tiles->positions : (tiles->positions + 1) / 2;
-    tiles->pairs = wanted < 1 ? 1 : wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : (int)wanted;
-    while (tiles->pairs > 1 && cuda_tiles_shared_bytes(tiles, held_pairs(cut, tiles->pairs)) > USUAL_SHARED)
-        tiles->pairs--;
-    cut->shared_bytes = cuda_tiles_shared_bytes(tiles, held_pairs(cut, tiles->pairs));
-    tiles->threads = LEAST_THREADS;
-    while (tiles->threads < CUDA_TILES_THREADS && tiles->threads * BUTTERFLY < tiles->pairs * tiles->elements)
-        tiles->threads *= 2;
     tiles->row_threads = 1;
     while (tiles->row_threads < LEAST_THREADS && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
+    cut_pairs(cut, wanted < 1 ? 1 : wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : (int)wanted);
+    while (tiles->pairs > 1 && cut->shared_bytes > USUAL_SHARED) cut_pairs(cut, tiles->pairs - 1);
     return cut->shared_bytes <= shared_bytes;
 }
 
@@ -124,13 +130,12 @@ static size_t spectra_bytes(const struct cuda_tiles_cut *cut, int64_t groups, in
 {
     const struct cuda_tiles *tiles = &cut->tiles;
     const size_t element = (tiles->gauss ? 3 : 2) * (tiles->f64 ? sizeof(double) : sizeof(float));
-    return mem_round(
-        size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines), size_mul((size_t)pitch, element)));
+    return (size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines), size_mul((size_t)pitch, element)));
 }
 
 size_t cuda_tiles_workspace(const struct cuda_tiles_cut *cut)
 {
-    return size_add(size_add(cut->x_bytes, cut->d_bytes), size_add(cut->y_bytes, cut->sets_bytes));
+    return size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes), size_add(cut->y_bytes, cut->sets_bytes));
 }
 
 // Spectra of so many groups and runs of positions.
@@ -142,28 +147,31 @@ static void cut_run(struct cuda_tiles_cut *cut, int64_t groups, int64_t blocks)
     most->groups = groups;
     most->block = round_up(each ? each : 1, run);
     most->pitch = round_up(most->block, PITCH);
-    cut->x_bytes = spectra_bytes(cut, groups, tiles->in, most->pitch);
+    cut->x_bytes = mem_round(spectra_bytes(cut, groups, tiles->in, most->pitch));
     if (cut->direction != PARTITA_BACKWARD_WEIGHT) {
-        cut->y_bytes = spectra_bytes(cut, groups, tiles->out, most->pitch);
+        cut->y_bytes = mem_round(spectra_bytes(cut, groups, tiles->out, most->pitch));
         return;
     }
-    cut->d_bytes = spectra_bytes(cut, groups, tiles->out, most->pitch);
-    cut->y_bytes = spectra_bytes(cut, groups, tiles->in, tiles->out_pitch);
+    cut->d_bytes = mem_round(spectra_bytes(cut, groups, tiles->out, most->pitch));
+    cut->y_bytes = mem_round(spectra_bytes(cut, groups, tiles->in, tiles->out_pitch));
     cut->sets_bytes = cut->parts > 1 || blocks > 1 ? size_mul(cut->y_bytes, (size_t)cut->parts) : 0;
 }
 
-// As few runs as the limit allows: positions are cut first.
+// As few runs as the limit allows: positions are cut first, down to those of one thread block.
 static bool cut_runs(struct cuda_tiles_cut *cut, size_t limit)
 {
-    const int64_t run = 2 * (int64_t)cut->tiles.pairs, lines = (cut->tiles.positions + run - 1) / run;
-    int64_t groups = cut->tiles.groups, blocks = 1;
+    const struct cuda_tiles *tiles = &cut->tiles;
+    int64_t groups = tiles->groups, blocks = 1;
     const size_t most = lesser(limit, USUAL_WORKSPACE);
     for (;;) {
+        const int64_t run = 2 * (int64_t)tiles->pairs, lines = (tiles->positions + run - 1) / run;
         cut_run(cut, groups, blocks);
         if (cuda_tiles_workspace(cut) <= most) return true;
         if (blocks < lines) blocks = 2 * blocks < lines ? 2 * blocks : lines;
         else if (groups > 1) groups = (groups + 1) / 2;
-        else return cuda_tiles_workspace(cut) <= limit;
+        else if (cuda_tiles_workspace(cut) <= limit) return true;
+        else if (tiles->pairs > 1) cut_pairs(cut, tiles->pairs / 2);
+        else return false;
     }
 }
 
@@ -224,25 +232,42 @@ static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, si
     return true;
 }
 
-bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind, size_t limit,
-                    struct cuda_tiles_cut *ret)
+// All that does not hang on runs of positions.
+static bool cut_shape(const struct request *request, size_t transform, enum cuda_tiles_kind kind,
+                      struct cuda_tiles_cut *ret)
 {
     const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
     struct tile_grid grid;
-    struct cuda_tiles_cut cut = {.direction = request->direction, .kind = kind, .parts = 1};
+    *ret = (struct cuda_tiles_cut){.direction = request->direction, .kind = kind, .parts = 1};
     if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
-    if (!cut_transform(&cut, &grid, transform, shared_bytes)) return false;
-    cut.covers = grid.covers;
-    cut.tiles.gauss = kind == CUDA_TILES_GAUSS && request->direction != PARTITA_BACKWARD_WEIGHT;
-    cut.tiles.fused = kind == CUDA_TILES_FUSED;
-    if (!cut_block(&cut, shared_bytes)) return false;
-    if (kind == CUDA_TILES_FUSED) {
-        if (!cut_fused(&cut, limit)) return false;
-    } else {
-        if (!cut_runs(&cut, limit)) return false;
-        if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_parts(&cut, limit);
-        else cut.filter_bytes = spectra_bytes(&cut, cut.tiles.groups, cut.tiles.in, cut.tiles.out_pitch);
-    }
-    *ret = cut;
+    if (!cut_transform(ret, &grid, transform, shared_bytes)) return false;
+    ret->covers = grid.covers;
+    ret->tiles.gauss = kind == CUDA_TILES_GAUSS;
+    ret->tiles.fused = kind == CUDA_TILES_FUSED;
+    return cut_block(ret, shared_bytes);
+}
+
+bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind, size_t limit,
+                    struct cuda_tiles_cut *ret)
+{
+    if (!cut_shape(request, transform, kind, ret)) return false;
+    if (kind == CUDA_TILES_FUSED) return cut_fused(ret, limit);
+    if (!cut_runs(ret, limit)) return false;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_parts(ret, limit);
+    ret->filter_group = spectra_bytes(ret, 1, ret->tiles.in, ret->tiles.out_pitch);
+    if (request->direction != PARTITA_BACKWARD_WEIGHT)
+        ret->filter_bytes = size_mul(ret->filter_group, (size_t)ret->tiles.groups);
     return true;
+}
+
+void cuda_tiles_cut_saved(const struct request *request, const struct cuda_tiles_cut *forward,
+                          struct cuda_tiles_cut *ret)
+{
+    size_t transform = 1; // that of forward, whichever it was asked for: axes that it covers are shorter
+    for (int a = 0; a < 3; a++) transform = forward->n[a] > transform ? forward->n[a] : transform;
+    cut_shape(request, transform, forward->kind, ret); // the same grid as forward's
+    ret->saved = true;
+    cut_pairs(ret, forward->tiles.pairs);
+    cut_run(ret, forward->most.groups, cuda_tiles_blocks(forward));
+    cut_parts(ret, SIZE_MAX);
 }

@@ -5,7 +5,7 @@
 //   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]
 //   taps [group][bin][in][out]   gw [group][bin][in][out]
 // of complex elements, of one run of `groups` and one of `block` positions, lines of them `pitch` apart, and those of
-// output channels out_pitch; by Gauss (product.h) three of them, of reals, one behind the other.
+// output channels out_pitch; by Gauss (product.h) of reals, three times as many: [group][form][bin].
 #ifndef PARTITA_CUDA_TILES_KERNELS_H
 #define PARTITA_CUDA_TILES_KERNELS_H
 

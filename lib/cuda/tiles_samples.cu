@@ -23,8 +23,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     fill_tiles(tiles, z, place, from, tiles.pairs);
     const tile_box box = box_of(tiles, outputs);
     transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-    const spectra_place at = place_spectra(tiles, part, group, channels, part.pitch, channel, first);
-    split_tiles(tiles, z, spectra, at, run, false, outputs);
+    const spectra_place at = place_spectra(tiles, group, channels, part.pitch, channel, first);
+    split_tiles(tiles, z, spectra, at, run, outputs);
 }
 
 template <typename T>
@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     complex_of<T> *z = tiles_of_block<T>();
     tile_place *place = places_of_block<T>(tiles, tiles.pairs);
     place_tiles(tiles, place, true, part.first_group + group, channel, part.first + first, run);
-    const spectra_place at = place_spectra(tiles, part, group, tiles.out, part.pitch, channel, first);
-    join_tiles(tiles, z, spectra, at, run, tiles.gauss);
+    const spectra_place at = place_spectra(tiles, group, tiles.out, part.pitch, channel, first);
+    join_tiles(tiles, z, spectra, at, run);
     const tile_box box = box_of(tiles, true);
     transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     const T of_channel = bias ? bias[(part.first_group + group) * tiles.out + channel] : 0;

@@ -18,10 +18,10 @@ struct cells {
     }
 
     // Spectra of taps are as the products want them; those of a fused kernel [group][in][out][bin].
-    __device__ spectra_place place(const cuda_tiles &tiles, const cuda_tiles_part &part) const
+    __device__ spectra_place place(const cuda_tiles &tiles) const
     {
         if (tiles.fused) return {((group * tiles.in + in) * tiles.out + first) * tiles.bins, tiles.bins, 1, 0};
-        return place_spectra(tiles, part, group, tiles.in, tiles.out_pitch, in, first);
+        return place_spectra(tiles, group, tiles.in, tiles.out_pitch, in, first);
     }
 
     // Index of tap (row, i) of a tile, real or imaginary, below 0: there is none.
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
         }
     }
     transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-    split_tiles(tiles, z, spectra, cell.place(tiles, part), tiles.out - cell.first, true, true);
+    split_tiles(tiles, z, spectra, cell.place(tiles), tiles.out - cell.first, true);
 }
 
 template <typename T>
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_rows rows(tiles, tiles.pairs, box.planes, box.rows);
     const T scale = scale_of<T>(tiles, 2);
     complex_of<T> *z = tiles_of_block<T>();
-    join_tiles(tiles, z, spectra, cell.place(tiles, part), tiles.out - cell.first, false);
+    join_tiles(tiles, z, spectra, cell.place(tiles), tiles.out - cell.first);
     transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
         const tile_row row = rows.at(r);
