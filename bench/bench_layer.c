@@ -21,6 +21,10 @@ static const struct contender contenders[] = {
     {.name = "cuda/direct-constant", .engine = "cuda/direct-constant", .threads = 1, .open = ours_layer_cuda},
     {.name = "cuda/direct-halo", .engine = "cuda/direct-halo", .threads = 1, .open = ours_layer_cuda},
     {.name = "cuda/direct-cached", .engine = "cuda/direct-cached", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/tiles", .engine = "cuda/tiles", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/tiles-complex", .engine = "cuda/tiles-complex", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/tiles-gauss", .engine = "cuda/tiles-gauss", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/tiles-fused", .engine = "cuda/tiles-fused", .threads = 1, .open = ours_layer_cuda},
     // The peers come last.
     {.name = "onednn", .open = peer_onednn},
     {.name = "onednn+reorder", .open = peer_onednn_reorder},

@@ -19,7 +19,11 @@ budgets='direct_kernelIf 80
 tile_kernelIfLi8ELb1E 128
 tile_kernelIfLi1ELb1E 64
 tile_kernelIfLi8ELb0E 128
-weight_kernelIf 192'
+weight_kernelIf 192
+load_tiles_kernelIf 80
+store_tiles_kernelIf 80
+fused_kernelIf 80
+fused_weight_kernelIf 80'
 
 status=0
 folder=$(mktemp -d)

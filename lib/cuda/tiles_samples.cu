@@ -8,8 +8,8 @@ namespace {
 // Blocks are [group][channel][run of positions].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    load_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, bool outputs,
-                T *spectra, const T *samples)
+    load_tiles_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part,
+                      bool outputs, T *spectra, const T *samples)
 {
     const int64_t channels = outputs ? tiles.out : tiles.in;
     const int run = 2 * tiles.pairs;
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    store_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *samples,
-                 const T *spectra, const T *bias, bool relu)
+    store_tiles_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part,
+                       T *samples, const T *spectra, const T *bias, bool relu)
 {
     const int run = 2 * tiles.pairs;
     int64_t block = blockIdx.x;
@@ -55,15 +55,16 @@ template <typename T>
 cudaError_t load(const cuda_tiles *tiles, const cuda_tiles_part *part, bool outputs, void *spectra, const void *samples,
                  cudaStream_t stream)
 {
-    return queue_tiles(load_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part, outputs ? tiles->out : tiles->in),
-                       stream, *part, outputs, (T *)spectra, (const T *)samples);
+    return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs,
+                       blocks_of(tiles, part, outputs ? tiles->out : tiles->in), stream, *part, outputs, (T *)spectra,
+                       (const T *)samples);
 }
 
 template <typename T>
 cudaError_t store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *samples, const void *spectra,
                   const void *bias, bool relu, cudaStream_t stream)
 {
-    return queue_tiles(store_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part, tiles->out), stream, *part,
+    return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part, tiles->out), stream, *part,
                        (T *)samples, (const T *)spectra, (const T *)bias, relu);
 }
 } // namespace

@@ -35,8 +35,8 @@ struct cells {
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    load_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *spectra,
-                const T *taps)
+    load_taps_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *spectra,
+                     const T *taps)
 {
     const cells cell(tiles);
     const tile_box box = box_of_taps(tiles);
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    store_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *taps,
-                 const T *spectra)
+    store_taps_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *taps,
+                      const T *spectra)
 {
     const cells cell(tiles);
     const tile_box box = box_of_taps(tiles);
@@ -102,7 +102,7 @@ template <typename T>
 cudaError_t load(const cuda_tiles *tiles, const cuda_tiles_part *part, void *spectra, const void *taps,
                  cudaStream_t stream)
 {
-    return queue_tiles(load_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream, *part, (T *)spectra,
+    return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream, *part, (T *)spectra,
                        (const T *)taps);
 }
 
@@ -110,7 +110,7 @@ template <typename T>
 cudaError_t store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *taps, const void *spectra,
                   cudaStream_t stream)
 {
-    return queue_tiles(store_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream, *part, (T *)taps,
+    return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream, *part, (T *)taps,
                        (const T *)spectra);
 }
 
