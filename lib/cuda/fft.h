@@ -45,10 +45,17 @@ struct cuda_fft_form {
 // Passes divide by 16, then by what is left over, then by 16 down to single points: log2 of the second one's divisor.
 #define CUDA_FFT_SECOND_RADIX(log2_points) (((log2_points)-1) % 4 + 1)
 
-// Threads of one transform within a block, and shared memory that they need.
+// Threads of one transform within a block; bytes of shared memory that it needs.
 static inline int cuda_fft_threads(size_t points)
 {
     return (int)(points / CUDA_FFT_POINTS);
+}
+
+// Transforms that share a thread block, so that short ones fill it too.
+static inline int cuda_fft_rows(size_t points)
+{
+    enum { FULL = 128 }; // threads
+    return cuda_fft_threads(points) < FULL ? FULL / cuda_fft_threads(points) : 1;
 }
 
 static inline size_t cuda_fft_shared(size_t points, bool f64)
