@@ -167,6 +167,11 @@ size_t cuda_fft_area(const struct cuda_fft *fft)
     return fft->passes ? fft->passes->area : 0;
 }
 
+size_t cuda_fft_batch(const struct cuda_fft *fft)
+{
+    return fft->passes ? fft->passes->batch : 1;
+}
+
 enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struct cuda_fft *fft, void *area,
                                     struct cuda_fft_lease **ret)
 {

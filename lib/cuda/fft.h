@@ -86,6 +86,7 @@ void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft);
 // Long transforms. A call borrows a plan of cuFFT, which one thread uses at a time, and gives it back when its work is
 // done; the work area is the call's own, of cuda_fft_area bytes. cuda_fft_run queues `batch` transforms in place.
 size_t cuda_fft_area(const struct cuda_fft *fft);
+size_t cuda_fft_batch(const struct cuda_fft *fft);
 enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struct cuda_fft *fft, void *area,
                                     struct cuda_fft_lease **ret);
 enum partita_status cuda_fft_run(const struct partita_plan *plan, const struct cuda_fft *fft,

@@ -55,6 +55,18 @@ inline __device__ void output_store(const outputs<S> &to, int i, S sum, const fi
     if (at < (unsigned)to.n) to.y[at] = finished(sum, finish);
 }
 
+// One point of a window, in memory (jobs.h).
+template <typename T>
+inline __device__ void outputs_store_point(const cuda_outputs &out, T *y, int64_t line, int64_t b, int i, int points,
+                                           bool turned, complex_of<T> value, const finish<T> &finish)
+{
+    if (turned) {
+        const outputs<T> to = outputs_of(out, y + line * out.size, b);
+        output_store(to, i, value.re, finish);
+        output_store(to, i + points, -value.im, finish);
+    } else output_store(outputs_of(out, (complex_of<T> *)y + line * out.size, b), i, value, finish);
+}
+
 // Points of an inverse, held as fft_inverse leaves them, into window b of a line.
 template <typename T>
 inline __device__ void outputs_store(const cuda_outputs &out, T *y, int64_t line, int64_t b, const fft_place<T> &place,

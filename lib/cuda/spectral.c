@@ -6,6 +6,7 @@
 
 #include "../sizes.h"
 #include "cufft.h"
+#include "jobs.h"
 
 // Counted from the passes of fft.cuh by 16: 277 additions, multiplications and multiply-adds of 16 points, and a load
 // and a store of each in shared memory, which moves 128 bytes a clock to 128 lanes. Counted, not measured.
@@ -118,6 +119,49 @@ static struct cuda_windows tap_windows(const struct shape *shape, const struct c
                                  .scale = 1 / (double)fft->points};
 }
 
+enum partita_status cuda_spectra_of(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                    const struct cuda_fft_lease *lease, const struct cuda_windows *windows,
+                                    const struct cuda_range *range, void *spectra, const void *x)
+{
+    if (fft->within)
+        return CU(plan, cuda_launch_spectra(&fft->form, fft->f64, windows, range, spectra, x, cudaStreamPerThread));
+    const enum partita_status status =
+        CU(plan, cuda_launch_points(&fft->form, fft->f64, windows, range, spectra, x, cudaStreamPerThread));
+    return status == PARTITA_OK ? cuda_fft_run(plan, fft, lease, spectra, false) : status;
+}
+
+size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most)
+{
+    enum { SECOND_CACHE = 32 << 20 };
+    const size_t job = size_mul(spectra, spectrum_bytes);
+    const size_t room = lesser(n, SECOND_CACHE / job ? SECOND_CACHE / job : 1);
+    return lesser(room, most / job);
+}
+
+// Of long transforms the taps' are made as many at once as a call's are, in memory of the call's own.
+static enum partita_status transform_long_taps(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                               const struct cuda_windows *windows, size_t cells, char *spectra,
+                                               const void *taps)
+{
+    const size_t batch = cuda_fft_batch(fft), bytes = fft->points * 2 * (fft->f64 ? 8 : 4);
+    void *area = NULL, *room = NULL;
+    struct cuda_fft_lease *lease = NULL;
+    enum partita_status status = cuda_allocate(plan, cuda_fft_area(fft), &area);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, batch * bytes, &room);
+    if (status == PARTITA_OK) status = cuda_fft_borrow(plan, fft, area, &lease);
+    for (size_t cell = 0; cell < cells && status == PARTITA_OK; cell += batch) {
+        const size_t n = lesser(batch, cells - cell);
+        const struct cuda_range range = {(int64_t)cell, (int64_t)n};
+        status = cuda_spectra_of(plan, fft, lease, windows, &range, room, taps);
+        if (status == PARTITA_OK) status = cuda_copy(plan, spectra + cell * bytes, room, n * bytes);
+    }
+    const enum partita_status waited = cuda_wait(plan);
+    cuda_fft_give_back(fft, lease);
+    cuda_release(plan, room);
+    cuda_release(plan, area);
+    return status == PARTITA_OK ? waited : status;
+}
+
 static enum partita_status transform_taps(const struct partita_plan *plan, const struct shape *shape,
                                           const struct cuda_fft *fft, const void *taps, struct cuda_spectra *spectra)
 {
@@ -125,10 +169,9 @@ static enum partita_status transform_taps(const struct partita_plan *plan, const
     const struct cuda_windows windows = tap_windows(shape, fft);
     const struct cuda_range all = {.n = (int64_t)cells};
     enum partita_status status = cuda_allocate(plan, cells * fft->points * 2 * shape->scalar_bytes, &spectra->taps);
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_launch_spectra(&fft->form, shape->f64, &windows, &all, spectra->taps, taps,
-                                              cudaStreamPerThread));
-    return status;
+    if (status != PARTITA_OK) return status;
+    return fft->within ? cuda_spectra_of(plan, fft, NULL, &windows, &all, spectra->taps, taps)
+                       : transform_long_taps(plan, fft, &windows, cells, spectra->taps, taps);
 }
 
 enum partita_status cuda_spectra_create(const struct partita_plan *plan, const struct shape *shape,

@@ -54,6 +54,16 @@ void cuda_spectra_destroy(struct partita_filter *filter);
 struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop, size_t windows,
                                        size_t length);
 
+// Queues the spectra of a range of windows, which has as many as `fft` makes at once where they are long; `lease` is
+// that of cuda_fft_borrow then.
+enum partita_status cuda_spectra_of(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                    const struct cuda_fft_lease *lease, const struct cuda_windows *windows,
+                                    const struct cuda_range *range, void *spectra, const void *x);
+
+// How many jobs of `spectra` spectra each are at hand at once: what the second cache holds, within `most` bytes; of n.
+// 0: not even one.
+size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most);
+
 // Bytes of the arrays of a call.
 size_t cuda_input_bytes(const struct shape *shape);
 size_t cuda_output_bytes(const struct shape *shape);

@@ -3,29 +3,6 @@
 #include "windows.cuh"
 
 namespace {
-// Points of a window: of a turned form sample i and sample i + points of a real line, else one of a line of either
-// kind.
-template <typename T>
-__device__ void load(const cuda_windows &windows, const T *x, int64_t number, const fft_place<T> &place,
-                     complex_of<T> v[16])
-{
-    const int points = 1 << place.log2_points;
-    const int64_t first = windows_first(windows, number);
-    const T scale = (T)windows.scale, turned_scale = windows.conjugated ? -scale : scale;
-    const T *reals = windows_samples(windows, x, number);
-    const complex_of<T> *pairs = windows_samples(windows, (const complex_of<T> *)x, number);
-#pragma unroll
-    for (int j = 0; j < 16; j++) {
-        const int i = place.thread + j * (points / 16);
-        if (windows.complex_samples) v[j] = windows_sample(windows, pairs, first, i);
-        else {
-            v[j].re = windows_sample(windows, reals, first, i);
-            v[j].im = place.turned ? -windows_sample(windows, reals, first, i + points) : 0;
-        }
-        v[j] = {v[j].re * scale, v[j].im * turned_scale};
-    }
-}
-
 template <typename T>
 __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     spectra_kernel(const __grid_constant__ cuda_fft_form form, const __grid_constant__ cuda_windows windows,
@@ -36,18 +13,12 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     complex_of<T> v[16];
     // Rows of threads beyond the last window take the barriers with the others.
     const int64_t window = range.first + (i < range.n ? i : range.n - 1);
-    load(windows, x, window, place, v);
+    const int points = 1 << place.log2_points;
+#pragma unroll
+    for (int j = 0; j < 16; j++)
+        v[j] = windows_point(windows, x, window, place.thread + j * (points / 16), points, place.turned);
     fft_forward(place, v);
     if (i < range.n) spectrum_store(spectra + (i << form.log2_points), place, v);
-}
-
-template <typename T> __device__ void store_lines(const cuda_lines &lines, int64_t line, int64_t i, T value, T *y)
-{
-    int64_t at = i - lines.first;
-    if (at < 0 || at % lines.step || at / lines.step >= lines.length) return;
-    at /= lines.step;
-    if (lines.reversed) at = lines.length - 1 - at;
-    y[line * lines.length + at] = value;
 }
 
 template <typename T>
@@ -57,19 +28,14 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
 {
     const fft_place<T> place = fft_place_of<T>(form);
     const int64_t i = (int64_t)blockIdx.x * blockDim.y + threadIdx.y, line = i < lines.lines ? i : lines.lines - 1;
-    const int64_t points = (int64_t)1 << form.log2_points;
+    const int points = 1 << form.log2_points;
     complex_of<T> v[16];
     spectrum_load(spectra + (line << form.log2_points), place, v);
     fft_inverse(place, v);
     if (i >= lines.lines) return;
 #pragma unroll
-    for (int j = 0; j < 16; j++) {
-        const int64_t point = place.thread + j * (points / 16);
-        if (form.turned) {
-            store_lines(lines, line, point, v[j].re, y);
-            store_lines(lines, line, point + points, -v[j].im, y);
-        } else store_lines(lines, line, point, v[j], (complex_of<T> *)y);
-    }
+    for (int j = 0; j < 16; j++)
+        lines_store(lines, y, line, place.thread + j * (points / 16), points, form.turned, v[j]);
 }
 
 template <typename T>

@@ -62,6 +62,44 @@ inline __device__ S windows_sample(const cuda_windows &windows, const S *line, i
     return line[windows.reversed ? windows.size - 1 - q : q];
 }
 
+// Point i of a window: of a turned form sample i and sample i + points of a real line, else one of a line of either
+// kind.
+template <typename T>
+inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const T *x, int64_t window, int i,
+                                              int points, bool turned)
+{
+    const int64_t first = windows_first(windows, window);
+    const T scale = (T)windows.scale;
+    if (windows.complex_samples) {
+        const complex_of<T> *line = windows_samples(windows, (const complex_of<T> *)x, window);
+        const complex_of<T> sample = windows_sample(windows, line, first, i);
+        return {sample.re * scale, windows.conjugated ? -sample.im * scale : sample.im * scale};
+    }
+    const T *line = windows_samples(windows, x, window);
+    return {windows_sample(windows, line, first, i) * scale,
+            turned ? -windows_sample(windows, line, first, i + points) * scale : 0};
+}
+
+// Sample i of a line's inverse transform.
+template <typename S> inline __device__ void line_store(const cuda_lines &lines, S *y, int64_t line, int64_t i, S value)
+{
+    int64_t at = i - lines.first;
+    if (at < 0 || at % lines.step || at / lines.step >= lines.length) return;
+    at /= lines.step;
+    y[line * lines.length + (lines.reversed ? lines.length - 1 - at : at)] = value;
+}
+
+// Point i of it.
+template <typename T>
+inline __device__ void lines_store(const cuda_lines &lines, T *y, int64_t line, int i, int points, bool turned,
+                                   complex_of<T> value)
+{
+    if (turned) {
+        line_store(lines, y, line, i, value.re);
+        line_store(lines, y, line, i + points, -value.im);
+    } else line_store(lines, (complex_of<T> *)y, line, i, value);
+}
+
 // The place of this thread's transform, one of threadIdx.y, at the start of the block's shared memory.
 template <typename T> inline __device__ fft_place<T> fft_place_of(const cuda_fft_form &form)
 {
