@@ -243,7 +243,8 @@ static enum partita_status run_filter(const struct partita_plan *plan, const str
     const struct overlap_save *save = plan->state;
     const struct cuda_sizes sizes = {.to = cuda_output_bytes(&save->shape),
                                      .from = {cuda_input_bytes(&save->shape)},
-                                     .workspace = plan->choice.shared};
+                                     .workspace = plan->choice.shared,
+                                     .alignment = save->shape.sample_bytes};
     struct cuda_call call;
     struct cuda_fft_lease *lease = NULL;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);

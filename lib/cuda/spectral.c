@@ -183,6 +183,7 @@ enum partita_status cuda_spectra_create(const struct partita_plan *plan, const s
     if (!*ret) return PARTITA_ERR_NOMEM;
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
+    if ((uintptr_t)taps % shape->tap_bytes) owns = false; // kernels read whole samples
     if (status == PARTITA_OK && !owns)
         status =
             cuda_keep(plan, taps, shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes, &copy);
