@@ -59,7 +59,7 @@ static struct cuda_work work_of(const struct shape *shape, const struct cuda_fil
     const double read = windows * in * (double)(cuda_spectral_samples(shape, points) * shape->sample_bytes);
     return (struct cuda_work){
         .launches = 1,
-        .slots = windows * (cuda_transform_slots(points, in * in_again + out) + cuda_product_slots(points, cells)),
+        .slots = windows * (cuda_transform_slots(points, in * in_again + out) + cuda_spectral_slots(points, cells)),
         .bytes = read + (double)cuda_output_bytes(shape) + cells * (double)(points * 2 * shape->scalar_bytes),
     };
 }

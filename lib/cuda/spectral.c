@@ -68,7 +68,7 @@ double cuda_transform_slots(size_t points, double n)
     return n * (double)points * (SLOTS_OF_PASS * passes + SLOTS_OF_EXCHANGE * fmax(0, ceil(passes) - 1));
 }
 
-double cuda_product_slots(size_t points, double n)
+double cuda_spectral_slots(size_t points, double n)
 {
     return n * (double)points * SLOTS_OF_PRODUCT;
 }

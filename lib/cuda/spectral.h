@@ -39,7 +39,7 @@ double cuda_work_seconds(const struct request *request, const struct cuda_work *
 
 // Slots of `n` transforms, and of products of so many pairs of spectra.
 double cuda_transform_slots(size_t points, double n);
-double cuda_product_slots(size_t points, double n);
+double cuda_spectral_slots(size_t points, double n);
 
 // Relative error of a filter by transforms, and of sums of `terms` products in a row of their spectra.
 double cuda_transform_error(const struct shape *shape, size_t points, double terms);

@@ -57,7 +57,7 @@ bool cuda_weight_consider(const struct request *request, const struct shape *sha
     const bool within = points <= cuda_fft_most(shape->f64);
     const struct cuda_work work = {
         .launches = ceil(jobs / (double)layout.room) * (lines * (within ? 1 : 2) + 1) + 3,
-        .slots = cuda_transform_slots(points, jobs * lines + cells) + cuda_product_slots(points, jobs * pairs),
+        .slots = cuda_transform_slots(points, jobs * lines + cells) + cuda_spectral_slots(points, jobs * pairs),
         .bytes = jobs * lines * spectrum * (within ? 2 : 6) + 3 * (double)layout.sums +
                  (double)(cuda_input_bytes(shape) + cuda_output_bytes(shape)),
         .lanes = (double)layout.room * lines * (double)points / CUDA_FFT_POINTS,
