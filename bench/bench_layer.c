@@ -25,6 +25,7 @@ static const struct contender contenders[] = {
     {.name = "cuda/tiles-complex", .engine = "cuda/tiles-complex", .threads = 1, .open = ours_layer_cuda},
     {.name = "cuda/tiles-gauss", .engine = "cuda/tiles-gauss", .threads = 1, .open = ours_layer_cuda},
     {.name = "cuda/tiles-fused", .engine = "cuda/tiles-fused", .threads = 1, .open = ours_layer_cuda},
+    {.name = "cuda/tiles-whole", .engine = "cuda/tiles-whole", .threads = 1, .open = ours_layer_cuda},
     // The peers come last.
     {.name = "onednn", .open = peer_onednn},
     {.name = "onednn+reorder", .open = peer_onednn_reorder},

@@ -381,7 +381,7 @@ int main(void)
     static const char *const engines[] = {
         "cpu/direct",  "cpu/gemm",           "cpu/winograd",         "cpu/tiles",        "cpu/depthwise",
         "cuda/direct", "cuda/direct-plain",  "cuda/direct-constant", "cuda/direct-halo", "cuda/direct-cached",
-        "cuda/tiles",  "cuda/tiles-complex", "cuda/tiles-gauss",     "cuda/tiles-fused",
+        "cuda/tiles",  "cuda/tiles-complex", "cuda/tiles-gauss",     "cuda/tiles-fused", "cuda/tiles-whole",
     };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };

@@ -109,12 +109,15 @@ static enum partita_status lease_create(const struct partita_plan *plan, const s
     enum partita_status status = CUFFT(plan, cufft->create(&lease->handle));
     if (status != PARTITA_OK) return status;
     lease->made = true;
-    long long n = (long long)fft->points;
+    const size_t *extent = fft->extent;
+    const int skipped = extent[0] > 1 ? 0 : extent[1] > 1 ? 1 : 2; // axes of one sample
+    long long n[3], all = (long long)fft->points;
+    for (int a = skipped; a < 3; a++) n[a - skipped] = (long long)extent[a];
     status = CUFFT(plan, cufft->auto_allocation(lease->handle, 0));
     if (status == PARTITA_OK)
         status =
-            CUFFT(plan, cufft->make_plan(lease->handle, 1, &n, NULL, 1, n, NULL, 1, n, fft->f64 ? CUFFT_Z2Z : CUFFT_C2C,
-                                         (long long)passes->batch, &passes->area));
+            CUFFT(plan, cufft->make_plan(lease->handle, 3 - skipped, n, NULL, 1, all, NULL, 1, all,
+                                         fft->f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)passes->batch, &passes->area));
     return status;
 }
 
@@ -142,11 +145,19 @@ enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t poin
                                     struct cuda_fft *ret)
 {
     const bool f64 = plan->shape.f64;
-    *ret = (struct cuda_fft){.points = points, .f64 = f64, .within = points <= cuda_fft_most(f64)};
+    *ret = (struct cuda_fft){
+        .points = points, .extent = {1, 1, points}, .f64 = f64, .within = points <= cuda_fft_most(f64)};
     ret->form.turned = turned;
     while ((size_t)1 << ret->form.log2_points < points) ret->form.log2_points++;
     const enum partita_status status = ret->within || turned ? make_factors(plan, ret) : PARTITA_OK;
     return status == PARTITA_OK && !ret->within ? make_passes(plan, ret, batch) : status;
+}
+
+enum partita_status cuda_fft_create_box(const struct partita_plan *plan, const size_t n[3], size_t batch,
+                                        struct cuda_fft *ret)
+{
+    *ret = (struct cuda_fft){.points = n[0] * n[1] * n[2], .extent = {n[0], n[1], n[2]}, .f64 = plan->shape.f64};
+    return make_passes(plan, ret, batch);
 }
 
 void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft)

@@ -67,6 +67,7 @@ static inline size_t cuda_fft_shared(size_t points, bool f64)
 struct cuda_fft {
     struct cuda_fft_form form;
     size_t points;
+    size_t extent[3]; // of its axes; 1 but for the last: one axis
     bool f64, within; // a thread block
     void *factors; // the device's: of a long turned one e^(-pi i j / 2n), j < points, which its samples are turned by
     struct cuda_fft_long *passes;
@@ -82,6 +83,11 @@ size_t cuda_fft_size(size_t n);
 enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, bool turned, size_t batch,
                                     struct cuda_fft *ret);
 void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft);
+
+// The same for cyclic transforms along up to three axes of n samples each, by cuFFT, whatever their size; spectra are
+// in natural order.
+enum partita_status cuda_fft_create_box(const struct partita_plan *plan, const size_t n[3], size_t batch,
+                                        struct cuda_fft *ret);
 
 // Long transforms. A call borrows a plan of cuFFT, which one thread uses at a time, and gives it back when its work is
 // done; the work area is the call's own, of cuda_fft_area bytes. cuda_fft_run queues `batch` transforms in place.

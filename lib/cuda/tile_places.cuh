@@ -157,7 +157,20 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
     }
 }
 
-// Stores the outputs of pairs of tiles, `scale` times, with the channel's bias and activation. A NaN stays one.
+// Stores element i of a row of a pair of tiles, `scale` times, with bias and activation. A NaN stays one.
+template <typename T>
+inline __device__ void store_pair(const sample_row<T> (&to)[2], int i, complex_of<T> sums, T scale, T bias, bool relu)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        T *const at = to[half].of(i);
+        T sum = (half ? sums.im : sums.re) * scale + bias;
+        if (relu && sum < 0) sum = 0;
+        if (at) *at = sum;
+    }
+}
+
+// Stores the outputs of pairs of tiles, `scale` times, with the channel's bias and activation.
 template <typename T>
 inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> *z, const tile_place *place, T *samples,
                                    int n_pairs, T scale, T bias, bool relu)
@@ -169,16 +182,7 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
         const complex_of<T> *const from = z + row.offset(tiles);
         const sample_row<T> to[2] = {{tiles, true, place[2 * row.pair], row, samples},
                                      {tiles, true, place[2 * row.pair + 1], row, samples}};
-        for (int i = rows.column; i < box.columns; i += rows.width) {
-            const complex_of<T> sums = from[i];
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                T *const at = to[half].of(i);
-                T sum = (half ? sums.im : sums.re) * scale + bias;
-                if (relu && sum < 0) sum = 0;
-                if (at) *at = sum;
-            }
-        }
+        for (int i = rows.column; i < box.columns; i += rows.width) store_pair(to, i, from[i], scale, bias, relu);
     }
 }
 

@@ -47,22 +47,49 @@ template <typename T> struct bin_of_pair {
     }
 };
 
-// Writes those of pairs of tiles, of which there are `n`; conjugated if they are the right factor of a product.
+// Writes a bin of a pair, of which `n` tiles there are, the first at `at`; conjugated if they are the right factor of a
+// product.
+template <typename T>
+inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spectra_place &at, int bin,
+                                bin_of_pair<T> of, int64_t n, bool right)
+{
+    const int reals = tiles.gauss ? 1 : 2;
+    if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
+    T *to = spectra + (at.at + bin * at.bin) * reals;
+    if (n > 0) put(to, at.form, of.a, tiles.gauss, right);
+    if (n > 1) put(to + at.tile * reals, at.form, of.b, tiles.gauss, right);
+}
+
+// The reverse.
+template <typename T>
+inline __device__ void get_pair(const cuda_tiles &tiles, const T *spectra, const spectra_place &at, int bin, int64_t n,
+                                complex_of<T> *ret_a, complex_of<T> *ret_b)
+{
+    const int reals = tiles.gauss ? 1 : 2;
+    const T *from = spectra + (at.at + bin * at.bin) * reals;
+    *ret_a = *ret_b = {0, 0};
+    if (n > 0) *ret_a = get(from, at.form, tiles.gauss);
+    if (n > 1) *ret_b = get(from + at.tile * reals, at.form, tiles.gauss);
+}
+
+// The place of pair p of a run of them.
+inline __device__ spectra_place place_pair(const spectra_place &at, int p)
+{
+    return {at.at + 2 * p * at.tile, at.tile, at.bin, at.form};
+}
+
+// Writes those of all pairs of a block, of which `n` tiles there are.
 template <typename T>
 inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra, const spectra_place &at,
                                    int64_t n, bool right)
 {
     const divider pairs(tiles.pairs);
-    const int reals = tiles.gauss ? 1 : 2;
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
         const int p = pairs.take(&bin);
         const uint32_t *pair = tiles.tables.pair + 2 * bin;
-        bin_of_pair<T> of(z[p * tiles.elements + pair[0]], z[p * tiles.elements + pair[1]]);
-        if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
-        T *to = spectra + (at.at + bin * at.bin + 2 * p * at.tile) * reals;
-        if (2 * p < n) put(to, at.form, of.a, tiles.gauss, right);
-        if (2 * p + 1 < n) put(to + at.tile * reals, at.form, of.b, tiles.gauss, right);
+        const bin_of_pair<T> of(z[p * tiles.elements + pair[0]], z[p * tiles.elements + pair[1]]);
+        put_pair(tiles, spectra, place_pair(at, p), bin, of, n - 2 * p, right);
     }
 }
 
@@ -72,15 +99,12 @@ inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
                                   int64_t n)
 {
     const divider pairs(tiles.pairs);
-    const int reals = tiles.gauss ? 1 : 2;
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
         const int p = pairs.take(&bin);
         const uint32_t *pair = tiles.tables.pair + 2 * bin;
-        const T *from = spectra + (at.at + bin * at.bin + 2 * p * at.tile) * reals;
-        complex_of<T> a = {0, 0}, b = {0, 0};
-        if (2 * p < n) a = get(from, at.form, tiles.gauss);
-        if (2 * p + 1 < n) b = get(from + at.tile * reals, at.form, tiles.gauss);
+        complex_of<T> a, b;
+        get_pair(tiles, spectra, place_pair(at, p), bin, n - 2 * p, &a, &b);
         z[p * tiles.elements + pair[1]] = {a.re + b.im, b.re - a.im};
         z[p * tiles.elements + pair[0]] = {a.re - b.im, a.im + b.re};
     }

@@ -6,6 +6,7 @@
 #include "../cpu/tile_cut.h"
 #include "../cpu/tile_transform.h"
 #include "../sizes.h"
+#include "cufft.h"
 #include "tiles.h"
 
 // Times of a multiply-add for an addition or multiplication of a transform, with its share of the loads and stores of a
@@ -56,6 +57,21 @@ static double seconds_of_products(const struct request *request, const struct cu
     return launches * fmax(cuda_product_slots(&product, device->processors) / rate, bytes / device->bytes);
 }
 
+// What units cost that are brought to memory and back around passes of cuFFT over them: two for an axis.
+static double seconds_of_units(const struct request *request, const struct cuda_tiles_cut *cut)
+{
+    const struct cuda_tiles *tiles = &cut->tiles;
+    const double channels = (double)tiles->groups * (double)(tiles->in + tiles->out);
+    const double units = channels * ceil((double)tiles->positions / 2), scalar = tiles->f64 ? 8 : 4;
+    int axes = 0;
+    for (int a = 0; a < 3; a++) axes += cut->n[a] > 1;
+    const double sweeps = 2 + 2 * (2. * axes); // fill and split; each pass reads and writes
+    const double launches = 4 * ceil(units / (double)cut->room);
+    return units * sweeps * (double)tiles->elements * 2 * scalar /
+               ((const struct cuda_device *)request->device)->bytes +
+           launches * LAUNCH;
+}
+
 static double seconds_of(const struct request *request, const struct cuda_tiles_cut *cut, double *ret_flops)
 {
     const struct cuda_tiles *tiles = &cut->tiles;
@@ -71,6 +87,7 @@ static double seconds_of(const struct request *request, const struct cuda_tiles_
     const struct stage load = stage_of_transforms(cut, groups * (double)tiles->in, inputs);
     const struct stage store = stage_of_transforms(cut, groups * (double)tiles->out, outputs);
     double seconds = seconds_of_stage(request, &load) + seconds_of_stage(request, &store);
+    if (cut->kind == CUDA_TILES_WHOLE) seconds += seconds_of_units(request, cut);
     seconds += seconds_of_products(request, cut, ret_flops) + runs * (weight ? 4 : 3) * LAUNCH;
     if (weight) {
         const double cells = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
@@ -175,6 +192,10 @@ static size_t longest(const struct request *request, char *reason, size_t size)
 void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kind, struct estimate *ret)
 {
     enum { MANY = 128 }; // samples of a tile up to which every size is considered; longer ones a quarter apart
+    if (kind == CUDA_TILES_WHOLE && !cufft_open()) {
+        snprintf(ret->reason, sizeof ret->reason, "cuFFT is not installed");
+        return;
+    }
     const size_t most = longest(request, ret->reason, sizeof ret->reason);
     if (most && kind == CUDA_TILES_FUSED && request->shape->group_in > 1) {
         snprintf(ret->reason, sizeof ret->reason, "one kernel takes one input channel a group, not %zu",

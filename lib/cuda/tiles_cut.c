@@ -8,6 +8,8 @@
 enum {
     USUAL_SHARED = 48 << 10, // bytes of a thread block, so that a processor holds several
     USUAL_WORKSPACE = 1 << 30,
+    USUAL_UNITS = 64 << 20, // bytes of units at once: several times what keeps a device busy
+    MOST_UNIT = 1 << 26,    // elements
     LEAST_THREADS = 32,
     BUTTERFLY = 8,    // elements of a thread's butterfly
     PITCH = 4,        // elements that any operand of a product is a multiple of
@@ -135,7 +137,9 @@ static size_t spectra_bytes(const struct cuda_tiles_cut *cut, int64_t groups, in
 
 size_t cuda_tiles_workspace(const struct cuda_tiles_cut *cut)
 {
-    return size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes), size_add(cut->y_bytes, cut->sets_bytes));
+    const size_t spectra =
+        size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes), size_add(cut->y_bytes, cut->sets_bytes));
+    return size_add(spectra, size_mul(2, cut->units_bytes));
 }
 
 // Spectra of so many groups and runs of positions.
@@ -147,6 +151,7 @@ static void cut_run(struct cuda_tiles_cut *cut, int64_t groups, int64_t blocks)
     most->groups = groups;
     most->block = round_up(each ? each : 1, run);
     most->pitch = round_up(most->block, PITCH);
+    cut->units_bytes = mem_round(size_mul((size_t)cut->room * 2 * (tiles->f64 ? 8 : 4), (size_t)tiles->elements));
     cut->x_bytes = mem_round(spectra_bytes(cut, groups, tiles->in, most->pitch));
     if (cut->direction != PARTITA_BACKWARD_WEIGHT) {
         cut->y_bytes = mem_round(spectra_bytes(cut, groups, tiles->out, most->pitch));
@@ -171,6 +176,7 @@ static bool cut_runs(struct cuda_tiles_cut *cut, size_t limit)
         else if (groups > 1) groups = (groups + 1) / 2;
         else if (cuda_tiles_workspace(cut) <= limit) return true;
         else if (tiles->pairs > 1) cut_pairs(cut, tiles->pairs / 2);
+        else if (cut->room > 1) cut->room /= 2;
         else return false;
     }
 }
@@ -219,9 +225,27 @@ static bool cut_fused(struct cuda_tiles_cut *cut, size_t limit)
     return cuda_tiles_workspace(cut) <= limit;
 }
 
+// A tile in memory: no gaps, and the bins of the first half of the last axis.
+static void cut_whole(struct cuda_tiles_cut *cut)
+{
+    struct cuda_tiles *tiles = &cut->tiles;
+    const int n[3] = {(int)cut->n[0], (int)cut->n[1], (int)cut->n[2]}, step[3] = {n[1] * n[2], n[2], 1};
+    for (int a = 0; a < 3; a++) tiles->dft[a] = (struct cuda_dft){.n = n[a], .step = step[a]};
+    tiles->elements = n[0] * n[1] * n[2];
+    tiles->bins = n[0] * n[1] * (n[2] / 2 + 1);
+    tiles->pairs = 1;
+    tiles->threads = CUDA_TILES_THREADS;
+    tiles->row_threads = LEAST_THREADS;
+    const int64_t lines = tiles->groups * (tiles->in > tiles->out ? tiles->in : tiles->out);
+    const int64_t units = lines * ((tiles->positions + 1) / 2),
+                  unit = (int64_t)tiles->elements * 2 * (tiles->f64 ? 8 : 4);
+    cut->room = USUAL_UNITS / unit < units ? USUAL_UNITS / unit : units;
+    if (cut->room < 1) cut->room = 1;
+}
+
 static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, size_t transform, size_t shared_bytes)
 {
-    const size_t most = shared_bytes / (2 * grid->scalar_bytes); // elements
+    const size_t most = cut->kind == CUDA_TILES_WHOLE ? MOST_UNIT : shared_bytes / (2 * grid->scalar_bytes); // elements
     if (!tile_cut(grid, transform, most, cut->n)) return false;
     const size_t positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
     if (size_mul(positions, size_mul(size_mul(grid->in, grid->out), grid->phases)) > PTRDIFF_MAX / 64) return false;
@@ -244,7 +268,9 @@ static bool cut_shape(const struct request *request, size_t transform, enum cuda
     ret->covers = grid.covers;
     ret->tiles.gauss = kind == CUDA_TILES_GAUSS;
     ret->tiles.fused = kind == CUDA_TILES_FUSED;
-    return cut_block(ret, shared_bytes);
+    if (kind != CUDA_TILES_WHOLE) return cut_block(ret, shared_bytes);
+    cut_whole(ret);
+    return true;
 }
 
 bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind, size_t limit,
@@ -267,7 +293,8 @@ void cuda_tiles_cut_saved(const struct request *request, const struct cuda_tiles
     for (int a = 0; a < 3; a++) transform = forward->n[a] > transform ? forward->n[a] : transform;
     cut_shape(request, transform, forward->kind, ret); // the same grid as forward's
     ret->saved = true;
-    cut_pairs(ret, forward->tiles.pairs);
+    if (forward->kind != CUDA_TILES_WHOLE) cut_pairs(ret, forward->tiles.pairs);
+    ret->room = forward->room;
     cut_run(ret, forward->most.groups, cuda_tiles_blocks(forward));
     cut_parts(ret, SIZE_MAX);
 }

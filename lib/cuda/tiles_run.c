@@ -8,7 +8,8 @@ struct run {
     const struct cuda_call *call;
     const struct cuda_tiles_cut *cut;
     char *x, *d, *y, *sets;
-    char *saved; // x of all runs: made by forward, read by backward weight; NULL: not kept
+    struct tiles_call units; // CUDA_TILES_WHOLE
+    char *saved;             // x of all runs: made by forward, read by backward weight; NULL: not kept
 };
 
 static struct run lay_out(const struct cuda_call *call, void *saved)
@@ -18,6 +19,7 @@ static struct run lay_out(const struct cuda_call *call, void *saved)
     run.d = run.x + (cut->saved ? 0 : cut->x_bytes);
     run.y = run.d + cut->d_bytes;
     run.sets = run.y + cut->y_bytes;
+    run.units = (struct tiles_call){.plan = call->plan, .z = run.sets + cut->sets_bytes};
     return run;
 }
 
@@ -28,6 +30,36 @@ static char *spectra_of(const struct run *run, const struct cuda_tiles_part *par
     if (!run->saved) return run->x;
     const int64_t before = part->first_group / most->groups * cuda_tiles_blocks(run->cut) + part->first / most->block;
     return run->saved + (size_t)before * run->cut->x_bytes;
+}
+
+static bool is_whole(const struct run *run)
+{
+    return run->cut->kind == CUDA_TILES_WHOLE;
+}
+
+// Samples to spectra and back, in shared memory or by cuFFT.
+static enum partita_status load(const struct run *run, const struct cuda_tiles_part *part, bool outputs, void *spectra,
+                                const void *samples)
+{
+    if (is_whole(run))
+        return cuda_units_forward(&run->units, part, outputs ? CUDA_UNITS_OUTPUTS : CUDA_UNITS_INPUTS, spectra,
+                                  samples);
+    return CU(run->call->plan, cuda_tiles_load(&run->cut->tiles, part, outputs, spectra, samples, cudaStreamPerThread));
+}
+
+static enum partita_status store(const struct run *run, const struct cuda_tiles_part *part, const void *bias)
+{
+    const struct cuda_call *call = run->call;
+    const bool relu = call->plan->direction == PARTITA_FORWARD && call->plan->shape.relu;
+    if (is_whole(run)) return cuda_units_inverse(&run->units, part, CUDA_UNITS_OUTPUTS, call->to, run->y, bias);
+    return CU(call->plan, cuda_tiles_store(&run->cut->tiles, part, call->to, run->y, bias, relu, cudaStreamPerThread));
+}
+
+static enum partita_status store_taps(const struct run *run, const struct cuda_tiles_part *part)
+{
+    const struct cuda_call *call = run->call;
+    if (is_whole(run)) return cuda_units_inverse(&run->units, part, CUDA_UNITS_TAPS, call->to, run->y, NULL);
+    return CU(call->plan, cuda_tiles_store_taps(&run->cut->tiles, part, call->to, run->y, cudaStreamPerThread));
 }
 
 static enum partita_status multiply(const struct run *run, const struct cuda_tiles_part *part, void *to, const void *a,
@@ -42,18 +74,12 @@ static enum partita_status multiply(const struct run *run, const struct cuda_til
 static enum partita_status run_part(const struct run *run, const struct cuda_tiles_part *part,
                                     const struct tiles_filter *filter)
 {
-    const struct cuda_tiles *tiles = &run->cut->tiles;
     const struct cuda_call *call = run->call;
-    const struct partita_plan *plan = call->plan;
-    const bool forward = plan->direction == PARTITA_FORWARD;
+    const char *const taps = (char *)filter->spectra + (size_t)part->first_group * run->cut->filter_group;
     char *const x = spectra_of(run, part);
-    enum partita_status status = CU(plan, cuda_tiles_load(tiles, part, false, x, call->from[0], cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status = multiply(run, part, run->y,
-                          (char *)filter->spectra + (size_t)part->first_group * run->cut->filter_group, x);
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_tiles_store(tiles, part, call->to, run->y, forward ? filter->bias : NULL,
-                                           forward && plan->shape.relu, cudaStreamPerThread));
+    enum partita_status status = load(run, part, false, x, call->from[0]);
+    if (status == PARTITA_OK) status = multiply(run, part, run->y, taps, x);
+    if (status == PARTITA_OK) status = store(run, part, call->plan->direction == PARTITA_FORWARD ? filter->bias : NULL);
     return status;
 }
 
@@ -67,9 +93,8 @@ static enum partita_status run_weight_part(const struct run *run, const struct c
     const int64_t n = part->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
     char *const x = spectra_of(run, part);
     enum partita_status status = PARTITA_OK;
-    if (!cut->saved) status = CU(plan, cuda_tiles_load(tiles, part, false, x, call->from[0], cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_tiles_load(tiles, part, true, run->d, call->from[1], cudaStreamPerThread));
+    if (!cut->saved) status = load(run, part, false, x, call->from[0]);
+    if (status == PARTITA_OK) status = load(run, part, true, run->d, call->from[1]);
     if (status == PARTITA_OK) status = multiply(run, part, cut->sets_bytes ? run->sets : run->y, x, run->d);
     if (status == PARTITA_OK && cut->sets_bytes)
         status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, part->first > 0,
@@ -86,8 +111,7 @@ static enum partita_status run_group(const struct run *run, struct cuda_tiles_pa
     enum partita_status status = PARTITA_OK;
     for (part.first = 0; part.first < tiles->positions && status == PARTITA_OK; part.first += part.block)
         status = weight ? run_weight_part(run, &part) : run_part(run, &part, filter);
-    if (status == PARTITA_OK && weight)
-        status = CU(call->plan, cuda_tiles_store_taps(tiles, &part, call->to, run->y, cudaStreamPerThread));
+    if (status == PARTITA_OK && weight) status = store_taps(run, &part);
     return status;
 }
 
@@ -114,9 +138,10 @@ static enum partita_status run_fused(const struct run *run, const struct tiles_f
     return status;
 }
 
-static enum partita_status run_call(const struct cuda_call *call, const struct tiles_filter *filter, void *saved)
+static enum partita_status run_call(const struct run *of, const struct tiles_filter *filter)
 {
-    const struct run run = lay_out(call, saved);
+    const struct run run = *of;
+    const struct cuda_call *call = run.call;
     const struct partita_plan *plan = call->plan;
     const int64_t groups = run.cut->tiles.groups;
     const bool none = run.cut->tiles.positions == 0;
@@ -153,6 +178,13 @@ enum partita_status cuda_tiles_run(const struct partita_plan *plan, const struct
     const struct cuda_sizes sizes = sizes_of(plan);
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
-    if (status == PARTITA_OK) status = run_call(&call, filter ? filter->state : NULL, saved);
-    return cuda_call_end(&call, status);
+    if (status != PARTITA_OK) return cuda_call_end(&call, status);
+    struct run run = lay_out(&call, saved);
+    const struct cuda_fft *fft = &((const struct tiles_plan *)plan->state)->fft;
+    if (is_whole(&run))
+        status = cuda_fft_borrow(plan, fft, (char *)run.units.z + run.cut->units_bytes, &run.units.lease);
+    if (status == PARTITA_OK) status = run_call(&run, filter ? filter->state : NULL);
+    status = cuda_call_end(&call, status);
+    if (is_whole(&run)) cuda_fft_give_back(fft, run.units.lease);
+    return status;
 }

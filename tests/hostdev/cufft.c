@@ -12,7 +12,7 @@ enum { MOST_PLANS = 64, C2C = 0x29, Z2Z = 0x69, ALLOC_FAILED = 2, INVALID_VALUE 
 
 struct plan {
     bool used, made;
-    int n, batch, type;
+    int rank, extent[3], n, batch, type; // n: of all axes
     void *area;
     cudaStream_t stream;
 };
@@ -41,19 +41,19 @@ static void run_plan(void *call)
 {
     const struct run *run = call;
     const struct plan *plan = &run->plan;
-    const int n = plan->n;
+    const int n = plan->n, *extent = plan->extent;
     memory_check(run->samples, area_bytes(plan));
     memory_check(plan->area, area_bytes(plan));
     memset(plan->area, 0xff, area_bytes(plan)); // what others left there is lost
     pthread_mutex_lock(&lock);
     if (plan->type == Z2Z) {
-        fftw_plan p = fftw_plan_many_dft(1, &n, plan->batch, run->samples, NULL, 1, n, run->samples, NULL, 1, n,
-                                         run->direction, FFTW_ESTIMATE);
+        fftw_plan p = fftw_plan_many_dft(plan->rank, extent, plan->batch, run->samples, NULL, 1, n, run->samples, NULL,
+                                         1, n, run->direction, FFTW_ESTIMATE);
         fftw_execute(p);
         fftw_destroy_plan(p);
     } else {
-        fftwf_plan p = fftwf_plan_many_dft(1, &n, plan->batch, run->samples, NULL, 1, n, run->samples, NULL, 1, n,
-                                           run->direction, FFTW_ESTIMATE);
+        fftwf_plan p = fftwf_plan_many_dft(plan->rank, extent, plan->batch, run->samples, NULL, 1, n, run->samples,
+                                           NULL, 1, n, run->direction, FFTW_ESTIMATE);
         fftwf_execute(p);
         fftwf_destroy_plan(p);
     }
@@ -97,10 +97,16 @@ int cufftMakePlanMany64(int handle, int rank, long long *n, long long *in_extent
     (void)in_extent, (void)out_extent, (void)in_stride, (void)out_stride;
     const int result = result_of(hostdev_count());
     if (result) return result;
-    if (rank != 1 || in_distance != *n || out_distance != *n || *n > 1 << 28) return INVALID_VALUE;
     struct plan *plan = &plans[handle];
+    long long all = 1;
+    for (int a = 0; a < rank && rank <= 3; a++) {
+        all *= n[a];
+        plan->extent[a] = (int)n[a];
+    }
+    if (rank < 1 || rank > 3 || in_distance != all || out_distance != all || all > 1 << 28) return INVALID_VALUE;
     plan->made = true;
-    plan->n = (int)*n, plan->batch = (int)batch, plan->type = type;
+    plan->rank = rank;
+    plan->n = (int)all, plan->batch = (int)batch, plan->type = type;
     *area = area_bytes(plan);
     return 0;
 }

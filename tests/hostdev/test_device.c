@@ -62,6 +62,7 @@ static const struct subject subjects[] = {
     {"cuda/tiles-complex", "cuda/tiles-complex", &strided, 0},
     {"cuda/tiles-gauss", "cuda/tiles-gauss", &strided, 0},
     {"cuda/tiles-fused", "cuda/tiles-fused", &planes, 0},
+    {"cuda/tiles-whole", "cuda/tiles-whole", &strided, 64},
     {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
     {"cuda/overlap-save-long", "cuda/overlap-save", &long_lines, 65536},
 };

@@ -50,7 +50,7 @@ struct way_case {
     enum partita_type type;
 };
 
-static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-fused"};
+static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-whole", "cuda/tiles-fused"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 // Makes a plan of one direction again with tiles of that size in that workspace; false if there are none.
