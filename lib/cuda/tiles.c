@@ -112,6 +112,8 @@ static void plan_destroy(struct partita_plan *plan)
 
 static void plan_explain(const struct partita_plan *plan, struct text *text)
 {
+    static const char *const how[] = {"complex products", "products by Gauss, 3 real ones", "in one kernel",
+                                      "by cuFFT"};
     const struct cuda_tiles_cut *cut = &((const struct tiles_plan *)plan->state)->cut;
     const struct cuda_tiles_axis *axis = cut->tiles.axis;
     text_add(text, "  tiles of %zux%zux%zu samples for %lldx%lldx%lld %s, %lld of them, %lld at once; %s\n", cut->n[0],

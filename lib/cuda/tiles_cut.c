@@ -253,7 +253,7 @@ static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, si
     cut->tiles = tiles_of(grid, f64);
     cut->tiles.elements = (int)(tile_transform_bytes(cut->n) / (2 * TILE_LINE_BYTES));
     cut->tiles.bins = (int)tile_transform_bins(cut->n);
-    return true;
+    return cut->kind != CUDA_TILES_WHOLE || cut->n[0] * cut->n[1] * cut->n[2] > 1; // cuFFT has no transform of one
 }
 
 // All that does not hang on runs of positions.

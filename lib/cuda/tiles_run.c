@@ -138,22 +138,20 @@ static enum partita_status run_fused(const struct run *run, const struct tiles_f
     return status;
 }
 
-static enum partita_status run_call(const struct run *of, const struct tiles_filter *filter)
+static enum partita_status run_call(const struct run *run, const struct tiles_filter *filter)
 {
-    const struct run run = *of;
-    const struct cuda_call *call = run.call;
+    const struct cuda_call *call = run->call;
     const struct partita_plan *plan = call->plan;
-    const int64_t groups = run.cut->tiles.groups;
-    const bool none = run.cut->tiles.positions == 0;
+    struct cuda_tiles_part part = run->cut->most;
+    const int64_t groups = run->cut->tiles.groups, most = part.groups;
+    const bool none = run->cut->tiles.positions == 0;
     enum partita_status status = PARTITA_OK;
-    if (plan->direction != PARTITA_FORWARD && (none || !run.cut->covers))
+    if (plan->direction != PARTITA_FORWARD && (none || !run->cut->covers))
         status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
-    if (run.cut->kind == CUDA_TILES_FUSED) return none || status != PARTITA_OK ? status : run_fused(&run, filter);
-    struct cuda_tiles_part part = run.cut->most;
-    for (int64_t g = 0; g < groups && !none && status == PARTITA_OK; g += run.cut->most.groups) {
-        part.first_group = g;
-        part.groups = groups - g < run.cut->most.groups ? groups - g : run.cut->most.groups;
-        status = run_group(&run, part, filter);
+    if (run->cut->kind == CUDA_TILES_FUSED) return none || status != PARTITA_OK ? status : run_fused(run, filter);
+    for (; part.first_group < groups && !none && status == PARTITA_OK; part.first_group += most) {
+        part.groups = groups - part.first_group < most ? groups - part.first_group : most;
+        status = run_group(run, part, filter);
     }
     return status;
 }
