@@ -146,6 +146,12 @@ struct engine {
     // that is NULL or not in the device's memory is replaced by one of the call's own.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
+    // Saved transforms there, with saved_bytes and saved_plan: memory of the device for them, then `run` of forward
+    // that leaves them in it, or of a plan of saved_plan's from there, which does not read x.
+    enum partita_status (*saved_create)(const struct partita_plan *plan, void **ret_saved);
+    void (*saved_destroy)(const struct partita_plan *plan, void *saved);
+    enum partita_status (*run_saved)(const struct partita_plan *plan, const struct partita_filter *filter, void *saved,
+                                     const struct operands *operands, void *workspace);
 };
 
 // A plan runs one direction; that of the caller, which is forward's, holds the plans of the other two.

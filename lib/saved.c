@@ -20,20 +20,33 @@ size_t partita_saved_workspace(const struct partita_saved *saved)
     return saved ? plan_workspace(&saved->weight) : 0;
 }
 
+// Room for transforms, where the engine works.
+static enum partita_status reserve(const struct partita_plan *plan, void **ret_data)
+{
+    if (plan->engine->saved_create) return plan->engine->saved_create(plan, ret_data);
+    *ret_data = mem_reserve(&plan->allocator, partita_saved_bytes(plan));
+    return *ret_data ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
+
+static void release(const struct partita_plan *plan, void *data)
+{
+    if (plan->engine->saved_destroy) plan->engine->saved_destroy(plan, data);
+    else mem_release(&plan->allocator, data);
+}
+
 enum partita_status partita_saved_create(const struct partita_plan *plan, struct partita_saved **ret_saved)
 {
     if (!plan || !ret_saved) return PARTITA_ERR_ARG;
-    if (!partner(plan)) {
-        if (plan->device) log_line(&plan->log, "saved transforms: no engine of %s makes them", plan->device->name);
-        else log_line(&plan->log, "saved transforms: forward and backward weight must both be planned by cpu/tiles");
+    if (partita_saved_bytes(plan) == 0) {
+        log_line(&plan->log, "saved transforms: forward and backward weight must both be planned by %s",
+                 plan->device ? "cuda/tiles, with spectra in memory" : "cpu/tiles");
         return PARTITA_ERR_UNSUPPORTED;
     }
     struct partita_saved *saved = mem_allocate(&plan->allocator, sizeof *saved);
     if (!saved) return PARTITA_ERR_NOMEM;
     saved->plan = plan;
-    saved->data = mem_reserve(&plan->allocator, partita_saved_bytes(plan));
-    const enum partita_status status =
-        saved->data ? plan->engine->saved_plan(plan, partner(plan), &saved->weight) : PARTITA_ERR_NOMEM;
+    enum partita_status status = reserve(plan, &saved->data);
+    if (status == PARTITA_OK) status = plan->engine->saved_plan(plan, partner(plan), &saved->weight);
     if (status == PARTITA_OK) *ret_saved = saved;
     else partita_saved_destroy(saved);
     return status;
@@ -44,7 +57,7 @@ void partita_saved_destroy(struct partita_saved *saved)
     if (!saved) return;
     const struct partita_allocator allocator = saved->plan->allocator;
     if (saved->weight.engine) saved->weight.engine->plan_destroy(&saved->weight);
-    mem_release(&allocator, saved->data);
+    release(saved->plan, saved->data);
     mem_release(&allocator, saved);
 }
 
@@ -58,12 +71,23 @@ static enum partita_status check(const struct partita_plan *plan, const struct p
     return PARTITA_OK;
 }
 
+// Forward on a device. What a failure leaves is of no use.
+static enum partita_status keep_filled(struct partita_saved *saved, const struct partita_filter *filter,
+                                       const struct operands *operands, void *workspace)
+{
+    const struct partita_plan *plan = saved->plan;
+    const enum partita_status status = plan->engine->run_saved(plan, filter, saved->data, operands, workspace);
+    saved->filled = status == PARTITA_OK;
+    return status;
+}
+
 enum partita_status partita_forward_saved(const struct partita_plan *plan, const struct partita_filter *filter,
                                           struct partita_saved *saved, void *y, const void *x, void *workspace)
 {
     if (!plan || !filter || !saved || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
     const enum partita_status status = check(plan, saved, y, x, workspace);
     if (status != PARTITA_OK) return status;
+    if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){y, {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward_saving(plan, filter, saved->data, y, x, workspace ? workspace : own);
@@ -81,6 +105,8 @@ enum partita_status partita_backward_weight_saved(const struct partita_plan *pla
     if (status != PARTITA_OK) return status;
     if (!saved->filled) return PARTITA_ERR_STATE;
     const struct partita_plan *weight = &saved->weight;
+    if (weight->engine->run_saved)
+        return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){gw, {NULL, gy}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(weight));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     weight->engine->backward_weight_saved(weight, gw, saved->data, gy, workspace ? workspace : own);

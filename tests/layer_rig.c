@@ -137,6 +137,11 @@ size_t layer_edge(const struct layer *layer)
     return layer->plan->choice.transform;
 }
 
+bool layer_in_pairs(const struct layer *layer)
+{
+    return !strncmp(layer->plan->engine->name, "cuda/tiles", strlen("cuda/tiles"));
+}
+
 void layer_close(struct layer *layer)
 {
     partita_filter_destroy(layer->filter);
@@ -247,7 +252,7 @@ struct partita_problem layer_random(struct random *random)
 struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem)
 {
     struct partita_problem p = *problem;
-    if (!computes_by(engine, "depthwise")) return p;
+    if (!computes_by(engine, "depthwise") && !computes_by(engine, "tiles-fused")) return p;
     size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
     p.groups = p.in_channels = in;
     p.out_channels = in * (out > in ? out / in : 1);

@@ -43,8 +43,10 @@ enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WE
 // refuse.
 bool layer_served(const char *engine, const struct partita_problem *problem);
 
-// Edge of the tiles that forward transforms; 0: it transforms none.
+// Edge of the tiles that forward transforms; 0: it transforms none. Whether it transforms two of them together: what is
+// no number in one reaches the other.
 size_t layer_edge(const struct layer *layer);
+bool layer_in_pairs(const struct layer *layer);
 
 // Draws inputs of the problem's type; results are NaN.
 void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,

@@ -5,6 +5,8 @@
 
 #include "rig.h"
 
+#include "layer_rig.h"
+
 #include <stdio.h>
 
 struct named_problem {
@@ -62,13 +64,19 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
+// The engines of all devices; those of the device under test are asked.
+static const char *const engines_of_signals[] = {
+    "cpu/direct", "cpu/overlap-add", "cpu/overlap-save", "cpu/blocks", "cuda/overlap-save",
+};
+enum { N_ENGINES_OF_SIGNALS = sizeof engines_of_signals / sizeof *engines_of_signals };
+
 struct engine_case {
     const char *engine;
     const struct type_pair *types;
     const struct named_problem *named;
 };
 
-static struct engine_case cases[N_SIGNAL_ENGINES * N_TYPE_PAIRS * N_PROBLEMS];
+static struct engine_case cases[N_ENGINES_OF_SIGNALS * N_TYPE_PAIRS * N_PROBLEMS];
 
 static struct partita_problem typed(const struct partita_problem *problem, const struct type_pair *types)
 {
@@ -253,8 +261,9 @@ static void all_engines_agree(void **state)
     rig_forward(&chosen);
     double complex *y = malloc(chosen.n_y * sizeof *y);
     for (size_t i = 0; i < chosen.n_y; i++) y[i] = reference_sample(problem.signal, chosen.y, i);
-    for (size_t e = 0; e < N_SIGNAL_ENGINES; e++) {
-        struct partita_options options = {.engine = engine_names[e]};
+    for (size_t e = 0; e < N_ENGINES_OF_SIGNALS; e++) {
+        if (!layer_engine_is_here(engines_of_signals[e])) continue;
+        struct partita_options options = {.engine = engines_of_signals[e]};
         rig_open_with(&other, &problem, &options, chosen.x, chosen.w);
         rig_forward(&other);
         double gate = plan_gate(chosen.plan, &problem, chosen.n_y) + plan_gate(other.plan, &problem, chosen.n_y);
@@ -337,27 +346,29 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static struct engine_case grid[N_SIGNAL_ENGINES][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_SIGNAL_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
+    static struct engine_case grid[N_ENGINES_OF_SIGNALS][N_TYPE_PAIRS];
+    static struct CMUnitTest tests[N_ENGINES_OF_SIGNALS * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
     size_t n = 0;
-    for (size_t e = 0; e < N_SIGNAL_ENGINES; e++) {
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_ENGINES_OF_SIGNALS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            const char *engine = engines_of_signals[e];
             const struct type_pair *types = &type_pairs[t];
+            grid[e][t] = (struct engine_case){engine, types, NULL};
+            if (!layer_engine_is_here(engine) || (layer_is_brief() && type_is_f64(types->signal))) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 struct engine_case *c = &cases[(e * N_TYPE_PAIRS + t) * N_PROBLEMS + p];
-                *c = (struct engine_case){engine_names[e], types, &problems[p]};
-                tests[n++] = named_test(against_oracle, c, "%s/%s-%s", c->engine, problems[p].name, types->name);
+                *c = (struct engine_case){engine, types, &problems[p]};
+                tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engine, problems[p].name, types->name);
             }
-            grid[e][t] = (struct engine_case){engine_names[e], types, NULL};
-            for (size_t p = 0; p < N_PROMISES; p++) {
-                tests[n++] = named_test(promises[p].run, &grid[e][t], "%s/%s-%s", engine_names[e], promises[p].name,
-                                        types->name);
-            }
+            for (size_t p = 0; p < (layer_is_brief() ? 0 : N_PROMISES); p++)
+                tests[n++] =
+                    named_test(promises[p].run, &grid[e][t], "%s/%s-%s", engine, promises[p].name, types->name);
         }
     }
-    for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+    for (size_t t = 0; t < N_TYPE_PAIRS; t++)
         tests[n++] = named_test(all_engines_agree, &grid[0][t], "all-engines-agree-%s", type_pairs[t].name);
-    }
     static struct engine_case automatic = {NULL, type_pairs, NULL};
     tests[n++] = named_test(any_threads_same_bits, &automatic, "auto/any-threads-same-bits");
     tests[n++] = named_test(argument_errors, NULL, "argument-errors");

@@ -29,14 +29,18 @@ tiles_kernelIfLi4ELi4E 48
 tiles_kernelIfLi6ELi6E 96
 output_kernelIfLi4ELi4E 64
 output_kernelIfLi6ELi6E 80
-separable_kernelIfLi5E 64'
+separable_kernelIfLi5E 64
+load_tiles_kernelIf 80
+store_tiles_kernelIf 80
+fused_kernelIf 80
+fused_weight_kernelIf 80'
 
 status=0
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for architecture in sm_80 sm_90; do
     for source in lib/cuda/*.cu; do
-        "$nvcc" -std=c++17 -O3 -arch="$architecture" -Xptxas -v --cubin -o "$folder/cubin" "$source" 2>"$folder/text" || {
+        "$nvcc" -std=c++17 -O3 -Iinclude -arch="$architecture" -Xptxas -v --cubin -o "$folder/cubin" "$source" 2>"$folder/text" || {
             cat "$folder/text"
             exit 1
         }

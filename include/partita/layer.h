@@ -77,7 +77,7 @@ PARTITA_API const char *partita_plan_engine_of(const struct partita_plan *plan, 
 struct partita_saved;
 
 // Bytes that partita_saved_create takes for the transforms of one x; 0 if it cannot: forward and backward weight must
-// both be planned, by an engine that has transforms to save (cpu/tiles). Threads: any.
+// both be planned, by an engine that has transforms to save (cpu/tiles, cuda/tiles). Threads: any.
 PARTITA_API size_t partita_saved_bytes(const struct partita_plan *plan);
 
 // Makes room for the transforms of one x at a time. Backward weight is cut into the tiles of forward, which need not be

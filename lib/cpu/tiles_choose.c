@@ -6,64 +6,24 @@
 
 #include "../sizes.h"
 #include "conv_cost.h"
+#include "tile_cut.h"
 #include "tiles.h"
 
 enum {
     MOST_TERMS = 512,        // summed in registers before a sum is rounded
     MOST_ELEMENTS = 1 << 17, // of a tile
-    MOST_TAPS = 1 << 16,     // along an axis
     MANY = 128,              // samples of a tile up to which every size is considered
     FEW = 32,                // positions up to which turned products are considered
     WEIGHT_IN = 32,          // input channels of turned sums of backward weight: gy is read once for so many
 };
-
-// Samples of one tile that covers an axis. Beyond the inputs that exist it may wrap around: what an output would then
-// meet instead of padding is padding, if the inputs [begin, end) of the tile's extent are far enough from both ends.
-static size_t whole(const struct tile_axis *axis)
-{
-    enum { MOST_SEEN = 64 };
-    if (axis->count == 0) return tile_transform_size(axis->taps);
-    const size_t extent = axis->count + axis->taps - 1;
-    const ptrdiff_t q = axis->first + axis->lead;
-    struct tile_range seen = {extent, 0};
-    if (size_mul(axis->images, axis->phases) > MOST_SEEN) seen = (struct tile_range){0, extent};
-    else
-        for (size_t i = 0; i < axis->images * axis->phases; i++) {
-            const struct tile_range range = tile_within(&axis->in, i / axis->phases, i % axis->phases, q, extent);
-            if (range.begin >= range.end) continue;
-            if (range.begin < seen.begin) seen.begin = range.begin;
-            if (range.end > seen.end) seen.end = range.end;
-        }
-    size_t n = axis->count > axis->taps ? axis->count : axis->taps;
-    if (seen.end > n) n = seen.end;
-    if (extent - seen.begin > n) n = extent - seen.begin;
-    return tile_transform_size(n);
-}
-
-static bool cut_axes(struct tile_grid *grid, size_t transform, size_t ret_n[3])
-{
-    size_t tile[3], elements = 1;
-    for (int i = 0; i < 3; i++) {
-        const struct tile_axis *axis = &grid->axis[i];
-        if (axis->taps > MOST_TAPS) return false;
-        const size_t all = axis->count > TILE_TRANSFORM_MOST ? SIZE_MAX : whole(axis);
-        ret_n[i] = lesser(transform, all);
-        if (ret_n[i] < axis->taps || !tile_transform_has(ret_n[i])) return false;
-        tile[i] = ret_n[i] - axis->taps + 1;
-        if (ret_n[i] == all && axis->count) tile[i] = axis->count;
-        elements = size_mul(elements, ret_n[i]);
-    }
-    if (elements > MOST_ELEMENTS) return false;
-    tile_grid_cut(grid, tile);
-    return true;
-}
 
 // The shape in tiles; what hangs on blocks and parts is left to cut_blocks.
 static bool cut_tiles(const struct request *request, size_t transform, struct tiles *ret, size_t ret_n[3])
 {
     *ret = (struct tiles){.direction = request->direction};
     struct tile_grid *grid = &ret->grid;
-    if (!tile_grid_make(request->shape, request->direction, grid) || !cut_axes(grid, transform, ret_n)) return false;
+    if (!tile_grid_make(request->shape, request->direction, grid) || !tile_cut(grid, transform, MOST_ELEMENTS, ret_n))
+        return false;
     ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
     ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
     ret->lanes = TILE_LINE_BYTES / grid->scalar_bytes;
@@ -323,12 +283,12 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
     size_t most = 1;
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid.axis[i];
-        if (axis->taps > MOST_TAPS) {
-            snprintf(ret->reason, sizeof ret->reason, "tiles hold %d taps along an axis at most, not %zu", MOST_TAPS,
+        if (axis->taps > TILE_CUT_MOST_TAPS) {
+            snprintf(ret->reason, sizeof ret->reason, "tiles hold %d taps along an axis at most, not %zu", TILE_CUT_MOST_TAPS,
                      axis->taps);
             return;
         }
-        const size_t n = axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : whole(axis);
+        const size_t n = axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_cut_whole(axis);
         if (n > most) most = n;
     }
     if (request->transform) consider_blocks(request, request->transform, ret);

@@ -7,14 +7,17 @@
 
 #include "bias.h"
 #include "direct.h"
+#include "overlap_save.h"
 #include "separable.h"
+#include "tiles.h"
 #include "winograd.h"
 
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct,       &cuda_direct_halo, &cuda_direct_cached, &cuda_direct_constant,
-    &cuda_direct_plain, &cuda_separable,   &cuda_winograd,      NULL,
+    &cuda_direct,          &cuda_direct_halo,   &cuda_direct_cached, &cuda_direct_constant, &cuda_direct_plain,
+    &cuda_overlap_save,    &cuda_separable,     &cuda_winograd,      &cuda_tiles,           &cuda_tiles_fused_kind,
+    &cuda_tiles_complex,   &cuda_tiles_whole,   &cuda_tiles_gauss,   NULL,
 };
 
 // What is missing, by what the first call says: without a driver every call fails in the same way.
@@ -148,11 +151,13 @@ enum partita_status cuda_wait(const struct partita_plan *plan)
     return CU(plan, cudaStreamSynchronize(cudaStreamPerThread));
 }
 
+// Also after a failure: what was queued reads the caller's array.
 enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy)
 {
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);
-    if (status == PARTITA_OK) status = cuda_copy(plan, *ret_copy, from, bytes);
-    if (status == PARTITA_OK) status = cuda_wait(plan);
-    return status;
+    if (status != PARTITA_OK) return status;
+    status = cuda_copy(plan, *ret_copy, from, bytes);
+    const enum partita_status waited = cuda_wait(plan);
+    return status == PARTITA_OK ? waited : status;
 }
