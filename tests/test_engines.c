@@ -27,6 +27,8 @@ static const struct named_problem problems[] = {
     {"long", {.kernel = {150}, .size = {30011}, .pad_begin = {149}}},
     {"correlate", {.op = PARTITA_CORRELATE, .kernel = {61}, .size = {503}, .pad_begin = {60}, .pad_end = {60}}},
     {"batch", {.batch = 3, .kernel = {40}, .size = {301}, .pad_begin = {39}}},
+    {"many-small", {.batch = 300, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
+    {"many-small-fan-out", {.batch = 600, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
     {"mix-down", {.in_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
     {"fan-out", {.out_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
     {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 4, .kernel = {50}, .size = {211}, .pad_end = {49}}},

@@ -8,19 +8,18 @@ enum group { ONE_TO_ONE, ONE_TO_MANY, MANY };
 
 // One job and a part of its outputs.
 struct task {
-    int64_t job, b, group, item, first, end; // outputs of the group
+    int64_t job, b, group, item;
+    int first; // output of the group
 };
 
-inline __device__ task task_of(const cuda_filtering &filtering, int64_t number, int64_t parts)
+inline __device__ task task_of(const cuda_filtering &filtering, int64_t number, const cuda_save_cut &cut)
 {
     task task;
-    const int64_t part = take(&number, parts);
+    task.first = (int)take(&number, cut.parts) * cut.of_part;
     task.job = number;
     task.b = take(&number, filtering.in.windows);
     task.item = take(&number, filtering.batch);
     task.group = number;
-    task.first = filtering.group_out * part / parts;
-    task.end = filtering.group_out * (part + 1) / parts;
     return task;
 }
 
@@ -39,49 +38,65 @@ __device__ void sum_inputs(const cuda_filtering &filtering, const fft_place<T> &
         }
 }
 
+// Spectra of the job's inputs, left in x or `kept`.
 template <typename T, group GROUP>
-__device__ void run_task(const cuda_filtering &filtering, const task &task, bool valid, const fft_place<T> &place,
-                         complex_of<T> *kept, T *y, const T *x, const complex_of<T> *spectra, const T *bias)
+__device__ void transform_inputs(const cuda_filtering &filtering, int64_t job, const fft_place<T> &place, const T *from,
+                                 complex_of<T> *kept, complex_of<T> x[16])
 {
-    const int64_t first = windows_first(filtering.in, task.job);
-    const int64_t line = windows_line(filtering.in, task.job / filtering.in.windows);
-    const int points = 1 << place.log2_points;
-    complex_of<T> inputs[16], v[16];
-    for (int c = 0; c < (GROUP == MANY ? (int)filtering.group_in : 1); c++) {
-        inputs_load(filtering.in, x, line + c, first, place, inputs);
-        fft_forward(place, inputs);
-        if (GROUP == MANY) spectrum_store(kept + (int64_t)c * points, place, inputs);
+    const int64_t first = windows_first(filtering.in, job);
+    const int64_t line = windows_line(filtering.in, job / filtering.in.windows);
+    for (int c = 0; c < (GROUP == MANY ? (int)filtering.group_in : 1); c++, kept += 1 << place.log2_points) {
+        const fft_place<T> here = fft_again(place);
+        inputs_load(filtering.in, from, line + c, first, here, x);
+        fft_forward(fft_again(here), x);
+        if (GROUP == MANY) spectrum_store(kept, here, x);
     }
-    for (int64_t k = task.first; k < task.end; k++) {
-        const int64_t channel = task.group * filtering.group_out + k;
-        sum_inputs<T, GROUP>(filtering, place, spectra + channel * filtering.group_in * points, kept, inputs, v);
-        fft_inverse(place, v);
-        if (valid)
-            outputs_store(filtering.out, y, task.item * filtering.groups * filtering.group_out + channel, task.b, place,
-                          v, finish_of(filtering.out.relu, bias, channel));
-        if (GROUP == ONE_TO_ONE) return;
+}
+
+// Every row of threads takes as many turns as the others, which wait for it at barriers: behind the last output, or the
+// last task, they store nothing.
+template <typename T, group GROUP>
+__device__ void run_task(const cuda_filtering &filtering, const task &task, int of_part, bool valid,
+                         const fft_place<T> &place, complex_of<T> *kept, T *y, const T *from,
+                         const complex_of<T> *spectra, const T *bias)
+{
+    complex_of<T> x[16], v[16];
+    transform_inputs<T, GROUP>(filtering, task.job, place, from, kept, x);
+    int64_t channel = task.group * filtering.group_out + task.first;
+    const int64_t line = task.item * filtering.groups * filtering.group_out + channel;
+    const int64_t filter = filtering.group_in << place.log2_points;
+    outputs<T> to = outputs_of(filtering.out, y, line, task.b, place.turned);
+    spectra += channel * filter;
+    if (!valid) to.n = 0;
+    for (int left = (int)filtering.group_out - task.first, k = 0; k < (GROUP == ONE_TO_ONE ? 1 : of_part); k++) {
+        const fft_place<T> here = fft_again(place);
+        sum_inputs<T, GROUP>(filtering, here, spectra, kept, x, v);
+        fft_inverse(fft_again(here), v);
+        if (k < left) points_store(to, fft_again(here), v, finish_of(filtering.out.relu, bias, channel));
+        if (k + 1 >= left) continue;
+        to.y += filtering.out.size * (place.turned ? 1 : 2);
+        spectra += filter;
+        channel++;
     }
 }
 
 template <typename T, group GROUP>
 __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
-    save_kernel(const __grid_constant__ cuda_filtering filtering, int64_t parts, bool in_memory, T *y, const T *x,
-                const complex_of<T> *spectra, const T *bias, complex_of<T> *memory)
+    save_kernel(const __grid_constant__ cuda_filtering filtering, const __grid_constant__ cuda_save_cut cut, T *y,
+                const T *x, const complex_of<T> *spectra, const T *bias, complex_of<T> *memory)
 {
     const fft_place<T> place = fft_place_of<T>(filtering.form);
-    const int64_t n = filtering.groups * filtering.batch * filtering.in.windows * parts;
+    const int64_t n = filtering.groups * filtering.batch * filtering.in.windows * cut.parts;
     const int64_t points = (int64_t)1 << place.log2_points, of_job = filtering.group_in * points;
-    complex_of<T> *kept = in_memory ? memory + blockIdx.x * blockDim.y * of_job
-                                    : (complex_of<T> *)shared_memory + blockDim.y * (points + points / 16);
+    complex_of<T> *kept = cut.in_memory ? memory + blockIdx.x * blockDim.y * of_job
+                                        : (complex_of<T> *)shared_memory + blockDim.y * (points + points / 16);
     kept += threadIdx.y * of_job;
     // Without spectra in memory there are as many blocks as it takes.
     int64_t first = (int64_t)blockIdx.x * blockDim.y;
     do {
-        // Rows of threads beyond the last task take the barriers with the others.
         const int64_t number = first + threadIdx.y;
-        const bool valid = number < n;
-        const task task = task_of(filtering, valid ? number : first, parts);
-        run_task<T, GROUP>(filtering, task, valid, place, kept, y, x, spectra, bias);
+        const task task = task_of(filtering, number < n ? number : first, cut);
+        run_task<T, GROUP>(filtering, task, cut.of_part, number < n, place, kept, y, x, spectra, bias);
         first += (int64_t)gridDim.x * blockDim.y;
     } while (GROUP == MANY && first < n);
 }
@@ -90,13 +105,12 @@ template <typename T, group GROUP>
 cudaError_t launch(const cuda_filtering *filtering, const cuda_save_cut *cut, void *y, const void *x,
                    const void *spectra, const void *bias, void *kept, cudaStream_t stream)
 {
-    void (*const kernel)(cuda_filtering, int64_t, bool, T *, const T *, const complex_of<T> *, const T *,
+    void (*const kernel)(cuda_filtering, cuda_save_cut, T *, const T *, const complex_of<T> *, const T *,
                          complex_of<T> *) = save_kernel<T, GROUP>;
     const cudaError_t error = allow_shared(kernel, cut->shared_bytes);
     if (error != cudaSuccess) return error;
     return queue(kernel, cut->blocks, fft_block(filtering->form.log2_points), cut->shared_bytes, stream, *filtering,
-                 cut->parts, cut->in_memory, (T *)y, (const T *)x, (const complex_of<T> *)spectra, (const T *)bias,
-                 (complex_of<T> *)kept);
+                 *cut, (T *)y, (const T *)x, (const complex_of<T> *)spectra, (const T *)bias, (complex_of<T> *)kept);
 }
 
 template <typename T>

@@ -29,6 +29,7 @@ struct cuda_filtering {
 // How jobs meet thread blocks.
 struct cuda_save_cut {
     int64_t parts;  // that the outputs of a job are done in, each with transforms of its own
+    int of_part;    // outputs of a part; of the last one fewer
     int64_t blocks; // thread blocks; each takes one of so many (job, part)s after the other
     bool in_memory; // spectra of a job's inputs do not fit the shared memory: `kept` holds them
     size_t shared_bytes, kept_bytes;
