@@ -35,19 +35,30 @@ template <typename T> struct outputs {
     int first, n, step;
 };
 
+// Those at positions begin .. end-1 of a line, of which every stride-th is kept; sample i of the window is at `begin`.
+template <typename T>
+inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int64_t line, int64_t begin, int64_t end,
+                                             int64_t i, bool turned)
+{
+    if (begin < 0) {
+        i -= begin;
+        begin = 0;
+    }
+    const int64_t j = out.stride > 1 ? ceiling(begin, out.stride) : begin;
+    const int64_t last = out.stride > 1 ? ceiling(end, out.stride) : end, n = (last < out.size ? last : out.size) - j;
+    const int step = out.stride < 1 << 30 ? (int)out.stride : 1 << 30; // a longer one comes once at most
+    return {y + (line * out.size + j) * (turned ? 1 : 2), (int)(i + j * out.stride - begin), n > 0 ? (int)n : 0, step};
+}
+
+// The own outputs of window b.
 template <typename T>
 inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t line, int64_t b, bool turned)
 {
-    // Positions begin .. end-1 of the line, of which every stride-th is kept.
-    const int64_t begin = b * out.hop, end = begin + out.hop;
-    const int64_t j = out.stride > 1 ? ceiling(begin, out.stride) : begin;
-    const int64_t last = out.stride > 1 ? ceiling(end, out.stride) : end, n = (last < out.size ? last : out.size) - j;
-    const int step = out.stride < out.hop ? (int)out.stride : (int)out.hop; // a longer one comes once at most
-    return {y + (line * out.size + j) * (turned ? 1 : 2), (int)(out.skip + j * out.stride - begin), n > 0 ? (int)n : 0,
-            step};
+    return outputs_between(out, y, line, b * out.hop, (b + 1) * out.hop, out.skip, turned);
 }
 
-template <typename T, typename S>
+// Stored, finished; or added to what is there.
+template <bool ADD, typename T, typename S>
 inline __device__ void output_store(const outputs<T> &to, int i, S sum, const finish<T> &finish)
 {
     unsigned at = (unsigned)(i - to.first);
@@ -55,28 +66,31 @@ inline __device__ void output_store(const outputs<T> &to, int i, S sum, const fi
         if (i < to.first || at % to.step) return;
         at /= to.step;
     }
-    if (at < (unsigned)to.n) ((S *)to.y)[at] = finished(sum, finish);
+    if (at >= (unsigned)to.n) return;
+    S *y = (S *)to.y + at;
+    *y = ADD ? *y + sum : finished(sum, finish);
 }
 
 // Point i of a window's inverse.
-template <typename T>
+template <bool ADD, typename T>
 inline __device__ void point_store(const outputs<T> &to, int i, int points, bool turned, complex_of<T> value,
                                    const finish<T> &finish)
 {
     if (turned) {
-        output_store(to, i, value.re, finish);
-        output_store(to, i + points, -value.im, finish);
-    } else output_store(to, i, value, finish);
+        output_store<ADD>(to, i, value.re, finish);
+        output_store<ADD>(to, i + points, -value.im, finish);
+    } else output_store<ADD>(to, i, value, finish);
 }
 
 // All of a thread's points, as fft_inverse leaves them.
-template <typename T>
+template <bool ADD, typename T>
 inline __device__ void points_store(const outputs<T> &to, const fft_place<T> &place, const complex_of<T> v[16],
                                     const finish<T> &finish)
 {
     const int points = 1 << place.log2_points;
 #pragma unroll
-    for (int j = 0; j < 16; j++) point_store(to, place.thread + j * (points / 16), points, place.turned, v[j], finish);
+    for (int j = 0; j < 16; j++)
+        point_store<ADD>(to, place.thread + j * (points / 16), points, place.turned, v[j], finish);
 }
 
 // Points of window b of a line of x as fft_forward wants them.
