@@ -27,6 +27,8 @@ static const struct named_problem problems[] = {
     {"long", {.kernel = {150}, .size = {30011}, .pad_begin = {149}}},
     {"correlate", {.op = PARTITA_CORRELATE, .kernel = {61}, .size = {503}, .pad_begin = {60}, .pad_end = {60}}},
     {"batch", {.batch = 3, .kernel = {40}, .size = {301}, .pad_begin = {39}}},
+    {"many-small", {.batch = 300, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
+    {"many-small-fan-out", {.batch = 600, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
     {"mix-down", {.in_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
     {"fan-out", {.out_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
     {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 4, .kernel = {50}, .size = {211}, .pad_end = {49}}},
@@ -66,7 +68,8 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // The engines of all devices; those of the device under test are asked.
 static const char *const engines_of_signals[] = {
-    "cpu/direct", "cpu/overlap-add", "cpu/overlap-save", "cpu/blocks", "cuda/overlap-save",
+    "cpu/direct",        "cpu/overlap-add",  "cpu/overlap-save",         "cpu/blocks",
+    "cuda/overlap-save", "cuda/overlap-add", "cuda/overlap-add-2-steps", "cuda/overlap-add-3-steps",
 };
 enum { N_ENGINES_OF_SIGNALS = sizeof engines_of_signals / sizeof *engines_of_signals };
 
@@ -356,7 +359,10 @@ int main(void)
             const char *engine = engines_of_signals[e];
             const struct type_pair *types = &type_pairs[t];
             grid[e][t] = (struct engine_case){engine, types, NULL};
-            if (!layer_engine_is_here(engine) || (layer_is_brief() && type_is_f64(types->signal))) continue;
+            // Schedules of steps differ by where samples go, not by their type.
+            const bool of_one_type = strstr(engine, "-steps") && layer_on_stand_in() && types != type_pairs;
+            if (!layer_engine_is_here(engine) || of_one_type || (layer_is_brief() && type_is_f64(types->signal)))
+                continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 struct engine_case *c = &cases[(e * N_TYPE_PAIRS + t) * N_PROBLEMS + p];
                 *c = (struct engine_case){engine, types, &problems[p]};

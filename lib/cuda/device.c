@@ -7,6 +7,7 @@
 
 #include "bias.h"
 #include "direct.h"
+#include "overlap_add.h"
 #include "overlap_save.h"
 #include "separable.h"
 #include "tiles.h"
@@ -15,9 +16,23 @@
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct,          &cuda_direct_halo,   &cuda_direct_cached, &cuda_direct_constant, &cuda_direct_plain,
-    &cuda_overlap_save,    &cuda_separable,     &cuda_winograd,      &cuda_tiles,           &cuda_tiles_fused_kind,
-    &cuda_tiles_complex,   &cuda_tiles_whole,   &cuda_tiles_gauss,   NULL,
+    &cuda_direct,
+    &cuda_direct_halo,
+    &cuda_direct_cached,
+    &cuda_direct_constant,
+    &cuda_direct_plain,
+    &cuda_separable,
+    &cuda_winograd,
+    &cuda_tiles,
+    &cuda_tiles_fused_kind,
+    &cuda_tiles_complex,
+    &cuda_tiles_whole,
+    &cuda_tiles_gauss,
+    &cuda_overlap_save,
+    &cuda_overlap_add,
+    &cuda_overlap_add_2_steps,
+    &cuda_overlap_add_3_steps,
+    NULL,
 };
 
 // What is missing, by what the first call says: without a driver every call fails in the same way.

@@ -240,6 +240,14 @@ template <typename T, bool BACK> inline __device__ void fft_outer_pass(const fft
     if (BACK && place.turned) turn_powers<T, 16, true>(v, place.factors[0]);
 }
 
+// The same place, but the compiler does not see that it is: what depends on it is computed where it is used, not kept
+// in registers from turn to turn of a loop.
+template <typename T> inline __device__ fft_place<T> fft_again(fft_place<T> place)
+{
+    asm volatile("" : "+r"(place.thread));
+    return place;
+}
+
 // All threads of the block come to a transform together. What they do with its shared memory before needs no barrier of
 // the caller's, what they do afterwards does.
 template <typename T> inline __device__ void fft_forward(const fft_place<T> &place, complex_of<T> v[16])

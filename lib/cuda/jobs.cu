@@ -52,8 +52,8 @@ __global__ void __launch_bounds__(THREADS, 4)
     const int64_t b = take(&job, filtering.in.windows), item = take(&job, filtering.batch);
     const int64_t channel = job * filtering.group_out + k, all = filtering.groups * filtering.group_out;
     const complex_of<T> z = form.turned ? from[i] * conjugate(((const complex_of<T> *)form.factors)[point]) : from[i];
-    outputs_store_point(filtering.out, y, item * all + channel, b, point, (int)points, form.turned, z,
-                        finish_of(filtering.out.relu, bias, channel));
+    const outputs<T> to = outputs_of(filtering.out, y, item * all + channel, b, form.turned);
+    point_store<false>(to, point, (int)points, form.turned, z, finish_of(filtering.out.relu, bias, channel));
 }
 
 // Jobs first .. end-1 of run r of a group's.

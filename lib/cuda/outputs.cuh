@@ -29,62 +29,68 @@ template <typename T> inline __device__ complex_of<T> finished(complex_of<T> sum
     return sum;
 }
 
-// Outputs of one window: y[j] is its sample first + step*j, j < n.
-template <typename S> struct outputs {
-    S *y;
+// Outputs of one window: output y[j], j < n, is its sample first + step*j; two reals each where samples are complex.
+template <typename T> struct outputs {
+    T *y;
     int first, n, step;
 };
 
-template <typename S> inline __device__ outputs<S> outputs_of(const cuda_outputs &out, S *line, int64_t b)
+// Those at positions begin .. end-1 of a line, of which every stride-th is kept; sample i of the window is at `begin`.
+template <typename T>
+inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int64_t line, int64_t begin, int64_t end,
+                                             int64_t i, bool turned)
 {
-    // Positions begin .. end-1 of the line, of which every stride-th is kept.
-    const int64_t begin = b * out.hop, j = ceiling(begin, out.stride), end = ceiling(begin + out.hop, out.stride);
-    const int64_t n = (end < out.size ? end : out.size) - j;
-    const int step = out.stride < out.hop ? (int)out.stride : (int)out.hop; // a longer one comes once at most
-    return {line + j, (int)(out.skip + j * out.stride - begin), n > 0 ? (int)n : 0, step};
+    if (begin < 0) {
+        i -= begin;
+        begin = 0;
+    }
+    const int64_t j = out.stride > 1 ? ceiling(begin, out.stride) : begin;
+    const int64_t last = out.stride > 1 ? ceiling(end, out.stride) : end, n = (last < out.size ? last : out.size) - j;
+    const int step = out.stride < 1 << 30 ? (int)out.stride : 1 << 30; // a longer one comes once at most
+    return {y + (line * out.size + j) * (turned ? 1 : 2), (int)(i + j * out.stride - begin), n > 0 ? (int)n : 0, step};
 }
 
-template <typename S, typename T>
-inline __device__ void output_store(const outputs<S> &to, int i, S sum, const finish<T> &finish)
+// The own outputs of window b.
+template <typename T>
+inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t line, int64_t b, bool turned)
+{
+    return outputs_between(out, y, line, b * out.hop, (b + 1) * out.hop, out.skip, turned);
+}
+
+// Stored, finished; or added to what is there.
+template <bool ADD, typename T, typename S>
+inline __device__ void output_store(const outputs<T> &to, int i, S sum, const finish<T> &finish)
 {
     unsigned at = (unsigned)(i - to.first);
     if (to.step > 1) {
         if (i < to.first || at % to.step) return;
         at /= to.step;
     }
-    if (at < (unsigned)to.n) to.y[at] = finished(sum, finish);
+    if (at >= (unsigned)to.n) return;
+    S *y = (S *)to.y + at;
+    *y = ADD ? *y + sum : finished(sum, finish);
 }
 
-// One point of a window, in memory (jobs.h).
-template <typename T>
-inline __device__ void outputs_store_point(const cuda_outputs &out, T *y, int64_t line, int64_t b, int i, int points,
-                                           bool turned, complex_of<T> value, const finish<T> &finish)
+// Point i of a window's inverse.
+template <bool ADD, typename T>
+inline __device__ void point_store(const outputs<T> &to, int i, int points, bool turned, complex_of<T> value,
+                                   const finish<T> &finish)
 {
     if (turned) {
-        const outputs<T> to = outputs_of(out, y + line * out.size, b);
-        output_store(to, i, value.re, finish);
-        output_store(to, i + points, -value.im, finish);
-    } else output_store(outputs_of(out, (complex_of<T> *)y + line * out.size, b), i, value, finish);
+        output_store<ADD>(to, i, value.re, finish);
+        output_store<ADD>(to, i + points, -value.im, finish);
+    } else output_store<ADD>(to, i, value, finish);
 }
 
-// Points of an inverse, held as fft_inverse leaves them, into window b of a line.
-template <typename T>
-inline __device__ void outputs_store(const cuda_outputs &out, T *y, int64_t line, int64_t b, const fft_place<T> &place,
-                                     const complex_of<T> v[16], const finish<T> &finish)
+// All of a thread's points, as fft_inverse leaves them.
+template <bool ADD, typename T>
+inline __device__ void points_store(const outputs<T> &to, const fft_place<T> &place, const complex_of<T> v[16],
+                                    const finish<T> &finish)
 {
     const int points = 1 << place.log2_points;
-    if (place.turned) {
-        const outputs<T> to = outputs_of(out, y + line * out.size, b);
 #pragma unroll
-        for (int j = 0; j < 16; j++) {
-            output_store(to, place.thread + j * (points / 16), v[j].re, finish);
-            output_store(to, place.thread + j * (points / 16) + points, -v[j].im, finish);
-        }
-    } else {
-        const outputs<complex_of<T>> to = outputs_of(out, (complex_of<T> *)y + line * out.size, b);
-#pragma unroll
-        for (int j = 0; j < 16; j++) output_store(to, place.thread + j * (points / 16), v[j], finish);
-    }
+    for (int j = 0; j < 16; j++)
+        point_store<ADD>(to, place.thread + j * (points / 16), points, place.turned, v[j], finish);
 }
 
 // Points of window b of a line of x as fft_forward wants them.

@@ -9,8 +9,7 @@
 
 #include "../sizes.h"
 #include "call.h"
-#include "save.h"
-#include "spectral.h"
+#include "filtering.h"
 #include "weight.h"
 
 // A plan's state: of backward weight the last member, of filtering the others.
@@ -23,67 +22,6 @@ struct overlap_save {
     struct cuda_weight weight;
 };
 
-static struct cuda_filtering filtering_of(const struct shape *shape, const struct cuda_fft_form *form, bool relu)
-{
-    const struct axis *axis = &shape->axis[0];
-    const size_t samples = cuda_spectral_samples(shape, (size_t)1 << form->log2_points), hop = samples - axis->span + 1;
-    const size_t windows = ceil_div((axis->out - 1) * axis->stride + 1, hop);
-    return (struct cuda_filtering){
-        .form = *form,
-        .in = cuda_input_windows(shape, axis->begin, hop, windows, samples),
-        .out = {.skip = (int64_t)axis->span - 1,
-                .hop = (int64_t)hop,
-                .stride = (int64_t)axis->stride,
-                .size = (int64_t)axis->out,
-                .relu = relu},
-        .batch = (int64_t)shape->batch,
-        .groups = (int64_t)shape->groups,
-        .group_in = (int64_t)shape->group_in,
-        .group_out = (int64_t)shape->group_out,
-    };
-}
-
-static struct cuda_fft_form form_of(const struct shape *shape, size_t points)
-{
-    struct cuda_fft_form form = {.turned = !shape->complex_signal};
-    while ((size_t)1 << form.log2_points < points) form.log2_points++;
-    return form;
-}
-
-// Bytes that move, and slots of what every way does.
-static struct cuda_work work_of(const struct shape *shape, const struct cuda_filtering *filtering, size_t points,
-                                double in_again)
-{
-    const double windows = (double)shape->batch * (double)filtering->in.windows, in = (double)shape->in_channels,
-                 out = (double)shape->out_channels, cells = out * (double)shape->group_in;
-    const double read = windows * in * (double)(cuda_spectral_samples(shape, points) * shape->sample_bytes);
-    return (struct cuda_work){
-        .launches = 1,
-        .slots = windows * (cuda_transform_slots(points, in * in_again + out) + cuda_spectral_slots(points, cells)),
-        .bytes = read + (double)cuda_output_bytes(shape) + cells * (double)(points * 2 * shape->scalar_bytes),
-    };
-}
-
-static struct estimate estimate_of(const struct request *request, const struct shape *shape,
-                                   const struct cuda_filtering *filtering, const struct cuda_work *work,
-                                   size_t workspace)
-{
-    const size_t points = (size_t)1 << filtering->form.log2_points;
-    const double windows = (double)shape->batch * (double)filtering->in.windows;
-    const double cells = (double)shape->out_channels * (double)shape->group_in;
-    const double lines = (double)(shape->in_channels + shape->out_channels);
-    return (struct estimate){
-        .applicable = true,
-        .transform = cuda_spectral_samples(shape, points),
-        .hop = (size_t)filtering->out.hop,
-        .seconds = cuda_work_seconds(request, work),
-        .flops = windows * (5 * lines * log2((double)points) + 8 * cells) * (double)points,
-        .shared = workspace,
-        .bytes = size_add((size_t)cells * points * 2 * shape->scalar_bytes, workspace),
-        .error = cuda_transform_error(shape, points, (double)shape->group_in),
-    };
-}
-
 static bool consider_within(const struct request *request, const struct shape *shape, size_t points,
                             const struct cuda_filtering *filtering, struct estimate *ret)
 {
@@ -91,9 +29,9 @@ static bool consider_within(const struct request *request, const struct shape *s
     struct cuda_save_cut cut;
     if (!cuda_cut_save(filtering, shape->f64, device->processors, device->shared_bytes, request->workspace_limit, &cut))
         return false;
-    struct cuda_work work = work_of(shape, filtering, points, (double)cut.parts);
+    struct cuda_work work = cuda_filtering_work(shape, filtering, points, (double)cut.parts);
     work.lanes = (double)(cut.blocks * cuda_fft_rows(points) * cuda_fft_threads(points));
-    *ret = estimate_of(request, shape, filtering, &work, cut.kept_bytes);
+    *ret = cuda_filtering_estimate(request, shape, filtering, &work, cut.kept_bytes);
     return true;
 }
 
@@ -119,20 +57,20 @@ static bool consider_long(const struct request *request, const struct shape *sha
     const double spectrum = (double)(points * 2 * shape->scalar_bytes);
     const double windows = (double)shape->batch * (double)filtering->in.windows;
     const double chunks = ceil(windows * (double)shape->groups / (double)room);
-    struct cuda_work work = work_of(shape, filtering, points, 1);
+    struct cuda_work work = cuda_filtering_work(shape, filtering, points, 1);
     work.launches = chunks * (2 * (double)shape->group_in + 3 * (double)shape->group_out);
     // Points are written, transformed in two passes there and back, multiplied and read.
     work.bytes += windows * spectrum * (6 * (double)shape->in_channels + 7 * (double)shape->out_channels);
     work.lanes = (double)room * (double)points / CUDA_FFT_POINTS;
-    *ret = estimate_of(request, shape, filtering, &work, room * long_spectra(shape) * (size_t)spectrum);
+    *ret = cuda_filtering_estimate(request, shape, filtering, &work, room * long_spectra(shape) * (size_t)spectrum);
     return true;
 }
 
 static bool consider(const struct request *request, const struct shape *shape, size_t points, struct estimate *ret)
 {
     if (cuda_spectral_samples(shape, points) < shape->axis[0].span) return false;
-    const struct cuda_fft_form form = form_of(shape, points);
-    const struct cuda_filtering filtering = filtering_of(shape, &form, false);
+    const struct cuda_fft_form form = cuda_form_of(shape, points);
+    const struct cuda_filtering filtering = cuda_filtering_of(shape, &form);
     return points <= cuda_fft_most(shape->f64) ? consider_within(request, shape, points, &filtering, ret)
                                                : consider_long(request, shape, points, &filtering, ret);
 }
@@ -149,10 +87,10 @@ static enum partita_status prepare_filtering(struct partita_plan *plan, struct o
 {
     const struct cuda_device *device = cuda_device_of(plan);
     const struct shape *shape = &save->shape;
-    const struct cuda_fft_form form = form_of(shape, cuda_spectral_points(shape, plan->choice.transform));
-    const bool relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
+    const struct cuda_fft_form form = cuda_form_of(shape, cuda_spectral_points(shape, plan->choice.transform));
     const size_t points = (size_t)1 << form.log2_points;
-    save->filtering = filtering_of(shape, &form, relu);
+    save->filtering = cuda_filtering_of(shape, &form);
+    save->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
     if (points <= cuda_fft_most(shape->f64)) // as estimate saw, with the workspace that it asked for
         cuda_cut_save(&save->filtering, shape->f64, device->processors, device->shared_bytes, plan->choice.shared,
                       &save->cut);
@@ -237,6 +175,16 @@ static enum partita_status run_long(const struct cuda_call *call, const struct c
     return status;
 }
 
+static enum partita_status run_within(const struct cuda_call *call, const struct cuda_spectra *spectra)
+{
+    const struct overlap_save *save = call->plan->state;
+    const struct cuda_step all = {0, 1};
+    const struct cuda_save_arrays arrays = {
+        .y = call->to, .x = call->from[0], .spectra = spectra->taps, .bias = spectra->bias, .kept = call->workspace};
+    return CU(call->plan,
+              cuda_launch_save(&save->filtering, &save->cut, save->fft.f64, &all, &arrays, cudaStreamPerThread));
+}
+
 static enum partita_status run_filter(const struct partita_plan *plan, const struct cuda_spectra *spectra,
                                       const struct operands *operands, void *workspace)
 {
@@ -248,9 +196,7 @@ static enum partita_status run_filter(const struct partita_plan *plan, const str
     struct cuda_call call;
     struct cuda_fft_lease *lease = NULL;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
-    if (status == PARTITA_OK && save->fft.within)
-        status = CU(plan, cuda_launch_save(&save->filtering, &save->cut, save->fft.f64, call.to, call.from[0],
-                                           spectra->taps, spectra->bias, call.workspace, cudaStreamPerThread));
+    if (status == PARTITA_OK && save->fft.within) status = run_within(&call, spectra);
     else if (status == PARTITA_OK) status = run_long(&call, spectra, &lease);
     status = cuda_call_end(&call, status);
     cuda_fft_give_back(&save->fft, lease);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Overlap-save as one kernel: windows of the inputs of a group are transformed, and while their spectra are at hand
-// multiplied by those of every filter, summed, transformed back, and what does not wrap is stored.
+// Overlap-save and overlap-add as one kernel: windows of the inputs of a group are transformed, and while their spectra
+// are at hand multiplied by those of every filter, summed, transformed back and stored. A window of overlap-save keeps
+// what does not wrap. One of overlap-add holds `hop` samples and zeros, and all of its samples are wanted: from the
+// skip-th one on they are outputs of its own, those before it, its head, belong to the windows before.
 #ifndef PARTITA_CUDA_SAVE_H
 #define PARTITA_CUDA_SAVE_H
 
@@ -11,7 +13,7 @@ extern "C" {
 #endif
 
 // Where samples of a window belong: sample skip + i, i < hop, of window b of a line is output number b*hop + i of it,
-// of which every stride-th is kept, `size` in all.
+// of which every stride-th is kept, `size` in all. In overlap-add sample i < skip is part of output b*hop + i - skip.
 struct cuda_outputs {
     int64_t skip, hop, stride, size;
     bool relu;
@@ -26,9 +28,26 @@ struct cuda_filtering {
     int64_t batch, groups, group_in, group_out;
 };
 
+// What becomes of the samples of a window.
+enum cuda_way {
+    CUDA_SAVE,   // its own outputs are stored, finished
+    CUDA_GATHER, // its own outputs are stored, its head is kept for cuda_launch_gather
+    CUDA_STEP,   // all are added to what is there
+};
+
+// Which windows of a line a launch works on: first, first + of, ...; all of them: {0, 1}.
+struct cuda_step {
+    int64_t first, of;
+};
+
+// Points of a window where a group has several inputs: sums of products and transforms take more registers than 512
+// threads have.
+enum { CUDA_SAVE_MOST_MANY = 4096 };
+
 // How jobs meet thread blocks.
 struct cuda_save_cut {
     int64_t parts;  // that the outputs of a job are done in, each with transforms of its own
+    int of_part;    // outputs of a part; of the last one fewer
     int64_t blocks; // thread blocks; each takes one of so many (job, part)s after the other
     bool in_memory; // spectra of a job's inputs do not fit the shared memory: `kept` holds them
     size_t shared_bytes, kept_bytes;
@@ -39,10 +58,25 @@ struct cuda_save_cut {
 bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int processors, size_t most, size_t kept_limit,
                    struct cuda_save_cut *ret);
 
-// Queues all of it. y and x are the caller's arrays, spectra those of the cells [groups*group_out][group_in], bias
-// [groups*group_out] or NULL, kept as the cut says.
-cudaError_t cuda_launch_save(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut, bool f64, void *y,
-                             const void *x, const void *spectra, const void *bias, void *kept, cudaStream_t stream);
+// The arrays of a launch: y and x are the caller's, spectra those of the cells [groups*group_out][group_in], bias
+// [groups*group_out] or NULL, kept as the cut says, heads [batch*groups*group_out][windows][skip] of CUDA_GATHER.
+struct cuda_save_arrays {
+    void *y;
+    const void *x, *spectra, *bias;
+    void *kept, *heads;
+};
+
+// Queues a step of it.
+cudaError_t cuda_launch_save(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut, bool f64,
+                             const struct cuda_step *step, const struct cuda_save_arrays *arrays, cudaStream_t stream);
+cudaError_t cuda_launch_add(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut, bool f64,
+                            enum cuda_way way, const struct cuda_step *step, const struct cuda_save_arrays *arrays,
+                            cudaStream_t stream);
+
+// Queues what ends overlap-add: outputs plus the heads of the windows behind theirs, in order, if `heads` is not NULL;
+// then bias and activation.
+cudaError_t cuda_launch_gather(const struct cuda_filtering *filtering, bool f64, const struct cuda_save_arrays *arrays,
+                               cudaStream_t stream);
 
 #ifdef __cplusplus
 }

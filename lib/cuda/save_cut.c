@@ -13,12 +13,16 @@ bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int process
     const size_t jobs = (size_t)(filtering->groups * filtering->batch * filtering->in.windows);
     const size_t enough = (size_t)processors * BLOCKS_OF_PROCESSOR;
     // Outputs are done in parts where jobs alone leave processors idle.
-    const size_t parts = lesser(ceil_div(enough * rows, jobs), (size_t)filtering->group_out);
+    const size_t wanted = lesser(ceil_div(enough * rows, jobs), (size_t)filtering->group_out);
+    const size_t of_part = ceil_div((size_t)filtering->group_out, wanted);
+    const size_t parts = ceil_div((size_t)filtering->group_out, of_part);
     size_t blocks = ceil_div(jobs * parts, rows);
-    *ret = (struct cuda_save_cut){.parts = (int64_t)parts, .in_memory = transforms + spectra > most};
+    *ret = (struct cuda_save_cut){
+        .parts = (int64_t)parts, .of_part = (int)of_part, .in_memory = transforms + spectra > most};
     ret->shared_bytes = transforms + (ret->in_memory ? 0 : spectra);
     if (ret->in_memory) blocks = lesser(lesser(blocks, enough), kept_limit / spectra);
     if (ret->in_memory) ret->kept_bytes = blocks * spectra;
     ret->blocks = (int64_t)blocks;
-    return transforms <= most && blocks > 0 && blocks <= INT32_MAX;
+    if (group_in > 1 && points > CUDA_SAVE_MOST_MANY) return false;
+    return transforms <= most && blocks > 0 && blocks <= INT32_MAX && group_in <= INT32_MAX / points;
 }
