@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "bias.h"
+#include "blocks.h"
 #include "direct.h"
 
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct, &cuda_direct_halo, &cuda_direct_cached, &cuda_direct_constant, &cuda_direct_plain, NULL,
+    &cuda_direct, &cuda_direct_halo, &cuda_direct_cached, &cuda_direct_constant,
+    &cuda_direct_plain, &cuda_blocks_engine, NULL,
 };
 
 // What is missing, by what the first call says: without a driver every call fails in the same way.
@@ -51,6 +53,7 @@ static bool read_attributes(struct cuda_device *device)
         if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess) return false;
     const int lanes = major == 8 && minor == 0 ? 64 : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
     device->shared_bytes = (size_t)shared;
+    device->memory = properties.totalGlobalMem;
     // Clocks are in kHz; virtual devices may not tell theirs.
     const double usual = 1e6;
     device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);

@@ -51,8 +51,8 @@ inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const
     }
     const int64_t at = i < windows.length ? windows_element(windows, first + i) : -1;
     if (at < 0) return {0, 0};
-    const complex_of<T> x = ((const complex_of<T> *)line)[at];
-    return {x.re * (T)windows.scale, x.im * (T)(windows.conjugated ? -windows.scale : windows.scale)};
+    const T *x = line + 2 * at; // aligned to one scalar alone
+    return {x[0] * (T)windows.scale, x[1] * (T)(windows.conjugated ? -windows.scale : windows.scale)};
 }
 
 // All points of window b of a line, as fft_forward wants them.
