@@ -87,8 +87,8 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 static struct partita_options options_of(const struct line_case *c, int threads, size_t part)
 {
     struct partita_options options = {.engine = c->engine, .threads = threads, .directions = LAYER_ALL};
-    if (!strcmp(c->engine, "cpu/blocks")) options.parts = (struct partita_parts){.taps = part, .signal = part};
-    return options;
+    if (strstr(c->engine, "/blocks")) options.parts = (struct partita_parts){.taps = part, .signal = part};
+    return layer_options(&options);
 }
 
 // Transforms hold taps and signal at most twice over.
@@ -393,14 +393,16 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks"};
+    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks", "cuda/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];
     static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_LINES + N_PROMISES) + 2];
     size_t n = 0;
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
-        for (size_t t = 0; t < 2; t++) {
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_engine_is_here(engines[e]); t++) {
             const char *type = partita_type_name(types[t]);
             struct line_case *c = cases[e][t];
             for (size_t i = 0; i < N_LINES; i++, c++) {
@@ -410,6 +412,7 @@ int main(void)
             for (size_t i = 0; i < N_PROMISES; i++)
                 tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e], promises[i].name, type);
         }
+    if (!layer_engine_is_here("cpu/blocks")) return run_test_list(tests, n);
     tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
     tests[n++] = named_test(imposed_parts, NULL, "cpu/blocks/imposed-parts");
     return run_test_list(tests, n);

@@ -18,10 +18,8 @@ enum {
 static struct blocks_layout trim(const struct shape *shape)
 {
     const struct trimmed trimmed = cut_trim(shape);
-    return (struct blocks_layout){.first_tap = trimmed.first_tap,
-                                  .taps = trimmed.taps,
-                                  .first = trimmed.first,
-                                  .outputs = trimmed.outputs};
+    return (struct blocks_layout){
+        .first_tap = trimmed.first_tap, .taps = trimmed.taps, .first = trimmed.first, .outputs = trimmed.outputs};
 }
 
 static size_t bins_of(const struct shape *shape, size_t n)

@@ -264,14 +264,15 @@ static void explain(const struct partita_plan *plan, struct text *text)
         text_add(text,
                  "  %zu window%s of %zu outputs, each the sum of %zu parts of %zu taps by transforms of %zu samples\n",
                  layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->parts, layout->part, layout->n);
-        text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n", layout->items,
-                 layout->runs);
+        text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n", layout->items, layout->runs);
         return;
     }
     const size_t inputs = cut_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
-    text_add(text, "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
-             layout->part, blocks->fft.within ? "in a thread block" : "by cuFFT", layout->n, layout->parts, inputs,
-             layout->blocks);
+    text_add(
+        text,
+        "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
+        layout->part, blocks->fft.within ? "in a thread block" : "by cuFFT", layout->n, layout->parts, inputs,
+        layout->blocks);
     if (layout->run < layout->blocks) text_add(text, "  %zu parts of the result at a time\n", layout->run);
     text_add(text, "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }
