@@ -3,6 +3,8 @@
 
 #include "rig.h"
 
+#include "layer_rig.h"
+
 static size_t or_one(size_t value)
 {
     return value ? value : 1;
@@ -49,7 +51,8 @@ static void allocate(struct rig *rig)
 
 static void create(struct rig *rig, const struct partita_options *options)
 {
-    assert_ok(partita_plan_create(&rig->problem, options, &rig->plan));
+    const struct partita_options all = layer_options(options);
+    assert_ok(partita_plan_create(&rig->problem, &all, &rig->plan));
     assert_ok(partita_filter_create(rig->plan, rig->w, &rig->filter));
 }
 

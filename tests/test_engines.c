@@ -5,6 +5,8 @@
 
 #include "rig.h"
 
+#include "layer_rig.h"
+
 #include <stdio.h>
 
 struct named_problem {
@@ -68,7 +70,11 @@ struct engine_case {
     const struct named_problem *named;
 };
 
-static struct engine_case cases[N_SIGNAL_ENGINES * N_TYPE_PAIRS * N_PROBLEMS];
+// Those of the CPU, and of devices those that serve any signal.
+static const char *const device_engines[] = {"cuda/blocks"};
+enum { N_DEVICE_ENGINES = sizeof device_engines / sizeof *device_engines, N_ALL = N_SIGNAL_ENGINES + N_DEVICE_ENGINES };
+
+static struct engine_case cases[N_ALL * N_TYPE_PAIRS * N_PROBLEMS];
 
 static struct partita_problem typed(const struct partita_problem *problem, const struct type_pair *types)
 {
@@ -155,7 +161,7 @@ static void slice_anywhere(void **state)
     rig_open(&whole, &problem, NULL, &random);
     rig_forward(&whole);
     rig_check(&whole);
-    for (size_t at = 0; at < FULL; at++) {
+    for (size_t at = 0; at < FULL; at += layer_on_stand_in() ? 13 : 1) {
         size_t length = FULL - at < LENGTH ? FULL - at : LENGTH;
         struct partita_problem slice = problem;
         slice.pad_begin[0] -= (ptrdiff_t)at;
@@ -180,7 +186,7 @@ static void impulse_at_every_tap(void **state)
     struct random random = random_start("impulse");
     struct rig rig;
     rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
-    for (size_t tap = 0; tap < M; tap++) {
+    for (size_t tap = 0; tap < M; tap += layer_on_stand_in() ? 8 : 1) { // the first and the last among them
         for (size_t r = 0; r < M; r++) sample_put(problem.taps, rig.w, r, r == tap);
         partita_filter_destroy(rig.filter);
         assert_ok(partita_filter_create(rig.plan, rig.w, &rig.filter));
@@ -337,24 +343,29 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static struct engine_case grid[N_SIGNAL_ENGINES][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_SIGNAL_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
+    static struct engine_case grid[N_ALL][N_TYPE_PAIRS];
+    static struct CMUnitTest tests[N_ALL * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
     size_t n = 0;
-    for (size_t e = 0; e < N_SIGNAL_ENGINES; e++) {
-        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_ALL; e++) {
+        const char *engine = e < N_SIGNAL_ENGINES ? engine_names[e] : device_engines[e - N_SIGNAL_ENGINES];
+        if (!layer_engine_is_here(engine)) continue;
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : N_TYPE_PAIRS); t++) {
             const struct type_pair *types = &type_pairs[t];
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 struct engine_case *c = &cases[(e * N_TYPE_PAIRS + t) * N_PROBLEMS + p];
-                *c = (struct engine_case){engine_names[e], types, &problems[p]};
+                *c = (struct engine_case){engine, types, &problems[p]};
                 tests[n++] = named_test(against_oracle, c, "%s/%s-%s", c->engine, problems[p].name, types->name);
             }
-            grid[e][t] = (struct engine_case){engine_names[e], types, NULL};
+            grid[e][t] = (struct engine_case){engine, types, NULL};
             for (size_t p = 0; p < N_PROMISES; p++) {
-                tests[n++] = named_test(promises[p].run, &grid[e][t], "%s/%s-%s", engine_names[e], promises[p].name,
-                                        types->name);
+                tests[n++] =
+                    named_test(promises[p].run, &grid[e][t], "%s/%s-%s", engine, promises[p].name, types->name);
             }
         }
     }
+    if (!layer_engine_is_here("cpu/direct")) return run_test_list(tests, n);
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         tests[n++] = named_test(all_engines_agree, &grid[0][t], "all-engines-agree-%s", type_pairs[t].name);
     }
