@@ -19,7 +19,11 @@ budgets='direct_kernelIf 80
 tile_kernelIfLi8ELb1E 128
 tile_kernelIfLi1ELb1E 64
 tile_kernelIfLi8ELb0E 128
-weight_kernelIf 192'
+weight_kernelIf 192
+lags_kernelIf 128
+pairs_kernelIf 168
+parts_kernelIf 96
+results_kernelIf 128'
 
 status=0
 folder=$(mktemp -d)

@@ -4,41 +4,46 @@
 #include "spectra.cuh"
 
 namespace {
-enum { MOST_TERMS = 64 }; // products summed in a row before they are rounded into a sum of sums
+const int MOST_TERMS = 64; // products summed in a row before they are rounded into a sum of sums
 
-// Whether all samples of a window that begins at `first` are in a row in memory.
-inline __device__ bool is_plain(const cuda_windows &windows, int64_t first)
+// Points of a window of which all samples are in a row in memory from `samples` on, `step` apart. WHOLE: it has as many
+// as the transform holds.
+template <typename T, bool WHOLE>
+__device__ void load_plain(const cuda_windows &windows, const T *samples, int step, const fft_place<T> &place,
+                           complex_of<T> v[CUDA_FFT_POINTS])
 {
-    return windows.step == 1 && first >= 0 && first + windows.length <= windows.size;
-}
-
-// windows_load for a window that may begin anywhere. Most are plain: few registers are then spent on addresses. Others
-// go through shared memory, a point at a time, for the same reason.
-template <typename T>
-__device__ void load_window(const cuda_windows &windows, const T *x, int64_t line, int64_t first,
-                            const fft_place<T> &place, complex_of<T> v[CUDA_FFT_POINTS])
-{
-    const int scalars = windows.complex_samples ? 2 : 1, points = 1 << place.log2_points;
-    const T *samples = x + windows_line(windows, line) * windows.size * scalars;
-    if (!is_plain(windows, first)) {
-        __syncthreads();
-#pragma unroll 1
-        for (int i = threadIdx.x; i < points; i += blockDim.x)
-            place.shared[i] = windows_point(windows, samples, first, i, points, place.turned);
-#pragma unroll
-        for (int j = 0; j < CUDA_FFT_POINTS; j++) v[j] = place.shared[threadIdx.x + j * blockDim.x];
-        return;
-    }
-    const int step = windows.reversed ? -scalars : scalars, length = (int)windows.length;
-    samples += (windows.reversed ? windows.size - 1 - first : first) * scalars;
+    const int points = 1 << place.log2_points, apart = (int)blockDim.x * step;
+    int left = (int)windows.length - (int)threadIdx.x;
+    samples += (int)threadIdx.x * step;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
-        const int i = threadIdx.x + j * blockDim.x;
-        v[j] = {i < length ? samples[i * step] : 0, 0};
-        if (place.turned) v[j].im = i + points < length ? -samples[(i + points) * step] : 0;
-        if (windows.complex_samples && i < length)
-            v[j].im = windows.conjugated ? -samples[i * step + 1] : samples[i * step + 1];
+        v[j] = {WHOLE || left > 0 ? *samples : 0, 0};
+        if (place.turned) v[j].im = WHOLE || left > points ? -samples[points * step] : 0;
+        else if (windows.complex_samples && (WHOLE || left > 0))
+            v[j].im = windows.conjugated ? -samples[1] : samples[1];
+        samples += apart;
+        left -= (int)blockDim.x;
     }
+}
+
+// The points of the window of a line that begins at position `first`. Windows that are not in a row, or reach beyond
+// the line's ends, go through shared memory a point at a time: few registers are then spent on addresses.
+template <typename T, bool WHOLE>
+__device__ void load_window(const cuda_windows &windows, const T *line, int64_t first, const fft_place<T> &place,
+                            complex_of<T> v[CUDA_FFT_POINTS])
+{
+    const int scalars = windows.complex_samples ? 2 : 1, points = 1 << place.log2_points;
+    if (windows.step == 1 && first >= 0 && first + windows.length <= windows.size) {
+        line += (windows.reversed ? windows.size - 1 - first : first) * scalars;
+        load_plain<T, WHOLE>(windows, line, windows.reversed ? -scalars : scalars, place, v);
+        return;
+    }
+    __syncthreads();
+#pragma unroll 1
+    for (int i = threadIdx.x; i < points; i += blockDim.x)
+        place.shared[i] = windows_point(windows, line, first, i, points, place.turned);
+#pragma unroll
+    for (int j = 0; j < CUDA_FFT_POINTS; j++) v[j] = place.shared[threadIdx.x + j * blockDim.x];
 }
 
 // Parts of the taps that see anything of x through the window of outputs that begins at `base`.
@@ -54,39 +59,56 @@ __device__ seen parts_seen(const cuda_lags &lags, int64_t base)
     return {first, end > first ? end - first : 0};
 }
 
-// Elements first .. end-1 of an item, element e being part e % parts.count of channel e / parts.count.
+__device__ int64_t base_of(const cuda_lags &lags, int64_t item)
+{
+    return lags.x.first + item % lags.windows * lags.hop;
+}
+
+// The elements that a thread block sums: [channel][part] of an item, first .. end-1.
 struct elements {
-    int64_t line, first, end, base;
-    seen parts;
+    int64_t item, first, end;
 };
 
-__device__ elements elements_of(const cuda_lags &lags, int64_t item, int64_t run)
+__device__ elements elements_of_block(const cuda_lags &lags)
 {
-    elements ret;
-    ret.base = lags.x.first + take(&item, lags.windows) * lags.hop;
-    ret.line = item;
-    ret.parts = parts_seen(lags, ret.base);
-    const int64_t all = lags.channels * ret.parts.count, each = ceiling(all, lags.runs);
-    ret.first = run * each < all ? run * each : all;
-    ret.end = ret.first + each < all ? ret.first + each : all;
-    return ret;
+    const int64_t item = lags.first + blockIdx.x / lags.runs, run = blockIdx.x % lags.runs;
+    const int64_t all = lags.channels * parts_seen(lags, base_of(lags, item)).count, each = ceiling(all, lags.runs);
+    const int64_t first = run * each < all ? run * each : all;
+    return {item, first, first + each < all ? first + each : all};
+}
+
+// Where the next element is; so many are `left` of its channel.
+template <typename T> struct cursor {
+    const T *taps, *x; // lines
+    int64_t taps_first, x_first, left;
+};
+
+// The element with `rest` of them to go. Divisions are done here and nothing is kept for them.
+template <typename T> __device__ cursor<T> seek(const cuda_lags &lags, int64_t rest)
+{
+    const elements elements = elements_of_block(lags);
+    const int64_t element = elements.end - rest, line = elements.item / lags.windows, length = lags.taps.length;
+    const int64_t base = base_of(lags, elements.item);
+    const seen parts = parts_seen(lags, base);
+    const int64_t channel = element / parts.count, at = element % parts.count, part = parts.first + at;
+    const int64_t taps = windows_line(lags.taps, line_of(lags.taps_lines, line) + channel * lags.taps_term);
+    const int64_t x = line_of(lags.x_lines, line) + channel * lags.x_term;
+    return {(const T *)lags.taps_samples + taps * lags.taps.size * (lags.taps.complex_samples ? 2 : 1),
+            (const T *)lags.x_samples + x * lags.x.size * (lags.x.complex_samples ? 2 : 1),
+            lags.taps.first + part * length, base - part * length, parts.count - at};
 }
 
 // The product of one element's spectra is added to sum; `kept` holds the spectrum of the taps meanwhile.
 template <typename T>
-__device__ void add_element(const cuda_lags &lags, const elements &run, int64_t element, const fft_place<T> &place,
-                            complex_of<T> *kept, complex_of<T> sum[CUDA_FFT_POINTS])
+__device__ void add_element(const cuda_lags &lags, const cursor<T> &at, const fft_place<T> &place, complex_of<T> *kept,
+                            complex_of<T> sum[CUDA_FFT_POINTS])
 {
-    const int64_t channel = element / run.parts.count, part = run.parts.first + element % run.parts.count;
-    const int64_t taps = line_of(lags.taps_lines, run.line) + channel * lags.taps_term;
-    const int64_t x = line_of(lags.x_lines, run.line) + channel * lags.x_term;
-    const int64_t length = lags.taps.length;
     complex_of<T> v[CUDA_FFT_POINTS];
-    load_window(lags.taps, (const T *)lags.taps_samples, taps, lags.taps.first + part * length, place, v);
+    load_window<T, false>(lags.taps, at.taps, at.taps_first, place, v);
     fft_forward(place, v);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) kept[j * blockDim.x] = v[j];
-    load_window(lags.x, (const T *)lags.x_samples, x, run.base - part * length, place, v);
+    load_window<T, true>(lags.x, at.x, at.x_first, place, v);
     fft_forward(place, v);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) sum[j] = sum[j] + v[j] * kept[j * blockDim.x];
@@ -98,20 +120,28 @@ template <typename T>
 __global__ void __launch_bounds__(MOST_THREADS<T>, 1)
     lags_kernel(const __grid_constant__ cuda_kit kit, const __grid_constant__ cuda_lags lags, complex_of<T> *sums)
 {
-    int64_t block = blockIdx.x;
-    const int64_t run = take(&block, lags.runs);
-    const elements elements = elements_of(lags, lags.first + block, run);
-    const fft_place<T> place = place_of_row<T>(kit);
+    fft_place<T> place = place_of_row<T>(kit);
     complex_of<T> *kept = (complex_of<T> *)shared_memory + kit.points + kit.points / 16 + threadIdx.x;
+    const elements elements = elements_of_block(lags);
+    int64_t rest = elements.end - elements.first;
     sums += (int64_t)blockIdx.x * kit.points + threadIdx.x;
-    bool fresh = true;
-    for (int64_t at = elements.first; fresh || at < elements.end; at += MOST_TERMS) {
-        complex_of<T> sum[CUDA_FFT_POINTS] = {};
-        const int64_t end = at + MOST_TERMS < elements.end ? at + MOST_TERMS : elements.end;
-        for (int64_t element = at; element < end; element++) add_element(lags, elements, element, place, kept, sum);
 #pragma unroll
-        for (int j = 0; j < CUDA_FFT_POINTS; j++) sums[j * blockDim.x] = fresh ? sum[j] : sums[j * blockDim.x] + sum[j];
-        fresh = false;
+    for (int j = 0; j < CUDA_FFT_POINTS; j++) sums[j * blockDim.x] = {0, 0};
+    // Rows end where channels do: what is done there once in a row takes registers that sums need meanwhile.
+    while (rest > 0) {
+        cursor<T> at = seek<T>(lags, rest);
+        complex_of<T> sum[CUDA_FFT_POINTS] = {};
+        int row = (int)(at.left < MOST_TERMS ? at.left : MOST_TERMS);
+        if (row > rest) row = (int)rest;
+        rest -= row;
+        for (; row > 0; row--) {
+            asm volatile("" : "+r"(place.thread)); // or addresses are kept from turn to turn, and sums spilled for them
+            add_element(lags, at, place, kept, sum);
+            at.taps_first += lags.taps.length;
+            at.x_first -= lags.taps.length;
+        }
+#pragma unroll
+        for (int j = 0; j < CUDA_FFT_POINTS; j++) sums[j * blockDim.x] = sums[j * blockDim.x] + sum[j];
     }
 }
 
@@ -124,7 +154,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     int64_t rest = number;
     const int64_t bin = take(&rest, points), first = take(&rest, ceiling(runs, CUDA_LAGS_GROUP)) * CUDA_LAGS_GROUP;
     if (number >= bins) return;
-    const int64_t count = runs - first < CUDA_LAGS_GROUP ? runs - first : CUDA_LAGS_GROUP;
+    const int64_t left = runs - first, count = left < CUDA_LAGS_GROUP ? left : (int64_t)CUDA_LAGS_GROUP;
     complex_of<T> sum = {0, 0};
     from += (rest * runs + first) * points + bin;
     for (int64_t i = 0; i < count; i++) sum = sum + from[i * points];

@@ -19,36 +19,54 @@ template <typename T> inline __device__ void add_product(complex_of<T> &sum, com
     sum.im += a.re * b.im + a.im * b.re;
 }
 
-// One bin of the blocks of one line, zero where there is none.
+// One bin of the blocks of one line, `pitch` apart.
 template <typename T> struct bin_blocks {
     const complex_of<T> *bin;
-    int64_t first, count, pitch;
+    int64_t pitch;
+    int first, count;
 
-    __device__ complex_of<T> at(int64_t block) const
+    __device__ bool has(int block) const
     {
-        return inside(block - first, count) ? bin[(block - first) * pitch] : complex_of<T>{0, 0};
+        return (unsigned)(block - first) < (unsigned)count;
+    }
+
+    // Zero where there is none, which need not be asked if none is missing.
+    template <bool ASK> __device__ complex_of<T> at(int block) const
+    {
+        return !ASK || has(block) ? bin[(block - first) * pitch] : complex_of<T>{0, 0};
     }
 };
+
+// SUMS left blocks from i on and the right ones that they meet in output blocks q .. q + SUMS - 1. ring[k] is the right
+// block for sum k and left block i; the newest takes the oldest one's place, so that nothing moves.
+template <typename T, int SUMS, bool ASK>
+__device__ void add_blocks(const bin_blocks<T> &left, const bin_blocks<T> &right, int q, int i,
+                           complex_of<T> ring[SUMS], complex_of<T> sum[SUMS])
+{
+#pragma unroll
+    for (int u = 0; u < SUMS; u++) {
+        const complex_of<T> a = left.template at<ASK>(i + u);
+        ring[(SUMS - u) % SUMS] = right.template at<ASK>(q - i - u);
+#pragma unroll
+        for (int k = 0; k < SUMS; k++) add_product(sum[k], a, ring[(SUMS + k - u) % SUMS]);
+    }
+}
 
 // total[k] += the sum for output block q + k. Segments of MOST_TERMS begin where they do for every output block, so its
 // bits do not depend on what is summed beside it.
 template <typename T, int SUMS>
-__device__ void add_line(const bin_blocks<T> &left, const bin_blocks<T> &right, int64_t q, complex_of<T> total[SUMS])
+__device__ void add_line(const bin_blocks<T> &left, const bin_blocks<T> &right, int q, complex_of<T> total[SUMS])
 {
-    const int64_t behind = right.first + right.count, last = q + SUMS - right.first;
-    const int64_t from = q - behind + 1 > 0 ? (q - behind + 1) / SUMS * SUMS : 0,
-                  end = last < left.count ? last : left.count;
+    const int behind = right.first + right.count, last = q + SUMS - right.first;
+    const int from = q - behind + 1 > 0 ? (q - behind + 1) / SUMS * SUMS : 0,
+              end = last < left.count ? last : left.count;
     complex_of<T> sum[SUMS] = {}, ring[SUMS];
 #pragma unroll
-    for (int k = 1; k < SUMS; k++) ring[k] = right.at(q + k - from);
-    for (int64_t i = from; i < end; i += SUMS) {
-#pragma unroll
-        for (int u = 0; u < SUMS; u++) {
-            const complex_of<T> a = left.at(i + u);
-            ring[(SUMS - u) % SUMS] = right.at(q - i - u);
-#pragma unroll
-            for (int k = 0; k < SUMS; k++) add_product(sum[k], a, ring[(SUMS + k - u) % SUMS]);
-        }
+    for (int k = 1; k < SUMS; k++) ring[k] = right.template at<true>(q + k - from);
+    for (int i = from; i < end; i += SUMS) {
+        if (i + SUMS <= left.count && right.has(q - i) && right.has(q - i - SUMS + 1))
+            add_blocks<T, SUMS, false>(left, right, q, i, ring, sum);
+        else add_blocks<T, SUMS, true>(left, right, q, i, ring, sum);
         if ((i + SUMS) % MOST_TERMS && i + SUMS < end) continue;
 #pragma unroll
         for (int k = 0; k < SUMS; k++) {
@@ -67,7 +85,7 @@ template <typename T> inline __device__ complex_of<T> moved(complex_of<T> sum, i
 
 // Blocks are [line][run][bins of all planes].
 template <typename T>
-__global__ void __launch_bounds__(PAIRS_THREADS, 4)
+__global__ void __launch_bounds__(PAIRS_THREADS, sizeof(T) == 8 ? 4 : 3)
     pairs_kernel(const __grid_constant__ cuda_pairs pairs, int64_t points, int64_t planes)
 {
     constexpr int SUMS = SUMS_AT_ONCE<T>;
@@ -77,8 +95,8 @@ __global__ void __launch_bounds__(PAIRS_THREADS, 4)
     const int64_t begin = take(&block, ceiling(pairs.count, pairs.run)) * pairs.run, line = block;
     if (bin >= bins) return;
     const int64_t end = begin + pairs.run < pairs.count ? begin + pairs.run : pairs.count;
-    bin_blocks<T> left = {nullptr, 0, pairs.left_count, bins};
-    bin_blocks<T> right = {nullptr, pairs.right_first, pairs.right_count, bins};
+    bin_blocks<T> left = {nullptr, bins, 0, (int)pairs.left_count};
+    bin_blocks<T> right = {nullptr, bins, (int)pairs.right_first, (int)pairs.right_count};
     complex_of<T> *out = (complex_of<T> *)pairs.out + line * pairs.count * bins + bin, before = {0, 0};
     // The first sum is that of the block before.
     for (int64_t i = begin - 1; i < end; i += SUMS) {
@@ -88,7 +106,7 @@ __global__ void __launch_bounds__(PAIRS_THREADS, 4)
             const int64_t right_line = line_of(pairs.right_lines, line) + t * pairs.right_term;
             left.bin = (const complex_of<T> *)pairs.left + left_line * pairs.left_count * bins + bin;
             right.bin = (const complex_of<T> *)pairs.right + right_line * pairs.right_count * bins + bin;
-            add_line<T, SUMS>(left, right, pairs.first + i, total);
+            add_line<T, SUMS>(left, right, (int)(pairs.first + i), total);
         }
 #pragma unroll
         for (int k = 0; k < SUMS; k++) {
