@@ -51,7 +51,7 @@ static void allocate(struct rig *rig)
 
 static void create(struct rig *rig, const struct partita_options *options)
 {
-    const struct partita_options all = layer_options(options);
+    const struct partita_options all = layer_options(options); // on the device under test
     assert_ok(partita_plan_create(&rig->problem, &all, &rig->plan));
     assert_ok(partita_filter_create(rig->plan, rig->w, &rig->filter));
 }

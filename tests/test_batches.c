@@ -88,7 +88,7 @@ static struct partita_options options_of(const struct line_case *c, int threads,
 {
     struct partita_options options = {.engine = c->engine, .threads = threads, .directions = LAYER_ALL};
     if (strstr(c->engine, "/blocks")) options.parts = (struct partita_parts){.taps = part, .signal = part};
-    return layer_options(&options);
+    return options;
 }
 
 // Transforms hold taps and signal at most twice over.
@@ -133,7 +133,7 @@ static void random_lines(void **state)
 {
     const struct line_case *c = *state;
     struct random random = random_start("random");
-    for (int i = 0; i < RANDOM_LINES; i++) {
+    for (int i = 0; i < layer_repeats(RANDOM_LINES); i++) {
         const struct partita_problem drawn = random_line(&random), problem = typed(&drawn, c->type);
         const struct partita_options options = options_of(c, 1, i % 2 ? 64 : 0);
         struct layer layer;
@@ -253,6 +253,7 @@ static void workspace_limit_is_kept(void **state)
     int n_planned = 0;
     for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
         struct partita_options options = options_of(c, 1, 0);
+        options = layer_options(&options);
         options.workspace_limit = limit;
         struct partita_plan *plan;
         const enum partita_status status = partita_plan_create(&problem, &options, &plan);
@@ -292,6 +293,7 @@ static void strided(void **state)
     struct partita_problem problem = typed(&every_third, c->type);
     struct random random = random_start("strided");
     struct partita_options options = options_of(c, 1, 0);
+    options = layer_options(&options);
     struct log_lines log;
     struct partita_plan *plan;
     options.log = log_into(&log);
@@ -299,7 +301,8 @@ static void strided(void **state)
     assert_non_null(strstr(log.text, "stride"));
     // The oracle's answers come with a layer that sums.
     struct layer layer, direct;
-    layer_open(&direct, &problem, &(struct partita_options){.engine = "cpu/direct", .threads = 1}, &random);
+    layer_open(&direct, &problem, &(struct partita_options){.engine = "cpu/direct", .device = "cpu", .threads = 1},
+               &random);
     options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_WEIGHT;
     options.log = (struct partita_log){0};
     layer_open_like(&layer, &direct, &options);
@@ -393,13 +396,13 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks", "cuda/blocks"};
+    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks", "cuda/overlap-save", "cuda/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];
     static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_LINES + N_PROMISES) + 2];
     size_t n = 0;
-    enum layer_device device = layer_device_check();
+    const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_engine_is_here(engines[e]); t++) {
@@ -412,8 +415,9 @@ int main(void)
             for (size_t i = 0; i < N_PROMISES; i++)
                 tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e], promises[i].name, type);
         }
-    if (!layer_engine_is_here("cpu/blocks")) return run_test_list(tests, n);
-    tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
-    tests[n++] = named_test(imposed_parts, NULL, "cpu/blocks/imposed-parts");
+    if (layer_engine_is_here("cpu/blocks")) {
+        tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
+        tests[n++] = named_test(imposed_parts, NULL, "cpu/blocks/imposed-parts");
+    }
     return run_test_list(tests, n);
 }

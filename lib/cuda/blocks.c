@@ -147,11 +147,11 @@ struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
 {
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    return (struct cuda_windows){.lines = (int64_t)(shape->out_channels * shape->group_in),
-                                 .size = (int64_t)shape->axis[0].kernel,
+    return (struct cuda_windows){.size = (int64_t)shape->axis[0].kernel,
                                  .step = (int64_t)shape->axis[0].dilation,
                                  .rows = shape->adjoint && !weight ? (int64_t)shape->group_out : 1,
                                  .columns = shape->adjoint && !weight ? (int64_t)shape->group_in : 1,
+                                 .pitch = 1,
                                  .complex_samples = shape->complex_taps,
                                  .reversed = !shape->flip,
                                  .conjugated = !shape->flip,
@@ -165,18 +165,9 @@ struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
                                  .step = 1,
                                  .rows = 1,
                                  .columns = 1,
+                                 .pitch = 1,
                                  .complex_samples = shape->complex_signal,
                                  .scale = 1};
-}
-
-// A copy in the device's memory, complete when the call returns.
-static enum partita_status keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy)
-{
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);
-    if (status == PARTITA_OK) status = cuda_copy(plan, *ret_copy, from, bytes);
-    if (status == PARTITA_OK) status = cuda_wait(plan);
-    return status;
 }
 
 static size_t taps_bytes(const struct partita_plan *plan)
@@ -193,7 +184,8 @@ static enum partita_status transform_taps(const struct partita_plan *plan, const
     void *copy = NULL;
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
-    if (status == PARTITA_OK && !owns) status = keep(plan, taps, taps_bytes(plan), &copy);
+    if ((uintptr_t)taps % plan->shape.tap_bytes) owns = false; // complex taps are read as such
+    if (status == PARTITA_OK && !owns) status = cuda_keep(plan, taps, taps_bytes(plan), &copy);
     if (status == PARTITA_OK) status = cuda_allocate(plan, blocks->layout.filter, ret_spectra);
     if (status == PARTITA_OK) status = cuda_pairs_filter(plan, *ret_spectra, owns ? taps : copy);
     cuda_release(plan, copy);
@@ -207,13 +199,14 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     filter->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
     if (cuda_blocks_of(plan)->layout.way == CUDA_BLOCKS_PAIRS) return transform_taps(plan, taps, &state->taps);
-    return keep(plan, taps, taps_bytes(plan), &state->taps);
+    return cuda_keep(plan, taps, taps_bytes(plan), &state->taps);
 }
 
 static enum partita_status filter_bias(struct partita_filter *filter, const void *bias)
 {
     struct cuda_blocks_filter *state = filter->state;
-    return keep(filter->plan, bias, filter->plan->shape.out_channels * filter->plan->shape.scalar_bytes, &state->bias);
+    return cuda_keep(filter->plan, bias, filter->plan->shape.out_channels * filter->plan->shape.scalar_bytes,
+                     &state->bias);
 }
 
 static void filter_destroy(struct partita_filter *filter)
@@ -233,7 +226,10 @@ static struct cuda_sizes sizes_of(const struct partita_plan *plan, bool taps)
     const struct shape *shape = &plan->shape;
     const size_t x = shape->batch * shape->in_channels * shape_inputs(shape) * shape->sample_bytes;
     const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes;
-    struct cuda_sizes sizes = {.to = y, .from = {x, taps ? taps_bytes(plan) : 0}, .workspace = plan->choice.shared};
+    struct cuda_sizes sizes = {.to = y,
+                               .from = {x, taps ? taps_bytes(plan) : 0},
+                               .workspace = plan->choice.shared,
+                               .alignment = shape->sample_bytes};
     if (plan->direction == PARTITA_BACKWARD_DATA) sizes.to = x, sizes.from[0] = y;
     if (plan->direction == PARTITA_BACKWARD_WEIGHT) sizes.to = taps_bytes(plan), sizes.from[1] = y;
     return sizes;

@@ -30,13 +30,13 @@ static enum partita_status run_long(const struct transforms *transforms, char *a
 }
 
 static enum partita_status make_parts(const struct transforms *transforms, void *to, const struct cuda_windows *windows,
-                                      const void *x)
+                                      size_t lines, const void *x)
 {
     const struct cuda_kit *kit = &transforms->kit;
     const enum partita_status status =
-        CU(transforms->plan, cuda_launch_parts(kit, to, windows, x, cudaStreamPerThread));
+        CU(transforms->plan, cuda_launch_parts(kit, to, windows, (int64_t)lines, x, cudaStreamPerThread));
     if (status != PARTITA_OK || !transforms->lease) return status;
-    return run_long(transforms, to, (size_t)(windows->lines * windows->windows * kit->planes), false);
+    return run_long(transforms, to, lines * (size_t)(windows->windows * kit->planes), false);
 }
 
 static enum partita_status make_results(const struct transforms *transforms, const struct cuda_sink *sink, void *from,
@@ -81,12 +81,11 @@ static struct cut_range inputs_of(const struct cuda_blocks *blocks, size_t first
     return range;
 }
 
-static struct cuda_windows parts_of_x(const struct partita_plan *plan, const struct cut_range *range, size_t lines)
+static struct cuda_windows parts_of_x(const struct partita_plan *plan, const struct cut_range *range)
 {
     const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
     struct cuda_windows windows = cuda_blocks_x(plan);
     cut_windows(layout, &windows, layout->trimmed.first + range->first * (ptrdiff_t)layout->part, range->count);
-    windows.lines = (int64_t)lines;
     return windows;
 }
 
@@ -99,7 +98,8 @@ enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spe
     void *area = NULL;
     enum partita_status status = area_bytes ? cuda_allocate(plan, area_bytes, &area) : PARTITA_OK;
     if (status == PARTITA_OK) status = begin(plan, area, &transforms);
-    if (status == PARTITA_OK) status = make_parts(&transforms, spectra, &windows, taps);
+    if (status == PARTITA_OK)
+        status = make_parts(&transforms, spectra, &windows, blocks->shape.out_channels * blocks->shape.group_in, taps);
     const enum partita_status waited = cuda_wait(plan);
     cuda_fft_give_back(&blocks->fft, transforms.lease);
     cuda_release(plan, area);
@@ -138,7 +138,7 @@ static enum partita_status run_units(const struct run *run, size_t unit, size_t 
     const struct cuda_blocks *blocks = run->blocks;
     const struct shape *shape = &blocks->shape;
     const struct cut_range range = inputs_of(blocks, first, first + count);
-    const struct cuda_windows windows = parts_of_x(plan, &range, units * shape->group_in);
+    const struct cuda_windows windows = parts_of_x(plan, &range);
     const size_t lines = units * shape->group_out;
     const struct cuda_pairs pairs = {
         .left_lines = {{1, 1, (int64_t)shape->out_channels}, {0, 0, (int64_t)shape->group_in}},
@@ -160,7 +160,7 @@ static enum partita_status run_units(const struct run *run, size_t unit, size_t 
     };
     const struct cuda_sink sink = cuda_blocks_sink(plan, run->y, unit * shape->group_out, lines, run->bias);
     const char *x = lines_from(shape, run->x, shape->axis[0].size, unit * shape->group_in);
-    enum partita_status status = make_parts(&run->transforms, run->inputs, &windows, x);
+    enum partita_status status = make_parts(&run->transforms, run->inputs, &windows, units * shape->group_in, x);
     if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
     if (status == PARTITA_OK) status = make_results(&run->transforms, &sink, run->sums, first, count);
     return status;
@@ -186,12 +186,10 @@ static enum partita_status add_items(const struct run *run, size_t item, size_t 
     const struct shape *shape = &blocks->shape;
     const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out, groups = (int64_t)shape->groups;
     const struct cut_range range = inputs_of(blocks, 0, blocks->layout.blocks);
-    const struct cuda_windows inputs = parts_of_x(plan, &range, items * shape->in_channels);
+    const struct cuda_windows inputs = parts_of_x(plan, &range), taps = parts_of_taps(plan);
     const size_t cells = shape->out_channels * shape->group_in;
     const char *x = lines_from(shape, run->x, shape->axis[0].size, item * shape->in_channels);
     const char *gy = lines_from(shape, run->gy, shape->axis[0].kernel, item * shape->out_channels);
-    struct cuda_windows taps = parts_of_taps(plan);
-    taps.lines = (int64_t)(items * shape->out_channels);
     const struct cuda_pairs pairs = {
         .left_lines = {{groups, out, in}, {out, 1, 0}},
         .right_lines = {{groups, out, in}, {in, 0, 1}},
@@ -209,8 +207,8 @@ static enum partita_status add_items(const struct run *run, size_t item, size_t 
         .right = run->inputs,
         .out = run->sums,
     };
-    enum partita_status status = make_parts(&run->transforms, run->inputs, &inputs, x);
-    if (status == PARTITA_OK) status = make_parts(&run->transforms, run->taps, &taps, gy);
+    enum partita_status status = make_parts(&run->transforms, run->inputs, &inputs, items * shape->in_channels, x);
+    if (status == PARTITA_OK) status = make_parts(&run->transforms, run->taps, &taps, items * shape->out_channels, gy);
     if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
     return status;
 }

@@ -2,18 +2,20 @@
 #include "call.h"
 
 // The device's view of an array of the caller's: itself, or memory of the call's own.
-static enum partita_status view(const struct partita_plan *plan, const void *array, size_t bytes, void **ret_own)
+static enum partita_status view(const struct partita_plan *plan, const void *array, size_t bytes, size_t alignment,
+                                void **ret_own)
 {
     bool owns;
     const enum partita_status status = cuda_owns(plan, array, &owns);
+    if (alignment && (uintptr_t)array % alignment) owns = false;
     return status == PARTITA_OK && !owns ? cuda_allocate(plan, bytes, ret_own) : status;
 }
 
-static enum partita_status view_input(struct cuda_call *call, int i, const void *array, size_t bytes)
+static enum partita_status view_input(struct cuda_call *call, int i, const void *array, const struct cuda_sizes *sizes)
 {
     void **own = &call->own[1 + i];
-    enum partita_status status = view(call->plan, array, bytes, own);
-    if (status == PARTITA_OK && *own) status = cuda_copy(call->plan, *own, array, bytes);
+    enum partita_status status = view(call->plan, array, sizes->from[i], sizes->alignment, own);
+    if (status == PARTITA_OK && *own) status = cuda_copy(call->plan, *own, array, sizes->from[i]);
     call->from[i] = *own ? *own : array;
     return status;
 }
@@ -21,7 +23,7 @@ static enum partita_status view_input(struct cuda_call *call, int i, const void 
 static enum partita_status view_workspace(struct cuda_call *call, void *workspace, size_t bytes)
 {
     if (!bytes) return PARTITA_OK;
-    const enum partita_status status = view(call->plan, workspace, bytes, &call->own[3]);
+    const enum partita_status status = view(call->plan, workspace, bytes, 0, &call->own[3]);
     call->workspace = call->own[3] ? call->own[3] : workspace;
     return status;
 }
@@ -31,10 +33,10 @@ enum partita_status cuda_call_begin(const struct partita_plan *plan, const struc
 {
     *ret = (struct cuda_call){.plan = plan, .to_bytes = sizes->to, .caller_to = operands->to};
     enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = view(plan, operands->to, sizes->to, &ret->own[0]);
+    if (status == PARTITA_OK) status = view(plan, operands->to, sizes->to, sizes->alignment, &ret->own[0]);
     ret->to = ret->own[0] ? ret->own[0] : operands->to;
     for (int i = 0; i < 2 && status == PARTITA_OK; i++)
-        if (operands->from[i]) status = view_input(ret, i, operands->from[i], sizes->from[i]);
+        if (operands->from[i]) status = view_input(ret, i, operands->from[i], sizes);
     if (status == PARTITA_OK) status = view_workspace(ret, workspace, sizes->workspace);
     return status;
 }

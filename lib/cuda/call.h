@@ -16,9 +16,10 @@ struct cuda_call {
     void *own[4];    // to, from, workspace, where the call allocated them; NULL: the caller's
 };
 
-// The bytes of the arrays of a call; 0 where there is none.
+// The bytes of the arrays of a call; 0 where there is none. Arrays of the device's that are not at a multiple of
+// `alignment` bytes get a copy too; 0: kernels take them anywhere.
 struct cuda_sizes {
-    size_t to, from[2], workspace;
+    size_t to, from[2], workspace, alignment;
 };
 
 // Prepares a call on a plan; cuda_call_end is to follow, whatever was returned.

@@ -8,17 +8,13 @@
 #include "bias.h"
 #include "blocks.h"
 #include "direct.h"
+#include "overlap_save.h"
 
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct,
-    &cuda_direct_halo,
-    &cuda_direct_cached,
-    &cuda_direct_constant,
-    &cuda_direct_plain,
-    &cuda_blocks_engine,
-    NULL,
+    &cuda_direct,       &cuda_direct_halo,  &cuda_direct_cached, &cuda_direct_constant,
+    &cuda_direct_plain, &cuda_overlap_save, &cuda_blocks_engine, NULL,
 };
 
 // What is missing, by what the first call says: without a driver every call fails in the same way.
@@ -58,7 +54,6 @@ static bool read_attributes(struct cuda_device *device)
         if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess) return false;
     const int lanes = major == 8 && minor == 0 ? 64 : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
     device->shared_bytes = (size_t)shared;
-    device->memory = properties.totalGlobalMem;
     // Clocks are in kHz; virtual devices may not tell theirs.
     const double usual = 1e6;
     device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);
@@ -151,4 +146,15 @@ enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const v
 enum partita_status cuda_wait(const struct partita_plan *plan)
 {
     return CU(plan, cudaStreamSynchronize(cudaStreamPerThread));
+}
+
+// Also after a failure: what was queued reads the caller's array.
+enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy)
+{
+    enum partita_status status = cuda_enter(plan);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);
+    if (status != PARTITA_OK) return status;
+    status = cuda_copy(plan, *ret_copy, from, bytes);
+    const enum partita_status waited = cuda_wait(plan);
+    return status == PARTITA_OK ? waited : status;
 }

@@ -49,6 +49,9 @@ enum partita_status cuda_owns(const struct partita_plan *plan, const void *point
 // Queues a copy between any two kinds of memory.
 enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from, size_t bytes);
 
+// Makes the plan's device the thread's and leaves a copy of an array in its memory, complete when the call returns.
+enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy);
+
 // Waits for all that the calling thread queued.
 enum partita_status cuda_wait(const struct partita_plan *plan);
 

@@ -59,16 +59,6 @@ static void plan_destroy(struct partita_plan *plan)
     (void)plan;
 }
 
-// A copy in the device's memory, complete when the call returns.
-static enum partita_status keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy)
-{
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);
-    if (status == PARTITA_OK) status = cuda_copy(plan, *ret_copy, from, bytes);
-    if (status == PARTITA_OK) status = cuda_wait(plan);
-    return status;
-}
-
 static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
@@ -77,7 +67,7 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     struct direct_filter *direct = mem_allocate(&plan->allocator, sizeof *direct);
     filter->state = direct;
     if (!direct) return PARTITA_ERR_NOMEM;
-    enum partita_status status = keep(plan, taps, bytes, &direct->taps);
+    enum partita_status status = cuda_keep(plan, taps, bytes, &direct->taps);
     if (status != PARTITA_OK || plan->choice.variant != CUDA_CONSTANT) return status;
     direct->on_host = mem_allocate(&plan->allocator, bytes);
     if (!direct->on_host) return PARTITA_ERR_NOMEM;
@@ -89,7 +79,7 @@ static enum partita_status filter_bias(struct partita_filter *filter, const void
 {
     const struct shape *shape = &filter->plan->shape;
     struct direct_filter *direct = filter->state;
-    return keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &direct->bias);
+    return cuda_keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &direct->bias);
 }
 
 static void filter_destroy(struct partita_filter *filter)

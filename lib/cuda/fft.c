@@ -71,15 +71,6 @@ static size_t fill_factors(void *table, int log2_points, bool turned, bool f64, 
     return 2 * n;
 }
 
-// A copy of a table in the device's memory, complete when the call returns.
-static enum partita_status keep(const struct partita_plan *plan, const void *table, size_t bytes, void **ret_copy)
-{
-    enum partita_status status = cuda_allocate(plan, bytes, ret_copy);
-    if (status == PARTITA_OK) status = cuda_copy(plan, *ret_copy, table, bytes);
-    const enum partita_status waited = cuda_wait(plan);
-    return status == PARTITA_OK ? waited : status;
-}
-
 static enum partita_status make_factors(const struct partita_plan *plan, struct cuda_fft *fft)
 {
     const size_t n =
@@ -90,7 +81,7 @@ static enum partita_status make_factors(const struct partita_plan *plan, struct 
     if (fft->within) fill_factors(table, fft->form.log2_points, fft->form.turned, fft->f64, &fft->form.last);
     else
         for (size_t j = 0; j < n; j++) put(table, j, (double)j / (4 * (double)n), fft->f64);
-    const enum partita_status status = keep(plan, table, bytes, &fft->factors);
+    const enum partita_status status = cuda_keep(plan, table, bytes, &fft->factors);
     mem_release(&plan->allocator, table);
     fft->form.factors = fft->factors;
     return status;
@@ -174,6 +165,11 @@ void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft)
 size_t cuda_fft_area(const struct cuda_fft *fft)
 {
     return fft->passes ? fft->passes->area : 0;
+}
+
+size_t cuda_fft_batch(const struct cuda_fft *fft)
+{
+    return fft->passes ? fft->passes->batch : 1;
 }
 
 enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struct cuda_fft *fft, void *area,

@@ -45,10 +45,17 @@ struct cuda_fft_form {
 // Passes divide by 16, then by what is left over, then by 16 down to single points: log2 of the second one's divisor.
 #define CUDA_FFT_SECOND_RADIX(log2_points) (((log2_points)-1) % 4 + 1)
 
-// Threads of one transform within a block, and shared memory that they need.
+// Threads of one transform within a block; bytes of shared memory that it needs.
 static inline int cuda_fft_threads(size_t points)
 {
     return (int)(points / CUDA_FFT_POINTS);
+}
+
+// Transforms that share a thread block, so that short ones fill it too.
+static inline int cuda_fft_rows(size_t points)
+{
+    enum { FULL = 128 }; // threads
+    return cuda_fft_threads(points) < FULL ? FULL / cuda_fft_threads(points) : 1;
 }
 
 static inline size_t cuda_fft_shared(size_t points, bool f64)
@@ -79,6 +86,7 @@ void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft);
 // Long transforms. A call borrows a plan of cuFFT, which one thread uses at a time, and gives it back when its work is
 // done; the work area is the call's own, of cuda_fft_area bytes. cuda_fft_run queues `batch` transforms in place.
 size_t cuda_fft_area(const struct cuda_fft *fft);
+size_t cuda_fft_batch(const struct cuda_fft *fft);
 enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struct cuda_fft *fft, void *area,
                                     struct cuda_fft_lease **ret);
 enum partita_status cuda_fft_run(const struct partita_plan *plan, const struct cuda_fft *fft,

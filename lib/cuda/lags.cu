@@ -41,7 +41,7 @@ __device__ void load_window(const cuda_windows &windows, const T *line, int64_t 
     __syncthreads();
 #pragma unroll 1
     for (int i = threadIdx.x; i < points; i += blockDim.x)
-        place.shared[i] = windows_point(windows, line, first, i, points, place.turned);
+        place.shared[i] = line_point(windows, line, first, i, points, place.turned);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) v[j] = place.shared[threadIdx.x + j * blockDim.x];
 }
@@ -91,10 +91,9 @@ template <typename T> __device__ cursor<T> seek(const cuda_lags &lags, int64_t r
     const int64_t base = base_of(lags, elements.item);
     const seen parts = parts_seen(lags, base);
     const int64_t channel = element / parts.count, at = element % parts.count, part = parts.first + at;
-    const int64_t taps = windows_line(lags.taps, line_of(lags.taps_lines, line) + channel * lags.taps_term);
+    const int64_t taps = line_of(lags.taps_lines, line) + channel * lags.taps_term;
     const int64_t x = line_of(lags.x_lines, line) + channel * lags.x_term;
-    return {(const T *)lags.taps_samples + taps * lags.taps.size * (lags.taps.complex_samples ? 2 : 1),
-            (const T *)lags.x_samples + x * lags.x.size * (lags.x.complex_samples ? 2 : 1),
+    return {line_at(lags.taps, (const T *)lags.taps_samples, taps), line_at(lags.x, (const T *)lags.x_samples, x),
             lags.taps.first + part * length, base - part * length, parts.count - at};
 }
 
@@ -117,10 +116,10 @@ __device__ void add_element(const cuda_lags &lags, const cursor<T> &at, const ff
 // Blocks are [item][run]. A sum of sums is kept where it is to be in the end: it is touched once in MOST_TERMS
 // elements.
 template <typename T>
-__global__ void __launch_bounds__(MOST_THREADS<T>, 1)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     lags_kernel(const __grid_constant__ cuda_kit kit, const __grid_constant__ cuda_lags lags, complex_of<T> *sums)
 {
-    fft_place<T> place = place_of_row<T>(kit);
+    fft_place<T> place = fft_place_of<T>(kit.form);
     complex_of<T> *kept = (complex_of<T> *)shared_memory + kit.points + kit.points / 16 + threadIdx.x;
     const elements elements = elements_of_block(lags);
     int64_t rest = elements.end - elements.first;
@@ -163,13 +162,13 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 
 // Blocks are items. Of a window's samples those before number part - 1 have wrapped.
 template <typename T>
-__global__ void __launch_bounds__(MOST_THREADS<T>, 1)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     lags_results_kernel(const __grid_constant__ cuda_kit kit, const __grid_constant__ cuda_sink sink,
                         const __grid_constant__ cuda_lags lags, const complex_of<T> *sums)
 {
     int64_t line = lags.first + blockIdx.x;
     const int64_t first = take(&line, lags.windows) * lags.hop, end = first + lags.hop;
-    const fft_place<T> place = place_of_row<T>(kit);
+    const fft_place<T> place = fft_place_of<T>(kit.form);
     complex_of<T> v[CUDA_FFT_POINTS];
     spectrum_load(sums + (int64_t)blockIdx.x * kit.points, place, v);
     fft_inverse(place, v);

@@ -38,15 +38,22 @@ template <typename T> inline __device__ complex_of<T> scaled(complex_of<T> a, T 
     return {a.re * factor, a.im * factor};
 }
 
-// Threads of a block at most.
+// Point i of the window that begins at position `first` of a line; see windows_point.
 template <typename T>
-constexpr int MOST_THREADS = (sizeof(T) == 8 ? CUDA_FFT_MOST_F64 : CUDA_FFT_MOST_F32) / CUDA_FFT_POINTS;
-
-// The transform of this thread's row.
-template <typename T> inline __device__ fft_place<T> place_of_row(const cuda_kit &kit)
+inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T *line, int64_t first, int i, int points,
+                                           bool turned)
 {
-    complex_of<T> *shared = (complex_of<T> *)shared_memory + threadIdx.y * (kit.points + kit.points / 16);
-    return fft_locate<T>(kit.form, shared, (int)threadIdx.x);
+    if (!windows.complex_samples)
+        return {windows_sample(windows, line, first, i),
+                turned ? -windows_sample(windows, line, first, i + points) : 0};
+    const complex_of<T> sample = windows_sample(windows, (const complex_of<T> *)line, first, i);
+    return windows.conjugated ? conjugate(sample) : sample;
+}
+
+// Where line i of an array begins.
+template <typename T> inline __device__ const T *line_at(const cuda_windows &windows, const T *x, int64_t i)
+{
+    return x + windows_line(windows, i) * windows.size * (windows.complex_samples ? 2 : 1);
 }
 
 // Launches with more shared memory than there is without asking.
@@ -54,8 +61,7 @@ template <typename... Parameters, typename... Arguments>
 inline cudaError_t queue_large(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared_bytes,
                                cudaStream_t stream, Arguments... arguments)
 {
-    const cudaError_t error =
-        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    const cudaError_t error = allow_shared(kernel, shared_bytes);
     return error == cudaSuccess ? queue(kernel, blocks, threads, shared_bytes, stream, arguments...) : error;
 }
 

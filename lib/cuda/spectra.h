@@ -67,8 +67,8 @@ struct cuda_lags {
 };
 
 // Queue spectra [lines][windows][planes][points], or for long transforms the points that are to be transformed.
-cudaError_t cuda_launch_parts(const struct cuda_kit *kit, void *to, const struct cuda_windows *windows, const void *x,
-                              cudaStream_t stream);
+cudaError_t cuda_launch_parts(const struct cuda_kit *kit, void *to, const struct cuda_windows *windows, int64_t lines,
+                              const void *x, cudaStream_t stream);
 
 // Queue the results that spectra [lines][blocks][planes][points] hold, long ones transformed back; block 0 begins at
 // position `first`.

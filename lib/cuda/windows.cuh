@@ -7,64 +7,116 @@
 #include "grid.cuh"
 #include "windows.h"
 
-// Threads of a block of transforms: several short ones share a block.
+// Threads of a block of transforms.
 inline dim3 fft_block(int log2_points)
 {
-    enum { SHARED_BY = 128 }; // threads
-    const int threads = 1 << (log2_points - 4);
-    return dim3(threads, threads < SHARED_BY ? SHARED_BY / threads : 1);
-}
-
-// The element of a line that stands at a position, or -1: there is a zero.
-inline __device__ int64_t windows_element(const cuda_windows &windows, int64_t q)
-{
-    if (windows.step > 1) {
-        if (q < 0 || q % windows.step) return -1;
-        q /= windows.step;
-    }
-    if (!inside(q, windows.size)) return -1;
-    return windows.reversed ? windows.size - 1 - q : q;
+    const size_t points = (size_t)1 << log2_points;
+    return dim3(cuda_fft_threads(points), cuda_fft_rows(points));
 }
 
 inline __device__ int64_t windows_line(const cuda_windows &windows, int64_t line)
 {
     const int64_t c = take(&line, windows.columns), r = take(&line, windows.rows);
-    return (line * windows.columns + c) * windows.rows + r;
+    return ((line * windows.columns + c) * windows.rows + r) * windows.pitch;
 }
 
-template <typename T>
-inline __device__ T windows_real(const cuda_windows &windows, const T *line, int64_t first, int64_t i)
+// Where the line of a window lies, a window being one of all of them; samples of S.
+template <typename S>
+inline __device__ const S *windows_samples(const cuda_windows &windows, const S *x, int64_t window)
 {
-    const int64_t at = i < windows.length ? windows_element(windows, first + i) : -1;
-    return at < 0 ? 0 : line[at] * (T)windows.scale;
+    return x + windows_line(windows, window / windows.windows) * windows.size;
 }
 
-// The point that holds sample i of the window which begins at position `first`; of a turned form also sample i +
-// points.
-template <typename T>
-inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const T *line, int64_t first, int64_t i,
-                                              int64_t points, bool turned)
+inline __device__ int64_t windows_first(const cuda_windows &windows, int64_t window)
 {
-    if (!windows.complex_samples) {
-        const T re = windows_real(windows, line, first, i);
-        return {re, turned ? -windows_real(windows, line, first, i + points) : 0};
+    return windows.first + window % windows.windows * windows.hop;
+}
+
+// A window of a line whose samples stand at every position: sample from + i is at[i], i < n; others are zeros.
+template <typename S> struct window {
+    const S *at;
+    int from, n;
+};
+
+template <typename S> inline __device__ window<S> window_of(const cuda_windows &windows, const S *line, int64_t first)
+{
+    const int64_t from = first < 0 ? -first : 0, rest = windows.size - first;
+    const int64_t to = rest < windows.length ? rest : windows.length;
+    return {line + first + from, (int)from, to > from ? (int)(to - from) : 0};
+}
+
+template <typename S> inline __device__ S window_sample(const window<S> &window, int i)
+{
+    const unsigned at = (unsigned)(i - window.from);
+    return at < (unsigned)window.n ? window.at[at] : S{};
+}
+
+// Any window: zeros between samples, scaled, from the end on.
+template <typename S>
+inline __device__ S windows_sample(const cuda_windows &windows, const S *line, int64_t first, int64_t i)
+{
+    int64_t q = first + i;
+    if (i >= windows.length || q < 0 || (windows.step > 1 && q % windows.step)) return S{};
+    if (windows.step > 1) q /= windows.step;
+    if (q >= windows.size) return S{};
+    return line[windows.reversed ? windows.size - 1 - q : q];
+}
+
+// Point i of a window: of a turned form sample i and sample i + points of a real line, else one of a line of either
+// kind.
+template <typename T>
+inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const T *x, int64_t window, int i,
+                                              int points, bool turned)
+{
+    const int64_t first = windows_first(windows, window);
+    const T scale = (T)windows.scale;
+    if (windows.complex_samples) {
+        const complex_of<T> *line = windows_samples(windows, (const complex_of<T> *)x, window);
+        const complex_of<T> sample = windows_sample(windows, line, first, i);
+        return {sample.re * scale, windows.conjugated ? -sample.im * scale : sample.im * scale};
     }
-    const int64_t at = i < windows.length ? windows_element(windows, first + i) : -1;
-    if (at < 0) return {0, 0};
-    const T *x = line + 2 * at; // aligned to one scalar alone
-    return {x[0] * (T)windows.scale, x[1] * (T)(windows.conjugated ? -windows.scale : windows.scale)};
+    const T *line = windows_samples(windows, x, window);
+    return {windows_sample(windows, line, first, i) * scale,
+            turned ? -windows_sample(windows, line, first, i + points) * scale : 0};
 }
 
-// All points of window b of a line, as fft_forward wants them.
-template <typename T>
-inline __device__ void windows_load(const cuda_windows &windows, const T *x, int64_t line, int64_t b,
-                                    const fft_place<T> &place, complex_of<T> v[16])
+// Sample i of a line's inverse transform.
+template <typename S> inline __device__ void line_store(const cuda_lines &lines, S *y, int64_t line, int64_t i, S value)
 {
-    const int64_t points = (int64_t)1 << place.log2_points, first = windows.first + b * windows.hop;
-    const T *samples = x + windows_line(windows, line) * windows.size * (windows.complex_samples ? 2 : 1);
-#pragma unroll
-    for (int j = 0; j < 16; j++)
-        v[j] = windows_point(windows, samples, first, place.thread + j * (points / 16), points, place.turned);
+    int64_t at = i - lines.first;
+    if (at < 0 || at % lines.step || at / lines.step >= lines.length) return;
+    at /= lines.step;
+    y[line * lines.length + (lines.reversed ? lines.length - 1 - at : at)] = value;
+}
+
+// Point i of it.
+template <typename T>
+inline __device__ void lines_store(const cuda_lines &lines, T *y, int64_t line, int i, int points, bool turned,
+                                   complex_of<T> value)
+{
+    if (turned) {
+        line_store(lines, y, line, i, value.re);
+        line_store(lines, y, line, i + points, -value.im);
+    } else line_store(lines, (complex_of<T> *)y, line, i, value);
+}
+
+// The place of this thread's transform, one of threadIdx.y, at the start of the block's shared memory.
+template <typename T> inline __device__ fft_place<T> fft_place_of(const cuda_fft_form &form)
+{
+    const int64_t points = (int64_t)1 << form.log2_points;
+    complex_of<T> *shared = (complex_of<T> *)shared_memory + threadIdx.y * (points + points / 16);
+    return fft_locate<T>(form, shared, threadIdx.x);
+}
+
+template <typename T> constexpr int fft_most_threads()
+{
+    return (sizeof(T) == 8 ? CUDA_FFT_MOST_F64 : CUDA_FFT_MOST_F32) / CUDA_FFT_POINTS;
+}
+
+// Lets a kernel have as much shared memory as its launch will say.
+template <typename Kernel> inline cudaError_t allow_shared(Kernel kernel, size_t bytes)
+{
+    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 }
 
 // Bins as they are kept, and back.

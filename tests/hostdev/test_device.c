@@ -21,9 +21,35 @@ static const struct partita_problem strided = {.rank = 2,
                                                .pad_end = {1, 1},
                                                .activation = PARTITA_RELU};
 
-static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
-                                      "cuda/direct-cached"};
-enum { N_DEVICE_ENGINES = sizeof engines / sizeof *engines };
+static const struct partita_problem short_lines = {.batch = 2,
+                                                   .in_channels = 4,
+                                                   .out_channels = 6,
+                                                   .groups = 2,
+                                                   .kernel = {33},
+                                                   .size = {300},
+                                                   .pad_begin = {32},
+                                                   .activation = PARTITA_RELU};
+
+// Windows that no thread block holds.
+static const struct partita_problem long_lines = {
+    .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {16500}, .size = {16560}, .pad_begin = {40}};
+
+// An engine at one of the problems above.
+struct subject {
+    const char *name, *engine;
+    const struct partita_problem *problem;
+    size_t transform; // as long as the engine's may be; 0: it sums
+};
+
+static const struct subject subjects[] = {
+    {"cuda/direct-plain", "cuda/direct-plain", &strided, 0},
+    {"cuda/direct-constant", "cuda/direct-constant", &strided, 0},
+    {"cuda/direct-halo", "cuda/direct-halo", &strided, 0},
+    {"cuda/direct-cached", "cuda/direct-cached", &strided, 0},
+    {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
+    {"cuda/overlap-save-long", "cuda/overlap-save", &long_lines, 65536},
+};
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects, MOST_SAMPLES = 1 << 16 };
 
 static void *to_device(const void *from, size_t bytes)
 {
@@ -40,11 +66,12 @@ static void device_arrays(void **state)
     struct layer layer;
     struct partita_filter *filter;
     void *device[LAYER_ARRAYS], *workspace = NULL;
-    layer_open(&layer, &strided, &(struct partita_options){.engine = *state}, &random);
+    const struct subject *subject = *state;
+    layer_open(&layer, subject->problem, &(struct partita_options){.engine = subject->engine}, &random);
     layer_run(&layer);
     for (int i = 0; i < LAYER_ARRAYS; i++) {
-        static float poison[4096];
-        assert_true(layer.n[i] <= 4096);
+        static float poison[MOST_SAMPLES];
+        assert_true(layer.n[i] <= MOST_SAMPLES);
         device[i] = to_device(i < LAYER_Y ? layer.array[i] : poison, layer.n[i] * sizeof(float));
     }
     size_t bytes = partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT);
@@ -58,7 +85,7 @@ static void device_arrays(void **state)
     assert_ok(partita_backward_bias(layer.plan, device[LAYER_GB], device[LAYER_GY]));
     assert_int_equal(hostdev_allocations(), n_allocations);
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
-        float result[4096];
+        static float result[MOST_SAMPLES];
         cudaMemcpy(result, device[i], layer.n[i] * sizeof(float), cudaMemcpyDefault);
         assert_memory_equal(result, layer.array[i], layer.n[i] * sizeof(float));
     }
@@ -75,11 +102,13 @@ static void any_order_same_bits(void **state)
     struct random random = random_start("order");
     struct layer first, other;
     hostdev_order("forward");
-    layer_open(&first, &strided, &(struct partita_options){.engine = *state}, &random);
+    const struct subject *subject = *state;
+    const struct partita_options options = {.engine = subject->engine};
+    layer_open(&first, subject->problem, &options, &random);
     layer_run(&first);
     for (int i = 0; i < 4; i++) {
         hostdev_order(orders[i]);
-        layer_open_like(&other, &first, &(struct partita_options){.engine = *state});
+        layer_open_like(&other, &first, &options);
         layer_run(&other);
         layer_same_bits(&first, &other);
         layer_close(&other);
@@ -93,7 +122,7 @@ static enum partita_status use(const struct partita_options *options, struct lay
                                struct partita_filter **filter)
 {
     void **a = like->array;
-    enum partita_status status = partita_plan_create(&strided, options, plan);
+    enum partita_status status = partita_plan_create(&like->problem, options, plan);
     if (status == PARTITA_OK) status = partita_filter_create_biased(*plan, a[LAYER_W], a[LAYER_BIAS], filter);
     if (status == PARTITA_OK) status = partita_forward(*plan, *filter, a[LAYER_Y], a[LAYER_X], NULL);
     if (status == PARTITA_OK) status = partita_backward_data(*plan, *filter, a[LAYER_GX], a[LAYER_GY], NULL);
@@ -104,13 +133,13 @@ static enum partita_status use(const struct partita_options *options, struct lay
 
 // A failure of any CUDA call comes back as a status, is said once with its place, leaves nothing behind; a device that
 // was lost stays lost to its plan. Lack of memory passes.
-static void error_at_any_call(const char *engine, cudaError_t error, enum partita_status expected)
+static void error_at_any_call(const struct subject *subject, cudaError_t error, enum partita_status expected)
 {
     struct random random = random_start("errors");
     struct layer layer, good;
     struct log_lines lines;
-    struct partita_options options = {.engine = engine, .device = "cuda:0", .directions = LAYER_ALL};
-    layer_open(&good, &strided, &options, &random);
+    struct partita_options options = {.engine = subject->engine, .device = "cuda:0", .directions = LAYER_ALL};
+    layer_open(&good, subject->problem, &options, &random);
     layer_open_like(&layer, &good, &options);
     layer_run(&good);
     size_t kept = hostdev_allocations();
@@ -138,6 +167,7 @@ static void error_at_any_call(const char *engine, cudaError_t error, enum partit
         if (!failed) break;
     }
     layer_run(&layer); // others are unharmed
+    layer.transform = subject->transform;
     layer_check(&layer);
     layer_close(&layer);
     layer_close(&good);
@@ -185,9 +215,11 @@ static void refusals(void **state)
     options.log = log_into(&lines);
     options.engine = "cuda/direct";
     problem = (struct partita_problem){.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    options.engine = "cuda/direct";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real"));
     options.log = log_into(&lines);
+    options.engine = NULL;
     problem = (struct partita_problem){.signal = PARTITA_F16, .taps = PARTITA_F16, .kernel = {3}, .size = {50}};
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "f16"));
@@ -277,6 +309,25 @@ static void stand_in_catches(void **state)
     assert_false(ends(act_well));
 }
 
+static void plan_without_cufft(void)
+{
+    struct log_lines log;
+    struct partita_plan *plan = NULL;
+    const struct partita_options options = {
+        .engine = "cuda/overlap-save", .device = "cuda:0", .log = log_into(&log), .directions = PARTITA_FORWARD};
+    setenv("PARTITA_CUFFT", "/nowhere", 1);
+    const bool refused = partita_plan_create(&long_lines, &options, &plan) == PARTITA_ERR_UNSUPPORTED;
+    if (!refused || !strstr(log.text, "cuFFT")) abort();
+    if (partita_plan_create(&short_lines, &options, &plan) != PARTITA_OK) abort(); // which needs none
+    partita_plan_destroy(plan);
+}
+
+static void without_cufft(void **state)
+{
+    (void)state;
+    assert_false(ends(plan_without_cufft));
+}
+
 // What is queued has not happened before somebody waits.
 static void queued_work_waits(void **state)
 {
@@ -298,12 +349,13 @@ int main(void)
                     {"any-order-same-bits", any_order_same_bits},
                     {"lost-device", lost_device},
                     {"no-memory", no_memory}};
-    static struct CMUnitTest tests[4 * N_DEVICE_ENGINES + 5];
+    static struct CMUnitTest tests[4 * N_SUBJECTS + 6];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    for (size_t e = 0; e < N_DEVICE_ENGINES; e++)
+    tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
+    for (size_t e = 0; e < N_SUBJECTS; e++)
         for (size_t i = 0; i < 4; i++)
-            tests[n++] = named_test(promises[i].run, engines[e], "%s/%s", engines[e], promises[i].name);
+            tests[n++] = named_test(promises[i].run, &subjects[e], "%s/%s", subjects[e].name, promises[i].name);
     tests[n++] = named_test(describe, NULL, "describe");
     tests[n++] = named_test(refusals, NULL, "refusals");
     tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");

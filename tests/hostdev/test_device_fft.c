@@ -88,9 +88,11 @@ static void multiply(void *a, const void *b, size_t n, bool f64)
 static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *windows, const void *samples,
                         size_t scalars)
 {
-    const size_t scalar = fft->f64 ? 8 : 4, bytes = (size_t)windows->lines * fft->points * 2 * scalar;
+    const size_t scalar = fft->f64 ? 8 : 4, bytes = LINES * fft->points * 2 * scalar;
     void *x = on_device(samples, scalars * scalar), *spectra = on_device(NULL, bytes), *ret = malloc(bytes);
-    assert_int_equal(cuda_launch_spectra(&fft->form, fft->f64, windows, spectra, x, cudaStreamPerThread), cudaSuccess);
+    assert_int_equal(cuda_launch_spectra(&fft->form, fft->f64, windows, &(struct cuda_range){0, LINES}, spectra, x,
+                                         cudaStreamPerThread),
+                     cudaSuccess);
     assert_int_equal(cudaMemcpy(ret, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
     cudaFree(spectra);
     cudaFree(x);
@@ -112,12 +114,12 @@ static void within_a_block(void **state)
     random_samples(&random, type, b, LINES * TAPS);
     assert_int_equal(cuda_fft_create(&plan, job->points, job->turned, 1, &fft), PARTITA_OK);
     assert_true(fft.within);
-    const struct cuda_windows of_a = {.lines = LINES,
-                                      .size = (int64_t)n,
+    const struct cuda_windows of_a = {.size = (int64_t)n,
                                       .step = 1,
                                       .windows = 1,
                                       .length = (int64_t)n,
                                       .rows = 1,
+                                      .pitch = 1,
                                       .columns = 1,
                                       .complex_samples = !job->turned,
                                       .scale = 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of problems of one axis as forward problems.
+// Problems of one axis as other problems, for engines of every device.
 #include "problem.h"
 
 bool shape_adjoint(const struct shape *shape, struct shape *ret)

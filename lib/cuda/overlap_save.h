@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+#ifndef PARTITA_CUDA_OVERLAP_SAVE_H
+#define PARTITA_CUDA_OVERLAP_SAVE_H
+
+#include "../engine.h"
+
+extern const struct engine cuda_overlap_save;
+
+#endif
