@@ -226,6 +226,11 @@ static void narrow_lags(void **state)
             double gate = gate_for_outputs(gate_direct(types->signal, M), LAGS); // the larger: sums may cost less
             assert_true(error_against(types->signal, y, rig.reference, LAGS, typical_output(&problem)) <= gate);
             guarded_free(y);
+            struct partita_problem sliced;
+            assert_ok(partita_slice_problem(PARTITA_CORRELATE, types->signal, N, M, &slice, &sliced));
+            assert_true(sliced.op == problem.op && sliced.signal == problem.signal && sliced.taps == problem.taps);
+            assert_true(sliced.kernel[0] == M && sliced.size[0] == N);
+            assert_true(sliced.pad_begin[0] == problem.pad_begin[0] && sliced.pad_end[0] == problem.pad_end[0]);
         }
         rig_close(&rig);
     }
@@ -364,6 +369,8 @@ static void refusals(void **state)
     strided.parts = (struct partita_parts){0};
     assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_ptr_equal(plan, (struct partita_plan *)1);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 0, 5, NULL, &problem), PARTITA_ERR_ARG);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 5, 5, NULL, NULL), PARTITA_ERR_ARG);
 }
 
 // A device refuses what it has no way for, in words.
