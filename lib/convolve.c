@@ -38,6 +38,7 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
 static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
 {
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
+    if (plan->engine->run) return plan->engine->run(plan, NULL, &(struct operands){y, {x, taps}}, NULL);
     void *workspace = mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace) return PARTITA_ERR_NOMEM;
     plan->engine->forward_taps(plan, taps, y, x, workspace);
@@ -67,12 +68,12 @@ static enum partita_status run(const struct partita_problem *problem, void *y, c
     return status;
 }
 
-static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
-                                 const void *h, size_t m, const struct partita_slice *slice)
+enum partita_status partita_slice_problem(enum partita_op op, enum partita_type type, size_t n, size_t m,
+                                          const struct partita_slice *slice, struct partita_problem *ret_problem)
 {
     const struct range range = slice_resolve(op, n, m, slice);
-    if (!y || !x || !h || range.size == 0) return PARTITA_ERR_ARG;
-    const struct partita_problem problem = {
+    if (!ret_problem || range.size == 0) return PARTITA_ERR_ARG;
+    *ret_problem = (struct partita_problem){
         .signal = type,
         .taps = type,
         .op = op,
@@ -81,7 +82,16 @@ static enum partita_status apply(enum partita_op op, enum partita_type type, voi
         .pad_begin = {(ptrdiff_t)m - 1 - range.first},
         .pad_end = {range.first + (ptrdiff_t)range.size - (ptrdiff_t)n},
     };
-    return run(&problem, y, x, h);
+    return PARTITA_OK;
+}
+
+static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
+                                 const void *h, size_t m, const struct partita_slice *slice)
+{
+    struct partita_problem problem;
+    if (!y || !x || !h) return PARTITA_ERR_ARG;
+    const enum partita_status status = partita_slice_problem(op, type, n, m, slice, &problem);
+    return status == PARTITA_OK ? run(&problem, y, x, h) : status;
 }
 
 enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,

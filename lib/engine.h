@@ -78,7 +78,7 @@ struct region {
 // The arrays of one call: what is computed, and from what.
 struct operands {
     void *to;            // y, gx or gw
-    const void *from[2]; // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy
+    const void *from[2]; // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy; of a single use of taps x and taps
 };
 
 struct engine {
@@ -142,8 +142,9 @@ struct engine {
     void (*backward_weight_saved)(const struct partita_plan *plan, void *gw, const void *saved, const void *gy,
                                   void *workspace);
     // Engines of devices: any direction of a bounded problem, bias and activation included, in place of the functions
-    // above. Arrays are in the device's memory or the host's. filter is NULL for PARTITA_BACKWARD_WEIGHT; a workspace
-    // that is NULL or not in the device's memory is replaced by one of the call's own.
+    // above. Arrays are in the device's memory or the host's. filter is NULL for PARTITA_BACKWARD_WEIGHT, and for
+    // forward from taps, where the choice says from_taps; a workspace that is NULL or not in the device's memory is
+    // replaced by one of the call's own.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
     // Saved transforms there, with saved_bytes and saved_plan: memory of the device for them, then `run` of forward

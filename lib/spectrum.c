@@ -97,6 +97,11 @@ enum partita_status partita_spectrum_create(enum partita_type type, const void *
                  n, block);
         return PARTITA_ERR_ARG;
     }
+    if (options->device && strcmp(options->device, "cpu") != 0) {
+        log_line(&options->log, "partita_spectrum_create: spectra are kept for the CPU alone, not for \"%s\"",
+                 options->device);
+        return PARTITA_ERR_UNSUPPORTED;
+    }
     const struct fft_request transform = {.n = 2 * choose_block(n, block),
                                           .f64 = scalar_bytes(type) == 8,
                                           .complex = sample > scalar_bytes(type),

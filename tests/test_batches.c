@@ -87,7 +87,7 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 static struct partita_options options_of(const struct line_case *c, int threads, size_t part)
 {
     struct partita_options options = {.engine = c->engine, .threads = threads, .directions = LAYER_ALL};
-    if (!strcmp(c->engine, "cpu/blocks")) options.parts = (struct partita_parts){.taps = part, .signal = part};
+    if (strstr(c->engine, "/blocks")) options.parts = (struct partita_parts){.taps = part, .signal = part};
     return options;
 }
 
@@ -396,7 +396,7 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks", "cuda/overlap-save"};
+    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks", "cuda/overlap-save", "cuda/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];

@@ -5,8 +5,22 @@
 
 #include "rig.h"
 
+#include "layer_rig.h"
+
 #include <math.h>
 #include <stdio.h>
+
+// Where PARTITA_TEST_DEVICE names a device, its engine in place of the CPU's.
+static bool on_device(void)
+{
+    return layer_engine_is_here("cuda/blocks");
+}
+
+static struct partita_options blocks_options(struct partita_options options)
+{
+    options.engine = on_device() ? "cuda/blocks" : "cpu/blocks";
+    return layer_options(&options);
+}
 
 struct parts_case {
     const char *name;
@@ -32,6 +46,7 @@ static const struct parts_case parts_cases[] = {
     {"equal-slice-outside", 900, 800, 64, 64, 1800, 1900, false},
     {"equal-slice-before", 900, 800, 64, 64, -300, -20, false},
     {"equal-many-parts", 9000, 9000, 64, 64, 8000, 9000, false},
+    {"equal-long-transform", 50000, 40000, 16384, 16384, 32700, 32900, false},
     {"equal-odd-transform", 2000, 1500, 192, 192, 0, 0, false},
     {"divisions-60-36", 60, 36, 6, 12, 0, 0, false},
     {"divisions-60-36-swapped", 60, 36, 12, 6, 0, 0, false},
@@ -58,6 +73,16 @@ struct typed_case {
     enum partita_op op;
 };
 
+// A device takes equal parts of a power of two alone, and where there is no cuFFT those whose transforms fit a thread
+// block.
+static bool is_served(const struct parts_case *parts)
+{
+    const char *cufft = getenv("PARTITA_CUFFT");
+    const size_t most = cufft && !strcmp(cufft, "none") ? 4096 : SIZE_MAX;
+    return !on_device() || (parts->taps == parts->signal && !parts->in_time && !(parts->taps & (parts->taps - 1)) &&
+                            parts->taps <= most);
+}
+
 static struct partita_problem problem_of(const struct typed_case *c)
 {
     const struct parts_case *p = c->parts;
@@ -76,15 +101,15 @@ static void imposed_parts(void **state)
 {
     const struct typed_case *c = *state;
     struct partita_problem problem = problem_of(c);
-    struct partita_options options = {
-        .engine = "cpu/blocks", .parts = {c->parts->taps, c->parts->signal, c->parts->in_time}, .threads = 1};
+    struct partita_options options = blocks_options(
+        (struct partita_options){.parts = {c->parts->taps, c->parts->signal, c->parts->in_time}, .threads = 1});
     struct random random = random_start(c->parts->name);
     struct rig rig;
     rig_open(&rig, &problem, &options, &random);
     rig_forward(&rig);
     rig_check(&rig);
     // Many threads are slow where others use the machine: for one type.
-    for (int threads = 2; threads <= (c->types->signal == PARTITA_F32 ? 3 : 0); threads++) {
+    for (int threads = 2; threads <= (c->types->signal == PARTITA_F32 && !on_device() ? 3 : 0); threads++) {
         struct rig other;
         options.threads = threads;
         rig_open_with(&other, &problem, &options, rig.x, rig.w);
@@ -112,12 +137,13 @@ static void imposed_parts_of_many(void **state)
                                       .pad_begin = {267},
                                       .pad_end = {200}};
     const struct partita_parts sizes[] = {{64, 64, false}, {64, 64, false}, {20, 60, false}, {20, 60, true}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < (on_device() ? 2 : sizeof sizes / sizeof *sizes); i++) {
+        const struct partita_options options =
+            blocks_options((struct partita_options){.parts = sizes[i], .threads = 3});
         struct random random = random_start("many");
         struct rig rig;
         problem.stride[0] = i == 1 ? 5 : 1;
-        rig_open(&rig, &problem, &(struct partita_options){.engine = "cpu/blocks", .parts = sizes[i], .threads = 3},
-                 &random);
+        rig_open(&rig, &problem, &options, &random);
         rig_forward(&rig);
         rig_check(&rig);
         rig_close(&rig);
@@ -164,6 +190,8 @@ static void narrow_lags(void **state)
 {
     const struct type_pair *types = *state;
     enum { N = 60000, M = 50000, LAGS = 41 };
+    const struct partita_options one = blocks_options((struct partita_options){.threads = 1});
+    const struct partita_options three = blocks_options((struct partita_options){.threads = 3});
     for (int window = 0; window < 4; window++) {
         ptrdiff_t first = (ptrdiff_t[]){-20, -49990, 59980, 300}[window];
         struct partita_problem problem = {.signal = types->signal,
@@ -175,17 +203,18 @@ static void narrow_lags(void **state)
                                           .pad_end = {M - 1 + first + LAGS - N}};
         struct random random = random_start("lags");
         struct rig rig;
-        rig_open(&rig, &problem, &(struct partita_options){.engine = "cpu/blocks", .threads = 1}, &random);
+        rig_open(&rig, &problem, &one, &random);
         rig_forward(&rig);
         rig_check(&rig);
         if (window == 0) { // else so few taps are seen that pairs may cost less
             char text[4096];
             partita_plan_explain(rig.plan, text, sizeof text);
             assert_non_null(strstr(text, "1 window of 41 outputs"));
-            assert_true(partita_plan_workspace_size(rig.plan) < 80 * rig.plan->choice.transform * rig.sample_bytes);
+            assert_true(on_device() ||
+                        partita_plan_workspace_size(rig.plan) < 80 * rig.plan->choice.transform * rig.sample_bytes);
         }
         struct rig other;
-        rig_open_with(&other, &problem, &(struct partita_options){.engine = "cpu/blocks", .threads = 3}, rig.x, rig.w);
+        rig_open_with(&other, &problem, &three, rig.x, rig.w);
         rig_forward(&other);
         assert_memory_equal(rig.y, other.y, rig.n_y * rig.sample_bytes);
         rig_close(&other);
@@ -197,6 +226,11 @@ static void narrow_lags(void **state)
             double gate = gate_for_outputs(gate_direct(types->signal, M), LAGS); // the larger: sums may cost less
             assert_true(error_against(types->signal, y, rig.reference, LAGS, typical_output(&problem)) <= gate);
             guarded_free(y);
+            struct partita_problem sliced;
+            assert_ok(partita_slice_problem(PARTITA_CORRELATE, types->signal, N, M, &slice, &sliced));
+            assert_true(sliced.op == problem.op && sliced.signal == problem.signal && sliced.taps == problem.taps);
+            assert_true(sliced.kernel[0] == M && sliced.size[0] == N);
+            assert_true(sliced.pad_begin[0] == problem.pad_begin[0] && sliced.pad_end[0] == problem.pad_end[0]);
         }
         rig_close(&rig);
     }
@@ -213,9 +247,10 @@ static void many_parts(void **state)
                                       .size = {N},
                                       .pad_begin = {1},
                                       .pad_end = {LAGS - 2}};
+    const struct partita_options options = blocks_options((struct partita_options){.parts = {64, 64, false}});
     struct random random = random_start("many");
     struct rig rig;
-    rig_open(&rig, &problem, &(struct partita_options){.engine = "cpu/blocks", .parts = {64, 64, false}}, &random);
+    rig_open(&rig, &problem, &options, &random);
     rig_forward(&rig);
     rig_check(&rig);
     rig_close(&rig);
@@ -232,12 +267,12 @@ static void lags_in_rounds(void **state)
                                       .size = {N},
                                       .pad_begin = {1},
                                       .pad_end = {LAGS - 2}};
-    struct partita_options options = {
-        .engine = "cpu/blocks", .threads = 1, .workspace_limit = 100 * TRANSFORM * partita_type_size(types->signal)};
+    const struct partita_options options = blocks_options(
+        (struct partita_options){.threads = 1, .workspace_limit = 100 * TRANSFORM * partita_type_size(types->signal)});
     struct random random = random_start("rounds");
     struct rig rig;
     rig_open(&rig, &problem, &options, &random);
-    assert_true(rig.plan->choice.transform <= TRANSFORM + TRANSFORM / 4);
+    assert_true(on_device() || rig.plan->choice.transform <= TRANSFORM + TRANSFORM / 4);
     rig_forward(&rig);
     rig_check(&rig);
     rig_close(&rig);
@@ -255,13 +290,15 @@ static void limited_workspace(void **state)
                                       .pad_end = {2999}};
     struct random random = random_start("limit");
     struct rig free_rig, rig;
-    rig_open(&free_rig, &problem, &(struct partita_options){.engine = "cpu/blocks", .threads = 1}, &random);
+    const struct partita_options free_options = blocks_options((struct partita_options){.threads = 1});
+    rig_open(&free_rig, &problem, &free_options, &random);
     rig_forward(&free_rig);
     rig_check(&free_rig);
     size_t limit = partita_plan_workspace_size(free_rig.plan), served = 0;
     for (; limit > 1000; limit = limit / 2) {
         struct partita_plan *plan;
-        struct partita_options options = {.engine = "cpu/blocks", .threads = 1, .workspace_limit = limit};
+        const struct partita_options options =
+            blocks_options((struct partita_options){.threads = 1, .workspace_limit = limit});
         enum partita_status status = partita_plan_create(&problem, &options, &plan);
         if (status == PARTITA_ERR_UNSUPPORTED) break;
         assert_ok(status);
@@ -290,8 +327,9 @@ static void once_as_often(void **state)
         struct random random = random_start("once");
         struct rig rig;
         problem.pad_begin[0] = problem.pad_end[0] = full ? 2999 : 5;
-        rig_open(&rig, &problem, &(struct partita_options){.engine = "cpu/blocks", .threads = 2}, &random);
-        assert_true(rig.plan->choice.from_taps == !full);
+        const struct partita_options options = blocks_options((struct partita_options){.threads = 2});
+        rig_open(&rig, &problem, &options, &random);
+        assert_true(rig.plan->choice.from_taps == !full || on_device());
         rig_forward(&rig);
         void *y = guarded_alloc(rig.n_y * rig.sample_bytes, 0);
         assert_ok(partita_forward_once(rig.plan, y, rig.x, rig.w));
@@ -331,6 +369,34 @@ static void refusals(void **state)
     strided.parts = (struct partita_parts){0};
     assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_ptr_equal(plan, (struct partita_plan *)1);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 0, 5, NULL, &problem), PARTITA_ERR_ARG);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 5, 5, NULL, NULL), PARTITA_ERR_ARG);
+}
+
+// A device refuses what it has no way for, in words.
+static void device_refusals(void **state)
+{
+    (void)state;
+    struct partita_problem problem = {.kernel = {36}, .size = {60}, .pad_begin = {35}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct log_lines lines;
+    struct partita_options options = blocks_options((struct partita_options){.parts = {6, 12, false}});
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "equal parts of a power of two, not 6 and 12"));
+    options.parts = (struct partita_parts){64, 64, true};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    options.parts = (struct partita_parts){64, 64, false};
+    options.workspace_limit = 100;
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "workspace"));
+    options.workspace_limit = 0;
+    problem.size[0] = PARTITA_UNBOUNDED, problem.pad_begin[0] = 0;
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "streams"));
+    assert_ptr_equal(plan, (struct partita_plan *)1);
 }
 
 // Plans beyond 32 bits: sizes are right, and what cannot be is refused; nothing of that size is allocated.
@@ -340,16 +406,18 @@ static void sizes_beyond_32_bits(void **state)
     const size_t huge = (size_t)5 << 32;
     struct partita_problem problem = {
         .op = PARTITA_CORRELATE, .kernel = {huge}, .size = {huge + 1}, .pad_begin = {1000}, .pad_end = {999}};
+    const struct partita_options forced = blocks_options((struct partita_options){.threads = 2});
+    const struct partita_options free = {.device = forced.device, .threads = 2};
     char text[4096];
-    explain(&problem, &(struct partita_options){.engine = "cpu/blocks", .threads = 2}, text, sizeof text);
+    explain(&problem, &forced, text, sizeof text);
     assert_non_null(strstr(text, "1 window of 2001 outputs"));
     struct partita_plan *plan;
-    assert_ok(partita_plan_create(&problem, &(struct partita_options){.threads = 2}, &plan));
-    assert_string_equal(partita_plan_engine(plan), "cpu/blocks");
+    assert_ok(partita_plan_create(&problem, &free, &plan));
+    assert_string_equal(partita_plan_engine(plan), forced.engine);
     assert_true(partita_plan_workspace_size(plan) < 64 << 20);
     partita_plan_destroy(plan);
     problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)huge - 1;
-    explain(&problem, &(struct partita_options){.engine = "cpu/blocks", .threads = 2}, text, sizeof text);
+    if (!on_device()) explain(&problem, &forced, text, sizeof text);
 }
 
 // A passage 1e6 times as loud as what follows: with short parts nothing of its errors is left one transform behind what
@@ -359,10 +427,11 @@ static void loud_then_quiet(void **state)
     (void)state;
     enum { N = 40000, M = 512, LOUD = 2000, SHORT = 1024, WHOLE = 65536, WINDOW = 2000 };
     static const size_t part[] = {SHORT, WHOLE};
-    double error[2];
+    double error[2] = {0, INFINITY};
     const struct partita_problem problem = {.kernel = {M}, .size = {N}, .pad_begin = {M - 1}};
-    for (int i = 0; i < 2; i++) {
-        const struct partita_options options = {.engine = "cpu/blocks", .parts = {part[i], part[i], false}};
+    for (int i = 0; i < (is_served(&(struct parts_case){.taps = WHOLE, .signal = WHOLE}) ? 2 : 1); i++) {
+        const struct partita_options options =
+            blocks_options((struct partita_options){.parts = {part[i], part[i], false}});
         const size_t from = LOUD + M + 2 * SHORT;
         struct random random = random_start("loud");
         struct rig rig;
@@ -389,11 +458,14 @@ int main(void)
     static struct typed_case cases[N_TYPE_PAIRS][2][N_PARTS_CASES];
     static struct CMUnitTest tests[N_TYPE_PAIRS * (2 * N_PARTS_CASES + 6) + 4];
     size_t n = 0;
-    for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t t = 0; t < (layer_is_brief() ? 1 : N_TYPE_PAIRS); t++) {
         const struct type_pair *types = &type_pairs[t];
         for (int op = 0; op < 2; op++)
             for (size_t i = 0; i < N_PARTS_CASES; i++) {
                 struct typed_case *c = &cases[t][op][i];
+                if (!is_served(&parts_cases[i])) continue;
                 *c = (struct typed_case){&parts_cases[i], types, (enum partita_op)op};
                 tests[n++] = named_test(imposed_parts, c, "parts/%s-%s-%s", op ? "correlate" : "convolve",
                                         parts_cases[i].name, types->name);
@@ -405,8 +477,8 @@ int main(void)
         tests[n++] = named_test(once_as_often, types, "once-as-often-%s", types->name);
         tests[n++] = named_test(limited_workspace, types, "limited-workspace-%s", types->name);
     }
-    tests[n++] = named_test(schedule_is_printed, NULL, "schedule-is-printed");
-    tests[n++] = named_test(refusals, NULL, "refusals");
+    if (!on_device()) tests[n++] = named_test(schedule_is_printed, NULL, "schedule-is-printed");
+    tests[n++] = named_test(on_device() ? device_refusals : refusals, NULL, "refusals");
     tests[n++] = named_test(loud_then_quiet, NULL, "loud-then-quiet");
     tests[n++] = named_test(sizes_beyond_32_bits, NULL, "sizes-beyond-32-bits");
     return run_test_list(tests, n);

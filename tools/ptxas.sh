@@ -33,7 +33,11 @@ separable_kernelIfLi5E 64
 load_tiles_kernelIf 80
 store_tiles_kernelIf 80
 fused_kernelIf 80
-fused_weight_kernelIf 80'
+fused_weight_kernelIf 80
+lags_kernelIf 128
+pairs_kernelIf 168
+parts_kernelIf 96
+results_kernelIf 128'
 
 status=0
 folder=$(mktemp -d)

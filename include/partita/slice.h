@@ -28,6 +28,13 @@ struct partita_slice {
 // Samples that a slice of x[n] with h[m] holds; 0 if it is empty or malformed, or n or m is 0. Any thread.
 PARTITA_API size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice);
 
+// The problem whose outputs are a slice of x[n] with h[m]: for callers of partita_convolve or partita_correlate who
+// want options, a device for example. Plan it and call partita_forward_once. Errors:  PARTITA_ERR_ARG if the slice is
+// empty or malformed, or n or m is 0. Threads: any.
+PARTITA_API enum partita_status partita_slice_problem(enum partita_op op, enum partita_type type, size_t n, size_t m,
+                                                      const struct partita_slice *slice,
+                                                      struct partita_problem *ret_problem);
+
 #ifdef __cplusplus
 }
 #endif

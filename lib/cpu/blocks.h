@@ -3,6 +3,7 @@
 #ifndef PARTITA_BLOCKS_H
 #define PARTITA_BLOCKS_H
 
+#include "../cut.h"
 #include "../engine.h"
 #include "../explain.h"
 #include "parts.h"
@@ -50,22 +51,6 @@ static inline const struct shape *blocks_shape(const struct partita_plan *plan)
 // a reason.
 bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size);
 
-// The trimmed problem, before it is cut.
-struct blocks_layout blocks_trim(const struct shape *shape);
-
-// Input blocks or parts that lie in [0, size): the first one of those that start at origin + i*length, and how many.
-struct blocks_range {
-    ptrdiff_t first;
-    size_t count;
-};
-struct blocks_range blocks_inside(ptrdiff_t origin, size_t length, size_t size);
-
-// Outputs of the problem that lie in [from, end) of those at full rate, and where the first of them is.
-struct blocks_outputs {
-    size_t first, count, skip; // index, number; of the first, from `from`
-};
-struct blocks_outputs blocks_outputs(const struct axis *axis, size_t from, size_t end);
-
 void blocks_explain(const struct partita_plan *plan, struct text *text);
 
 // samples[n] = taps first .. first+count-1 of a cell in causal order, widened to the signal's type, and zeros.
@@ -90,7 +75,7 @@ enum partita_status pairs_filter(struct partita_filter *filter, const void *taps
 void pairs_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
 
 // Input blocks that the output blocks first .. end-1 see; spectra of parts.
-struct blocks_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end);
+struct cut_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end);
 struct parts_kit pairs_kit(const struct partita_plan *plan);
 
 // Backward weight: the parts of x and of gy are transformed, item by item, and their sums kept.

@@ -57,7 +57,7 @@ static size_t part_bytes(const struct partita_plan *plan)
 }
 
 // Parts of the signal that meet any pair.
-static struct blocks_range signals_of(const struct partita_plan *plan)
+static struct cut_range signals_of(const struct partita_plan *plan)
 {
     const struct blocks_layout *layout = &blocks_of(plan)->layout;
     const struct divisions divisions = divisions_of(blocks_shape(plan), layout);
@@ -65,7 +65,7 @@ static struct blocks_range signals_of(const struct partita_plan *plan)
     const size_t first = low > 0 ? (size_t)low / divisions.signal_part : 0;
     const size_t behind = divisions.end > 0 ? (size_t)(divisions.end - 1) / divisions.signal_part + 1 : 0;
     const size_t end = behind < divisions.signals ? behind : divisions.signals;
-    return (struct blocks_range){(ptrdiff_t)first, end > first ? end - first : 0};
+    return (struct cut_range){(ptrdiff_t)first, end > first ? end - first : 0};
 }
 
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks)
@@ -111,7 +111,7 @@ struct call {
     char *y;       // of the output channel
     size_t output, division;
     struct divisions divisions;
-    struct blocks_range signals;
+    struct cut_range signals;
     char *spectra, *worker; // [group_in][signals]; [threads] work
 };
 

@@ -4,7 +4,7 @@
 
 static void explain_pairs(const struct partita_plan *plan, const struct blocks_layout *layout, struct text *text)
 {
-    const size_t inputs = blocks_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
+    const size_t inputs = cut_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
     text_add(text,
              "  parts of %zu samples by transforms of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
              layout->part, layout->n, layout->parts, inputs, layout->blocks);

@@ -210,7 +210,7 @@ static void run_window(struct window *window, size_t block, char *y)
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t bytes = shape->sample_bytes, before = layout->part ? layout->part - 1 : 0;
-    const struct blocks_outputs out = blocks_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
+    const struct cut_outputs out = cut_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
     if (!out.count) return;
     window->base = layout->first + (ptrdiff_t)(block * layout->hop) - (ptrdiff_t)before;
     choose_parts(window);

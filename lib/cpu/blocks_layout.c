@@ -15,31 +15,11 @@ enum {
     LARGEST_WINDOW = 1 << 20,
 };
 
-struct blocks_layout blocks_trim(const struct shape *shape)
+static struct blocks_layout trim(const struct shape *shape)
 {
-    const struct axis *axis = &shape->axis[0];
-    const size_t outputs = (axis->out - 1) * axis->stride + 1;
-    const ptrdiff_t q = causal_first(axis);
-    // Tap j meets samples q - j .. q + outputs - 1 - j.
-    const ptrdiff_t low = q - (ptrdiff_t)axis->size + 1, high = q + (ptrdiff_t)outputs - 1;
-    const ptrdiff_t first = low > 0 ? low : 0;
-    const ptrdiff_t last = high < (ptrdiff_t)axis->span - 1 ? high : (ptrdiff_t)axis->span - 1;
-    return (struct blocks_layout){.first_tap = (size_t)first,
-                                  .taps = last < first ? 0 : (size_t)(last - first) + 1,
-                                  .first = q - first,
-                                  .outputs = outputs};
-}
-
-struct blocks_range blocks_inside(ptrdiff_t origin, size_t length, size_t size)
-{
-    const ptrdiff_t first = floor_div(-origin, length), last = floor_div((ptrdiff_t)size - 1 - origin, length);
-    return (struct blocks_range){first, (size_t)(last - first) + 1};
-}
-
-struct blocks_outputs blocks_outputs(const struct axis *axis, size_t from, size_t end)
-{
-    const size_t first = ceil_div(from, axis->stride), behind = lesser(ceil_div(end, axis->stride), axis->out);
-    return (struct blocks_outputs){first, behind > first ? behind - first : 0, first * axis->stride - from};
+    const struct trimmed trimmed = cut_trim(shape);
+    return (struct blocks_layout){
+        .first_tap = trimmed.first_tap, .taps = trimmed.taps, .first = trimmed.first, .outputs = trimmed.outputs};
 }
 
 static size_t bins_of(const struct shape *shape, size_t n)
@@ -106,7 +86,7 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     layout->blocks = ceil_div(layout->outputs, layout->hop);
     if (layout->parts > MOST_PARTS) return false;
     const size_t reached = size_add(layout->blocks, layout->parts);
-    const size_t inputs = lesser(blocks_inside(layout->first, layout->part, shape->axis[0].size).count, reached);
+    const size_t inputs = lesser(cut_inside(layout->first, layout->part, shape->axis[0].size).count, reached);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     if (!(weight ? hold_all : choose_run)(request, layout, inputs)) return false;
     const double pairs = fmin((double)(layout->blocks + 1) * (double)lesser(layout->parts, inputs),
@@ -209,13 +189,13 @@ typedef bool cut_fn(const struct request *request, size_t n, struct blocks_layou
 static void consider(const struct request *request, cut_fn *cut, size_t n, struct blocks_layout *best)
 {
     static const double about = 0.9;
-    struct blocks_layout layout = blocks_trim(request->shape);
+    struct blocks_layout layout = trim(request->shape);
     if (cut(request, n, &layout) && (!best->n || layout.seconds < about * best->seconds)) *best = layout;
 }
 
 bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size)
 {
-    const struct blocks_layout trimmed = blocks_trim(request->shape);
+    const struct blocks_layout trimmed = trim(request->shape);
     const size_t taps = trimmed.taps ? trimmed.taps : 1;
     const struct partita_parts *parts = &request->parts;
     *ret = (struct blocks_layout){0};

@@ -20,10 +20,10 @@ struct parts_kit pairs_kit(const struct partita_plan *plan)
 }
 
 // As many before the first as there are parts.
-struct blocks_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
+struct cut_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
 {
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
-    struct blocks_range range = blocks_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size);
+    struct cut_range range = cut_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size);
     const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->parts;
     ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
     if (range.first < from) range.first = from;
@@ -36,7 +36,7 @@ struct blocks_range pairs_inputs(const struct partita_plan *plan, size_t first, 
 static size_t most_inputs(const struct partita_plan *plan)
 {
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
-    const size_t all = blocks_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
+    const size_t all = cut_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
     return all < layout->run + layout->parts ? all : layout->run + layout->parts;
 }
 
@@ -132,7 +132,7 @@ struct run {
     const char *x; // of the group's first channel
     char *y;       // of the output channel
     size_t first;
-    struct blocks_range inputs;
+    struct cut_range inputs;
     size_t kept; // of these, from the run before
     struct pairs pairs;
 };
@@ -163,8 +163,8 @@ static void transform_input(void *context, size_t task, int worker)
 // Goes on to the input blocks of the next run, of `count` output blocks; those that the last one had too are kept.
 static void next_inputs(struct run *run, size_t count)
 {
-    const struct blocks_range next = pairs_inputs(run->plan, run->first, run->first + count);
-    const struct blocks_range last = run->inputs;
+    const struct cut_range next = pairs_inputs(run->plan, run->first, run->first + count);
+    const struct cut_range last = run->inputs;
     const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
     run->kept = end > next.first ? (size_t)(end - next.first) : 0;
     run->inputs = next;
@@ -189,7 +189,7 @@ static void finish_output(void *context, size_t task, int worker)
     const size_t hop = run->kit.block, block = run->first + task;
     struct arena arena = {.base = run->workspace.work + (size_t)worker * worker_bytes(run->plan)};
     struct parts_work work = cut_worker(run->plan, &arena);
-    const struct blocks_outputs out = blocks_outputs(&shape->axis[0], block * hop, (block + 1) * hop);
+    const struct cut_outputs out = cut_outputs(&shape->axis[0], block * hop, (block + 1) * hop);
     if (!out.count) return;
     parts_inverse(&run->kit, parts_out(&run->pairs, task), &work);
     samples_copy(run->y + out.first * shape->sample_bytes, 1, work.samples + out.skip * shape->sample_bytes,
@@ -233,7 +233,7 @@ void pairs_forward(const struct partita_filter *filter, void *y, const void *x, 
         run.x = (const char *)x + channel * shape->axis[0].size * shape->sample_bytes;
         for (run.first = 0; run.first < layout->blocks; run.first += layout->run) {
             const size_t left = layout->blocks - run.first, count = left < layout->run ? left : layout->run;
-            if (run.first == 0) run.inputs = (struct blocks_range){PTRDIFF_MIN, 0};
+            if (run.first == 0) run.inputs = (struct cut_range){PTRDIFF_MIN, 0};
             next_inputs(&run, count);
             run_outputs(&run, filter, item, group, count, y);
         }

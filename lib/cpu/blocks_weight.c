@@ -10,7 +10,7 @@ struct weight {
     struct parts_kit kit;
     const char *x, *gy; // of the item's and group's first channels
     char *gw;           // of the group's first cell
-    struct blocks_range inputs;
+    struct cut_range inputs;
     char *x_parts, *gy_parts; // spectra of the group's channels
     char *sums;               // of its cells [out][in]
     char *pairs_work;         // [threads] of what a task of sums needs
@@ -136,7 +136,7 @@ static void finish_part(void *context, size_t task, int worker)
     const struct axis *axis = &blocks_shape(call->plan)->axis[0];
     const struct blocks_layout *layout = &blocks_of(call->plan)->layout;
     const size_t cell = task / layout->blocks, block = task % layout->blocks, bytes = call->kit.sample_bytes;
-    const struct blocks_outputs out = blocks_outputs(axis, block * layout->hop, (block + 1) * layout->hop);
+    const struct cut_outputs out = cut_outputs(axis, block * layout->hop, (block + 1) * layout->hop);
     struct pairs sums = call->pairs;
     struct parts_work work = work_of(call, worker);
     if (!out.count) return;

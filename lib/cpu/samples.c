@@ -54,11 +54,6 @@ void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t
     memset((char *)y + (in.begin + in.count) * bytes, 0, (n - in.begin - in.count) * bytes);
 }
 
-ptrdiff_t causal_first(const struct axis *axis)
-{
-    return axis->begin + (ptrdiff_t)axis->span - 1;
-}
-
 static void conjugate(void *g, size_t n, bool f64)
 {
     for (size_t i = 0; i < n; i++) {

@@ -3,7 +3,7 @@
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 
-#include "../problem.h"
+#include "../cut.h"
 
 // y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 2, 4, 8 or 16.
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
@@ -18,10 +18,6 @@ void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, s
 
 // y[i] = x[first + i*stride] for i < n, zero where that index is outside [0, size).
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes);
-
-// Every rank-1 problem is y[p] = sum over j < span of g[j] * x[q0 + stride*p - j], a causal filter g read at every
-// stride-th position. This is q0.
-ptrdiff_t causal_first(const struct axis *axis);
 
 // g[span] of one cell from its taps in the caller's order: flipped and conjugated for correlation, spread by the
 // dilation.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bias.h"
+#include "blocks.h"
 #include "direct.h"
 #include "overlap_add.h"
 #include "overlap_save.h"
@@ -32,6 +33,7 @@ static const struct engine *const cuda_engines[] = {
     &cuda_overlap_add,
     &cuda_overlap_add_2_steps,
     &cuda_overlap_add_3_steps,
+    &cuda_blocks_engine,
     NULL,
 };
 
@@ -72,6 +74,7 @@ static bool read_attributes(struct cuda_device *device)
         if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess) return false;
     const int lanes = major == 8 && minor == 0 ? 64 : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
     device->shared_bytes = (size_t)shared;
+    device->memory = properties.totalGlobalMem;
     // Clocks are in kHz; virtual devices may not tell theirs.
     const double usual = 1e6;
     device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);

@@ -14,6 +14,7 @@ struct cuda_device {
     int index;
     int processors;      // streaming multiprocessors
     size_t shared_bytes; // of one thread block, at most
+    size_t memory;       // bytes, all of it
     double flops;        // a second: f32, two for a multiply-add
     double bytes;        // a second, from and to its memory
     int f64_share;       // f32 operations done in the time of one of f64

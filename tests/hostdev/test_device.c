@@ -169,6 +169,7 @@ static void refusals(void **state)
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "streams"));
     options.log = log_into(&lines);
+    options.engine = "cuda/direct";
     problem = (struct partita_problem){.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
     options.engine = "cuda/direct";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);

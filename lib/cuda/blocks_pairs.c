@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// All pairs of parts: spectra of x, a run of output blocks after the other, sums of products, one inverse transform a
+// block.
+#include "../sizes.h"
+#include "blocks.h"
+
+// Long transforms of one call: none (lease NULL) while those within a thread block do.
+struct transforms {
+    const struct partita_plan *plan;
+    struct cuda_kit kit;
+    struct cuda_fft_lease *lease;
+};
+
+static enum partita_status begin(const struct partita_plan *plan, void *area, struct transforms *ret)
+{
+    const struct cuda_fft *fft = &cuda_blocks_of(plan)->fft;
+    *ret = (struct transforms){plan, cuda_blocks_kit(plan), NULL};
+    return fft->within ? PARTITA_OK : cuda_fft_borrow(plan, fft, area, &ret->lease);
+}
+
+// Transforms `count` arrays of points, in place; what they are rounded up to lies behind them.
+static enum partita_status run_long(const struct transforms *transforms, char *arrays, size_t count, bool back)
+{
+    const struct cuda_blocks *blocks = cuda_blocks_of(transforms->plan);
+    const size_t bytes = blocks->layout.points * 2 * transforms->plan->shape.scalar_bytes;
+    enum partita_status status = PARTITA_OK;
+    for (size_t at = 0; at < count && status == PARTITA_OK; at += blocks->layout.transforms)
+        status = cuda_fft_run(transforms->plan, &blocks->fft, transforms->lease, arrays + at * bytes, back);
+    return status;
+}
+
+static enum partita_status make_parts(const struct transforms *transforms, void *to, const struct cuda_windows *windows,
+                                      size_t lines, const void *x)
+{
+    const struct cuda_kit *kit = &transforms->kit;
+    const enum partita_status status =
+        CU(transforms->plan, cuda_launch_parts(kit, to, windows, (int64_t)lines, x, cudaStreamPerThread));
+    if (status != PARTITA_OK || !transforms->lease) return status;
+    return run_long(transforms, to, lines * (size_t)(windows->windows * kit->planes), false);
+}
+
+static enum partita_status make_results(const struct transforms *transforms, const struct cuda_sink *sink, void *from,
+                                        size_t first, size_t blocks)
+{
+    const struct cuda_kit *kit = &transforms->kit;
+    enum partita_status status = PARTITA_OK;
+    if (transforms->lease)
+        status = run_long(transforms, from, (size_t)sink->lines * blocks * (size_t)kit->planes, true);
+    if (status != PARTITA_OK) return status;
+    return CU(transforms->plan, cuda_launch_results(kit, sink, from, (int64_t)(first * (size_t)kit->points),
+                                                    (int64_t)blocks, cudaStreamPerThread));
+}
+
+static void cut_windows(const struct cuda_blocks_layout *layout, struct cuda_windows *windows, ptrdiff_t first,
+                        size_t count)
+{
+    windows->first = first;
+    windows->windows = (int64_t)count;
+    windows->hop = windows->length = (int64_t)layout->part;
+}
+
+// Parts of the taps from the first that any output sees.
+static struct cuda_windows parts_of_taps(const struct partita_plan *plan)
+{
+    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    struct cuda_windows windows = cuda_blocks_taps(plan);
+    cut_windows(layout, &windows, (ptrdiff_t)layout->trimmed.first_tap, layout->parts);
+    return windows;
+}
+
+// Parts of x that output blocks first .. end-1 see.
+static struct cut_range inputs_of(const struct cuda_blocks *blocks, size_t first, size_t end)
+{
+    const struct cuda_blocks_layout *layout = &blocks->layout;
+    struct cut_range range = cut_inside(layout->trimmed.first, layout->part, blocks->shape.axis[0].size);
+    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->parts;
+    ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
+    if (range.first < from) range.first = from;
+    if (behind > (ptrdiff_t)end) behind = (ptrdiff_t)end;
+    range.count = behind > range.first ? (size_t)(behind - range.first) : 0;
+    return range;
+}
+
+static struct cuda_windows parts_of_x(const struct partita_plan *plan, const struct cut_range *range)
+{
+    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    struct cuda_windows windows = cuda_blocks_x(plan);
+    cut_windows(layout, &windows, layout->trimmed.first + range->first * (ptrdiff_t)layout->part, range->count);
+    return windows;
+}
+
+enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spectra, const void *taps)
+{
+    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
+    const struct cuda_windows windows = parts_of_taps(plan);
+    const size_t area_bytes = cuda_fft_area(&blocks->fft);
+    struct transforms transforms = {0};
+    void *area = NULL;
+    enum partita_status status = area_bytes ? cuda_allocate(plan, area_bytes, &area) : PARTITA_OK;
+    if (status == PARTITA_OK) status = begin(plan, area, &transforms);
+    if (status == PARTITA_OK)
+        status = make_parts(&transforms, spectra, &windows, blocks->shape.out_channels * blocks->shape.group_in, taps);
+    const enum partita_status waited = cuda_wait(plan);
+    cuda_fft_give_back(&blocks->fft, transforms.lease);
+    cuda_release(plan, area);
+    return status == PARTITA_OK ? waited : status;
+}
+
+// What a call works on.
+struct run {
+    struct transforms transforms;
+    const struct cuda_blocks *blocks;
+    char *inputs, *taps, *sums; // spectra
+    const char *x, *gy;
+    void *y;
+    const void *bias;
+};
+
+// A line of an array and those behind it.
+static const char *lines_from(const struct shape *shape, const char *array, size_t length, size_t line)
+{
+    return array + line * length * shape->sample_bytes;
+}
+
+// Blocks of outputs that one thread sums: enough threads for a large device, if there are as many.
+static size_t blocks_of_thread(const struct cuda_blocks *blocks, size_t lines, size_t count)
+{
+    enum { ENOUGH_THREADS = 1 << 18, LEAST = 15 };
+    const size_t bins = blocks->layout.points * (blocks->shape.complex_signal ? 2 : 1);
+    const size_t runs = ceil_div(ENOUGH_THREADS, bins * lines), each = ceil_div(count, runs);
+    return each < LEAST ? LEAST : each;
+}
+
+// Forward, of some units [item][group] and some blocks of outputs.
+static enum partita_status run_units(const struct run *run, size_t unit, size_t units, size_t first, size_t count)
+{
+    const struct partita_plan *plan = run->transforms.plan;
+    const struct cuda_blocks *blocks = run->blocks;
+    const struct shape *shape = &blocks->shape;
+    const struct cut_range range = inputs_of(blocks, first, first + count);
+    const struct cuda_windows windows = parts_of_x(plan, &range);
+    const size_t lines = units * shape->group_out;
+    const struct cuda_pairs pairs = {
+        .left_lines = {{1, 1, (int64_t)shape->out_channels}, {0, 0, (int64_t)shape->group_in}},
+        .right_lines = {{1, (int64_t)units, (int64_t)shape->group_out}, {0, (int64_t)shape->group_in, 0}},
+        .left_first = (int64_t)(unit % shape->groups * shape->group_out),
+        .lines = (int64_t)lines,
+        .terms = (int64_t)shape->group_in,
+        .left_term = 1,
+        .right_term = 1,
+        .left_count = (int64_t)blocks->layout.parts,
+        .right_count = (int64_t)range.count,
+        .right_first = range.first,
+        .first = (int64_t)first,
+        .count = (int64_t)count,
+        .run = (int64_t)blocks_of_thread(blocks, lines, count),
+        .left = run->taps,
+        .right = run->inputs,
+        .out = run->sums,
+    };
+    const struct cuda_sink sink = cuda_blocks_sink(plan, run->y, unit * shape->group_out, lines, run->bias);
+    const char *x = lines_from(shape, run->x, shape->axis[0].size, unit * shape->group_in);
+    enum partita_status status = make_parts(&run->transforms, run->inputs, &windows, units * shape->group_in, x);
+    if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
+    if (status == PARTITA_OK) status = make_results(&run->transforms, &sink, run->sums, first, count);
+    return status;
+}
+
+static enum partita_status run_forward(const struct run *run)
+{
+    const struct shape *shape = &run->blocks->shape;
+    const struct cuda_blocks_layout *layout = &run->blocks->layout;
+    enum partita_status status = PARTITA_OK;
+    for (size_t unit = 0, all = shape->batch * shape->groups; unit < all; unit += layout->units)
+        for (size_t at = 0; at < layout->blocks && status == PARTITA_OK; at += layout->run)
+            status =
+                run_units(run, unit, lesser(layout->units, all - unit), at, lesser(layout->run, layout->blocks - at));
+    return status;
+}
+
+// Some items of the batch of backward weight: sums of all cells, added to those of the items before.
+static enum partita_status add_items(const struct run *run, size_t item, size_t items)
+{
+    const struct partita_plan *plan = run->transforms.plan;
+    const struct cuda_blocks *blocks = run->blocks;
+    const struct shape *shape = &blocks->shape;
+    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out, groups = (int64_t)shape->groups;
+    const struct cut_range range = inputs_of(blocks, 0, blocks->layout.blocks);
+    const struct cuda_windows inputs = parts_of_x(plan, &range), taps = parts_of_taps(plan);
+    const size_t cells = shape->out_channels * shape->group_in;
+    const char *x = lines_from(shape, run->x, shape->axis[0].size, item * shape->in_channels);
+    const char *gy = lines_from(shape, run->gy, shape->axis[0].kernel, item * shape->out_channels);
+    const struct cuda_pairs pairs = {
+        .left_lines = {{groups, out, in}, {out, 1, 0}},
+        .right_lines = {{groups, out, in}, {in, 0, 1}},
+        .lines = (int64_t)cells,
+        .terms = (int64_t)items,
+        .left_term = (int64_t)shape->out_channels,
+        .right_term = (int64_t)shape->in_channels,
+        .left_count = (int64_t)blocks->layout.parts,
+        .right_count = (int64_t)range.count,
+        .right_first = range.first,
+        .count = (int64_t)blocks->layout.blocks,
+        .run = (int64_t)blocks_of_thread(blocks, cells, blocks->layout.blocks),
+        .add = item > 0,
+        .left = run->taps,
+        .right = run->inputs,
+        .out = run->sums,
+    };
+    enum partita_status status = make_parts(&run->transforms, run->inputs, &inputs, items * shape->in_channels, x);
+    if (status == PARTITA_OK) status = make_parts(&run->transforms, run->taps, &taps, items * shape->out_channels, gy);
+    if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
+    return status;
+}
+
+static enum partita_status run_weight(const struct run *run)
+{
+    const struct shape *shape = &run->blocks->shape;
+    const size_t cells = shape->out_channels * shape->group_in, units = run->blocks->layout.units;
+    enum partita_status status = PARTITA_OK;
+    for (size_t item = 0; item < shape->batch && status == PARTITA_OK; item += units)
+        status = add_items(run, item, lesser(units, shape->batch - item));
+    const struct cuda_sink sink = cuda_blocks_sink(run->transforms.plan, run->y, 0, cells, NULL);
+    return status == PARTITA_OK ? make_results(&run->transforms, &sink, run->sums, 0, run->blocks->layout.blocks)
+                                : status;
+}
+
+enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cuda_blocks_filter *filter)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
+    const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, &blocks->layout);
+    struct arena arena = {.base = call->workspace};
+    struct run run = {
+        .blocks = blocks, .x = call->from[0], .gy = call->from[1], .y = call->to, .bias = filter ? filter->bias : NULL};
+    run.inputs = arena_take(&arena, bytes.inputs);
+    run.taps = filter ? filter->taps : arena_take(&arena, bytes.taps);
+    run.sums = arena_take(&arena, bytes.sums);
+    enum partita_status status = begin(plan, arena_take(&arena, cuda_fft_area(&blocks->fft)), &run.transforms);
+    if (status == PARTITA_OK) status = filter ? run_forward(&run) : run_weight(&run);
+    if (!run.transforms.lease) return status;
+    const enum partita_status waited = cuda_wait(plan); // the lease is another call's from here on
+    cuda_fft_give_back(&blocks->fft, run.transforms.lease);
+    return status == PARTITA_OK ? waited : status;
+}
