@@ -3,7 +3,8 @@
 #ifndef PARTITA_CUDA_BINS_CUH
 #define PARTITA_CUDA_BINS_CUH
 
-template <typename T> struct __align__(2 * sizeof(T)) bin {
+template <typename T> struct __align__(2 * sizeof(T)) bin
+{
     T re, im;
 };
 

@@ -7,7 +7,8 @@
 
 namespace {
 // What a thread reads at once.
-template <typename T> struct __align__(16) piece {
+template <typename T> struct __align__(16) piece
+{
     static constexpr int BINS = 16 / sizeof(bin<T>);
     bin<T> bins[BINS];
 };
@@ -69,8 +70,8 @@ __global__ void __launch_bounds__(CUDA_PARTITION_THREADS, sizeof(T) == 8 ? 3 : 4
     const int phase = (flow.own_tick->tick + 1) % level.ticks, newest = (blocks + level.parts - 1) % level.parts;
     const int lane = chunk * lanes + threadIdx.x % lanes, group = threadIdx.x / lanes;
     const piece<T> *taps = (const piece<T> *)filter.spectra[block] + phase * filter.line[block] * pieces + lane;
-    const piece<T> *inputs = (const piece<T> *)flow.level[block].spectra +
-                             (int64_t)phase * partitions.inputs * level.parts * pieces + lane;
+    const piece<T> *inputs =
+        (const piece<T> *)flow.level[block].spectra + (int64_t)phase * partitions.inputs * level.parts * pieces + lane;
     sum<T> sums[BINS] = {};
     for (int c = filter.first_cell[out]; c < filter.first_cell[out + 1]; c++) {
         const cuda_cell &cell = filter.cells[c];
@@ -89,13 +90,11 @@ __global__ void __launch_bounds__(CUDA_PARTITION_THREADS, sizeof(T) == 8 ? 3 : 4
                  (int64_t)phase * partitions.share + lane * BINS;
     for (int v = 0; v < BINS; v++) {
         const bool packed = !partitions.complex && phase == 0 && lane == 0 && v == 0;
-        to[v] = packed ? bin<T>{sums[v].real, sums[v].minus}
-                       : bin<T>{sums[v].real - sums[v].minus, sums[v].imaginary};
+        to[v] = packed ? bin<T>{sums[v].real, sums[v].minus} : bin<T>{sums[v].real - sums[v].minus, sums[v].imaginary};
     }
 }
 
-template <typename T>
-cudaError_t launch(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
+template <typename T> cudaError_t launch(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
 {
     const int lanes = lanes_of<T>(*partitions);
     const int64_t chunks = partitions->share / piece<T>::BINS / lanes;

@@ -40,8 +40,7 @@ template <typename T> __device__ void last_pass_of_two(const bin<T> *from, bin<T
 }
 
 // Transforms z[points], using as many behind it; returns where the result is. Gain: 1, back and forth `points`.
-template <typename T, bool back>
-__device__ bin<T> *transform(bin<T> *z, int points, const bin<T> *roots, int largest)
+template <typename T, bool back> __device__ bin<T> *transform(bin<T> *z, int points, const bin<T> *roots, int largest)
 {
     bin<T> *from = z, *to = z + points;
     for (int s = 1; s < points; s *= 4) {
@@ -164,8 +163,7 @@ __global__ void __launch_bounds__(CUDA_PARTITION_THREADS, 2)
     const bin<T> *roots = (const bin<T> *)flow.roots;
     bin<T> *z = (bin<T> *)shared_memory;
     for (int k = threadIdx.x; k < points; k += blockDim.x)
-        z[k] =
-            partitions.complex ? sums[k] : joined(sums, points, k, roots[k * (partitions.largest / (2 * points))]);
+        z[k] = partitions.complex ? sums[k] : joined(sums, points, k, roots[k * (partitions.largest / (2 * points))]);
     const T *outputs = (const T *)transform<T, true>(z, points, roots, partitions.largest) + n;
     if (i == 0) {
         T *y = (T *)flow.y + ((int64_t)(tick % partitions.rounds) * channels + channel) * n;

@@ -7,8 +7,8 @@
 //   inverse    of every level whose products are complete, one transform an output; level 0's plays what all have ready
 //
 // A level of r ticks collects a block, whose shares of bins are multiplied in the tick that completes it and the r - 1
-// that follow, and plays its outputs in the r ticks after that. So every tick multiplies as many bins, and one of level 0
-// (r = 1) is complete at once.
+// that follow, and plays its outputs in the r ticks after that. So every tick multiplies as many bins, and one of level
+// 0 (r = 1) is complete at once.
 //
 //      ticks      | 0 1 2 3 | 4 5 6 | 7 8 9 10 | ...       a level of 4 ticks
 //      collect    | block 0 |
@@ -78,9 +78,9 @@ struct cuda_tick {
 // A stream's memory. On the device but for `tick`, `x` and `y`, which are the host's, pinned.
 struct cuda_flow {
     const struct cuda_tick *tick;
-    const void *x;       // [inputs][tick] samples of the tick
-    void *y;             // [rounds][2 sets][outputs][tick]
-    const void *roots;   // [largest] complex: exp(-2 pi i k / largest)
+    const void *x;              // [inputs][tick] samples of the tick
+    void *y;                    // [rounds][2 sets][outputs][tick]
+    const void *roots;          // [largest] complex: exp(-2 pi i k / largest)
     struct cuda_tick *own_tick; // a copy that is near
     void *samples;              // [inputs][largest] the last ones
     struct {
