@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const engines[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
-                                      "cpu/blocks"};
+static const char *const engines[] = {"cpu/direct",      "cpu/gemm",        "cpu/winograd",
+                                      "cpu/tiles",       "cpu/depthwise",   "cpu/overlap-save",
+                                      "cpu/overlap-add", "cpu/partitioned", "cpu/blocks"};
 
 enum { N_ENGINES = sizeof engines / sizeof *engines };
 

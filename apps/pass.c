@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/temp.h"
+
 static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
 
 // The next frames of the input, those read ahead first.
@@ -124,23 +126,28 @@ static void progress(struct pass *p)
     fflush(stderr);
 }
 
-static bool emit(struct pass *p, size_t n, struct fault *fault)
+static bool emit(struct pass *p, void *made, size_t n, struct fault *fault)
 {
     size_t drop = (int64_t)n < p->skip ? n : (size_t)p->skip;
-    const char *y = (const char *)p->y + drop * p->taps->out_channels * partita_type_size(p->type);
+    char *y = (char *)made + drop * p->taps->out_channels * partita_type_size(p->type);
     p->skip -= (int64_t)drop;
     n -= drop;
     if (p->count >= 0 && (int64_t)n > p->count - p->written) n = (size_t)(p->count - p->written);
     if (!n) return true;
     if (p->settings->stats || p->settings->json) stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
     p->written += (int64_t)n;
+    if (p->output.running) {
+        pass_output_send(&p->output, y, n);
+        return true;
+    }
     return audio_write(p->writer, p->type, y, n, fault) && share_note(p->share, p->writer, (uint64_t)p->written, fault);
 }
 
 static bool feed(struct pass *p, const void *x, size_t n, struct fault *fault)
 {
     size_t made;
-    return runner_feed(p->runner, p->y, &made, x, n, fault) && emit(p, made, fault);
+    void *y = p->output.running ? pass_output_room(&p->output) : p->y;
+    return y && runner_feed(p->runner, y, &made, x, n, fault) && emit(p, y, made, fault);
 }
 
 static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
@@ -153,13 +160,13 @@ static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
     return true;
 }
 
-static bool purge(struct pass *p, size_t n, struct fault *fault)
+static bool purge(struct pass *p, void *x, size_t n, struct fault *fault)
 {
     bool can_be_bad = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
     if (!can_be_bad || p->settings->nan == NAN_PROPAGATE) return true;
     bool is_double = p->type == PARTITA_F64 || p->type == PARTITA_CF64;
-    size_t scalars = n * p->taps->in_channels * (p->type >= PARTITA_CF32 ? 2 : 1);
-    uint64_t bad = is_double ? samples_purge_f64(p->x, scalars) : samples_purge_f32(p->x, scalars);
+    size_t scalars = n * p->taps->in_channels * (p->type == PARTITA_CF32 || p->type == PARTITA_CF64 ? 2 : 1);
+    uint64_t bad = is_double ? samples_purge_f64(x, scalars) : samples_purge_f32(x, scalars);
     p->stats->replaced += bad;
     if (!bad || p->settings->nan == NAN_ZERO) return true;
     return fault_set(fault, "%s: a NaN or infinite sample within the frames %llu to %llu", p->settings->operands[1],
@@ -170,13 +177,15 @@ static bool feed_input(struct pass *p, struct fault *fault)
 {
     int64_t limit = input_limit(p);
     bool show = !p->settings->quiet && isatty(STDERR_FILENO);
+    void *x = NULL;
     for (;;) {
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
-        if (!fetch(p, p->x, n, &n, fault)) return false;
+        if (!p->input.running) x = p->x;
+        if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault) : fetch(p, x, n, &n, fault))) return false;
         if (!n) return true;
-        if (!purge(p, n, fault) || !feed(p, p->x, n, fault)) return false;
+        if (!purge(p, x, n, fault) || !feed(p, x, n, fault)) return false;
         p->consumed += (int64_t)n;
         if (show) progress(p);
     }
@@ -189,6 +198,20 @@ static bool feed_tail(struct pass *p, struct fault *fault)
     return true;
 }
 
+// Of files only, and where calls have no size of their own: then samples are wanted one call at a time.
+static void start_threads(struct pass *p)
+{
+    const size_t bytes = partita_type_size(p->type);
+    const int64_t limit = input_limit(p), left = limit - p->consumed;
+    if (p->settings->block || p->n_ahead || audio_reader_is_pipe(p->reader)) return;
+    p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
+    p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
+    pass_input_begin(&p->input, p->taps->in_channels * bytes);
+    if (temp_is_special(p->settings->operands[2])) return;
+    p->output = (struct pass_output){.writer = p->writer, .share = p->share, .type = p->type};
+    pass_output_begin(&p->output, p->taps->out_channels * bytes, runner_capacity(p->runner, p->chunk));
+}
+
 static bool run(struct pass *p, struct fault *fault)
 {
     int64_t stride = p->settings->stride;
@@ -197,6 +220,7 @@ static bool run(struct pass *p, struct fault *fault)
         if (!audio_skip(p->reader, (uint64_t)p->origin, fault)) return false;
         p->consumed = (int64_t)audio_position(p->reader);
     }
+    start_threads(p);
     if (p->origin < 0 && !feed_silence(p, -p->origin, fault)) return false;
     if (!feed_input(p, fault)) return false;
     p->count = range_count(&p->range, p->consumed, stride);
@@ -216,6 +240,8 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->y = malloc(runner_capacity(pass->runner, pass->chunk) * pass->taps->out_channels * bytes);
     bool good = (pass->x && pass->y) || fault_set(fault, "out of memory for %zu frames", pass->chunk);
     good = good && run(pass, fault);
+    pass_input_end(&pass->input);
+    good = pass_output_end(&pass->output, good, fault);
     if (pass->reported > pass->started) fprintf(stderr, "\r%30s\r", "");
     pass->stats->frames_out = (uint64_t)pass->written;
     pass->stats->seconds = now() - pass->started;

@@ -4,6 +4,7 @@
 #define PARTITA_APPS_PASS_H
 
 #include "io/audio.h"
+#include "pass_threads.h"
 #include "range.h"
 #include "runner.h"
 #include "share.h"
@@ -21,7 +22,9 @@ struct pass {
     struct stats *stats;
     size_t chunk; // frames a call at most, once run
     // Private:
-    void *x, *y;
+    void *x, *y; // without threads
+    struct pass_input input;
+    struct pass_output output;
     void *ahead; // frames read before the pass, by pass_preload
     size_t n_ahead, ahead_at;
     int64_t consumed;    // input frames skipped or filtered

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "io/resample.h"
 #include "report.h"
@@ -157,6 +158,22 @@ static bool lay_out(struct taps *t, const struct frames *f, struct fault *fault)
     return true;
 }
 
+// Taps are read whole: as they lie in the file, as rows, and as spectra with as many zeros, four times their size.
+static bool check_memory(const struct audio_info *info, enum partita_type type, const struct settings *settings,
+                         struct fault *fault)
+{
+    const double gib = 1 << 30, machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (info->frames == SIZE_UNKNOWN || machine <= 0) return true;
+    const double needed = 4 * (double)info->frames * (double)info->channels * (double)partita_type_size(type);
+    if (needed <= machine) return true;
+    return fault_set(fault,
+                     "%s: %llu frames are too long: they take about %.0f GiB of memory, this machine has %.0f; only %s "
+                     "may be longer%s",
+                     settings->operands[0], (unsigned long long)info->frames, needed / gib, machine / gib,
+                     settings->operands[1],
+                     settings->command == COMMAND_CONVOLVE ? " (a convolution is the same with both exchanged)" : "");
+}
+
 bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type, const struct audio_info *signal,
                const struct settings *settings, struct fault *fault)
 {
@@ -164,7 +181,8 @@ bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type 
     const char *name = settings->operands[0];
     struct frames f = {.channels = info->channels, .type = type};
     struct taps t = {0};
-    bool good = map_channels(&t, info, signal->channels, settings, fault) && read_all(&f, reader, name, fault) &&
+    bool good = map_channels(&t, info, signal->channels, settings, fault) &&
+                check_memory(info, type, settings, fault) && read_all(&f, reader, name, fault) &&
                 check_finite(&f, name, fault) && fit_rate(&f, &t.lead, info->rate, signal, settings, fault);
     if (good) {
         amplify(&f, settings->gain);

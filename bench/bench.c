@@ -15,7 +15,7 @@ enum { MAX_ROWS = 24, MAX_REPETITIONS = 64 };
 struct arguments {
     const char *pattern, *calls; // calls: folder for the times of single calls, NULL: none
     int threads;
-    bool list, quick;
+    bool list, all, quick;
 };
 
 // One line of the CSV in the making.
@@ -25,7 +25,7 @@ struct row {
     double seconds[MAX_REPETITIONS];
     double *calls; // each call's least time over identical passes; NULL: not asked for
     int passes;    // of the workload in one repetition
-    bool ready;
+    bool ready, once;
 };
 
 double bench_now(void)
@@ -70,7 +70,7 @@ static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
 }
 
 // Opens a contender and makes it ready for timing. Returns false if it fails or its answer is wrong.
-static bool row_open(struct row *row, struct workload *w, bool quick)
+static bool row_open(struct row *row, struct workload *w, bool quick, double patience)
 {
     struct contender *c = &row->contender;
     size_t before = heap_bytes();
@@ -86,6 +86,8 @@ static bool row_open(struct row *row, struct workload *w, bool quick)
         return false;
     }
     row->passes = seconds < least ? (int)ceil(least / fmax(seconds, 1e-6)) : 1;
+    row->once = patience > 0 && seconds > patience;
+    row->seconds[0] = seconds;
     row->ready = true;
     return true;
 }
@@ -109,9 +111,10 @@ static void row_time_calls(struct row *row, const struct workload *w)
     free(calls);
 }
 
-static void row_print(struct row *row, const struct workload *w, int repetitions)
+static struct result row_print(struct row *row, const struct workload *w, int repetitions)
 {
     double *s = row->seconds, items = (double)(w->timed * w->in_channels);
+    if (row->once) repetitions = 1;
     qsort(s, (size_t)repetitions, sizeof(double), bench_compare);
     double median = repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
     printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads, 1e9 * median / items,
@@ -119,6 +122,7 @@ static void row_print(struct row *row, const struct workload *w, int repetitions
     if (row->calls != NULL) printf("%.3f", calls_flatness(row->calls, w->timed / w->block));
     printf(",%zu,%.3g\n", row->contender.bytes, row->error);
     fflush(stdout);
+    return (struct result){row->contender.name, 1e9 * s[0] / items};
 }
 
 // The contenders of a suite, those without a fixed thread count once for each count asked for.
@@ -143,7 +147,7 @@ static void rows_time(struct row *rows, size_t n_rows, const struct workload *w,
 {
     for (int r = 0; r < repetitions; r++)
         for (size_t i = 0; i < n_rows; i++) {
-            if (!rows[i].ready) continue;
+            if (!rows[i].ready || rows[i].once) continue;
             rows[i].seconds[r] = row_time(&rows[i], w);
             if (per_call && rows[i].contender.gate > 0) row_time_calls(&rows[i], w);
         }
@@ -157,25 +161,29 @@ static bool run_case(const struct suite *suite, const struct workload *descripti
     size_t n_rows = rows_list(rows, suite, arguments->threads);
     int repetitions = arguments->quick ? 3 : w.repetitions > 0 ? w.repetitions : suite->repetitions;
     bool right = true;
-    for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick);
+    struct result results[MAX_ROWS];
+    size_t n_results = 0;
+    for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick, suite->patience);
     rows_time(rows, n_rows, &w, repetitions, suite->per_call);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
-        row_print(&rows[i], &w, repetitions);
+        results[n_results++] = row_print(&rows[i], &w, repetitions);
         if (arguments->calls != NULL && rows[i].calls != NULL)
             right &= calls_write(arguments->calls, &w, &rows[i].contender, rows[i].calls);
         rows[i].contender.close(rows[i].contender.state);
         free(rows[i].calls);
     }
+    if (suite->judge != NULL) suite->judge(&w, results, n_results);
     workload_destroy(&w);
     return right;
 }
 
 static bool arguments_parse(struct arguments *ret, int argc, char **argv)
 {
-    *ret = (struct arguments){.pattern = "*"};
+    *ret = (struct arguments){0};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--list") == 0) ret->list = true;
+        else if (strcmp(argv[i], "--all") == 0) ret->all = true;
         else if (strcmp(argv[i], "--quick") == 0) ret->quick = true;
         else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) ret->pattern = argv[++i];
         else if (strcmp(argv[i], "--calls") == 0 && i + 1 < argc) ret->calls = argv[++i];
@@ -186,11 +194,18 @@ static bool arguments_parse(struct arguments *ret, int argc, char **argv)
     return true;
 }
 
+// Cases that take long are run when they are asked for.
+static bool wanted(const struct workload *w, const struct arguments *arguments)
+{
+    if (arguments->pattern == NULL) return arguments->all || !w->extra;
+    return fnmatch(arguments->pattern, w->name, 0) == 0;
+}
+
 int bench_main(int argc, char **argv, const struct suite *suite)
 {
     struct arguments arguments;
     if (!arguments_parse(&arguments, argc, argv)) {
-        fprintf(stderr, "usage: %s [--list] [--case PATTERN] [--threads N] [--quick] [--calls FOLDER]\n",
+        fprintf(stderr, "usage: %s [--list] [--all] [--case PATTERN] [--threads N] [--quick] [--calls FOLDER]\n",
                 suite->program);
         return 2;
     }
@@ -200,7 +215,7 @@ int bench_main(int argc, char **argv, const struct suite *suite)
     if (!arguments.list) printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
     for (size_t i = 0; i < suite->n_cases; i++) {
         const struct workload *w = &suite->cases[i];
-        if (fnmatch(arguments.pattern, w->name, 0) != 0) continue;
+        if (!wanted(w, &arguments)) continue;
         n_run++;
         if (arguments.list) puts(w->name);
         else right &= run_case(suite, w, &arguments);

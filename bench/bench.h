@@ -28,6 +28,7 @@ struct workload {
     size_t groups;                    // [1]
     size_t lags;     // signals: not convolution but correlation, and of its result the lags -lags to lags alone
     int repetitions; // [the suite's]
+    bool extra;      // run with --all, or when it is named by --case
     const struct layer *layer;         // instead of all the above but name and types [NULL]
     void (*shape)(struct workload *w); // changes the noise that workload_create makes [leaves it]
     // Filled by workload_create:
@@ -36,6 +37,8 @@ struct workload {
     size_t n_out;    // output frames a channel
     char *x, *h, *y; // x [in][n_frames], h [out][in/groups][n_taps], y [out][n_out]
     struct oracle *oracle;
+    double *right; // of layers, the oracle's values
+    size_t n_right;
 };
 
 struct contender;
@@ -68,6 +71,12 @@ struct contender {
     char reason[160];
 };
 
+// What was measured of one contender.
+struct result {
+    const char *name;
+    double least_ns; // an item, of all repetitions
+};
+
 // What one program is made of.
 struct suite {
     const char *program;
@@ -78,11 +87,13 @@ struct suite {
     bool cold;     // leave the library untouched before the first case: no host model is measured
     bool per_call; // also take the time of every single call
     int repetitions;
+    double patience;      // seconds: a contender whose first pass took longer is timed by that pass alone [0: none is]
     int thread_counts[2]; // rows of contenders with threads 0; {1, 0}: one thread alone
+    void (*judge)(const struct workload *w, const struct result *results, size_t n); // told of every case [NULL]
 };
 
-// Parses --list, --case, --threads, --quick, --calls; runs the suite. Returns the exit status: 0, 1 if a contender gave
-// a wrong answer or could not be run, 2 for usage.
+// Parses --list, --all, --case, --threads, --quick, --calls; runs the suite. Returns the exit status: 0, 1 if a
+// contender gave a wrong answer or could not be run, 2 for usage.
 int bench_main(int argc, char **argv, const struct suite *suite);
 
 // Monotonic time in seconds.
@@ -127,7 +138,7 @@ void oracle_destroy(struct oracle *oracle);
 
 // The same three for layers, which the ones above call; layer_problem has types and batch filled in.
 void layer_create(struct workload *w, bool quick);
-double layer_error(const struct workload *w);
+double layer_error(struct workload *w);
 double gate_layer(const struct workload *w);
 struct partita_problem layer_problem(const struct workload *w);
 
@@ -148,11 +159,13 @@ open_fn ours_stream_parallel; // channels only: with one there is little to shar
 open_fn ours_layer;           // filters are packed beforehand
 open_fn ours_layer_cuda;      // bench_layer: on cuda:0, arrays resident there
 open_fn peer_fma_peak;
+open_fn peer_onednn, peer_onednn_reorder, peer_onednn_winograd, peer_openblas; // bench_layer
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir;                           // bench_stream
 open_fn peer_textbook_uniform, peer_textbook_two_stage; // likewise
 open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;
 open_fn peer_scipy_correlate;                // cases with lags
+open_fn peer_scipy_rfft;                     // layers of causal lines
 open_fn ours_command, peer_ffmpeg, peer_sox; // bench_cli, with what command.h asks of the workload
 
 #endif

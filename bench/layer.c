@@ -1,42 +1,30 @@
 // SPDX-License-Identifier: MIT
 // Layers as workloads: their three arrays, and the oracle: direct sums in float64 at some positions of the result. It
 // shares no code with the library.
-#include "bench.h"
+#include "layer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { POSITIONS = 300 };
+enum { POSITIONS = 300, FEW = 16, MOST_TERMS = 1 << 24 }; // terms: of all sums together, if they are long
 
 static size_t or_one(size_t value)
 {
     return value ? value : 1;
 }
 
-// One axis of three, defaults filled in.
-struct axis {
-    size_t kernel, size, stride, dilation, out;
-    ptrdiff_t pad;
-};
-
-struct sizes {
-    size_t batch, in, out, group_in, group_out; // channels
-    struct axis axis[3];
-    size_t plane, outputs, taps;
-};
-
-static struct sizes sizes_of(const struct partita_problem *p)
+struct layer_sizes layer_sizes(const struct partita_problem *p)
 {
-    struct sizes s = {.batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
+    struct layer_sizes s = {.batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
     s.group_in = s.in / or_one(p->groups);
     s.group_out = s.out / or_one(p->groups);
     s.plane = s.outputs = s.taps = 1;
     for (int i = 0; i < 3; i++) {
-        struct axis *a = &s.axis[i];
-        *a = (struct axis){1, 1, 1, 1, 1, 0};
+        struct layer_axis *a = &s.axis[i];
+        *a = (struct layer_axis){1, 1, 1, 1, 1, 0};
         if (i < p->rank) {
-            *a = (struct axis){or_one(p->kernel[i]),   p->size[i], or_one(p->stride[i]),
-                               or_one(p->dilation[i]), 0,          p->pad_begin[i]};
+            *a = (struct layer_axis){or_one(p->kernel[i]),   p->size[i], or_one(p->stride[i]),
+                                     or_one(p->dilation[i]), 0,          p->pad_begin[i]};
             ptrdiff_t room =
                 (ptrdiff_t)a->size + a->pad + p->pad_end[i] - (ptrdiff_t)(a->dilation * (a->kernel - 1)) - 1;
             a->out = (size_t)room / a->stride + 1;
@@ -46,6 +34,11 @@ static struct sizes sizes_of(const struct partita_problem *p)
         s.taps *= a->kernel;
     }
     return s;
+}
+
+size_t layer_terms(const struct layer_sizes *s)
+{
+    return s->batch * s->out * s->outputs * s->group_in * s->taps;
 }
 
 struct partita_problem layer_problem(const struct workload *w)
@@ -68,7 +61,7 @@ void layer_create(struct workload *w, bool quick)
     w->layer_batch = or_one(w->layer->problem.batch);
     if (quick) w->layer_batch = (w->layer_batch + 7) / 8;
     struct partita_problem p = layer_problem(w);
-    const struct sizes s = sizes_of(&p);
+    const struct layer_sizes s = layer_sizes(&p);
     const size_t x = s.batch * s.in * s.plane, y = s.batch * s.out * s.outputs, taps = s.out * s.group_in * s.taps;
     const enum partita_direction direction = w->layer->direction;
     const size_t result = direction == PARTITA_FORWARD ? y : direction == PARTITA_BACKWARD_DATA ? x : taps;
@@ -77,7 +70,7 @@ void layer_create(struct workload *w, bool quick)
     w->y = bench_allocate(result * partita_type_size(w->signal));
     // An item is a multiply-add.
     w->in_channels = w->out_channels = w->groups = w->stride = w->n_taps = 1;
-    w->timed = w->n_frames = s.batch * s.out * s.outputs * s.group_in * s.taps;
+    w->timed = w->n_frames = layer_terms(&s);
     w->n_out = result;
 }
 
@@ -94,9 +87,9 @@ static void split(size_t index, const size_t extent[3], size_t ret[3])
 }
 
 // Sample of x that output p meets with tap r; -1 outside.
-static ptrdiff_t met(const struct sizes *s, size_t output, size_t tap)
+static ptrdiff_t met(const struct layer_sizes *s, size_t output, size_t tap)
 {
-    const struct axis *a = s->axis;
+    const struct layer_axis *a = s->axis;
     size_t p[3], r[3];
     ptrdiff_t index = 0;
     split(output, (const size_t[]){a[0].out, a[1].out, a[2].out}, p);
@@ -110,9 +103,9 @@ static ptrdiff_t met(const struct sizes *s, size_t output, size_t tap)
 }
 
 // Output that meets sample `at` of x with tap r; -1 if there is none.
-static ptrdiff_t meeting(const struct sizes *s, size_t at, size_t tap)
+static ptrdiff_t meeting(const struct layer_sizes *s, size_t at, size_t tap)
 {
-    const struct axis *a = s->axis;
+    const struct layer_axis *a = s->axis;
     size_t i[3], r[3];
     ptrdiff_t index = 0;
     split(at, (const size_t[]){a[0].size, a[1].size, a[2].size}, i);
@@ -125,23 +118,56 @@ static ptrdiff_t meeting(const struct sizes *s, size_t at, size_t tap)
     return index;
 }
 
-// All cases correlate.
-static double right_forward(const struct workload *w, const struct sizes *s, size_t i)
+// The sum that forward and backward weight have in common: x, shifted by a tap, times the other array, over `planes`
+// planes of either and `n` terms in each; a term is a tap of output `fixed` forward, an output met by tap `fixed`
+// backward. All cases correlate.
+struct sum {
+    size_t planes, x_plane, x_step, h_first, h_step, n, fixed;
+    bool over_taps;
+};
+
+static double right_sum(const struct workload *w, const struct layer_sizes *s, const struct sum *sum)
 {
-    const size_t p = i % s->outputs, k = i / s->outputs % s->out, n = i / s->outputs / s->out;
-    double sum = 0;
-    for (size_t c = 0; c < s->group_in; c++)
-        for (size_t r = 0; r < s->taps; r++) {
-            const ptrdiff_t at = met(s, p, r);
-            const size_t plane = n * s->in + k / s->group_out * s->group_in + c;
+    double total = 0;
+    for (size_t j = 0; j < sum->planes; j++)
+        for (size_t q = 0; q < sum->n; q++) {
+            const ptrdiff_t at = sum->over_taps ? met(s, sum->fixed, q) : met(s, q, sum->fixed);
+            const size_t plane = sum->x_plane + j * sum->x_step;
             if (at >= 0)
-                sum +=
-                    value(w, w->x, plane * s->plane + (size_t)at) * value(w, w->h, (k * s->group_in + c) * s->taps + r);
+                total +=
+                    value(w, w->x, plane * s->plane + (size_t)at) * value(w, w->h, sum->h_first + j * sum->h_step + q);
         }
-    return sum;
+    return total;
 }
 
-static double right_data(const struct workload *w, const struct sizes *s, size_t i)
+static double right_forward(const struct workload *w, const struct layer_sizes *s, size_t i)
+{
+    const size_t k = i / s->outputs % s->out, n = i / s->outputs / s->out;
+    const struct sum sum = {.planes = s->group_in,
+                            .x_plane = n * s->in + k / s->group_out * s->group_in,
+                            .x_step = 1,
+                            .h_first = k * s->group_in * s->taps,
+                            .h_step = s->taps,
+                            .n = s->taps,
+                            .fixed = i % s->outputs,
+                            .over_taps = true};
+    return right_sum(w, s, &sum);
+}
+
+static double right_weight(const struct workload *w, const struct layer_sizes *s, size_t i)
+{
+    const size_t c = i / s->taps % s->group_in, k = i / s->taps / s->group_in;
+    const struct sum sum = {.planes = s->batch,
+                            .x_plane = k / s->group_out * s->group_in + c,
+                            .x_step = s->in,
+                            .h_first = k * s->outputs,
+                            .h_step = s->out * s->outputs,
+                            .n = s->outputs,
+                            .fixed = i % s->taps};
+    return right_sum(w, s, &sum);
+}
+
+static double right_data(const struct workload *w, const struct layer_sizes *s, size_t i)
 {
     const size_t at = i % s->plane, c = i / s->plane % s->in, n = i / s->plane / s->in;
     double sum = 0;
@@ -156,33 +182,44 @@ static double right_data(const struct workload *w, const struct sizes *s, size_t
     return sum;
 }
 
-static double right_weight(const struct workload *w, const struct sizes *s, size_t i)
+static size_t position(const struct workload *w, size_t k)
 {
-    const size_t r = i % s->taps, c = i / s->taps % s->group_in, k = i / s->taps / s->group_in;
-    double sum = 0;
-    for (size_t n = 0; n < s->batch; n++)
-        for (size_t p = 0; p < s->outputs; p++) {
-            const ptrdiff_t at = met(s, p, r);
-            const size_t plane = n * s->in + k / s->group_out * s->group_in + c;
-            if (at >= 0)
-                sum +=
-                    value(w, w->x, plane * s->plane + (size_t)at) * value(w, w->h, (n * s->out + k) * s->outputs + p);
-        }
-    return sum;
+    return (size_t)((double)(w->n_out - 1) * (double)k / (double)(w->n_right - 1));
 }
 
-double layer_error(const struct workload *w)
+// Terms of one sum.
+static size_t terms_of(const struct workload *w, const struct layer_sizes *s)
+{
+    return w->layer->direction == PARTITA_FORWARD         ? s->group_in * s->taps
+           : w->layer->direction == PARTITA_BACKWARD_DATA ? s->group_out * s->taps
+                                                          : s->batch * s->outputs;
+}
+
+// Evenly over the result, both ends included: fewer where the sums are long.
+static void oracle_fill(struct workload *w)
 {
     struct partita_problem problem = layer_problem(w);
-    const struct sizes s = sizes_of(&problem);
+    const struct layer_sizes s = layer_sizes(&problem);
+    w->n_right = MOST_TERMS / terms_of(w, &s);
+    if (w->n_right > POSITIONS) w->n_right = POSITIONS;
+    if (w->n_right < FEW) w->n_right = FEW;
+    w->right = bench_allocate(w->n_right * sizeof *w->right);
+    for (size_t k = 0; k < w->n_right; k++) {
+        const size_t i = position(w, k);
+        w->right[k] = w->layer->direction == PARTITA_FORWARD         ? right_forward(w, &s, i)
+                      : w->layer->direction == PARTITA_BACKWARD_DATA ? right_data(w, &s, i)
+                                                                     : right_weight(w, &s, i);
+    }
+}
+
+double layer_error(struct workload *w)
+{
     double error = 0, norm = 0;
-    for (size_t k = 0; k < POSITIONS; k++) {
-        const size_t i = (size_t)((double)(w->n_out - 1) * (double)k / (POSITIONS - 1));
-        const double right = w->layer->direction == PARTITA_FORWARD         ? right_forward(w, &s, i)
-                             : w->layer->direction == PARTITA_BACKWARD_DATA ? right_data(w, &s, i)
-                                                                            : right_weight(w, &s, i);
-        error += (value(w, w->y, i) - right) * (value(w, w->y, i) - right);
-        norm += right * right;
+    if (w->right == NULL) oracle_fill(w);
+    for (size_t k = 0; k < w->n_right; k++) {
+        const double difference = value(w, w->y, position(w, k)) - w->right[k];
+        error += difference * difference;
+        norm += w->right[k] * w->right[k];
     }
     return sqrt(error / norm);
 }
@@ -190,9 +227,6 @@ double layer_error(const struct workload *w)
 double gate_layer(const struct workload *w)
 {
     struct partita_problem problem = layer_problem(w);
-    const struct sizes s = sizes_of(&problem);
-    const size_t products = w->layer->direction == PARTITA_FORWARD         ? s.group_in * s.taps
-                            : w->layer->direction == PARTITA_BACKWARD_DATA ? s.group_out * s.taps
-                                                                           : s.batch * s.outputs;
-    return 4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)products);
+    const struct layer_sizes s = layer_sizes(&problem);
+    return 4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)terms_of(w, &s));
 }

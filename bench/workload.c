@@ -42,6 +42,7 @@ static char *noise_create(enum partita_type type, size_t n, uint64_t seed)
 void workload_create(struct workload *w, bool quick)
 {
     w->oracle = NULL;
+    w->right = NULL;
     if (w->layer != NULL) {
         layer_create(w, quick);
         return;
@@ -67,6 +68,7 @@ void workload_destroy(struct workload *w)
     free(w->x);
     free(w->h);
     free(w->y);
+    free(w->right);
     oracle_destroy(w->oracle);
 }
 

@@ -52,6 +52,12 @@ static enum partita_status check_options(const struct partita_options *options)
     return PARTITA_ERR_ARG;
 }
 
+// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines need one.
+static int bounded_threads(const struct device *device, const struct partita_options *options)
+{
+    return device ? 1 : options->threads ? options->threads : cpu_count();
+}
+
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible: they stay NULL.
 static enum partita_status plan_gradient(const struct partita_plan *plan, enum partita_direction direction,
                                          const struct partita_options *options, struct partita_plan **ret_gradient)
@@ -63,6 +69,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->engine = NULL;
     gradient->considered = NULL;
     gradient->state = NULL;
+    gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
     const enum partita_status status = planner_choose(gradient, options);
@@ -85,7 +92,7 @@ static unsigned directions_of(const struct shape *shape, unsigned asked, unsigne
 static enum partita_status plan_directions(struct partita_plan *plan, const struct partita_options *options)
 {
     const struct shape *shape = &plan->shape;
-    const unsigned possible = shape->stream || shape->complex_signal ? PARTITA_FORWARD : ALL_DIRECTIONS;
+    const unsigned possible = shape->stream || shape->complex_signal || shape->half ? PARTITA_FORWARD : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);
     enum partita_status status = PARTITA_OK;
     if (wanted & ~possible) {
@@ -136,7 +143,7 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     plan->direction = PARTITA_FORWARD;
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, shape.f64);
-    plan->threads = shape.stream || device ? 1 : options->threads ? options->threads : cpu_count();
+    plan->threads = shape.stream ? 1 : bounded_threads(device, options);
     plan->stream_threads = options->threads ? options->threads : 1;
     plan->executor = options->executor;
     plan->sample_rate = options->sample_rate;
@@ -201,8 +208,8 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
     if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
-    if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes ||
-        (uintptr_t)workspace % MEM_ALIGN)
+    const size_t alignment = shape_alignment(&plan->shape);
+    if ((uintptr_t)y % alignment || (uintptr_t)x % alignment || (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
     if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){y, {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));

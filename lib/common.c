@@ -39,6 +39,9 @@ size_t partita_type_size(enum partita_type type)
         return 8;
     case PARTITA_CF64:
         return 16;
+    case PARTITA_F16:
+    case PARTITA_BF16:
+        return 2;
     }
     return 0;
 }
@@ -54,6 +57,10 @@ const char *partita_type_name(enum partita_type type)
         return "cf32";
     case PARTITA_CF64:
         return "cf64";
+    case PARTITA_F16:
+        return "f16";
+    case PARTITA_BF16:
+        return "bf16";
     }
     return "?";
 }

@@ -21,6 +21,7 @@ struct estimate {
     char reason[96];       // why not, when it is not
     size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0 without
     int variant;           // which of its ways the engine would take; its own numbers
+    char way[24];          // the same in words, for explain; may be empty
     size_t hop;            // input frames of a block; for direct, outputs of a tile
     size_t latency;        // input frames added; streams
     double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
@@ -40,6 +41,7 @@ struct request {
     size_t transform;            // this FFT size and no other; 0: the engine chooses
     size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
+    double error_budget; // largest predicted error; 0: no limit but what the engine itself thinks right
 };
 
 // Frames of one process call that are still to be done.
@@ -82,6 +84,7 @@ struct operands {
 struct engine {
     const char *name; // "cpu/overlap-save"
     int max_rank;     // axes it can work along; 0: one
+    bool half;        // reads and stores samples in two bytes, forward
     // Fills *ret with the cheapest way this engine knows, or applicable = false with a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice, which estimate made of the same request. The planner calls plan_destroy on
@@ -129,6 +132,16 @@ struct engine {
     void (*backward_data)(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
                           const void *gy, void *workspace);
     void (*backward_weight)(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
+    // Saved transforms, of engines that can: bytes of those of x that a call of forward makes; a plan of backward
+    // weight like `weight` that takes them, in *ret_plan, which plan_destroy releases. Then forward that leaves them in
+    // `saved`, and backward weight from there.
+    size_t (*saved_bytes)(const struct partita_plan *plan);
+    enum partita_status (*saved_plan)(const struct partita_plan *plan, const struct partita_plan *weight,
+                                      struct partita_plan *ret_plan);
+    void (*forward_saving)(const struct partita_plan *plan, const struct partita_filter *filter, void *saved, void *y,
+                           const void *x, void *workspace);
+    void (*backward_weight_saved)(const struct partita_plan *plan, void *gw, const void *saved, const void *gy,
+                                  void *workspace);
     // Engines of devices: any direction of a bounded problem, bias and activation included, in place of the functions
     // above. Arrays are in the device's memory or the host's. filter is NULL for PARTITA_BACKWARD_WEIGHT; a workspace
     // that is NULL or not in the device's memory is replaced by one of the call's own.
@@ -159,6 +172,22 @@ struct partita_plan {
     void *state;                 // the engine's
 };
 
+// Conversions between samples stored in two bytes, where shape.half says so, and f32.
+static inline enum half shape_half(const struct shape *shape)
+{
+    return shape->signal == PARTITA_F16 ? HALF_F16 : HALF_BF16;
+}
+
+static inline convert_fn *plan_widen(const struct partita_plan *plan)
+{
+    return plan->kernels->widen[shape_half(&plan->shape)];
+}
+
+static inline convert_fn *plan_narrow(const struct partita_plan *plan)
+{
+    return plan->kernels->narrow[shape_half(&plan->shape)];
+}
+
 // Seconds of moving a bounded signal and its result through memory, where they do not fit into the cache.
 static inline double memory_seconds(const struct host *host, const struct shape *shape)
 {
@@ -179,6 +208,13 @@ struct partita_filter {
     void *state;                          // one arena
     void *bias;                           // [out_channels] reals; NULL: none
     struct partita_filter *backward_data; // of the plan's backward_data
+};
+
+struct partita_saved {
+    const struct partita_plan *plan;
+    struct partita_plan weight; // backward weight, by the tiles of forward
+    void *data;
+    bool filled; // by a forward
 };
 
 // How far a swap has come. Each state but SWAP_NONE ends after `left` more frames.

@@ -3,8 +3,10 @@
 // of other devices are listed in their modules: device.h.)
 #include "engine.h"
 
-extern const struct engine engine_direct, engine_overlap_save, engine_overlap_add, engine_partitioned, engine_blocks;
+extern const struct engine engine_direct, engine_gemm, engine_winograd, engine_tiles, engine_depthwise,
+    engine_overlap_save, engine_overlap_add, engine_partitioned, engine_blocks;
 
 const struct engine *const cpu_engines[] = {
-    &engine_direct, &engine_overlap_save, &engine_overlap_add, &engine_partitioned, &engine_blocks, NULL,
+    &engine_direct,       &engine_gemm,        &engine_winograd,    &engine_tiles,  &engine_depthwise,
+    &engine_overlap_save, &engine_overlap_add, &engine_partitioned, &engine_blocks, NULL,
 };

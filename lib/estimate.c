@@ -16,30 +16,38 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
 struct request estimate_request(const struct partita_plan *plan, const struct partita_options *options,
                                 const struct host *host, size_t transform)
 {
-    return (struct request){&plan->shape,  plan->direction,
-                            host,          plan->device,
-                            transform,     options->workspace_limit ? options->workspace_limit : SIZE_MAX,
-                            options->parts};
+    return (struct request){.shape = &plan->shape,
+                            .direction = plan->direction,
+                            .host = host,
+                            .device = plan->device,
+                            .transform = transform,
+                            .workspace_limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX,
+                            .parts = options->parts,
+                            .error_budget = options->error_budget};
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
                      size_t i, size_t transform, struct estimate *ret)
 {
     const struct request request = estimate_request(plan, options, host, transform);
+    const struct engine *engine = plan->engines[i];
     const size_t limit = request.workspace_limit;
     *ret = (struct estimate){0};
-    const int max_rank = plan->engines[i]->max_rank ? plan->engines[i]->max_rank : 1;
+    const int max_rank = engine->max_rank ? engine->max_rank : 1;
     if (plan->shape.rank > max_rank) {
         refuse(ret, "works along %s, the problem has %d", max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
         return;
     }
-    if (!plan->engines[i]->run &&
-        ((plan->direction == PARTITA_BACKWARD_DATA && !plan->engines[i]->backward_data) ||
-         (plan->direction == PARTITA_BACKWARD_WEIGHT && !plan->engines[i]->backward_weight))) {
+    if (plan->shape.half && !engine->half) {
+        refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
+        return;
+    }
+    if (!engine->run && ((plan->direction == PARTITA_BACKWARD_DATA && !engine->backward_data) ||
+                         (plan->direction == PARTITA_BACKWARD_WEIGHT && !engine->backward_weight))) {
         refuse(ret, "does not compute this gradient");
         return;
     }
-    plan->engines[i]->estimate(&request, ret);
+    engine->estimate(&request, ret);
     if (!ret->applicable) return;
     if (size_add(ret->shared, ret->worker) > limit)
         refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));

@@ -81,7 +81,8 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
         text_add(text, "no: %s\n", estimate->reason);
         return;
     }
-    if (estimate->transform) text_add(text, "fft %-8zu ", estimate->transform);
+    if (estimate->way[0]) text_add(text, "%-12s ", estimate->way);
+    else if (estimate->transform) text_add(text, "fft %-8zu ", estimate->transform);
     else text_add(text, "%-12s ", "");
     describe_time(estimate->seconds / plan->threads, plan->shape.stream, text);
     text_add(text, "  ");
@@ -96,6 +97,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     const struct estimate *choice = &plan->choice;
     const bool cut = plan->engine->plan_explain;
     if (cut) text_add(text, "  in parts, below");
+    else if (choice->way[0]) text_add(text, "  %s in blocks of %zu tiles", choice->way, choice->hop);
     else if (choice->transform)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
@@ -103,6 +105,9 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
              plan->remembered ? "measurement"
              : plan->device   ? "the device's model"
                               : "the host model");
+    if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
+        text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
+                 choice->transform);
     if (cut) plan->engine->plan_explain(plan, text);
 }
 

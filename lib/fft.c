@@ -48,7 +48,12 @@ enum partita_status fft_create(const struct fft_request *request, const struct p
                                struct fft **ret)
 {
     if (fft_good_size(request->n) != request->n) return PARTITA_ERR_UNSUPPORTED;
-    return provider_for(request->n)->create(request, allocator, ret);
+    const struct fft_provider *provider = provider_for(request->n);
+    const enum partita_status status = provider->create(request, allocator, ret);
+    if (status != PARTITA_OK) return status;
+    (*ret)->sample_bytes = (size_t)(request->f64 ? 8 : 4) * (request->complex ? 2 : 1);
+    (*ret)->halves = provider->forward_half && !request->complex;
+    return status;
 }
 
 void fft_destroy(struct fft *fft)
@@ -94,6 +99,32 @@ void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scr
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
 {
     fft_inverse_steps(fft, x, spectrum, scratch, (struct fft_steps){0, fft->steps}, false);
+}
+
+static size_t half_bytes(const struct fft *fft)
+{
+    return fft->n / 2 * fft->sample_bytes;
+}
+
+void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole, void *scratch)
+{
+    if (fft->halves) {
+        fft->provider->forward_half(fft, spectrum, x);
+        return;
+    }
+    if (x != whole) memcpy(whole, x, half_bytes(fft));
+    memset((char *)whole + half_bytes(fft), 0, half_bytes(fft));
+    fft_forward(fft, spectrum, whole, scratch);
+}
+
+void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whole, void *scratch)
+{
+    if (fft->halves) {
+        fft->provider->inverse_half(fft, x, spectrum);
+        return;
+    }
+    fft_inverse(fft, whole, spectrum, scratch);
+    if (x != whole) memcpy(x, whole, half_bytes(fft));
 }
 
 size_t fft_steps(const struct fft *fft)
@@ -146,6 +177,23 @@ void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double eve
 void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back)
 {
     fft->provider->add_turned(fft, y, x, first, count, back);
+}
+
+void fft_conjugate(bool f64, void *x, size_t count)
+{
+    enum { LANES32 = SPECTRUM_BLOCK_BYTES / sizeof(float), LANES64 = SPECTRUM_BLOCK_BYTES / sizeof(double) };
+    for (size_t b = 0; b < count; b++) {
+        if (f64)
+            for (size_t i = 0; i < LANES64; i++) {
+                double *at = (double *)x + (2 * b + 1) * LANES64 + i;
+                *at = -*at;
+            }
+        else
+            for (size_t i = 0; i < LANES32; i++) {
+                float *at = (float *)x + (2 * b + 1) * LANES32 + i;
+                *at = -*at;
+            }
+    }
 }
 
 #ifndef HAVE_FFTW

@@ -43,6 +43,11 @@ void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scr
 // x[n] = fft_gain times the samples of the spectrum, which is destroyed. x aligned to its scalar.
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch);
 
+// The same of x[n/2], behind which there are n/2 zeros; and back to x[n/2], the first half of the samples, which alone
+// is written. `whole` holds n samples, for providers that want all of them.
+void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole, void *scratch);
+void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whole, void *scratch);
+
 // A transform in steps, for callers who must not take long: run steps 0 .. fft_steps-1 in order, with the same
 // arguments each time, to the same bits as the whole. x and spectrum must stay as they are in between.
 struct fft_steps {
@@ -67,6 +72,9 @@ void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scr
 // or the start; what passes the end comes back as the provider wraps. Of x's blocks first .. first+count-1, y and x
 // pointing at the first of these, 64-byte aligned. Bin by bin a factor of modulus 1 that costs no multiplication.
 void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back);
+
+// Conjugates `count` blocks: of real samples the spectrum of x[0], x[-1], .. as the provider wraps.
+void fft_conjugate(bool f64, void *x, size_t count);
 
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW refuses the text.
 // Export returns a string for free(), or NULL.

@@ -318,20 +318,34 @@ static void forward_steps(const struct native *native, const struct fft_target *
                       clip(steps, pieces + q * below, below));
 }
 
+static void forward_from(const struct native *native, const struct fft_target *target, const void *x, fft_read_fn *read,
+                         struct fft_steps steps)
+{
+    const struct fft *fft = &native->fft;
+    const size_t radix = (size_t)native->radix[0], part = native->length / radix;
+    const size_t pieces = native->pieces[0], below = native->steps[1];
+    if (fft->steps == 1) steps.end = pieces + radix * below;
+    const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
+    if (own.first < own.end) read(target->work, x, own, (int)radix, native->factors[0]);
+    for (size_t q = child_at(steps.first, pieces, below); q < radix && pieces + q * below < steps.end; q++)
+        forward_steps(native, target, 1, q, part, (char *)target->work + q * part * complex_bytes(native),
+                      clip(steps, pieces + q * below, below));
+}
+
 static void native_forward(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
                            struct fft_steps steps)
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
-    const size_t radix = (size_t)native->radix[0], part = native->length / radix;
-    const size_t pieces = native->pieces[0], below = native->steps[1];
-    if (fft->steps == 1) steps.end = pieces + radix * below;
-    const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
-    fft_read_fn *read = native->complex ? native->kernels->read_complex : native->kernels->read_real;
-    if (own.first < own.end) read(target->work, x, own, (int)radix, native->factors[0]);
-    for (size_t q = child_at(steps.first, pieces, below); q < radix && pieces + q * below < steps.end; q++)
-        forward_steps(native, target, 1, q, part, (char *)target->work + q * part * complex_bytes(native),
-                      clip(steps, pieces + q * below, below));
+    forward_from(native, target, x, native->complex ? native->kernels->read_complex : native->kernels->read_real,
+                 steps);
+}
+
+static void native_forward_half(const struct fft *fft, void *spectrum, const void *x)
+{
+    const struct native *native = (const struct native *)fft;
+    const struct fft_target target = {spectrum, spectrum, 2 * SPECTRUM_BLOCK_BYTES};
+    forward_from(native, &target, x, native->kernels->read_half, (struct fft_steps){0, fft->steps});
 }
 
 // Everything below one node of pass `pass`, so that the node is whole again when it returns.
@@ -393,6 +407,15 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
     if (own.first < own.end) write(x, spectrum, own, (int)radix, native->factors[0], upper);
 }
 
+static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
+{
+    const struct native *native = (const struct native *)fft;
+    const size_t radix = (size_t)native->radix[0], part = native->length / radix;
+    for (size_t q = 0; q < radix; q++)
+        inverse_node(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native));
+    native->kernels->write_half(x, spectrum, whole(native, 0, native->length), (int)radix, native->factors[0]);
+}
+
 // Real samples: u^(n/2) is -i in every bin, for that is the modulus.
 static void add_turned_f32(float *y, const float *x, size_t count, float sign)
 {
@@ -445,5 +468,7 @@ const struct fft_provider fft_native = {
     .destroy = native_destroy,
     .forward = native_forward,
     .inverse = native_inverse,
+    .forward_half = native_forward_half,
+    .inverse_half = native_inverse_half,
     .add_turned = native_add_turned,
 };

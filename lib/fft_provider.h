@@ -22,6 +22,9 @@ struct fft_provider {
     void (*forward)(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
                     struct fft_steps steps);
     void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps, bool upper);
+    // All steps, of real samples; see fft_forward_half. NULL: cannot.
+    void (*forward_half)(const struct fft *fft, void *spectrum, const void *x);
+    void (*inverse_half)(const struct fft *fft, void *x, void *spectrum);
     void (*add_turned)(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back);
 };
 
@@ -32,6 +35,8 @@ struct fft {
     size_t steps;      // into which a transform may be cut, all of about the same work
     size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last ones
     double gain;
+    size_t sample_bytes;
+    bool halves; // the provider has forward_half and inverse_half for these samples
 };
 
 // y += x with a sign for the even lanes and one for the odd ones of each of `count` blocks.

@@ -37,7 +37,8 @@ static enum partita_status copy_bias(struct partita_filter *filter, const void *
     if (engine && engine->filter_bias) return engine->filter_bias(filter, bias);
     filter->bias = mem_allocate(&filter->plan->allocator, bytes);
     if (!filter->bias) return PARTITA_ERR_NOMEM;
-    memcpy(filter->bias, bias, bytes);
+    if (shape->half) plan_widen(filter->plan)(filter->bias, bias, shape->out_channels);
+    else memcpy(filter->bias, bias, bytes);
     return PARTITA_OK;
 }
 

@@ -29,7 +29,7 @@ const char *partita_plan_engine_of(const struct partita_plan *plan, enum partita
 static enum partita_status check(const struct partita_plan *plan, const struct partita_plan *of, const void *to,
                                  const void *from, const void *workspace)
 {
-    const size_t scalar = plan->shape.scalar_bytes;
+    const size_t scalar = shape_alignment(&plan->shape);
     if (plan->shape.stream) return PARTITA_ERR_STATE;
     if (!of) return PARTITA_ERR_UNSUPPORTED;
     if ((uintptr_t)to % scalar || (uintptr_t)from % scalar || (uintptr_t)workspace % MEM_ALIGN) return PARTITA_ERR_ARG;
@@ -54,7 +54,7 @@ enum partita_status partita_backward_data(const struct partita_plan *plan, const
 enum partita_status partita_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
                                             void *workspace)
 {
-    if (!plan || !gw || !x || !gy || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
+    if (!plan || !gw || !x || !gy || (uintptr_t)x % shape_alignment(&plan->shape)) return PARTITA_ERR_ARG;
     const struct partita_plan *of = plan->backward_weight;
     const enum partita_status status = check(plan, of, gw, gy, workspace);
     if (status != PARTITA_OK) return status;
@@ -90,7 +90,8 @@ static void bias_channel(void *context, size_t k, int worker)
 enum partita_status partita_backward_bias(const struct partita_plan *plan, void *gb, const void *gy)
 {
     if (!plan || !gb || !gy) return PARTITA_ERR_ARG;
-    const enum partita_status status = check(plan, plan->shape.complex_signal ? NULL : plan, gb, gy, NULL);
+    const enum partita_status status =
+        check(plan, plan->shape.complex_signal || plan->shape.half ? NULL : plan, gb, gy, NULL);
     if (status != PARTITA_OK) return status;
     if (plan->device) return plan->device->backward_bias(plan, gb, gy);
     struct channels call = {plan, NULL, gb, gy};

@@ -148,7 +148,11 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     trial.state = NULL;
     trial.threads = 1;
     trial.choice = estimate;
-    if (!trial.shape.stream) shorten(&trial.shape, trial.direction, transform);
+    if (!trial.shape.stream) {
+        shorten(&trial.shape, trial.direction, transform);
+        estimate_engine(&trial, contest->options, contest->host, i, transform, &trial.choice);
+        if (!trial.choice.applicable) return true; // too short for it: nothing to time
+    }
     double seconds = -1;
     const struct request request = estimate_request(&trial, contest->options, contest->host, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);

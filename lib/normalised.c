@@ -23,6 +23,9 @@ static double square(enum partita_type type, const void *x, size_t i)
         return (double)f[2 * i] * (double)f[2 * i] + (double)f[2 * i + 1] * (double)f[2 * i + 1];
     case PARTITA_CF64:
         return d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
+    case PARTITA_F16: // refused
+    case PARTITA_BF16:
+        break;
     }
     return 0;
 }
@@ -67,6 +70,9 @@ static void scale(enum partita_type type, void *y, size_t i, double factor)
         d[2 * i] *= factor;
         d[2 * i + 1] *= factor;
         break;
+    case PARTITA_F16: // refused
+    case PARTITA_BF16:
+        break;
     }
 }
 
@@ -93,6 +99,7 @@ enum partita_status partita_correlate_normalised(enum partita_type type, void *y
     static const struct partita_allocator plain;
     const struct range range = slice_resolve(PARTITA_CORRELATE, n, m, slice);
     if (!y || !x || !h || !range.size) return PARTITA_ERR_ARG;
+    if (type == PARTITA_F16 || type == PARTITA_BF16) return PARTITA_ERR_UNSUPPORTED;
     const size_t most = range.size < m ? range.size : m;
     double *back = mem_reserve(&plain, size_mul(most, sizeof *back));
     if (!back) return PARTITA_ERR_NOMEM;

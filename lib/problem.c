@@ -23,8 +23,11 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
     ret->f64 = signal == PARTITA_F64 || signal == PARTITA_CF64;
     ret->complex_signal = signal == PARTITA_CF32 || signal == PARTITA_CF64;
     ret->complex_taps = taps == PARTITA_CF32 || taps == PARTITA_CF64;
+    ret->half = signal == PARTITA_F16 || signal == PARTITA_BF16;
+    const bool taps_half = taps == PARTITA_F16 || taps == PARTITA_BF16;
     const bool taps_f64 = taps == PARTITA_F64 || taps == PARTITA_CF64;
-    if (taps_f64 != ret->f64 || (ret->complex_taps && !ret->complex_signal)) {
+    if (taps_f64 != ret->f64 || (ret->complex_taps && !ret->complex_signal) ||
+        ((ret->half || taps_half) && taps != signal)) {
         log_line(log,
                  "problem.taps = %s does not go with problem.signal = %s: use the signal's type or its real part's",
                  partita_type_name(taps), partita_type_name(signal));
@@ -87,6 +90,10 @@ static bool axis_canonical(const struct partita_problem *problem, int i, const s
 static bool stream_axis(const struct partita_problem *problem, const struct partita_log *log, struct shape *ret)
 {
     struct axis *axis = &ret->axis[0];
+    if (ret->half) {
+        log_line(log, "problem.signal = %s: streams have samples of f32 or f64", partita_type_name(ret->signal));
+        return false;
+    }
     if (ret->rank != 1 || ret->batch != 1) {
         log_line(log, "a stream (problem.size[0] unbounded) has rank 1 and batch 1, not rank = %d, batch = %zu",
                  ret->rank, ret->batch);
@@ -152,6 +159,32 @@ static bool bytes_in_range(const struct partita_log *log, const struct shape *sh
     log_line(log, "problem too large: %zu x %zu -> %zu channels of this size exceed the address space", shape->batch,
              shape->in_channels, shape->out_channels);
     return false;
+}
+
+bool shape_adjoint(const struct shape *shape, struct shape *ret)
+{
+    const struct axis *axis = &shape->axis[0];
+    if (axis->stride > 1) return false;
+    *ret = *shape;
+    ret->adjoint = true;
+    ret->flip = !shape->flip;
+    ret->in_channels = shape->out_channels, ret->out_channels = shape->in_channels;
+    ret->group_in = shape->group_out, ret->group_out = shape->group_in;
+    ret->axis[0].size = axis->out, ret->axis[0].out = axis->size;
+    // Sample m of x meets under tap r, counted as correlation does, output m - begin - r.
+    ret->axis[0].begin = -(axis->begin + (ptrdiff_t)axis->span - 1);
+    return true;
+}
+
+void shape_gradient(const struct shape *shape, struct shape *ret)
+{
+    const struct axis *axis = &shape->axis[0];
+    *ret = *shape;
+    ret->flip = false;
+    // gw[r] = sum over q of gy[q] x[begin + stride*q + dilation*r]
+    ret->axis[0].kernel = axis->out, ret->axis[0].out = axis->kernel;
+    ret->axis[0].dilation = axis->stride, ret->axis[0].stride = axis->dilation;
+    ret->axis[0].span = (axis->out - 1) * axis->stride + 1;
 }
 
 enum partita_status problem_canonical(const struct partita_problem *problem, const struct partita_log *log,

@@ -26,10 +26,18 @@ struct shape {
     struct axis axis[PARTITA_MAX_RANK]; // unused axes are of size 1
     size_t block, latency;
     bool whole_blocks, relu;
-    size_t scalar_bytes; // of one real: 4 or 8
+    bool half;           // samples, taps and bias are stored in two bytes and summed in f32
+    size_t scalar_bytes; // of one real as it is summed: 4 or 8
+    bool adjoint;        // see shape_adjoint: the taps lie as in the problem that this one is made of
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w
 };
+
+// What arrays of samples are aligned to.
+static inline size_t shape_alignment(const struct shape *shape)
+{
+    return shape->half ? shape->sample_bytes : shape->scalar_bytes;
+}
 
 // Samples of one channel of x and of y, and taps of one cell; of bounded problems.
 static inline size_t shape_inputs(const struct shape *shape)
@@ -46,6 +54,21 @@ static inline size_t shape_taps(const struct shape *shape)
 {
     return shape->axis[0].kernel * shape->axis[1].kernel * shape->axis[2].kernel;
 }
+
+// Which of the caller's cells [out_channels][group_in] meets an input of its group in an output.
+static inline size_t shape_cell(const struct shape *shape, size_t out, size_t in)
+{
+    const size_t first = out / shape->group_out * shape->group_in, k = out % shape->group_out;
+    return shape->adjoint ? (first + in) * shape->group_out + k : out * shape->group_in + in;
+}
+
+// Backward data of a real problem of one axis as a forward problem: inputs and outputs change places, the taps are
+// read the other way round. False with a stride: its input would have gaps.
+bool shape_adjoint(const struct shape *shape, struct shape *ret);
+
+// Backward weight of a problem of one axis as the correlation of x with each line of gy, its outputs being the taps'
+// gradient as correlation counts them. Channels are those of the problem: of outputs there is one a cell.
+void shape_gradient(const struct shape *shape, struct shape *ret);
 
 // Fills the canonical form; the log says which field is wrong and what it holds.
 // Errors: PARTITA_ERR_ARG. On failure *ret is undefined.

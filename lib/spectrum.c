@@ -7,6 +7,7 @@
 #include "cpu/parts.h"
 #include "cpu/samples.h"
 #include "log.h"
+#include "sizes.h"
 #include "slice.h"
 
 enum {
@@ -71,10 +72,13 @@ static enum partita_status transform_all(struct partita_spectrum *spectrum, cons
     const struct parts_kit *kit = &spectrum->kit;
     const size_t count = (spectrum->n - 1) / kit->block + 1;
     struct transform call = {spectrum, x, NULL};
-    spectrum->parts = (struct parts){mem_reserve(&spectrum->allocator, parts_bytes(kit->blocks, count)), count};
+    spectrum->parts = (struct parts){mem_reserve(&spectrum->allocator, parts_bytes(kit->tiles, count)), count};
     call.work = mem_reserve(&spectrum->allocator, size_mul((size_t)spectrum->threads, work_bytes(kit)));
     const bool complete = spectrum->parts.tiles && call.work;
-    if (complete) thread_loop(spectrum->threads, count, transform_block, &call);
+    if (complete) {
+        thread_loop(spectrum->threads, count, transform_block, &call);
+        parts_margins(kit, &spectrum->parts, count, spectrum->threads);
+    }
     mem_release(&spectrum->allocator, call.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
@@ -86,8 +90,9 @@ enum partita_status partita_spectrum_create(enum partita_type type, const void *
     static const struct partita_options defaults;
     const size_t sample = partita_type_size(type);
     if (!options) options = &defaults;
-    if (!x || !ret_spectrum || !sample || !n || n > PTRDIFF_MAX / 8 / sample || (uintptr_t)x % scalar_bytes(type) ||
-        block > LARGEST_BLOCK || options->threads < 0 || !options->allocator.allocate != !options->allocator.release) {
+    if (!x || !ret_spectrum || sample < sizeof(float) || !n || n > PTRDIFF_MAX / 8 / sample ||
+        (uintptr_t)x % scalar_bytes(type) || block > LARGEST_BLOCK || options->threads < 0 ||
+        !options->allocator.allocate != !options->allocator.release) {
         log_line(&options->log, "partita_spectrum_create: %s of %zu samples in blocks of %zu", partita_type_name(type),
                  n, block);
         return PARTITA_ERR_ARG;
@@ -133,7 +138,7 @@ size_t partita_spectrum_block(const struct partita_spectrum *spectrum)
 
 size_t partita_spectrum_bytes(const struct partita_spectrum *spectrum)
 {
-    return spectrum ? parts_bytes(spectrum->kit.blocks, spectrum->parts.count) : 0;
+    return spectrum ? parts_bytes(spectrum->kit.tiles, spectrum->parts.count) : 0;
 }
 
 // One call: the result's samples first .. first + size - 1 on the grid of its blocks.
@@ -155,15 +160,9 @@ static void finish_block(void *context, size_t task, int worker)
     const ptrdiff_t from = begin > call->first ? begin : call->first, to = end < wanted ? end : wanted;
     struct arena arena = {.base = call->work + (size_t)worker * work_bytes(kit)};
     struct parts_work work = parts_work_cut(kit, &arena);
-    parts_inverse(kit, &call->pairs.out, pairs_slot(&call->pairs, task), &work);
+    parts_inverse(kit, parts_out(&call->pairs, task), &work);
     memcpy(call->y + (size_t)(from - call->first) * kit->sample_bytes,
            work.samples + (size_t)(from - begin) * kit->sample_bytes, (size_t)(to - from) * kit->sample_bytes);
-}
-
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
 }
 
 static void run_product(struct product *call, size_t run)
@@ -181,8 +180,7 @@ static void run_product(struct product *call, size_t run)
     for (; block < end; block += (ptrdiff_t)call->pairs.count) {
         call->pairs.first = block;
         call->pairs.count = (size_t)(end - block) < run ? (size_t)(end - block) : run;
-        call->pairs.out.count = call->pairs.count + 1;
-        pairs_sum(&call->pairs, call->x->threads);
+        parts_sum(&call->pairs, call->x->threads);
         thread_loop(call->x->threads, call->pairs.count, finish_block, call);
     }
 }
@@ -215,8 +213,8 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
                                      .gather = true}};
     struct arena arena = {0};
     for (int pass = 0; pass < 2; pass++) {
-        call.pairs.out.tiles = arena_take(&arena, parts_bytes(x->kit.blocks, run + 1));
-        call.pairs.work = arena_take(&arena, size_mul(threads, pairs_work_bytes(h->parts.count)));
+        call.pairs.out = arena_take(&arena, size_mul(fft_spectrum_bytes(x->fft), run + 1));
+        call.pairs.work = arena_take(&arena, size_mul(threads, parts_sum_bytes(h->parts.count)));
         call.work = arena_take(&arena, size_mul(threads, work_bytes(&x->kit)));
         if (pass == 1) break;
         arena.base = mem_reserve(&x->allocator, arena.used);

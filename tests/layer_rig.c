@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A layer set up to run, see layer_rig.h.
+#include "engine.h"
+
 #include "layer_rig.h"
 
 #include <math.h>
@@ -64,15 +66,10 @@ struct partita_options layer_options(const struct partita_options *options)
     return all;
 }
 
-bool layer_engine_serves(const char *engine, const struct partita_problem *problem)
+// "winograd" of "cuda/winograd".
+static bool computes_by(const char *engine, const char *algorithm)
 {
-    if (strncmp(engine, "cuda/direct-", 12) != 0) return true;
-    struct partita_options options =
-        layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
-    struct partita_plan *plan = NULL;
-    enum partita_status status = partita_plan_create(problem, &options, &plan);
-    partita_plan_destroy(plan);
-    return status != PARTITA_ERR_UNSUPPORTED;
+    return !strcmp(strchr(engine, '/') + 1, algorithm);
 }
 
 static void allocate(struct layer *layer)
@@ -105,6 +102,18 @@ static void create(struct layer *layer, const struct partita_options *options)
         partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
 }
 
+bool layer_served(const char *engine, const struct partita_problem *problem)
+{
+    struct partita_plan *plan = NULL;
+    const struct partita_options options =
+        layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
+    const enum partita_status status = partita_plan_create(problem, &options, &plan);
+    partita_plan_destroy(plan);
+    if (status == PARTITA_ERR_UNSUPPORTED && !computes_by(engine, "direct")) return false;
+    assert_ok(status);
+    return true;
+}
+
 void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
                 struct random *random)
 {
@@ -121,6 +130,11 @@ void layer_open_like(struct layer *layer, const struct layer *other, const struc
     for (int i = 0; i < LAYER_Y; i++)
         memcpy(layer->array[i], other->array[i], layer->n[i] * partita_type_size(layer->problem.signal));
     create(layer, options);
+}
+
+size_t layer_edge(const struct layer *layer)
+{
+    return layer->plan->choice.transform;
 }
 
 void layer_close(struct layer *layer)
@@ -144,7 +158,8 @@ void layer_run(struct layer *layer)
 
 // Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square; errors are held
 // against it even where padding leaves fewer of them.
-static void check(struct layer *layer, enum layer_array array, double products, double typical)
+static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan, double products,
+                  double typical)
 {
     double error = 0, norm = 0;
     size_t n = layer->n[array];
@@ -154,7 +169,10 @@ static void check(struct layer *layer, enum layer_array array, double products, 
         norm += expected * expected;
     }
     norm = fmax(norm, typical * typical * products * (double)n);
-    double gate = gate_for_outputs(gate_direct(layer->problem.signal, (size_t)products), n);
+    double gate = gate_direct(layer->problem.signal, (size_t)products);
+    if (layer->transform) gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
+    gate = gate_for_outputs(gate, n);
+    if (plan && computes_by(plan->engine->name, "winograd")) gate *= winograd_growth(plan->choice.transform);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
         fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm), gate);
@@ -172,10 +190,10 @@ void layer_check(struct layer *layer)
     reference_backward_bias(p, e[LAYER_GB], e[LAYER_GY]);
     double k = (double)or_one(p->out_channels), taps = (double)layer->n[LAYER_W] / k;
     double in = (double)or_one(p->in_channels), summed = (double)layer->n[LAYER_Y] / k;
-    check(layer, LAYER_Y, taps + 1, 1.0 / 3);
-    check(layer, LAYER_GX, (double)layer->n[LAYER_W] / in + 1, 1.0 / 3);
-    check(layer, LAYER_GW, summed + 1, 1.0 / 3);
-    check(layer, LAYER_GB, summed + 1, sqrt(1.0 / 3));
+    check(layer, LAYER_Y, layer->plan, taps + 1, 1.0 / 3);
+    check(layer, LAYER_GX, layer->plan->backward_data, (double)layer->n[LAYER_W] / in + 1, 1.0 / 3);
+    check(layer, LAYER_GW, layer->plan->backward_weight, summed + 1, 1.0 / 3);
+    check(layer, LAYER_GB, NULL, summed + 1, sqrt(1.0 / 3));
 }
 
 void layer_same_bits(const struct layer *a, const struct layer *b)
@@ -224,4 +242,14 @@ struct partita_problem layer_random(struct random *random)
         double products = layer_products(&p);
         if (products > 0 && products < 4e4) return p;
     }
+}
+
+struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem)
+{
+    struct partita_problem p = *problem;
+    if (!computes_by(engine, "depthwise")) return p;
+    size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
+    p.groups = p.in_channels = in;
+    p.out_channels = in * (out > in ? out / in : 1);
+    return p;
 }

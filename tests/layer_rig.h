@@ -14,6 +14,7 @@ struct layer {
     size_t n[LAYER_ARRAYS];         // samples
     void *array[LAYER_ARRAYS];      // guarded, of the problem's type; results begin as NaN
     double *expected[LAYER_ARRAYS]; // the inputs as doubles; results NULL until layer_check
+    size_t transform;               // as long as the engine's may be; 0: it sums
 };
 
 // The device under test: PARTITA_TEST_DEVICE in the environment, else "cpu". Prints its name; where it is missing, that
@@ -33,13 +34,17 @@ int layer_repeats(int n);
 // others in another order of threads.
 bool layer_is_brief(void);
 
-// Whether it serves a problem: all do, but for the variants of cuda/direct, each of which has limits.
-bool layer_engine_serves(const char *engine, const struct partita_problem *problem);
-
 // The options, with the device under test for its engines.
 struct partita_options layer_options(const struct partita_options *options);
 
 enum { LAYER_ALL = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT }; // directions
+
+// Whether an engine runs all directions of a problem on its device. cpu/direct and cuda/direct have to; others may
+// refuse.
+bool layer_served(const char *engine, const struct partita_problem *problem);
+
+// Edge of the tiles that forward transforms; 0: it transforms none.
+size_t layer_edge(const struct layer *layer);
 
 // Draws inputs of the problem's type; results are NaN.
 void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
@@ -59,6 +64,10 @@ void layer_same_bits(const struct layer *a, const struct layer *b);
 
 // A layer of every rank, few products, all parameters random: well formed, also where no output sees a sample.
 struct partita_problem layer_random(struct random *random);
+
+// The problem as the engine can serve it: for depthwise engines each input channel becomes a group of its own, with
+// about as many output channels as there were; other engines take it as it is.
+struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem);
 
 // Multiply-adds of the direct sums.
 double layer_products(const struct partita_problem *problem);

@@ -99,6 +99,12 @@ static double roundoff(enum partita_type type)
     return type_is_f64(type) ? 0x1p-53 : 0x1p-24;
 }
 
+double winograd_growth(size_t edge)
+{
+    const double axis = edge == 4 ? 1.29 : edge == 6 ? 2.32 : 4.98;
+    return axis * axis;
+}
+
 double gate_direct(enum partita_type type, size_t products)
 {
     return 4 * roundoff(type) * sqrt((double)products);

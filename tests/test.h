@@ -62,6 +62,10 @@ void guarded_free(void *memory);
 // times the unit roundoff u, 4 covers the constant and the final rounding.
 // Transforms: the error of one transform is u sqrt(log2 N) times 0.6 to 0.7 on average (Schatzman 1996); two forward
 // transforms, a product and an inverse add in squares to 1.3 at most, 3 is the gate.
+// Winograd: the sums that make a result are larger than it, and rounding errors grow with them. Along an axis by
+// sqrt(mean over outputs k of sum_i A'_ki^2 |B'_i|^2 |G_i|^2 / taps) for random inputs and taps; this is the square,
+// for both axes, of the worst among the transforms of an edge, the multiple of gate_direct to allow.
+double winograd_growth(size_t edge);
 double gate_direct(enum partita_type type, size_t products);
 double gate_transform(enum partita_type type, size_t transform);
 

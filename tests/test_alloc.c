@@ -11,6 +11,7 @@
 // Counts allocations; the one numbered `failing` (from 0) fails.
 struct meter {
     size_t n_allocated, n_live, failing;
+    size_t guard; // bytes behind each piece that must stay; 0: GUARD
 };
 
 static bool fails(struct meter *meter)
@@ -18,22 +19,35 @@ static bool fails(struct meter *meter)
     return meter->n_allocated++ == meter->failing;
 }
 
+// Before each piece of memory its size, behind it bytes that must stay.
+enum { HEAD = 64, GUARD = 4096, FILL = 0xa5 };
+
+static size_t guard_of(const struct meter *meter)
+{
+    return meter->guard ? meter->guard : GUARD;
+}
+
 static void *hook_allocate(void *user, size_t bytes)
 {
     struct meter *meter = user;
     if (fails(meter)) return NULL;
     meter->n_live++;
-    void *memory = aligned_alloc(64, (bytes + 64) / 64 * 64);
-    memset(memory, 0xa5, bytes); // the library must not count on zeros
-    return memory;
+    char *block = aligned_alloc(64, (HEAD + bytes + guard_of(meter) + 63) / 64 * 64);
+    memcpy(block, &bytes, sizeof bytes);
+    memset(block + HEAD, FILL, bytes + guard_of(meter)); // the library must not count on zeros
+    return block + HEAD;
 }
 
 static void hook_release(void *user, void *memory)
 {
     struct meter *meter = user;
+    size_t bytes;
     assert_non_null(memory);
+    char *block = (char *)memory - HEAD;
+    memcpy(&bytes, block, sizeof bytes);
+    for (size_t i = 0; i < guard_of(meter); i++) assert_int_equal((unsigned char)block[HEAD + bytes + i], FILL);
     meter->n_live--;
-    free(memory);
+    free(block);
 }
 
 // The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere may be freed here.
@@ -296,6 +310,54 @@ static void measuring(void **state)
     assert_int_equal(meter.n_live, 0);
 }
 
+// Trials run on less than the problem, and cut that in their own way: within memory for what they cut.
+static void measuring_layers(void **state)
+{
+    static const struct partita_problem layers[] = {
+        {.batch = 3, .in_channels = 2048, .out_channels = 256, .kernel = {3}, .size = {64}, .pad_begin = {1}},
+        {.in_channels = 16, .out_channels = 16, .groups = 16, .kernel = {17}, .size = {259840}, .pad_begin = {16}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        struct meter meter = {.failing = SIZE_MAX};
+        struct partita_options options = {
+            .effort = PARTITA_MEASURE, .threads = 1, .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&layers[i], &options, &plan));
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
+// Narrow windows of two long signals: one engine has two ways for them, and both may cost nearly the same.
+static void windows(void **state)
+{
+    enum { MOST = 30000 };
+    static float x[MOST], h[MOST], y[MOST];
+    struct random random = random_start("windows");
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        const size_t n = 5000 + random_below(&random, MOST - 5000), m = 5000 + random_below(&random, MOST - 5000);
+        const ptrdiff_t lag = i ? 50 + (ptrdiff_t)random_below(&random, 2000) : 418;
+        const size_t size = i ? n : 13870, taps = i ? m : 25123;
+        struct meter meter = {.failing = SIZE_MAX, .guard = 1 << 19}; // a way may begin far behind
+        const struct partita_problem problem = {.op = PARTITA_CORRELATE,
+                                                .kernel = {taps},
+                                                .size = {size},
+                                                .pad_begin = {lag},
+                                                .pad_end = {lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size}};
+        struct partita_options options = {.engine = "cpu/blocks",
+                                          .threads = 2,
+                                          .directions = PARTITA_FORWARD,
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        assert_ok(partita_forward_once(plan, y, x, h));
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
 static void start_wrapping(struct meter *meter)
 {
     memset(live, 0, sizeof live);
@@ -319,6 +381,43 @@ static void helpers(void **state)
     UNTIL_OK(&meter, 0, partita_correlate_normalised(PARTITA_F32, y, x, 3000, h, 300, NULL), true);
     assert_int_equal(meter.n_live, 0);
     wrapped = NULL;
+}
+
+// cpu/depthwise, tap by tap and by transforms.
+static void depthwise(void **state)
+{
+    (void)state;
+    for (size_t kernel = 3; kernel < 40; kernel += 28) {
+        struct meter meter = {.failing = SIZE_MAX};
+        const ptrdiff_t pad = (ptrdiff_t)kernel / 2;
+        const struct partita_problem problem = {.rank = 2,
+                                                .batch = 2,
+                                                .in_channels = 16,
+                                                .out_channels = 16,
+                                                .groups = 16,
+                                                .kernel = {kernel, kernel},
+                                                .size = {24, 24},
+                                                .pad_begin = {pad, pad},
+                                                .pad_end = {pad, pad}};
+        static float w[16 * 31 * 31], x[2 * 16 * 24 * 24], y[2 * 16 * 24 * 24];
+        struct partita_options options = {.engine = "cpu/depthwise",
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan = (struct partita_plan *)1;
+        struct partita_filter *filter = (struct partita_filter *)1;
+        char text[8192];
+        UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+        size_t with_plan = meter.n_live;
+        partita_plan_explain(plan, text, sizeof text);
+        assert_true((strstr(text, "by transforms") != NULL) == (kernel > 3));
+        UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter), filter == (struct partita_filter *)1);
+        size_t with_filter = meter.n_live;
+        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), true);
+        UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL), true);
+        UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL), true);
+        partita_filter_destroy(filter);
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
 }
 
 static void wisdom(void **state)
@@ -366,8 +465,11 @@ int main(int n_arguments, char **arguments)
     tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/divisions");
     tests[n++] = named_test(spectra, NULL, "spectra");
     tests[n++] = named_test(layer, NULL, "layer");
+    tests[n++] = named_test(depthwise, NULL, "depthwise");
     tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
     tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
+    tests[n++] = named_test(measuring_layers, NULL, "measuring-layers");
+    tests[n++] = named_test(windows, NULL, "windows");
     tests[n++] = named_test(helpers, NULL, "helpers");
     tests[n++] = named_test(wisdom, slow ? &slow : NULL, "wisdom");
     return run_test_list(tests, n);

@@ -116,6 +116,41 @@ static void check_apart(struct lab *lab, struct random *random)
     guarded_free(apart);
 }
 
+// As close as two transforms of the same samples are.
+static void check_close(const struct lab *lab, const void *a, const void *b, size_t bytes)
+{
+    const bool f64 = type_is_f64(lab->type);
+    double error = 0, norm = 0, gate = gate_transform(lab->type, lab->n);
+    for (size_t i = 0; i < bytes / (f64 ? 8 : 4); i++) {
+        const double x = f64 ? ((const double *)a)[i] : ((const float *)a)[i];
+        const double y = f64 ? ((const double *)b)[i] : ((const float *)b)[i];
+        error += (x - y) * (x - y);
+        norm += y * y;
+    }
+    assert_true(error <= gate * gate * norm);
+}
+
+// Half of the samples, with zeros behind them, has the spectrum of the whole; back to half are the samples of the
+// whole.
+static void check_half(struct lab *lab)
+{
+    const size_t half = lab->n / 2, sample = partita_type_size(lab->type);
+    char *whole = guarded_alloc(lab->n * sample, sample), *x = guarded_alloc(half * sample, sample);
+    memcpy(lab->y, lab->x, half * sample);
+    memcpy(x, lab->x, half * sample);
+    memset((char *)lab->y + half * sample, 0, half * sample);
+    fft_forward(lab->fft, lab->spectrum_x, lab->y, lab->scratch);
+    fft_forward_half(lab->fft, lab->spectrum_h, x, whole, lab->scratch);
+    check_close(lab, lab->spectrum_h, lab->spectrum_x, fft_spectrum_bytes(lab->fft));
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    fft_forward(lab->fft, lab->spectrum_h, lab->x, lab->scratch);
+    fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
+    fft_inverse_half(lab->fft, x, lab->spectrum_h, whole, lab->scratch);
+    check_close(lab, x, lab->y, half * sample);
+    guarded_free(whole);
+    guarded_free(x);
+}
+
 // Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long ones a random part.
 static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first, size_t last)
 {
@@ -239,6 +274,7 @@ static void steps_are_the_whole(void **state)
     fill(&lab, &random, lab.n, lab.n);
     check_steps(&lab, &random);
     check_apart(&lab, &random);
+    check_half(&lab);
     lab_close(&lab);
 }
 

@@ -47,9 +47,9 @@ static const struct partita_problem busy[] = {
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 
-static struct partita_problem busy_problem(int i, enum partita_type type)
+static struct partita_problem busy_problem(int i, const struct layer_case *c)
 {
-    struct partita_problem p = typed(&busy[i], type);
+    struct partita_problem suited = layer_suited(c->engine, &busy[i]), p = typed(&suited, c->type);
     if (!layer_on_stand_in()) return p;
     p.batch = (p.batch + 3) / 4;
     if (p.groups <= 1) {
@@ -63,9 +63,9 @@ static void any_threads_same_bits(void **state)
 {
     const struct layer_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
-        struct partita_problem problem = busy_problem(i, c->type);
-        if (!layer_engine_serves(c->engine, &problem)) continue;
+        struct partita_problem problem = busy_problem(i, c);
         struct random random = random_start("threads");
+        if (!layer_served(c->engine, &problem)) continue;
         struct layer first, other;
         layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1}, &random);
         layer_run(&first);
@@ -84,9 +84,9 @@ static void workspace_exact(void **state)
 {
     const struct layer_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
-        struct partita_problem problem = busy_problem(i, c->type);
-        if (!layer_engine_serves(c->engine, &problem)) continue;
+        struct partita_problem problem = busy_problem(i, c);
         struct random random = random_start("workspace");
+        if (!layer_served(c->engine, &problem)) continue;
         struct layer layer, other;
         struct partita_options options = {.engine = c->engine, .threads = 3};
         layer_open(&layer, &problem, &options, &random);
@@ -117,7 +117,7 @@ static void workspace_limit_is_kept(void **state)
     const struct layer_case *c = *state;
     static const struct partita_problem small = {
         .rank = 2, .batch = 2, .in_channels = 7, .out_channels = 10, .kernel = {3, 3}, .size = {14, 40}};
-    struct partita_problem problem = typed(&small, c->type);
+    struct partita_problem suited = layer_suited(c->engine, &small), problem = typed(&suited, c->type);
     if (layer_on_stand_in()) problem.size[1] = 5;
     struct random random = random_start("limit");
     int n_planned = 0;
@@ -147,7 +147,8 @@ static void workspace_limit_is_kept(void **state)
     assert_true(n_planned > 5);
 }
 
-// A NaN or an infinity in padding or beyond the box never reaches a sum; relu keeps NaN and turns negatives into 0.
+// A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are transformed no sum but
+// those of its tiles; relu keeps NaN and turns negatives into 0.
 static void relu_and_nan(void **state)
 {
     const struct layer_case *c = *state;
@@ -163,20 +164,21 @@ static void relu_and_nan(void **state)
     layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine}, &random);
     sample_put(c->type, layer.array[LAYER_X], 2 * 30 + 29, (double)NAN);
     layer_run(&layer);
+    const size_t edge = layer_edge(&layer);
     int n_nan = 0, n_zero = 0;
     for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
         double y = layer_sample(&layer, LAYER_Y, i);
-        bool near = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28;
-        assert_true(isnan(y) ? near : y >= 0);
+        bool meets = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28, near = edge ? i % 30 + edge > 29 : meets;
+        assert_true(isnan(y) ? near : y >= 0 && !meets);
         n_nan += isnan(y);
         n_zero += y == 0;
     }
-    assert_int_equal(n_nan, 6);
-    assert_true(n_zero > 20);
+    assert_true(n_nan >= 6 && n_nan <= (edge ? 5 * (int)edge : 6));
+    assert_true(edge > 8 || n_zero > 20);
     layer_close(&layer);
 }
 
-// Engines that fill y without a bias get it afterwards.
+// Engines that fill y without a bias get it afterwards; one without gradients runs forward alone.
 static void bias_of_other_engines(void **state)
 {
     const struct layer_case *c = *state;
@@ -188,14 +190,16 @@ static void bias_of_other_engines(void **state)
     for (int e = 0; e < 2; e++) {
         struct layer layer;
         layer_open(&layer, &problem, &(struct partita_options){.engine = others[e]}, &random);
-        assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
-        assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
         void **a = layer.array;
         assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
-        assert_int_equal(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
-                         PARTITA_ERR_UNSUPPORTED);
-        assert_int_equal(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
-                         PARTITA_ERR_UNSUPPORTED);
+        if (e == 0) {
+            assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
+            assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
+            assert_int_equal(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
+                             PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
+                             PARTITA_ERR_UNSUPPORTED);
+        }
         double *expected = malloc(layer.n[LAYER_Y] * sizeof *expected);
         reference_layer_forward(&problem, expected, layer.expected[LAYER_X], layer.expected[LAYER_W],
                                 layer.expected[LAYER_BIAS]);
@@ -263,7 +267,7 @@ static void directions(void **state)
     partita_plan_destroy(plan);
     assert_int_equal(lines.n_lines, 0);
     plan = (struct partita_plan *)1;
-    options.engine = "cpu/overlap-save";
+    options.engine = "cpu/overlap-add";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "gradient"));
     options.engine = NULL;
@@ -350,10 +354,11 @@ static void beyond_32_bits(void **state)
                                           .kernel = {3, 3, 3},
                                           .size = {100, 1000, 1000},
                                           .stride = {2, 1, 3}};
-    assert_ok(partita_plan_create(&large, &(struct partita_options){.threads = 1}, &plan));
+    const size_t limit = (size_t)1 << 24;
+    assert_ok(partita_plan_create(&large, &(struct partita_options){.threads = 1, .workspace_limit = limit}, &plan));
     for (int d = 1; d <= 4; d *= 2) {
         size_t bytes = partita_plan_workspace(plan, (enum partita_direction)d);
-        assert_true(bytes > 0 && bytes < (size_t)1 << 24);
+        assert_true(bytes > 0 && bytes <= limit);
     }
     partita_plan_destroy(plan);
 }
@@ -372,8 +377,10 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/direct",           "cuda/direct",      "cuda/direct-plain",
-                                          "cuda/direct-constant", "cuda/direct-halo", "cuda/direct-cached"};
+    static const char *const engines[] = {
+        "cpu/direct",  "cpu/gemm",          "cpu/winograd",         "cpu/tiles",        "cpu/depthwise",
+        "cuda/direct", "cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo", "cuda/direct-cached",
+    };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2];

@@ -159,6 +159,59 @@ static void test_conv_cuts(void **state)
     release(&o);
 }
 
+// Rows closed up: only the block after the last one's end may change, only the block after a row's end may be read.
+static void test_rows(void **state)
+{
+    const struct subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64), lanes = block(f64);
+    struct random random = random_start("rows");
+    for (size_t n = 1; n <= 2 * lanes + 1; n++)
+        for (size_t rows = 0; rows <= 5; rows++) {
+            const size_t stride = n + random_below(&random, 4), n_x = rows ? (rows - 1) * stride + n + lanes : 0;
+            struct fence fence = fence_open(n_x * bytes);
+            void *from = malloc(n_x * bytes + 1), *y = guarded_alloc((rows * n + lanes) * bytes, bytes);
+            fill_random(&random, f64, from, n_x);
+            void *x = fence_place(&fence, from, n_x * bytes, EDGE_END);
+            s->kernels->conv_rows(y, x, stride, rows, n);
+            for (size_t i = 0; i < rows * n; i++) assert_same(f64, y, i, scalar_get(f64, from, i / n * stride + i % n));
+            guarded_free(y);
+            fence_close(&fence);
+            free(from);
+        }
+}
+
+static void test_columns(void **state)
+{
+    const struct subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64);
+    struct random random = random_start("columns");
+    for (size_t rows = 0; rows <= 2 * block(f64) + 1; rows++)
+        for (size_t blocks = 0; blocks <= 3; blocks++)
+            for (size_t gap = 0; gap <= 3; gap += 3) {
+                const size_t n = blocks * block(f64), x_stride = n + random_below(&random, 3), y_stride = rows + gap;
+                const size_t n_x = rows && n ? (rows - 1) * x_stride + n : 0,
+                             n_y = rows && n ? (n - 1) * y_stride + rows : 0;
+                struct fence fence = fence_open(n_x * bytes);
+                void *from = malloc(n_x * bytes + 1), *y = guarded_alloc(n_y * bytes, bytes),
+                     *kept = malloc(n_y * bytes + 1);
+                fill_random(&random, f64, from, n_x);
+                fill_random(&random, f64, y, n_y);
+                memcpy(kept, y, n_y * bytes);
+                void *x = fence_place(&fence, from, n_x * bytes, EDGE_END);
+                s->kernels->conv_columns(y, y_stride, x, x_stride, rows, n);
+                for (size_t i = 0; i < n_y; i++)
+                    assert_same(f64, y, i,
+                                i % y_stride < rows ? scalar_get(f64, from, i % y_stride * x_stride + i / y_stride)
+                                                    : scalar_get(f64, kept, i));
+                guarded_free(y);
+                fence_close(&fence);
+                free(from);
+                free(kept);
+            }
+}
+
 static double finished(bool f64, double y, double sum, const struct conv_finish *finish, double bias)
 {
     // In the kernel's precision, step by step.
@@ -220,7 +273,8 @@ static const struct {
     const char *name;
     CMUnitTestFunction run;
 } promises[] = {
-    {"conv", test_conv}, {"conv, same bits", test_conv_cuts}, {"conv_weight", test_weight}, {"conv_store", test_store},
+    {"conv", test_conv},      {"conv, same bits", test_conv_cuts}, {"conv_weight", test_weight},
+    {"conv_rows", test_rows}, {"conv_columns", test_columns},      {"conv_store", test_store},
     {"sum", test_sum},
 };
 enum { N_PROMISES = sizeof promises / sizeof *promises };

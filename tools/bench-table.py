@@ -13,10 +13,12 @@ import re
 import subprocess
 import sys
 
+import bench_layers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # What must be reached: (what, case, our row, the row it is held against, kind, floor, goal); rows are
-# (contender, threads), threads None meaning the fastest. Kinds say how the figure comes from the rows, its unit, and
+# (contender, threads), several contenders or threads None meaning the fastest. Kinds say how the figure comes from the rows, its unit, and
 # whether less is better.
 KINDS = {
     "ratio": (lambda ours, theirs: theirs["ns"] / ours["ns"], "x", False),
@@ -91,9 +93,9 @@ def read_results(folder):
 def find(times, case, row):
     """Figures of a row; None if it was not measured."""
     rows = times.get(case, {})
-    if row[1] is not None:
-        return rows.get(row)
-    found = [figures for (contender, _), figures in rows.items() if contender == row[0]]
+    names = row[0] if isinstance(row[0], tuple) else (row[0],)
+    found = [figures for (contender, threads), figures in rows.items()
+             if contender in names and row[1] in (None, threads)]
     return min(found, key=lambda figures: figures["ns"], default=None)
 
 
@@ -117,9 +119,9 @@ def verdict(value, bound, kind):
     return "yes" if (value <= bound if KINDS[kind][2] else value >= bound) else "**no**"
 
 
-def floors_table(times):
+def floors_table(times, floors):
     lines = ["| what | case | floor | goal | measured | floor met | goal met |", "|---|---|---|---|---|---|---|"]
-    for floor in FLOORS:
+    for floor in floors:
         what, case, _, _, kind, least, goal = floor
         value = measure(times, floor)
         lines.append(f"| {what} | `{case}` | {word(least, kind)} | {word(goal, kind)} | {word(value, kind)} "
@@ -194,7 +196,7 @@ def machine(build, results):
                json.loads(command("meson", "introspect", "--buildoptions", str(build)) or "[]")}
     packages = {name: (command("dpkg-query", "-W", "-f=${Version}\n", name).splitlines() or ["absent"])[0] for name in
                 ("libliquid1", "python3-scipy", "ffmpeg", "sox", "libfftw3-single3", "libzita-convolver4",
-                 "libavfilter8")}
+                 "libavfilter8", "libdnnl2", "libopenblas0-pthread")}
     return [("date", datetime.date.today().isoformat()),
             ("processor", f"{info.get('Model name', '?')}, family {info.get('CPU family', '?')} model "
                           f"{info.get('Model', '?')}, {len(os.sched_getaffinity(0))} cores, "
@@ -231,17 +233,33 @@ relies on calls of whole blocks (`problem.whole_blocks`), as those peers do, and
 fades from one filter to another in every call.
 """
 
+LAYERS_HEAD = """Effective GFLOP/s: two operations for each multiply-add of the direct sums, whatever is done instead.
+Filters are packed beforehand, by all contenders. `onednn` works on arrays in the formats it likes
+best, `onednn+reorder` takes and gives plain ones; `onednn-winograd` is its Winograd convolution, where it has one.
+`openblas` multiplies what Caffe's im2col copies, on one thread. A contender whose first pass takes more than 0.4 s
+is timed by that pass. `vgg-e-*` are the layers of network E, each as often as the network has it.
+"""
+
 PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
             "stream": "Streams", "signal": "Whole signals", "cli": "Whole commands",
-            "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process"}
+            "layer": "Layers", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process"}
 
 
-def page(build, results, tables, times):
+def layers_page(results, rows, times, weights):
+    return "\n".join([f"\n## {SUBJECTS['layer']}\n\n`build/bench/bench_layer`\n", LAYERS_HEAD,
+                      "### Floors and goals of layers\n", floors_table(times, bench_layers.with_worst_pick(times)),
+                      bench_layers.flatness(times, weights), bench_layers.accuracy_table(results / "layer-accuracy"),
+                      "### Rows\n", bench_layers.rows_table(rows)])
+
+
+def page(build, results, tables, times, weights):
     parts = [HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build, results)),
-             "\n## Floors and goals\n", floors_table(times)]
+             "\n## Floors and goals\n", floors_table(times, FLOORS)]
     for name, title in SUBJECTS.items():
-        if tables.get(name):
+        if tables.get(name) and name == "layer":
+            parts.append(layers_page(results, tables[name], times, weights))
+        elif tables.get(name):
             picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" else ""
             program = "bench/long_file.py build" if name == "long_file" else f"build/bench/bench_{name}"
             parts.append(f"\n## {title}\n\n`{program}`\n\n{picture}{rows_table(tables[name])}")
@@ -260,14 +278,17 @@ def main():
     words = [word for word in sys.argv[1:] if word != "--print"]
     build, results = pathlib.Path(words[0]), pathlib.Path(words[1])
     tables, times = read_results(results)
-    text = page(build, results, tables, times)
+    weights = bench_layers.read_weights(results / "layer-weights")
+    bench_layers.add_networks(times, weights)
+    text = page(build, results, tables, times, weights)
     if "--print" in sys.argv:
         print(text)
         return
     (ROOT / "docs/bench.md").write_text(text)
-    insert(ROOT / "README.md", short_table(times))
-    missed = [floor for floor in FLOORS if verdict(measure(times, floor), floor[5], floor[4]) not in ("yes", "")]
-    print(f"docs/bench.md: {len(FLOORS) - len(missed)} lines met or without floor, {len(missed)} floors missed")
+    insert(ROOT / "README.md", short_table(times) + bench_layers.short_table(times))
+    floors = FLOORS + bench_layers.with_worst_pick(times)
+    missed = [floor for floor in floors if verdict(measure(times, floor), floor[5], floor[4]) not in ("yes", "")]
+    print(f"docs/bench.md: {len(floors) - len(missed)} lines met or without floor, {len(missed)} floors missed")
 
 
 main()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds, runs every benchmark with its peers, and writes docs/bench.md, the picture beside it and the table in README.md
-# from what they print. Takes a quarter of an hour; the machine must be idle, or ratios mean nothing.
+# from what they print. Takes half an hour; the machine must be idle, or ratios mean nothing.
 #   tools/bench.sh [--quick]     (--quick: a trial of the machinery; writes nothing into the tree)
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,10 +15,12 @@ cat /proc/loadavg >$results/load
 awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' $results/load >&2
 
 status=0
-for subject in plan fft fir stream signal cli; do
+for subject in plan fft fir stream signal cli layer; do
     echo "bench_$subject" >&2
     build/bench/bench_$subject "$@" --calls $results/calls >$results/$subject.csv || status=1
 done
+build/bench/bench_layer --weights >$results/layer-weights
+build/bench/bench_accuracy >$results/layer-accuracy || status=1
 echo long_file >&2
 bench/long_file.py build "$@" >$results/long_file.csv || status=1
 plotted=mono-b64-t480000

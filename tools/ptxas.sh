@@ -26,7 +26,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for architecture in sm_80 sm_90; do
     for source in lib/cuda/*.cu; do
-        "$nvcc" -std=c++17 -O3 -arch="$architecture" -Xptxas -v --cubin -o "$folder/cubin" "$source" 2>"$folder/text" || {
+        "$nvcc" -std=c++17 -O3 -Iinclude -arch="$architecture" -Xptxas -v --cubin -o "$folder/cubin" "$source" 2>"$folder/text" || {
             cat "$folder/text"
             exit 1
         }

@@ -8,8 +8,9 @@ set -eu
 cd "$(dirname "$0")/.."
 case $1 in
 address,undefined)
-    # The plain C kernels are checked by those that compare kernels; a subject at the best level reads as much memory.
-    export TEST_ARGS='--no-suite levels'
+    # Kernels and transforms of every kind are checked by the tests that compare them; a subject at the best level, with
+    # the provider that is chosen, reads as much memory.
+    export TEST_ARGS='--no-suite levels --no-suite providers'
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
     exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized \
         -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled

@@ -94,6 +94,12 @@ bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
 // The same of a file; returns when its samples and its name are on the disk, in this order.
 bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault);
 
+// The same for sound that cannot be had again: after a failed write the file is completed with the frames that arrived,
+// as many as *ret_frames (0 for pipes and devices, where there is nothing to complete), and where it cannot be given
+// its name it stays under its temporary one. False only if there is no such file then.
+bool audio_save(struct audio_writer *writer, struct sample_counts *ret_counts, uint64_t *ret_frames,
+                struct fault *fault);
+
 // Removes what was written. NULL is allowed.
 void audio_discard(struct audio_writer *writer);
 

@@ -101,6 +101,7 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
         audio_discard(w);
         return false;
     }
+    w->info.offset = w->sink.position;
     *ret_writer = w;
     return true;
 }
@@ -179,6 +180,40 @@ bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
 bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
 {
     return finish(writer, true, ret_counts, fault);
+}
+
+// What arrived of the write that failed is used as far as its frames are whole.
+static void cut_to_frames(struct audio_writer *w)
+{
+    const size_t block = w->info.channels * encoding_size(w->info.encoding);
+    w->sink.error = 0;
+    if (!w->sink.seekable || w->info.container == CONTAINER_SNDFILE) return;
+    w->frames = (w->sink.position - w->info.offset) / block;
+    const uint64_t end = w->info.offset + w->frames * block;
+    if (ftruncate(w->sink.fd, (off_t)(w->sink.base + end)) == 0) sink_seek(&w->sink, end);
+}
+
+bool audio_save(struct audio_writer *writer, struct sample_counts *ret_counts, uint64_t *ret_frames,
+                struct fault *fault)
+{
+    struct audio_writer *w = writer;
+    struct fault ignored;
+    const bool failed = w->sink.error != 0;
+    if (failed) cut_to_frames(w);
+    *ret_frames = w->temp.final ? w->frames : 0;
+    w->temp.keep = w->frames > 0;
+    if (!failed) return audio_finish(w, ret_counts, fault);
+    bool good = false;
+    if (*ret_frames) {
+        w->ops->finish(w, &ignored); // a header that cannot be changed says "until the end", which is true
+        sink_close(&w->sink);
+        good = temp_commit(&w->temp, false, fault);
+    } else {
+        sink_fault(&w->sink, fault);
+    }
+    *ret_counts = w->counts;
+    audio_discard(w);
+    return good;
 }
 
 void audio_discard(struct audio_writer *writer)

@@ -19,8 +19,9 @@ struct npy_header {
     uint64_t shape[NPY_DIMENSIONS];
 };
 
-// Reads a header up to the first sample. The product of the shape may be anything.
-bool npy_header_read(struct source *source, struct npy_header *ret, struct fault *fault);
+// Reads a header up to the first sample, of types f4 and f8 and, unless `real`, c8 and c16. The product of the shape
+// may be anything.
+bool npy_header_read(struct source *source, bool real, struct npy_header *ret, struct fault *fault);
 
 void npy_header_compose(unsigned char header[NPY_HEADER_BYTES], const struct npy_header *npy);
 

@@ -32,7 +32,6 @@ bool npy_array_reserve(struct npy_array *array, struct fault *fault)
 static bool take_shape(const struct npy_header *header, struct npy_array *ret, struct fault *fault)
 {
     int longer = 0; // dimensions above 1: with one of them both orders are the same
-    if (header->encoding.is_complex) return fault_set(fault, "%s: complex array; layers are f4 or f8", ret->name);
     for (int i = 0; i < header->rank; i++) {
         if (header->shape[i] > SIZE_MAX / 2)
             return fault_set(fault, "%s: dimension %d of %llu", ret->name, i, (unsigned long long)header->shape[i]);
@@ -50,7 +49,8 @@ static bool load(struct source *source, struct npy_array *ret, struct fault *fau
 {
     struct npy_header header;
     size_t n;
-    if (!npy_header_read(source, &header, fault) || !take_shape(&header, ret, fault) || !npy_array_reserve(ret, fault))
+    if (!npy_header_read(source, true, &header, fault) || !take_shape(&header, ret, fault) ||
+        !npy_array_reserve(ret, fault))
         return false;
     count(ret, &n);
     const unsigned bytes = ret->f64 ? 8 : 4;

@@ -129,10 +129,10 @@ static bool parse_dictionary(struct npy *p, struct fault *fault)
     return true;
 }
 
-static bool parse_type(const struct npy *p, struct encoding *ret_encoding, struct fault *fault)
+static bool parse_type(const struct npy *p, bool real, struct encoding *ret_encoding, struct fault *fault)
 {
     static const char *const types[] = {"f4", "f8", "c8", "c16"};
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < (real ? 2 : 4); i++) {
         if ((p->descr[0] != '<' && p->descr[0] != '>') || strcmp(p->descr + 1, types[i]) != 0) continue;
         *ret_encoding = (struct encoding){
             .kind = ENCODING_FLOAT, .bytes = i & 1 ? 8 : 4, .big_endian = p->descr[0] == '>', .is_complex = i >= 2};
@@ -140,17 +140,18 @@ static bool parse_type(const struct npy *p, struct encoding *ret_encoding, struc
     }
     if (strchr(p->descr, 'O'))
         return fault_set(fault, "%s: array of Python objects, which are never unpickled", p->name);
-    return fault_set(fault, "%s: array of type '%s'; use f4, f8, c8 or c16", p->name, p->descr);
+    return fault_set(fault, "%s: array of type '%s'; use %s", p->name, p->descr,
+                     real ? "f4 or f8" : "f4, f8, c8 or c16");
 }
 
-static bool parse_text(struct source *source, size_t n, struct npy_header *ret, struct fault *fault)
+static bool parse_text(struct source *source, size_t n, bool real, struct npy_header *ret, struct fault *fault)
 {
     char *text = malloc(n + 1);
     if (!text) return fault_set(fault, "out of memory");
     struct npy p = {.name = source->name, .at = text, .end = text + n};
     bool good = source_read(source, text, n) == n ||
                 fault_set(fault, "%s: .npy header of %zu bytes ends early", source->name, n);
-    good = good && parse_dictionary(&p, fault) && parse_type(&p, &ret->encoding, fault);
+    good = good && parse_dictionary(&p, fault) && parse_type(&p, real, &ret->encoding, fault);
     ret->fortran = p.fortran;
     ret->rank = p.rank;
     memcpy(ret->shape, p.shape, sizeof p.shape);
@@ -158,7 +159,7 @@ static bool parse_text(struct source *source, size_t n, struct npy_header *ret, 
     return good;
 }
 
-bool npy_header_read(struct source *source, struct npy_header *ret, struct fault *fault)
+bool npy_header_read(struct source *source, bool real, struct npy_header *ret, struct fault *fault)
 {
     unsigned char x[12];
     if (source_read(source, x, 8) < 8 || memcmp(x, "\x93NUMPY", 6) != 0)
@@ -171,7 +172,7 @@ bool npy_header_read(struct source *source, struct npy_header *ret, struct fault
     if (n > HEADER_LIMIT)
         return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read", source->name, n,
                          HEADER_LIMIT);
-    return parse_text(source, n, ret, fault);
+    return parse_text(source, n, real, ret, fault);
 }
 
 static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels, struct audio_info *info,
@@ -198,7 +199,7 @@ bool npy_parse(struct source *source, size_t max_channels, struct audio_info *in
 {
     struct npy_header header;
     *info = (struct audio_info){.container = CONTAINER_NPY};
-    if (!npy_header_read(source, &header, fault) || !fill_info(&header, source->name, max_channels, info, fault))
+    if (!npy_header_read(source, false, &header, fault) || !fill_info(&header, source->name, max_channels, info, fault))
         return false;
     info->offset = source->position;
     if (!info->planar || source->seekable) return true;

@@ -29,6 +29,11 @@ void temp_discard_on_signal(void)
     if (pending_set) unlink(pending);
 }
 
+const char *temp_pending(void)
+{
+    return pending_set ? pending : NULL;
+}
+
 static mode_t new_file_mode(void)
 {
     mode_t mask = umask(0);

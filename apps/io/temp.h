@@ -38,6 +38,9 @@ void temp_discard(struct temp *temp);
 // The same for a signal handler: removes what temp_open made last and nobody has committed.
 void temp_discard_on_signal(void);
 
+// The unfinished file that temp_open made last, NULL if there is none. Safe in signal handlers.
+const char *temp_pending(void);
+
 // Says no if `path` names the same file as one of `inputs` ("-": the standard streams).
 bool temp_differs(const char *path, const char *const *inputs, int n_inputs, struct fault *fault);
 

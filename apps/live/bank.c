@@ -13,9 +13,10 @@
 #include "../engine_name.h"
 #include "../report.h"
 #include "../wisdom_file.h"
+#include "denormals.h"
 #include "response.h"
 
-enum { MAX_RETIRED = 8 };
+enum { MAX_RETIRED = 8, NONE = -1 };
 
 struct slot {
     struct bank_filter told;
@@ -42,6 +43,7 @@ struct bank {
     bool loading;
     atomic_bool done;
     int loading_slot;
+    int wanted; // slot to be read again next; NONE without
     bool loaded;
     struct slot fresh;
     struct fault fault;
@@ -113,6 +115,7 @@ static bool load_all(struct bank *b, struct response *responses, const struct ba
     b->kernel = b->settings->max_taps > 0 ? (size_t)b->settings->max_taps : 1;
     for (int i = 0; i < irs->n; i++) {
         if (!response_load(&responses[i], b->settings, irs->words[i], &b->shape, fault)) return false;
+        if (*responses[i].shortfall) report_warning(b->settings, "%s", responses[i].shortfall);
         if (responses[i].length > b->kernel) b->kernel = responses[i].length;
         b->diagonal = b->diagonal && responses[i].diagonal;
     }
@@ -130,12 +133,15 @@ bool bank_open(struct bank **ret_bank, const struct settings *settings, const st
     bool good = (b && responses) || fault_set(fault, "out of memory");
     if (good) {
         b->settings = settings;
+        b->wanted = NONE;
         b->fade = (size_t)lrint(settings->fade * 1e-3 * request->rate);
         b->wisdom = wisdom_file_load();
         good = load_all(b, responses, request, fault);
     }
     if (good) {
+        uint64_t mode = denormals_off(); // threads that help the audio thread are started here and inherit its mode
         enum partita_status status = partita_stream_open(b->plan, b->slots[0].filter, &b->stream);
+        denormals_restore(mode);
         good = !status || failed(b, status, fault);
     }
     for (int i = 0; responses && i < settings->irs.n; i++) response_release(&responses[i]);
@@ -201,25 +207,34 @@ void bank_select(struct bank *bank, int i)
     partita_stream_swap(bank->stream, bank->slots[i].filter, bank->fade);
 }
 
+// A file that is cut short is still being written: at the start it may be what there is, here there is a better one.
 static void *load(void *argument)
 {
     struct bank *b = argument;
     struct response response = {0};
     b->fresh = (struct slot){0};
     b->loaded = response_load(&response, b->settings, b->slots[b->loading_slot].told.path, &b->shape, &b->fault) &&
+                (!*response.shortfall || fault_set(&b->fault, "%s", response.shortfall)) &&
                 make_filter(b, &b->fresh, &response, &b->fault);
     response_release(&response);
     atomic_store_explicit(&b->done, true, memory_order_release);
     return NULL;
 }
 
-bool bank_reload(struct bank *bank)
+// As soon as the file before is read.
+static void load_wanted(struct bank *b)
 {
-    if (bank->loading || bank->n_retired == MAX_RETIRED) return false;
-    atomic_store(&bank->done, false);
-    bank->loading_slot = bank->current;
-    bank->loading = pthread_create(&bank->loader, NULL, load, bank) == 0;
-    return bank->loading;
+    if (b->wanted == NONE || b->loading || b->n_retired == MAX_RETIRED) return;
+    atomic_store(&b->done, false);
+    b->loading_slot = b->wanted;
+    b->loading = pthread_create(&b->loader, NULL, load, b) == 0;
+    if (b->loading) b->wanted = NONE;
+}
+
+void bank_reload(struct bank *bank)
+{
+    bank->wanted = bank->current;
+    load_wanted(bank);
 }
 
 static void release_retired(struct bank *b)
@@ -229,19 +244,26 @@ static void release_retired(struct bank *b)
     b->n_retired = 0;
 }
 
-enum bank_news bank_poll(struct bank *bank, struct fault *fault)
+static enum bank_news take_loaded(struct bank *b, struct fault *told)
 {
-    struct bank *b = bank;
-    release_retired(b);
     if (!b->loading || !atomic_load_explicit(&b->done, memory_order_acquire)) return BANK_NOTHING;
     pthread_join(b->loader, NULL);
     b->loading = false;
     if (!b->loaded) {
-        *fault = b->fault;
+        fault_set(told, "%.500s; the old filter stays", b->fault.text);
         return BANK_KEPT;
     }
     b->retired[b->n_retired++] = b->slots[b->loading_slot].filter;
     b->slots[b->loading_slot] = b->fresh;
     if (b->loading_slot == b->current) bank_select(b, b->current);
+    fault_set(told, "%s: read again", b->fresh.told.path);
     return BANK_RELOADED;
+}
+
+enum bank_news bank_poll(struct bank *bank, struct fault *told)
+{
+    release_retired(bank);
+    enum bank_news news = take_loaded(bank, told);
+    load_wanted(bank);
+    return news;
 }

@@ -41,13 +41,14 @@ struct bank_filter bank_filter(const struct bank *bank, int i);
 // Fades to filter i. Threads: the one that controls, here and below.
 void bank_select(struct bank *bank, int i);
 
-// Reads the current filter's file again on another thread. False: it is being read already.
-bool bank_reload(struct bank *bank);
+// Reads the current filter's file again on another thread; if one is being read, afterwards: what was asked for while a
+// file was read may not have been in it yet.
+void bank_reload(struct bank *bank);
 
 enum bank_news { BANK_NOTHING = 0, BANK_RELOADED, BANK_KEPT };
 
 // What became of bank_reload since the last call: BANK_RELOADED, the new contents fade in; BANK_KEPT, they cannot be
-// used, for the reason in fault, and the old filter stays. Also releases filters that the stream has done with.
-enum bank_news bank_poll(struct bank *bank, struct fault *fault);
+// used and the old filter stays. `told` says so in a sentence. Also releases filters that the stream has done with.
+enum bank_news bank_poll(struct bank *bank, struct fault *told);
 
 #endif

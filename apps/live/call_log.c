@@ -41,6 +41,14 @@ static void release(struct call_log *log)
     free(log);
 }
 
+void call_log_close(struct call_log *log)
+{
+    struct fault ignored;
+    if (!log) return;
+    if (log->writer) writer_stop(log->writer, &ignored);
+    release(log);
+}
+
 bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fault)
 {
     struct call_log *log = calloc(1, sizeof *log);
@@ -65,8 +73,7 @@ bool call_log_finish(struct call_log *log, struct fault *fault)
 {
     bool good = writer_stop(log->writer, fault);
     int not_closed = fclose(log->file);
+    log->writer = NULL;
     log->file = NULL;
-    if (good && not_closed) good = failed(log->path, fault);
-    release(log);
-    return good;
+    return good && not_closed ? failed(log->path, fault) : good;
 }

@@ -27,7 +27,7 @@ struct chain {
     struct ring *record, *calls;
     // Told by the control thread.
     _Atomic float wet_target, dry_target;
-    atomic_bool end_wanted;
+    atomic_bool end_wanted, detached;
     // The audio thread's own.
     struct ramp wet, dry;
     struct limiter limiter;
@@ -35,7 +35,6 @@ struct chain {
     float *interleaved;
     // Told by the audio thread.
     atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited, unrecorded;
-    _Atomic float limiter_gain;
     atomic_bool ended;
     struct stats load; // in shares of the deadline
     struct meter *meters;
@@ -81,7 +80,6 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
         .dry_target = r->dry,
         .wet = {.value = r->wet, .target = r->wet},
         .dry = {.value = r->dry, .target = r->dry},
-        .limiter_gain = 1,
     };
     limiter_open(&c->limiter, r->rate, RELEASE_SECONDS);
     if (!allocate(c)) {
@@ -153,7 +151,6 @@ static void limit(struct chain *c, size_t n)
 {
     if (!c->use_limiter) return;
     increase(&c->limited, limiter_run(&c->limiter, c->y, c->out_channels, n));
-    atomic_store_explicit(&c->limiter_gain, (float)c->limiter.gain, memory_order_relaxed);
 }
 
 static void record(struct chain *c, size_t n)
@@ -197,6 +194,10 @@ static bool is_over(const struct chain *c, uint64_t frames)
 bool chain_process(void *user, float *const *out, const float *const *in, size_t n, unsigned losses)
 {
     struct chain *c = user;
+    if (atomic_load_explicit(&c->detached, memory_order_relaxed)) {
+        for (size_t k = 0; k < c->out_channels; k++) memset(out[k], 0, n * sizeof **out);
+        return false;
+    }
     double begin = clock_seconds();
     uint64_t mode = denormals_off(), done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ended, memory_order_relaxed);
@@ -228,6 +229,11 @@ void chain_end(struct chain *chain)
     atomic_store_explicit(&chain->end_wanted, true, memory_order_relaxed);
 }
 
+void chain_detach(struct chain *chain)
+{
+    atomic_store_explicit(&chain->detached, true, memory_order_relaxed);
+}
+
 struct chain_counts chain_counts(const struct chain *chain)
 {
     const struct chain *c = chain;
@@ -240,7 +246,6 @@ struct chain_counts chain_counts(const struct chain *chain)
         .bad_out = atomic_load_explicit(&c->bad_out, memory_order_relaxed),
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
         .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
-        .limiter_gain = atomic_load_explicit(&c->limiter_gain, memory_order_relaxed),
     };
     for (int i = 0; i < N_HOST_LOSSES; i++) counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
     return counts;

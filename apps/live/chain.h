@@ -38,8 +38,7 @@ struct chain_counts {
     uint64_t bad_in, bad_out;     // samples that were no number, played as 0
     uint64_t limited;             // frames
     uint64_t unrecorded;          // frames the record ring had no room for
-    float limiter_gain;
-    bool ended; // the last call is over
+    bool ended;                   // the last call is over
 };
 
 // Time of calls as shares of what their frames last; percentiles are upper bounds within 9 %.
@@ -60,6 +59,10 @@ void chain_set_levels(struct chain *chain, float wet, float dry);
 
 // Fades out in the same way and then ends.
 void chain_end(struct chain *chain);
+
+// From the next call on there is silence and nothing is counted or put into a ring: for a device that was given up and
+// comes back to life before it is closed. A call that is under way goes on.
+void chain_detach(struct chain *chain);
 
 // Threads: any for counts and load, one for levels.
 struct chain_counts chain_counts(const struct chain *chain);

@@ -2,10 +2,12 @@
 // See control.h.
 #include "control.h"
 
+#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../../lib/clock.h"
@@ -16,9 +18,6 @@
 #include "terminal.h"
 
 enum { LOOK_MILLISECONDS = 100 };
-
-// A server is dead when it has not called for a second or twenty of its periods; to start it may take longer.
-static const double LEAST_SILENCE = 1, SILENT_PERIODS = 20, START_SECONDS = 5;
 
 struct control {
     struct session *session;
@@ -88,7 +87,7 @@ static void take_key(struct control *c, int key)
 static void take_signals(struct control *c, int signals)
 {
     for (int number; (number = signals_next(signals)) != 0;) {
-        if (number == SIGHUP) bank_reload(c->session->bank);
+        if (number == SIGHUP && !terminal_has_gone()) bank_reload(c->session->bank);
         else end(c->session);
     }
 }
@@ -96,12 +95,9 @@ static void take_signals(struct control *c, int signals)
 static void look_after_filters(struct control *c)
 {
     struct session *s = c->session;
-    struct fault fault, told;
-    enum bank_news news = bank_poll(s->bank, &fault);
+    struct fault told;
+    enum bank_news news = bank_poll(s->bank, &told);
     if (news == BANK_NOTHING) return;
-    const char *path = bank_filter(s->bank, bank_current(s->bank)).path;
-    if (news == BANK_KEPT) fault_set(&told, "%.500s; the old filter stays", fault.text);
-    else fault_set(&told, "%s: read again", path);
     if (news == BANK_KEPT || c->on_screen) tell(c, &told);
     else report_detail(s->settings, "%s", told.text);
 }
@@ -116,6 +112,17 @@ static void look_after_files(struct control *c)
     tell(c, &told);
 }
 
+// A reader that is gone has seen enough. Where lines cannot be written for another reason, sound goes on without.
+static void look_after_lines(struct control *c)
+{
+    struct session *s = c->session;
+    bool had_error = s->lines.error;
+    lines_push(&s->lines);
+    if (!s->lines.error || had_error) return;
+    if (s->lines.error == EPIPE) end(s);
+    else report_warning(s->settings, "standard output: cannot write: %s", strerror(s->lines.error));
+}
+
 // At most one sentence a second, and on the screen none: it has the counts.
 static void tell_xruns(struct control *c, const struct chain_counts *counts)
 {
@@ -127,35 +134,36 @@ static void tell_xruns(struct control *c, const struct chain_counts *counts)
 static void show(struct control *c, const struct chain_counts *counts, double now)
 {
     struct session *s = c->session;
-    if (c->on_screen) status_draw(s, c->news);
+    if (c->on_screen && terminal_is_there()) status_draw(s, c->news);
     if (now < c->next_line) return;
     c->next_line += 1;
     if (c->next_line < now) c->next_line = now + 1;
-    if (s->settings->json) status_print_json(s, false, stdout);
+    if (s->settings->json && lines_are_free(&s->lines)) lines_put(&s->lines, status_compose_json(s, false));
     tell_xruns(c, counts);
 }
 
 static bool is_lost(struct control *c, const struct chain_counts *counts, double now)
 {
-    double rate = c->session->format.rate, limit = START_SECONDS;
-    if (counts->calls)
-        limit = fmax(LEAST_SILENCE, SILENT_PERIODS * (double)counts->frames / (double)counts->calls / rate);
+    const struct session *s = c->session;
+    double buffered = session_latency(s) + (double)s->settings->block / s->format.rate;
+    double limit = heartbeat_limit(counts->calls, counts->frames, s->format.rate, buffered);
     if (!heartbeat_look(&c->heartbeat, counts->calls, now, limit)) return true;
     // The last call ends the stream too, perhaps just now.
-    return !host_is_active(c->session->host) && !chain_counts(c->session->chain).ended;
+    return !host_is_active(s->host) && !chain_counts(s->chain).ended;
 }
 
 void control_run(struct session *session, int signals)
 {
     struct control c = {.session = session};
     double now = clock_seconds();
-    c.on_screen = terminal_is_there() && !session->settings->quiet && !session->settings->json;
+    bool keys = terminal_is_there();
+    c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;
     heartbeat_start(&c.heartbeat, now);
-    if (terminal_is_there()) terminal_take();
+    if (keys) terminal_take();
     for (;;) {
         struct pollfd files[] = {{.fd = signals, .events = POLLIN},
-                                 {.fd = terminal_is_there() ? STDIN_FILENO : -1, .events = POLLIN}};
+                                 {.fd = keys && terminal_is_there() ? STDIN_FILENO : -1, .events = POLLIN}};
         poll(files, 2, LOOK_MILLISECONDS);
         take_signals(&c, signals);
         for (int key; (key = terminal_key()) != 0;) take_key(&c, key);
@@ -164,6 +172,7 @@ void control_run(struct session *session, int signals)
         struct chain_counts counts = chain_counts(session->chain);
         now = clock_seconds();
         show(&c, &counts, now);
+        look_after_lines(&c);
         if (counts.ended) break;
         session->lost = is_lost(&c, &counts, now);
         if (session->lost) break;

@@ -3,11 +3,14 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../commands.h"
 #include "../compute.h"
 #include "../report.h"
 #include "host.h"
+
+static const double CLOSE_SECONDS = 2;
 
 static void print_table(void)
 {
@@ -64,12 +67,14 @@ static int list(const struct settings *s)
     if (s->json) good = print_json();
     else if (host_n_devices()) print_table();
     else report_warning(s, "no audio device: ALSA has none, and JACK is listed when its server runs");
-    host_terminate();
+    host_close(NULL, true, CLOSE_SECONDS);
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
 int devices_main(const struct settings *settings)
 {
     if (!settings->json) devices_to_compute();
-    return report_close(COMMAND_DEVICES, list(settings));
+    int status = report_close(COMMAND_DEVICES, list(settings));
+    if (host_hangs()) _exit(status);
+    return status;
 }

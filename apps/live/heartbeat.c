@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+static const double LEAST_SILENCE = 1, SILENT_PERIODS = 20, START_SECONDS = 5;
+
 void heartbeat_start(struct heartbeat *heartbeat, double now)
 {
     *heartbeat = (struct heartbeat){.last_look = now};
@@ -17,4 +19,10 @@ bool heartbeat_look(struct heartbeat *heartbeat, uint64_t calls, double now, dou
     h->silence = calls == h->calls ? h->silence + step : 0;
     h->calls = calls;
     return h->silence < limit;
+}
+
+double heartbeat_limit(uint64_t calls, uint64_t frames, double rate, double latency)
+{
+    if (!calls) return START_SECONDS + latency;
+    return fmax(LEAST_SILENCE, SILENT_PERIODS * (double)frames / (double)calls / rate) + latency;
 }

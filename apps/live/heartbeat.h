@@ -19,4 +19,8 @@ void heartbeat_start(struct heartbeat *heartbeat, double now);
 // of at most a fifth of the limit: a program that was itself stopped has seen nothing, and must not blame the server.
 bool heartbeat_look(struct heartbeat *heartbeat, uint64_t calls, double now, double limit);
 
+// The limit for a host that has called so often for so many frames: twenty of its periods, at least a second; before
+// its first call, five. latency: s that lie in its buffers and may pass besides without a call.
+double heartbeat_limit(uint64_t calls, uint64_t frames, double rate, double latency);
+
 #endif

@@ -3,24 +3,30 @@
 #include "host.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pa_jack.h>
 #include <portaudio.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "chatter.h"
+#include "worker.h"
 
 // Latencies outside are a host's mistake: PipeWire's stand-in for JACK has told of a day.
 static const double MAX_LATENCY = 10;
+
+// How long the host may take to find its devices, to open and to start them.
+static const double ANSWER_SECONDS = 5;
 
 struct host_stream {
     PaStream *stream;
     host_callback *callback;
     void *user;
+    // Of the call that opens it.
+    PaStreamParameters in, out;
+    double rate;
+    unsigned long block;
+    PaError error;
 };
 
 static bool failed(const char *what, PaError error, struct fault *fault)
@@ -31,18 +37,26 @@ static bool failed(const char *what, PaError error, struct fault *fault)
     return fault_set(fault, "%s: %s", what, Pa_GetErrorText(error));
 }
 
-bool host_initialize(bool verbose, struct fault *fault)
+static bool unanswered(struct fault *fault)
 {
-    if (!verbose) chatter_silence();
-    PaJack_SetClientName("partita");
-    PaError error = Pa_Initialize();
-    if (!verbose) chatter_silence(); // PortAudio sets JACK's hook itself
-    return error == paNoError || failed("cannot start PortAudio", error, fault);
+    return fault_set(fault,
+                     worker_hangs() ? "the audio server does not answer" : "cannot start a thread for PortAudio");
 }
 
-void host_terminate(void)
+static void initialize(void *argument)
 {
-    Pa_Terminate();
+    PaError *error = argument;
+    *error = Pa_Initialize();
+}
+
+bool host_initialize(bool verbose, struct fault *fault)
+{
+    static PaError error; // for good if PortAudio hangs
+    if (!verbose) chatter_silence();
+    PaJack_SetClientName("partita");
+    if (!worker_call(initialize, &error, ANSWER_SECONDS)) return unanswered(fault);
+    if (!verbose) chatter_silence(); // PortAudio sets JACK's hook itself
+    return error == paNoError || failed("cannot start PortAudio", error, fault);
 }
 
 size_t host_n_devices(void)
@@ -125,7 +139,8 @@ static bool choose_index(struct host_device *ret, const char *wish, unsigned dir
                      ret->in_channels, ret->out_channels, words_of(directions));
 }
 
-static bool choose_name(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault)
+static bool choose_name(struct host_device *ret, const char *wish, unsigned directions, bool *ret_may_come,
+                        struct fault *fault)
 {
     struct host_device unable = {.index = -1};
     size_t n_found = 0, n_exact = 0, used = 0;
@@ -147,17 +162,21 @@ static bool choose_name(struct host_device *ret, const char *wish, unsigned dire
         if (n_found == 1 || (exact && n_exact == 1)) *ret = d;
     }
     if (n_found == 1 || n_exact == 1) return true;
+    *ret_may_come = n_found == 0;
     if (n_found) return fault_set(fault, "device %s: could be any of %s; say its index or its full name", wish, found);
     if (unable.index < 0) return fault_set(fault, "device %s: no such device; `partita devices` lists them", wish);
     return fault_set(fault, "device %s: %s has %zu input and %zu output channels; %s is needed", wish, unable.name,
                      unable.in_channels, unable.out_channels, words_of(directions));
 }
 
-bool host_choose(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault)
+// A device that cannot do what is needed may be in use in that direction.
+bool host_choose(struct host_device *ret, const char *wish, unsigned directions, bool *ret_may_come,
+                 struct fault *fault)
 {
+    *ret_may_come = true;
     if (!wish) return choose_default(ret, directions, fault);
     if (*wish && wish[strspn(wish, "0123456789")] == 0) return choose_index(ret, wish, directions, fault);
-    return choose_name(ret, wish, directions, fault);
+    return choose_name(ret, wish, directions, ret_may_come, fault);
 }
 
 static bool parse_latency(const char *text, double *ret_seconds)
@@ -229,19 +248,33 @@ bool host_can_run_at(const struct host_request *request)
     return Pa_IsFormatSupported(&in, &out, request->rate) == paFormatIsSupported;
 }
 
+// Errors that do not pass with time.
+static bool is_wrong(PaError error)
+{
+    return error == paInvalidSampleRate || error == paInvalidChannelCount || error == paSampleFormatNotSupported ||
+           error == paBadIODeviceCombination;
+}
+
+// Clipping and dither are PortAudio's for integers; the limiter has been at work before.
+static void open_stream(void *argument)
+{
+    struct host_stream *s = argument;
+    s->error = Pa_OpenStream(&s->stream, &s->in, &s->out, s->rate, s->block, paDitherOff, call_back, s);
+}
+
 bool host_open(struct host_stream **ret_stream, const struct host_request *request, struct host_format *ret_format,
-               struct fault *fault)
+               bool *ret_may_come, struct fault *fault)
 {
     const struct host_request *r = request;
     struct host_stream *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
-    s->callback = r->callback;
-    s->user = r->user;
-    PaStreamParameters in, out;
-    describe(r, &in, &out);
-    // Clipping and dither are PortAudio's for integers; the limiter has been at work before.
-    PaError error = Pa_OpenStream(&s->stream, &in, &out, r->rate, r->block, paDitherOff, call_back, s);
+    *s = (struct host_stream){.callback = r->callback, .user = r->user, .rate = r->rate, .block = r->block};
+    describe(r, &s->in, &s->out);
+    *ret_may_come = true;
+    if (!worker_call(open_stream, s, ANSWER_SECONDS)) return unanswered(fault);
+    PaError error = s->error;
     if (error) {
+        *ret_may_come = !is_wrong(error);
         char what[sizeof fault->text];
         snprintf(what, sizeof what, "%s and %s: cannot open %zu in and %zu out at %g Hz", r->in.name, r->out.name,
                  r->in_channels, r->out_channels, r->rate);
@@ -256,10 +289,16 @@ bool host_open(struct host_stream **ret_stream, const struct host_request *reque
     return true;
 }
 
+static void start(void *argument)
+{
+    struct host_stream *s = argument;
+    s->error = Pa_StartStream(s->stream);
+}
+
 bool host_start(struct host_stream *stream, struct fault *fault)
 {
-    PaError error = Pa_StartStream(stream->stream);
-    return error == paNoError || failed("cannot start the audio device", error, fault);
+    if (!worker_call(start, stream, ANSWER_SECONDS)) return unanswered(fault);
+    return stream->error == paNoError || failed("cannot start the audio device", stream->error, fault);
 }
 
 bool host_is_active(const struct host_stream *stream)
@@ -272,7 +311,7 @@ struct closing {
     bool at_once;
 };
 
-static void *close_all(void *argument)
+static void close_all(void *argument)
 {
     struct closing *c = argument;
     if (c->stream) {
@@ -281,33 +320,19 @@ static void *close_all(void *argument)
         Pa_CloseStream(c->stream->stream);
     }
     Pa_Terminate();
-    return NULL;
 }
 
 bool host_close(struct host_stream *stream, bool at_once, double seconds)
 {
-    struct closing *c = malloc(sizeof *c); // outlives this call if PortAudio hangs
-    pthread_t thread;
-    struct timespec until;
-    if (!c) return false;
-    *c = (struct closing){stream, at_once};
-    if (pthread_create(&thread, NULL, close_all, c)) {
-        free(c);
-        return false;
-    }
-    clock_gettime(CLOCK_REALTIME, &until);
-    double whole = floor(seconds);
-    until.tv_sec += (time_t)whole;
-    until.tv_nsec += (long)((seconds - whole) * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    if (pthread_timedjoin_np(thread, NULL, &until)) {
-        pthread_detach(thread);
-        return false;
-    }
+    static struct closing c; // for good if PortAudio hangs
+    if (worker_hangs()) return false;
+    c = (struct closing){stream, at_once};
+    if (!worker_call(close_all, &c, seconds)) return false;
     free(stream);
-    free(c);
     return true;
+}
+
+bool host_hangs(void)
+{
+    return worker_hangs();
 }

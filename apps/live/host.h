@@ -19,9 +19,14 @@ struct host_device {
     bool is_default_in, is_default_out;        // of its API
 };
 
-// Finds the devices. verbose: let the audio libraries print what they like. Must be undone by host_terminate.
+// Finds the devices. verbose: let the audio libraries print what they like. Must be undone by host_close.
+// This call, host_open and host_start get some seconds each, and host_close the time it is told, since they never
+// return when an audio server has died or stands still.
 bool host_initialize(bool verbose, struct fault *fault);
-void host_terminate(void);
+
+// Whether one of them has not come back. No other may follow, what they were given must stay, and the program must
+// leave by _exit or exec.
+bool host_hangs(void);
 
 size_t host_n_devices(void);
 struct host_device host_device(size_t i);
@@ -29,8 +34,10 @@ struct host_device host_device(size_t i);
 enum host_direction { HOST_IN = 1, HOST_OUT = 2 };
 
 // The device that `wish` means: an index, or part of "name, API" that fits one device only (or names one exactly).
-// NULL: the default of the first API that has one. directions: what it must be able to do.
-bool host_choose(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault);
+// NULL: the default of the first API that has one. directions: what it must be able to do. *ret_may_come: whether one
+// that is not there may come; a wish that fits several devices stays wrong.
+bool host_choose(struct host_device *ret, const char *wish, unsigned directions, bool *ret_may_come,
+                 struct fault *fault);
 
 // What was lost around a callback, as bits.
 enum host_loss {
@@ -68,16 +75,16 @@ struct host_format {
 // Whether `latency` is one; else a usage error.
 bool host_check_latency(const char *latency, struct fault *fault);
 
+// *ret_may_come: whether a device that cannot be opened now, because it is busy or gone, may be later.
 bool host_open(struct host_stream **ret_stream, const struct host_request *request, struct host_format *ret_format,
-               struct fault *fault);
+               bool *ret_may_come, struct fault *fault);
 bool host_start(struct host_stream *stream, struct fault *fault);
 
 // False when the last callback is done with or the host says that the stream is dead. True proves nothing.
 bool host_is_active(const struct host_stream *stream);
 
-// Ends the stream, at once or after what is on its way is played, and PortAudio with it; NULL: PortAudio alone. Its
-// calls never return when a JACK server has died, so they get a thread and this much time. False: they hang still. The
-// program must then leave by _exit or exec.
+// Ends the stream, at once or after what is on its way is played, and PortAudio with it; NULL: PortAudio alone. False
+// if that takes longer than so many seconds.
 bool host_close(struct host_stream *stream, bool at_once, double seconds);
 
 #endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // `partita live`: from the arguments to the exit status, over as many devices lost as it takes.
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +15,24 @@
 #include "../report.h"
 #include "control.h"
 #include "measure.h"
+#include "outputs.h"
 #include "resume.h"
 #include "session.h"
 #include "signals.h"
 #include "status.h"
+#include "terminal.h"
 
 // How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
 // a lost device again.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
-enum { RETRY_MILLISECONDS = 500 };
+// A sweep has a quarter of full scale, and no limiter.
+static const double MAX_SWEEP_GAIN = 12;
+enum { RETRY_MILLISECONDS = 500, LAST_LINE_MILLISECONDS = 500 };
 
 struct live {
     struct settings settings;
     int signals;
     struct resume resume;
-    bool hangs; // PortAudio never came back: no ordinary way out
 };
 
 static bool check_usage(const struct settings *s, struct fault *fault)
@@ -38,35 +43,51 @@ static bool check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--measure does without --record, --calls and --retry");
     if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
         return fault_set(fault, "--duration %g: a sweep takes 0.1 to 600 seconds", s->duration);
+    if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
+        return fault_set(fault, "--gain %g: a sweep of more than %g dB is beyond full scale", s->gain, MAX_SWEEP_GAIN);
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0) return fault_set(fault, "--record -: names a file, not a pipe");
     return host_check_latency(s->audio_latency, fault) && engine_check(s->engine, fault);
 }
 
-// Waits a moment. False: the user wants no more.
+// Waits a moment. False: the user wants no more. There is no filter to read again.
 static bool wait_for_device(const struct live *live)
 {
     struct pollfd file = {.fd = live->signals, .events = POLLIN};
     poll(&file, 1, RETRY_MILLISECONDS);
-    return signals_next(live->signals) == 0;
+    for (int number; (number = signals_next(live->signals)) != 0;)
+        if (number != SIGHUP || terminal_has_gone()) return false;
+    return true;
 }
 
-// Opens everything; with --retry, waits for the device.
-static bool open_session(struct live *live, struct session *session, struct fault *fault)
+// Beside a call that hangs PortAudio cannot be used again, and nothing that it knows be released.
+static void leave_session(struct session *session)
 {
-    bool told = false;
+    host_close(session->host, true, CLOSE_SECONDS);
+    if (host_hangs()) session_discard_files(session);
+    else session_close(session);
+}
+
+// Opens everything; with --retry, waits for the device. EXIT_DONE, or why not.
+static int open_session(struct live *live, struct session *session, struct fault *fault)
+{
+    struct resume *r = &live->resume;
     for (;;) {
-        *session =
-            (struct session){.gain = live->resume.gain, .mute = live->resume.mute, .bypass = live->resume.bypass};
-        if (!host_initialize(live->settings.verbose, fault)) return false;
-        if (session_open(session, &live->settings, live->resume.take, fault)) return true;
-        bool wait = session->no_device && live->settings.retry;
-        host_close(session->host, true, CLOSE_SECONDS);
-        session_close(session);
-        if (!wait) return false;
-        if (!told) report_warning(&live->settings, "%s; waiting for it", fault->text);
-        told = true;
-        if (!wait_for_device(live)) return fault_set(fault, "interrupted while there was no device");
+        *session = (struct session){.gain = r->gain, .mute = r->mute, .bypass = r->bypass};
+        if (host_initialize(live->settings.verbose, fault) && session_open(session, &live->settings, r->take, fault)) {
+            r->waiting = false;
+            return EXIT_DONE;
+        }
+        bool wait = live->settings.retry && (session->no_device || host_hangs());
+        leave_session(session);
+        if (!wait) return host_hangs() ? EXIT_LOST : EXIT_FAILED;
+        if (!r->waiting) report_warning(&live->settings, "%s; waiting for it", fault->text);
+        r->waiting = true;
+        if (!wait_for_device(live)) {
+            fault_set(fault, "interrupted while there was no device");
+            return EXIT_FAILED;
+        }
+        if (host_hangs()) resume_as_new(r, live->settings.argc, live->settings.argv);
     }
 }
 
@@ -91,18 +112,33 @@ static int conclude(struct live *live, struct session *session)
         fault_set(&fault, "%s: the audio device is lost", session->out.name);
         status = report_fault(COMMAND_LIVE, &fault, EXIT_LOST);
     } else {
-        live->hangs = !host_close(session->host, false, CLOSE_SECONDS);
+        host_close(session->host, false, CLOSE_SECONDS + session_latency(session)); // plays what is buffered
         session->host = NULL;
     }
     if (!session_finish_files(session, &fault)) {
-        if (!session->recording_failed) report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+        report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
         if (!session->lost) status = EXIT_FAILED;
     }
     status_conclude(session);
-    if (live->settings.json && !status_print_json(session, true, stdout)) status = status ? status : EXIT_FAILED;
     struct chain_counts counts = chain_counts(session->chain);
     bool degraded = counts.unrecorded || (live->settings.strict && counts.xruns);
     return status == EXIT_DONE && degraded ? EXIT_DEGRADED : status;
+}
+
+// The last line of JSON: waits for its reader, as long as the user lets it; a run that goes on does not.
+static bool say_last_line(const struct live *live, struct session *s, bool again)
+{
+    struct fault fault;
+    int limit = again ? LAST_LINE_MILLISECONDS : -1;
+    if (!s->settings->json || s->lines.error == EPIPE) return true;
+    bool good = lines_flush(&s->lines, limit, live->signals);
+    if (good) lines_put(&s->lines, status_compose_json(s, true));
+    good = good && lines_flush(&s->lines, limit, live->signals);
+    if (good || s->lines.error == EPIPE) return true;
+    fault_set(&fault, "standard output: cannot write: %s",
+              s->lines.error ? strerror(s->lines.error) : "nobody reads it");
+    report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    return false;
 }
 
 static void keep_for_resume(struct live *live, const struct session *s)
@@ -122,23 +158,29 @@ static int play(struct live *live)
 {
     struct session session;
     struct fault fault;
-    if (!open_session(live, &session, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    int status = open_session(live, &session, &fault);
+    if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     if (live->resume.filter && live->resume.filter < bank_size(session.bank))
         bank_select(session.bank, live->resume.filter);
     bool started = host_start(session.host, &fault);
-    int status = started ? EXIT_DONE : report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     if (started) {
         say_what_runs(&session);
         control_run(&session, live->signals);
         status = conclude(live, &session);
+    } else {
+        session.lost = host_hangs();
+        status = report_fault(COMMAND_LIVE, &fault, session.lost ? EXIT_LOST : EXIT_FAILED);
+        session_discard_files(&session);
     }
     bool again = session.lost && live->settings.retry && !session.ending;
     if (again) {
-        keep_for_resume(live, &session);
+        if (started) say_last_line(live, &session, true);
+        if (started) keep_for_resume(live, &session);
         resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
     }
-    if (session.host) live->hangs = !host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
-    if (!live->hangs) session_close(&session);
+    if (session.host) host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
+    if (started && !again && !say_last_line(live, &session, false) && status == EXIT_DONE) status = EXIT_FAILED;
+    if (!host_hangs()) session_close(&session);
     return status;
 }
 
@@ -159,11 +201,14 @@ int live_main(const struct settings *settings)
     int status;
     if (!check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
     take_over(&live);
+    if (!outputs_check(&live.settings, live.resume.take, &fault))
+        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
-    if (live.settings.measure_to) status = measure_run(&live.settings, live.signals, &live.hangs);
+    terminal_remember();
+    if (live.settings.measure_to) status = measure_run(&live.settings, live.signals);
     else status = play(&live);
     status = report_close(COMMAND_LIVE, status);
     // The hanging thread holds locks that ordinary ways out would wait for.
-    if (live.hangs) _exit(status);
+    if (host_hangs()) _exit(status);
     return status;
 }

@@ -9,13 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../../lib/clock.h"
 #include "../io/audio.h"
+#include "../io/temp.h"
 #include "../record.h"
 #include "../report.h"
 #include "heartbeat.h"
 #include "host.h"
+#include "session.h"
 #include "signals.h"
 
 #include "sweep.h"
@@ -56,12 +59,26 @@ static bool play(void *user, float *const *out, const float *const *in, size_t n
     return at + now < m->n_frames;
 }
 
+// Before anything sounds: whether the result can be written. The file appears when it is there.
+static bool check_output(const char *path, struct fault *fault)
+{
+    struct temp temp;
+    bool known;
+    enum container container = container_of_name(path, &known);
+    if (!known || container == CONTAINER_TEXT)
+        return fault_set(fault, "%s: the name does not tell the format; use .wav", path);
+    int fd = temp_open(&temp, path, fault);
+    if (fd < 0) return false;
+    close(fd);
+    temp_discard(&temp);
+    return true;
+}
+
 static bool choose(struct measure *m, struct fault *fault)
 {
     const struct settings *s = m->settings;
-    const char *in = s->audio_input ? s->audio_input : s->audio_device;
-    const char *out = s->audio_output ? s->audio_output : s->audio_device;
-    if (!host_choose(&m->in, in, HOST_IN, fault) || !host_choose(&m->out, out, HOST_OUT, fault)) return false;
+    bool any;
+    if (!session_choose_devices(&m->in, &m->out, s, &any, fault)) return false;
     m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
     if (m->channels <= m->in.in_channels) return true;
     return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name, m->in.in_channels);
@@ -103,7 +120,8 @@ static bool open_host(struct measure *m, struct fault *fault)
         .callback = play,
         .user = m,
     };
-    return prepare(m, request.rate, fault) && host_open(&m->host, &request, &m->format, fault) &&
+    bool any;
+    return prepare(m, request.rate, fault) && host_open(&m->host, &request, &m->format, &any, fault) &&
            host_start(m->host, fault);
 }
 
@@ -184,8 +202,6 @@ static bool write_responses(const struct measure *m, const float *frames, struct
     struct audio_writer *writer;
     bool known;
     info.container = container_of_name(path, &known);
-    if (!known || info.container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: the name does not tell the format; use .wav", path);
     container_encoding(info.container, path, wish, &info.encoding);
     if (!record_forget(path, fault) || !audio_create(&writer, path, &info, fault)) return false;
     if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault)) return audio_finish(writer, &counts, fault);
@@ -226,20 +242,23 @@ static void release(struct measure *m)
     free(m->recorded);
 }
 
-int measure_run(const struct settings *settings, int signals, bool *ret_hangs)
+int measure_run(const struct settings *settings, int signals)
 {
-    struct measure m = {.settings = settings};
+    static struct measure m; // the callback's for good if the host hangs
     struct fault fault;
     int status = EXIT_FAILED;
-    if (!host_initialize(settings->verbose, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (choose(&m, &fault) && open_host(&m, &fault)) status = listen(&m, signals, &fault);
-    *ret_hangs = !host_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
+    m.settings = settings;
+    if (!check_output(settings->measure_to, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (host_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
+        status = listen(&m, signals, &fault);
+    else if (host_hangs()) status = EXIT_LOST;
+    host_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
     if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
     if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     else if (m.losses) {
         report_warning(settings, "samples were lost while the sweep played; measure again");
         status = EXIT_DEGRADED;
     }
-    if (!*ret_hangs) release(&m);
+    if (!host_hangs()) release(&m);
     return status;
 }

@@ -5,8 +5,8 @@
 
 #include "../options.h"
 
-// Returns the program's exit status; says why if it is not 0. signals: of signals_install. ret_hangs: PortAudio never
-// came back, the program must leave by _exit.
-int measure_run(const struct settings *settings, int signals, bool *ret_hangs);
+// Returns the program's exit status; says why if it is not 0. signals: of signals_install. The host may hang
+// afterwards.
+int measure_run(const struct settings *settings, int signals);
 
 #endif

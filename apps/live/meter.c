@@ -2,20 +2,23 @@
 // See meter.h.
 #include "meter.h"
 
+#include <float.h>
 #include <math.h>
 
 void meter_add(struct meter *meter, const float *x, size_t n, float decay)
 {
-    float peak = 0, sum = 0;
+    float peak = 0;
+    double sum = 0; // squares of large numbers have no place in a float
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) {
         peak = fmaxf(peak, fabsf(x[i]));
-        sum += x[i] * x[i];
+        sum += (double)x[i] * (double)x[i];
     }
+    float mean = (float)fmin(sum / (double)n, (double)FLT_MAX);
     float before = atomic_load_explicit(&meter->peak, memory_order_relaxed);
     float square = atomic_load_explicit(&meter->square, memory_order_relaxed);
     if (peak > before) atomic_store_explicit(&meter->peak, peak, memory_order_relaxed);
-    atomic_store_explicit(&meter->square, square + decay * (sum / (float)n - square), memory_order_relaxed);
+    atomic_store_explicit(&meter->square, square + decay * (mean - square), memory_order_relaxed);
 }
 
 struct level meter_take(struct meter *meter)

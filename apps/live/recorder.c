@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../record.h"
+#include "outputs.h"
 #include "writer.h"
 
 // Seconds that a disk may take a rest; a disk that spins up takes several.
@@ -18,22 +19,13 @@ struct recorder {
     struct audio_writer *file;
     struct writer *writer;
     char *path;
+    double rate; // Hz
 };
 
 static bool put(void *user, const void *frames, size_t n, struct fault *fault)
 {
     struct recorder *r = user;
     return audio_write(r->file, PARTITA_F32, frames, n, fault);
-}
-
-// "dir/name.wav" of take 3 -> "dir/name-3.wav"
-static char *name_of_take(const char *path, int take)
-{
-    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash + 1 : path, '.');
-    int n_stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
-    char *name = NULL;
-    if (take < 2) return strdup(path);
-    return asprintf(&name, "%.*s-%d%s", n_stem, path, take, path + n_stem) < 0 ? NULL : name;
 }
 
 static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path, struct fault *fault)
@@ -69,12 +61,14 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
         .channels = channels, .rate = (uint32_t)lrint(rate), .frames = SIZE_UNKNOWN, .rank = channels > 1 ? 2 : 1};
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
-    r->path = name_of_take(settings->record, take);
+    r->rate = rate;
+    r->path = outputs_name_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && choose_format(&info, settings, r->path, fault);
     good = good && (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
                     fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
-    good = good && audio_create(&r->file, r->path, &info, fault) && writer_start(&r->writer, &r->ring, put, r, fault);
+    good = good && audio_create(&r->file, r->path, &info, fault) && record_forget(r->path, fault);
+    good = good && writer_start(&r->writer, &r->ring, put, r, fault);
     if (good) *ret_recorder = r;
     else release(r);
     return good;
@@ -92,19 +86,31 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault)
 
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault)
 {
-    bool good = writer_stop(recorder->writer, fault) && record_forget(recorder->path, fault);
-    if (good) {
-        good = audio_finish(recorder->file, ret_counts, fault);
-        recorder->file = NULL;
-    }
-    release(recorder);
-    return good;
+    struct recorder *r = recorder;
+    struct fault why, of_file;
+    uint64_t frames;
+    bool whole = writer_stop(r->writer, &why), saved = audio_save(r->file, ret_counts, &frames, &of_file);
+    r->writer = NULL;
+    r->file = NULL;
+    if (whole && saved) return true;
+    if (whole) *fault = of_file;
+    else if (saved) fault_set(fault, "%.500s; it holds the first %.1f s", why.text, (double)frames / r->rate);
+    else *fault = why;
+    return false;
 }
 
 void recorder_discard(struct recorder *recorder)
 {
     struct fault ignored;
+    if (recorder->writer) writer_stop(recorder->writer, &ignored);
+    audio_discard(recorder->file);
+    recorder->writer = NULL;
+    recorder->file = NULL;
+}
+
+void recorder_close(struct recorder *recorder)
+{
     if (!recorder) return;
-    writer_stop(recorder->writer, &ignored);
+    recorder_discard(recorder);
     release(recorder);
 }

@@ -22,10 +22,15 @@ struct ring *recorder_ring(struct recorder *recorder);
 // Whether all could be written so far; else why not.
 bool recorder_check(const struct recorder *recorder, struct fault *fault);
 
-// Writes what is left and completes the file; it is there under its name then. The recorder is gone afterwards.
+// Writes what is left and completes the file; it is there under its name then, also when the disk was full before the
+// end: the fault says how much it holds. The ring stays: the audio thread may
+// still put into it.
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault);
 
-// Removes what was written. NULL is allowed.
+// Removes what was written. The ring stays.
 void recorder_discard(struct recorder *recorder);
+
+// Releases it; what was written and not finished is removed. Nobody puts into the ring any more. NULL is allowed.
+void recorder_close(struct recorder *recorder);
 
 #endif

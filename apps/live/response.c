@@ -3,9 +3,9 @@
 #include "response.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "../report.h"
 #include "bank.h"
 
 // A resampled response starts with the rise of its band-limited pulses, which would be delay. What lies below this
@@ -111,7 +111,7 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
                 fault_set(fault, "%s: complex taps; sound is real", path);
     good = good && taps_load(&r.taps, reader, PARTITA_F32, &device, &s, fault);
-    if (good && audio_shortfall(reader)) report_warning(settings, "%s", audio_shortfall(reader));
+    if (good && audio_shortfall(reader)) snprintf(r.shortfall, sizeof r.shortfall, "%s", audio_shortfall(reader));
     audio_reader_close(reader);
     if (good && !check_outputs(&r, shape, fault)) {
         taps_release(&r.taps);

@@ -17,12 +17,13 @@ struct response_shape {
 struct response {
     const char *path;
     struct taps taps;
-    size_t channels; // of the file
-    size_t first;    // taps left out at the start
-    size_t length;   // taps used
-    size_t onset;    // see struct bank_filter
-    bool diagonal;   // every input to its own output
-    bool spread;     // one response and one input, for all outputs
+    size_t channels;     // of the file
+    size_t first;        // taps left out at the start
+    size_t length;       // taps used
+    size_t onset;        // see struct bank_filter
+    bool diagonal;       // every input to its own output
+    bool spread;         // one response and one input, for all outputs
+    char shortfall[160]; // what the file lacks of what its header promises; empty: nothing
 };
 
 // Channels of a run whose first response is `path`.

@@ -2,6 +2,8 @@
 // See resume.h.
 #include "resume.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +15,28 @@ bool resume_read(struct resume *ret)
 {
     const char *text = getenv(VARIABLE);
     struct resume r = {.take = 1};
-    int mute, bypass;
-    bool good =
-        text && sscanf(text, "%d:%d:%lf:%lf:%d:%d", &r.take, &r.filter, &r.gain, &r.played, &mute, &bypass) == 6;
+    int mute, bypass, waiting;
+    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%d:%d:%d", &r.take, &r.filter, &r.gain, &r.played, &mute, &bypass,
+                               &waiting) == 7;
     unsetenv(VARIABLE);
     *ret = (struct resume){.take = 1};
     if (!good) return false;
     *ret = r;
     ret->mute = mute;
     ret->bypass = bypass;
+    ret->waiting = waiting;
     return true;
+}
+
+// The sockets of audio libraries do not ask for it themselves.
+static void close_at_exec(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (fd > STDERR_FILENO) fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+    if (folder) closedir(folder);
 }
 
 void resume_as_new(const struct resume *resume, int argc, char **argv)
@@ -31,11 +45,13 @@ void resume_as_new(const struct resume *resume, int argc, char **argv)
     char text[160];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     if (!arguments) return;
-    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%d:%d", r->take, r->filter, r->gain, r->played, r->mute, r->bypass);
+    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%d:%d:%d", r->take, r->filter, r->gain, r->played, r->mute,
+             r->bypass, r->waiting);
     setenv(VARIABLE, text, 1);
     arguments[0] = "partita";
     for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];
     fflush(NULL);
+    close_at_exec();
     execv("/proc/self/exe", arguments);
     free(arguments);
 }

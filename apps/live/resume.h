@@ -12,12 +12,14 @@ struct resume {
     double gain;   // dB
     double played; // s
     bool mute, bypass;
+    bool waiting; // for a device, and it was told
 };
 
 // What the copy before left; false, and take 1, if there was none.
 bool resume_read(struct resume *ret);
 
-// Becomes `partita` with the same arguments; argv[0] is the subcommand. Returns only if that fails.
+// Becomes `partita` with the same arguments; argv[0] is the subcommand. Of open files the standard streams alone go
+// along: a server must see that its client is gone. Returns only if that fails.
 void resume_as_new(const struct resume *resume, int argc, char **argv);
 
 #endif

@@ -10,22 +10,26 @@
 #include "../report.h"
 #include "response.h"
 
-static bool choose_devices(struct session *s, struct fault *fault)
+bool session_choose_devices(struct host_device *ret_in, struct host_device *ret_out, const struct settings *settings,
+                            bool *ret_may_come, struct fault *fault)
 {
-    const char *both = s->settings->audio_device;
-    const char *in = s->settings->audio_input ? s->settings->audio_input : both;
-    const char *out = s->settings->audio_output ? s->settings->audio_output : both;
-    bool one = s->settings->audio_input == NULL && s->settings->audio_output == NULL;
-    if (one && host_choose(&s->in, both, HOST_IN | HOST_OUT, fault)) {
-        s->out = s->in;
+    const char *both = settings->audio_device;
+    const char *in = settings->audio_input ? settings->audio_input : both;
+    const char *out = settings->audio_output ? settings->audio_output : both;
+    bool one = settings->audio_input == NULL && settings->audio_output == NULL;
+    if (one && host_choose(ret_in, both, HOST_IN | HOST_OUT, ret_may_come, fault)) {
+        *ret_out = *ret_in;
         return true;
     }
     if (one && both) return false;
     // Without a wish the default input and output may be two devices of one API.
-    if (!host_choose(&s->in, in, HOST_IN, fault) || !host_choose(&s->out, out, HOST_OUT, fault)) return false;
-    if (strcmp(s->in.api, s->out.api) == 0) return true;
-    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", s->in.name, s->in.api,
-                     s->out.name, s->out.api);
+    if (!host_choose(ret_in, in, HOST_IN, ret_may_come, fault) ||
+        !host_choose(ret_out, out, HOST_OUT, ret_may_come, fault))
+        return false;
+    if (strcmp(ret_in->api, ret_out->api) == 0) return true;
+    *ret_may_come = false;
+    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", ret_in->name, ret_in->api,
+                     ret_out->name, ret_out->api);
 }
 
 // What the user says; else the filter's own, if the devices can run at it; else the device's.
@@ -91,7 +95,7 @@ static bool open_host(struct session *s, double rate, struct fault *fault)
         .callback = chain_process,
         .user = s->chain,
     };
-    return host_open(&s->host, &request, &s->format, fault);
+    return host_open(&s->host, &request, &s->format, &s->no_device, fault);
 }
 
 static void explain(const struct session *s)
@@ -109,15 +113,19 @@ bool session_open(struct session *session, const struct settings *settings, int 
 {
     struct session *s = session;
     s->settings = settings;
-    s->no_device = !choose_devices(s, fault);
-    if (s->no_device) return false;
+    if (!session_choose_devices(&s->in, &s->out, settings, &s->no_device, fault)) return false;
+    s->no_device = false;
     double rate = choose_rate(s);
     struct bank_request request = {.max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!bank_open(&s->bank, settings, &request, fault)) return false;
     explain(s);
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
-    s->no_device = !open_host(s, rate, fault);
-    return !s->no_device;
+    return open_host(s, rate, fault);
+}
+
+double session_latency(const struct session *session)
+{
+    return fmax(0, session->format.in_latency) + fmax(0, session->format.out_latency);
 }
 
 void session_set_levels(struct session *session)
@@ -128,19 +136,20 @@ void session_set_levels(struct session *session)
 bool session_finish_files(struct session *session, struct fault *fault)
 {
     struct session *s = session;
-    struct recorder *recorder = s->recorder;
-    struct call_log *calls = s->calls;
-    s->recorder = NULL;
-    s->calls = NULL;
-    bool good = !recorder || recorder_finish(recorder, &s->recorded, fault);
-    return (!calls || call_log_finish(calls, fault)) && good;
+    chain_detach(s->chain);
+    bool good = !s->recorder || recorder_finish(s->recorder, &s->recorded, fault);
+    return (!s->calls || call_log_finish(s->calls, fault)) && good;
+}
+
+void session_discard_files(struct session *session)
+{
+    if (session->recorder) recorder_discard(session->recorder);
 }
 
 void session_close(struct session *session)
 {
-    struct fault ignored;
-    recorder_discard(session->recorder);
-    if (session->calls) call_log_finish(session->calls, &ignored);
+    recorder_close(session->recorder);
+    call_log_close(session->calls);
     chain_close(session->chain);
     bank_close(session->bank);
 }

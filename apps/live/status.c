@@ -4,7 +4,11 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "../report.h"
 
@@ -58,7 +62,7 @@ static json_t *text(const char *bytes)
     return value ? value : json_string("?");
 }
 
-bool status_print_json(struct session *session, bool final, FILE *to)
+char *status_compose_json(struct session *session, bool final)
 {
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
@@ -87,10 +91,11 @@ bool status_print_json(struct session *session, bool final, FILE *to)
     json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.bad_in));
     json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.bad_out));
     json_object_set_new(j, "unrecorded", json_integer((json_int_t)counts.unrecorded));
-    bool good =
-        j && json_dumpf(j, to, JSON_COMPACT | JSON_REAL_PRECISION(6)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    char *dump = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(6)), *line = NULL;
+    if (dump && asprintf(&line, "%s\n", dump) < 0) line = NULL;
+    free(dump);
     json_decref(j);
-    return good;
+    return line;
 }
 
 // "[#######---    ] -12.3 peak  -20.1 rms": bars from -60 to 0 dB.
@@ -120,6 +125,39 @@ static void print_latency(const struct session *s, FILE *to)
 
 enum { MAX_METERS = 8 };
 
+static size_t n_columns(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+// As much of it as fits behind `used` columns: the end of a path tells more than its beginning. Bytes are taken for
+// columns, so that there may be less than fits, never more, but for wide characters.
+static const char *end_of(const char *text, size_t used)
+{
+    size_t n = strlen(text), columns = n_columns(), room = columns > used ? columns - used : 0;
+    const char *end = n > room ? text + (n - room) : text;
+    while (end > text && (*end & 0xc0) == 0x80) end++; // a whole character of UTF-8
+    return end;
+}
+
+static void draw_filter(const struct session *s)
+{
+    char place[32], levels[64];
+    int current = bank_current(s->bank);
+    int used = snprintf(place, sizeof place, "filter  %d/%d ", current + 1, bank_size(s->bank)) +
+               snprintf(levels, sizeof levels, ", %+.1f dB%s%s", s->gain, s->mute ? ", MUTE" : "",
+                        s->bypass ? ", BYPASS" : "");
+    fprintf(stderr, "\r\033[K%s%s%s\n", place, end_of(bank_filter(s->bank, current).path, (size_t)used), levels);
+}
+
+// Two lines: the reason, and what is done about it, which stands at the end.
+static void draw_news(const char *news)
+{
+    size_t columns = n_columns(), n = strlen(news), first = n < columns ? n : columns;
+    fprintf(stderr, "\r\033[K%.*s\n\r\033[K%s\n", (int)first, news, end_of(news + first, 0));
+}
+
 void status_draw(struct session *session, const char *news)
 {
     static int drawn;
@@ -127,7 +165,9 @@ void status_draw(struct session *session, const char *news)
     struct chain_counts counts = chain_counts(s->chain);
     struct chain_load load = chain_load(s->chain);
     size_t in = bank_in_channels(s->bank), out = bank_out_channels(s->bank);
-    int lines = 6;
+    int lines = 7;
+    // Lines that are too long are cut, not wrapped: as many rows as lines.
+    fprintf(stderr, "\033[?7l");
     if (drawn) fprintf(stderr, "\033[%dA", drawn);
     for (size_t c = 0; c < in && c < MAX_METERS; c++, lines++) draw_meter("in", c, chain_take_in_level(s->chain, c));
     for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++) draw_meter("out", c, chain_take_out_level(s->chain, c));
@@ -140,11 +180,11 @@ void status_draw(struct session *session, const char *news)
             (unsigned long long)(counts.bad_in + counts.bad_out));
     fprintf(stderr, "\r\033[Klatency ");
     print_latency(s, stderr);
-    fprintf(stderr, "\n\r\033[Kfilter  %d/%d %.60s, %+.1f dB%s%s\n", bank_current(s->bank) + 1, bank_size(s->bank),
-            bank_filter(s->bank, bank_current(s->bank)).path, s->gain, s->mute ? ", MUTE" : "",
-            s->bypass ? ", BYPASS" : "");
+    fprintf(stderr, "\n");
+    draw_filter(s);
     fprintf(stderr, "\r\033[Kkeys    m mute  b bypass  + - gain  n p filter  r read again  q quit\n");
-    fprintf(stderr, "\r\033[K%.100s\n", news);
+    draw_news(news);
+    fprintf(stderr, "\033[?7h");
     drawn = lines;
 }
 

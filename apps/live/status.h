@@ -3,15 +3,13 @@
 #ifndef PARTITA_APPS_LIVE_STATUS_H
 #define PARTITA_APPS_LIVE_STATUS_H
 
-#include <stdio.h>
-
 #include "session.h"
 
-// Draws the screen over the one before; `news` is its last line.
+// Draws the screen over the one before; `news` is its last two lines.
 void status_draw(struct session *session, const char *news);
 
-// One line of JSON on `to`. final: of the whole run. False if it cannot be written.
-bool status_print_json(struct session *session, bool final, FILE *to);
+// One line of JSON; to be freed. final: of the whole run. NULL: out of memory.
+char *status_compose_json(struct session *session, bool final);
 
 // What happened, on standard error, unless --quiet.
 void status_conclude(struct session *session);

@@ -9,9 +9,31 @@
 static struct termios before;
 static volatile int taken;
 
+enum { N_STREAMS = 3 }; // the standard ones
+static bool was_there[N_STREAMS];
+
+// A terminal of another session has no groups (-1) and is anybody's.
+static bool is_ours(void)
+{
+    pid_t group = tcgetpgrp(STDIN_FILENO);
+    return group == -1 || group == getpgrp();
+}
+
 bool terminal_is_there(void)
 {
-    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && is_ours();
+}
+
+void terminal_remember(void)
+{
+    for (int i = 0; i < N_STREAMS; i++) was_there[i] = isatty(i);
+}
+
+bool terminal_has_gone(void)
+{
+    for (int i = 0; i < N_STREAMS; i++)
+        if (was_there[i] && !isatty(i)) return true;
+    return false;
 }
 
 void terminal_take(void)
@@ -20,6 +42,7 @@ void terminal_take(void)
     if (tcgetattr(STDIN_FILENO, &before)) return;
     now = before;
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    now.c_iflag &= ~(tcflag_t)IXON; // ^S would stop the watch over the device with the screen
     now.c_cc[VMIN] = 0;
     now.c_cc[VTIME] = 0;
     now.c_cc[VSUSP] = _POSIX_VDISABLE;
@@ -30,12 +53,12 @@ void terminal_take(void)
 
 void terminal_restore(void)
 {
-    if (taken) tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    if (taken && is_ours()) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     taken = 0;
 }
 
 int terminal_key(void)
 {
     unsigned char key;
-    return taken && read(STDIN_FILENO, &key, 1) == 1 ? key : 0;
+    return taken && is_ours() && read(STDIN_FILENO, &key, 1) == 1 ? key : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stands in for the peers of streams whose libraries were not there when this was built.
+// Stands in for the peers of streams and layers whose libraries were not there when this was built.
 #include "../bench.h"
 
 #define ABSENT(peer, library)                                                                                          \
@@ -21,4 +21,14 @@ ABSENT(peer_afir, "libavfilter")
 #ifndef HAVE_TEXTBOOK
 ABSENT(peer_textbook_uniform, "FFTW")
 ABSENT(peer_textbook_two_stage, "FFTW")
+#endif
+
+#ifndef HAVE_ONEDNN
+ABSENT(peer_onednn, "oneDNN 2")
+ABSENT(peer_onednn_reorder, "oneDNN 2")
+ABSENT(peer_onednn_winograd, "oneDNN 2")
+#endif
+
+#ifndef HAVE_OPENBLAS
+ABSENT(peer_openblas, "OpenBLAS")
 #endif

@@ -70,19 +70,24 @@ static bool scipy_fetch(void *state, const struct workload *w)
     return !isnan(ask(state, "write")) && file_move(state, "y", "r", w->y, w->n_out * partita_type_size(w->signal));
 }
 
-static bool spawn(struct scipy *s, const char *function, const struct workload *w)
+// What a server computes: a function by name, with a number or a shape; of so many samples.
+struct job {
+    const char *function;
+    char numbers[80];
+    size_t x, h;
+};
+
+static bool spawn(struct scipy *s, const struct job *job, const struct workload *w)
 {
     int down[2], up[2];
-    char lags[24];
-    snprintf(lags, sizeof lags, "%zu", w->lags);
     // Closed on exec: a second child holding these ends would keep the first from seeing its end of file.
     if (pipe2(down, O_CLOEXEC) != 0 || pipe2(up, O_CLOEXEC) != 0) return false;
     s->child = fork();
     if (s->child == 0) {
         dup2(down[0], 0);
         dup2(up[1], 1);
-        execl("/usr/bin/python3", "python3", PEERS_FOLDER "/scipy_server.py", function, s->folder,
-              partita_type_name(w->signal), partita_type_name(w->taps), lags, (char *)NULL);
+        execl("/usr/bin/python3", "python3", PEERS_FOLDER "/scipy_server.py", job->function, s->folder,
+              partita_type_name(w->signal), partita_type_name(w->taps), job->numbers, (char *)NULL);
         _exit(127);
     }
     close(down[0]);
@@ -92,10 +97,8 @@ static bool spawn(struct scipy *s, const char *function, const struct workload *
     return s->child > 0 && s->to != NULL && s->from != NULL;
 }
 
-static bool scipy_open(struct contender *contender, const struct workload *w, const char *function)
+static bool server_open(struct contender *contender, const struct workload *w, const struct job *job)
 {
-    if (w->block > 0 || w->in_channels != 1 || w->out_channels != 1) return false;
-    if ((w->lags > 0) != (strcmp(function, "correlate") == 0)) return false;
     struct scipy *s = bench_allocate(sizeof *s);
     snprintf(s->folder, sizeof s->folder, "/tmp/partita-bench-XXXXXX");
     contender->state = s;
@@ -103,9 +106,8 @@ static bool scipy_open(struct contender *contender, const struct workload *w, co
     contender->fetch = scipy_fetch;
     contender->close = scipy_close;
     contender->gate = gate_peer(w);
-    bool ready = mkdtemp(s->folder) != NULL &&
-                 file_move(s, "x", "w", w->x, w->n_frames * partita_type_size(w->signal)) &&
-                 file_move(s, "h", "w", w->h, w->n_taps * partita_type_size(w->taps)) && spawn(s, function, w) &&
+    bool ready = mkdtemp(s->folder) != NULL && file_move(s, "x", "w", w->x, job->x * partita_type_size(w->signal)) &&
+                 file_move(s, "h", "w", w->h, job->h * partita_type_size(w->taps)) && spawn(s, job, w) &&
                  !isnan(ask(s, "load"));
     if (ready) {
         ask(s, "run");
@@ -115,6 +117,33 @@ static bool scipy_open(struct contender *contender, const struct workload *w, co
     snprintf(contender->reason, sizeof contender->reason, "/usr/bin/python3 with SciPy does not answer");
     scipy_close(s);
     return false;
+}
+
+static bool scipy_open(struct contender *contender, const struct workload *w, const char *function)
+{
+    if (w->layer != NULL || w->block > 0 || w->in_channels != 1 || w->out_channels != 1) return false;
+    if ((w->lags > 0) != (strcmp(function, "correlate") == 0)) return false;
+    struct job job = {.function = function, .x = w->n_frames, .h = w->n_taps};
+    snprintf(job.numbers, sizeof job.numbers, "%zu", w->lags);
+    return server_open(contender, w, &job);
+}
+
+// Causal lines with one filter a channel, as long as they are.
+bool peer_scipy_rfft(struct contender *contender, const struct workload *w)
+{
+    if (w->layer == NULL) return false;
+    const struct partita_problem p = layer_problem(w);
+    const enum partita_direction direction = w->layer->direction;
+    const size_t channels = p.groups, length = p.size[0], all = p.batch * channels * length;
+    if (p.rank > 1 || channels != p.in_channels || channels != p.out_channels || p.kernel[0] != length ||
+        p.pad_begin[0] != (ptrdiff_t)length - 1 || p.pad_end[0] != 0)
+        return false;
+    struct job job = {.x = all, .h = direction == PARTITA_BACKWARD_WEIGHT ? all : channels * length};
+    job.function = direction == PARTITA_FORWARD         ? "rfft-forward"
+                   : direction == PARTITA_BACKWARD_DATA ? "rfft-backward-data"
+                                                        : "rfft-backward-weight";
+    snprintf(job.numbers, sizeof job.numbers, "%zux%zux%zu", p.batch, channels, length);
+    return server_open(contender, w, &job);
 }
 
 bool peer_scipy_oaconvolve(struct contender *contender, const struct workload *w)

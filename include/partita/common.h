@@ -55,12 +55,14 @@ enum partita_type {
     PARTITA_F64,
     PARTITA_CF32,
     PARTITA_CF64,
+    PARTITA_F16,  // storage of layers, forward: IEEE 754 binary16 ..
+    PARTITA_BF16, // .. or bfloat16; sums are those of f32
 };
 
-// Bytes of one sample: 4, 8, 8, 16; 0 for a value that is no type. Any thread.
+// Bytes of one sample: 4, 8, 8, 16, 2, 2; 0 for a value that is no type. Any thread.
 PARTITA_API size_t partita_type_size(enum partita_type type);
 
-// "f32", "f64", "cf32", "cf64"; "?" for a value that is no type. Any thread.
+// "f32", "f64", "cf32", "cf64", "f16", "bf16"; "?" for a value that is no type. Any thread.
 PARTITA_API const char *partita_type_name(enum partita_type type);
 
 // Receives one line (no newline) for each thing that partita_plan_create refuses, naming the field and its value.

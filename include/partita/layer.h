@@ -26,14 +26,16 @@ extern "C" {
 // activation.
 // Shapes:  taps as partita_filter_create; bias [out_channels] of the problem's type; both are copied. NULL: no bias.
 // Errors:  as partita_filter_create; PARTITA_ERR_UNSUPPORTED for a bias if the problem is a stream or complex.
-// Memory:  the taps once for forward and once for backward data, of those that were planned (options.directions).
+// Memory:  for forward and for backward data, of those that were planned (options.directions): the taps, or their
+//          transforms, with cpu/winograd 4 to 16 times as much.
 // Threads: any; several filters of one plan may be made at once. Not real-time safe.
 PARTITA_API enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps,
                                                              const void *bias, struct partita_filter **ret_filter);
 
 // The gradient with respect to the input: gx[n, c, i] = sum of w[k, c, r] gy[n, k, p] over all k, r and p with
 // stride*p + dilation*r - pad_begin = i; the transpose of partita_forward (without bias and activation).
-// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written, also samples that no output saw (zeros).
+// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written, also samples that no output saw: zeros,
+//          but for rounding errors where the engine transforms tiles.
 // Ranges:  gx and gy aligned to their scalar, not overlapping. workspace: at least
 //          partita_plan_workspace(plan, PARTITA_BACKWARD_DATA) bytes, 64-byte aligned; NULL lets the call allocate it.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE if the plan is
@@ -56,7 +58,7 @@ PARTITA_API enum partita_status partita_backward_weight(const struct partita_pla
 // The gradient with respect to the bias: gb[k] = sum over n, p of gy[n, k, p].
 // Shapes:  gb [out_channels], gy as forward's y.
 // Errors:  PARTITA_ERR_ARG for NULL or a misaligned pointer; PARTITA_ERR_STATE if the plan is a stream's;
-//          PARTITA_ERR_UNSUPPORTED for complex types.
+//          PARTITA_ERR_UNSUPPORTED for complex types and for f16 and bf16.
 // Memory:  none. Threads: as partita_forward.
 PARTITA_API enum partita_status partita_backward_bias(const struct partita_plan *plan, void *gb, const void *gy);
 
@@ -65,6 +67,48 @@ PARTITA_API size_t partita_plan_workspace(const struct partita_plan *plan, enum 
 
 // Name of the engine that runs a direction; "" if it was not planned. Lives as long as the plan. Threads: any.
 PARTITA_API const char *partita_plan_engine_of(const struct partita_plan *plan, enum partita_direction direction);
+
+// What a forward computed of x and backward weight would compute again: the transforms of its tiles. (Those of the taps
+// are in the filter, for forward and for backward data.)
+//
+//   partita_saved_create(plan, &saved);                                       // once
+//   partita_forward_saved(plan, filter, saved, y, x, NULL);                   // instead of partita_forward
+//   partita_backward_weight_saved(plan, saved, gw, gy, NULL);                 // x is not read again
+struct partita_saved;
+
+// Bytes that partita_saved_create takes for the transforms of one x; 0 if it cannot: forward and backward weight must
+// both be planned, by an engine that has transforms to save (cpu/tiles). Threads: any.
+PARTITA_API size_t partita_saved_bytes(const struct partita_plan *plan);
+
+// Makes room for the transforms of one x at a time. Backward weight is cut into the tiles of forward, which need not be
+// those that partita_backward_weight works with.
+// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_UNSUPPORTED where partita_saved_bytes is 0; PARTITA_ERR_NOMEM.
+// Memory:  partita_saved_bytes and tables; the plan must outlive it.
+// Threads: any; one call at a time may use a saved object.
+PARTITA_API enum partita_status partita_saved_create(const struct partita_plan *plan, struct partita_saved **ret_saved);
+
+// Releases it. NULL is allowed. Threads: no call may still use it.
+PARTITA_API void partita_saved_destroy(struct partita_saved *saved);
+
+// partita_forward, to the same bits, that keeps the transforms of x.
+// Shapes, Ranges, Errors: as partita_forward (workspace too); PARTITA_ERR_ARG also for a saved object of another plan.
+// Memory:  none but a workspace that is NULL. Threads: as partita_forward; one call at a time may use a saved object.
+PARTITA_API enum partita_status partita_forward_saved(const struct partita_plan *plan,
+                                                      const struct partita_filter *filter, struct partita_saved *saved,
+                                                      void *y, const void *x, void *workspace);
+
+// partita_backward_weight of the x that the last partita_forward_saved had. The same sums in another order unless both
+// work with the same tiles: equal within rounding errors.
+// Shapes:  gw and gy as partita_backward_weight. workspace: partita_saved_workspace bytes, or NULL.
+// Errors:  as partita_backward_weight; PARTITA_ERR_ARG for a saved object of another plan; PARTITA_ERR_STATE before the
+//          first partita_forward_saved.
+// Memory, Threads: as partita_forward_saved.
+PARTITA_API enum partita_status partita_backward_weight_saved(const struct partita_plan *plan,
+                                                              const struct partita_saved *saved, void *gw,
+                                                              const void *gy, void *workspace);
+
+// Bytes of workspace that partita_backward_weight_saved needs; options.workspace_limit does not bound it. Threads: any.
+PARTITA_API size_t partita_saved_workspace(const struct partita_saved *saved);
 
 #ifdef __cplusplus
 }

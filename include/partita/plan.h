@@ -19,7 +19,7 @@ enum partita_effort {
                           // not yet: as estimate
 };
 
-// The ways to run a bounded problem; bits, to be combined. Complex problems have forward alone.
+// The ways to run a bounded problem; bits, to be combined. Complex types, f16 and bf16 have forward alone.
 enum partita_direction {
     PARTITA_FORWARD = 1,         // partita_forward
     PARTITA_BACKWARD_DATA = 2,   // partita_backward_data, in layer.h
@@ -57,7 +57,7 @@ struct partita_options {
     unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
                          // forward, and each gradient that can be had unless there is but one signal of one axis]
     struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
-    double error_budget;                // largest predicted relative L2 error [0: no limit]
+    double error_budget;                // largest predicted relative L2 error [0: any; cpu/winograd 2e-6 in f32]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
     struct partita_log log;             // [silent]
     struct partita_allocator allocator; // [C library]; every object made from the plan uses it too

@@ -40,7 +40,9 @@ enum partita_activation {
 // A stream (size[0] = PARTITA_UNBOUNDED, rank 1, batch 1) is causal: pad_begin is dilation*(kernel-1) by definition,
 // so y[p] needs x up to stride*p only, and padding fields must be zero.
 struct partita_problem {
-    enum partita_type signal;         // type of x and y [f32]
+    // Type of x and y [f32]. PARTITA_F16 and PARTITA_BF16 store bounded problems run forward: x, w and the bias become
+    // f32 as they are read, y is rounded to the nearest even from a sum in f32.
+    enum partita_type signal;
     enum partita_type taps;           // type of w [f32]: the signal's own, or its real counterpart
     enum partita_op op;               // [convolve]
     int rank;                         // number of axes, 1 to 3 [1]

@@ -21,7 +21,7 @@ struct partita_spectrum;
 //          options: threads, log, allocator; NULL for defaults; it need not outlive the call, hooks must outlive the
 //          spectrum.
 // Errors:  PARTITA_ERR_ARG for NULL, no samples, a block beyond 2^27; PARTITA_ERR_NOMEM.
-// Memory:  partita_spectrum_bytes: about twice the signal.
+// Memory:  partita_spectrum_bytes: about twice the signal in whole blocks, and six more blocks.
 // Threads: any; a spectrum is immutable and may serve several calls at once.
 PARTITA_API enum partita_status partita_spectrum_create(enum partita_type type, const void *x, size_t n, size_t block,
                                                         const struct partita_options *options,

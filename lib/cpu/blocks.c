@@ -8,31 +8,51 @@
 #include "blocks.h"
 
 // Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more walks.
-static double error_of(const struct shape *shape, const struct blocks_layout *layout)
+static double error_of(const struct request *request, const struct blocks_layout *layout)
 {
-    const double terms = (double)layout->parts * (double)shape->group_in, row = fmin(terms, 64);
+    const struct shape *shape = request->shape;
+    const size_t lines = request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
+    const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
     const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0, sums = 0.3 * sqrt(row + terms / 64);
     return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(transforms, sums);
+}
+
+// The forward problem, or in the gradient's place one that has its result; false if there is none.
+static bool shape_of(const struct shape *shape, enum partita_direction direction, struct shape *ret)
+{
+    if (direction == PARTITA_BACKWARD_DATA) return shape_adjoint(shape, ret);
+    if (direction == PARTITA_BACKWARD_WEIGHT) shape_gradient(shape, ret);
+    else *ret = *shape;
+    return true;
 }
 
 static void blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct blocks_layout layout;
+    struct request run = *request;
+    struct shape shape;
     if (request->shape->stream) {
         snprintf(ret->reason, sizeof ret->reason, "works on bounded signals, not on streams");
         return;
     }
-    if (!blocks_search(request, &layout, ret->reason, sizeof ret->reason)) return;
+    if (!shape_of(request->shape, request->direction, &shape)) {
+        snprintf(ret->reason, sizeof ret->reason, "backward data needs a stride of 1, not %zu",
+                 request->shape->axis[0].stride);
+        return;
+    }
+    run.shape = &shape;
+    if (!blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
         .transform = layout.n,
+        .variant = (int)layout.way,
         .hop = layout.hop,
         .seconds = layout.seconds,
         .flops = layout.flops,
         .shared = layout.shared,
         .worker = layout.worker,
         .bytes = size_add(layout.filter, size_add(layout.shared, layout.worker)),
-        .error = error_of(request->shape, &layout),
+        .error = error_of(&run, &layout),
         .from_taps = layout.way == BLOCKS_LAGS,
     };
 }
@@ -43,7 +63,11 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan, const s
     char reason[96];
     if (!blocks) return PARTITA_ERR_NOMEM;
     plan->state = blocks;
-    if (!blocks_search(request, &blocks->layout, reason, sizeof reason)) return PARTITA_ERR_UNSUPPORTED;
+    struct request run = *request;
+    run.shape = &blocks->shape;
+    if (!shape_of(&plan->shape, plan->direction, &blocks->shape) ||
+        !blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
+        return PARTITA_ERR_UNSUPPORTED;
     const struct fft_request transform = {.n = blocks->layout.n,
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
@@ -53,7 +77,8 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan, const s
         const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
         if (status != PARTITA_OK) return status;
     }
-    if (blocks->layout.way == BLOCKS_PAIRS) pairs_sizes(plan, blocks);
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) weight_sizes(plan, blocks);
+    else if (blocks->layout.way == BLOCKS_PAIRS) pairs_sizes(plan, blocks);
     else if (blocks->layout.way == BLOCKS_LAGS) lags_sizes(plan, blocks);
     else divisions_sizes(plan, blocks);
     plan->choice.shared = blocks->layout.shared;
@@ -73,6 +98,21 @@ static enum blocks_way way_of(const struct partita_plan *plan)
     return ((const struct blocks *)plan->state)->layout.way;
 }
 
+enum partita_status blocks_filter(struct partita_filter *filter, const char *taps, size_t state_bytes,
+                                  size_t work_bytes, task_fn *part)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct shape *shape = blocks_shape(plan);
+    const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
+    struct blocks_filtering call = {filter, taps, NULL};
+    filter->state = mem_reserve(&plan->allocator, state_bytes);
+    call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes));
+    const bool complete = filter->state && call.work;
+    if (complete) thread_loop(plan->threads, shape->out_channels * shape->group_in * parts, part, &call);
+    mem_release(&plan->allocator, call.work);
+    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
+
 static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
 {
     const enum blocks_way way = way_of(filter->plan);
@@ -86,6 +126,12 @@ static void blocks_forward(const struct partita_plan *plan, const struct partita
     if (way_of(plan) == BLOCKS_PAIRS) pairs_forward(filter, y, x, workspace);
     else if (way_of(plan) == BLOCKS_DIVISIONS) divisions_forward(filter, y, x, workspace);
     else lags_forward(plan, filter, NULL, y, x, workspace);
+}
+
+static void blocks_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
+                                 const void *gy, void *workspace)
+{
+    blocks_forward(plan, filter, gx, gy, workspace);
 }
 
 static void blocks_forward_taps(const struct partita_plan *plan, const void *taps, void *y, const void *x,
@@ -103,4 +149,6 @@ const struct engine engine_blocks = {
     .filter_create = blocks_filter_create,
     .forward = blocks_forward,
     .forward_taps = blocks_forward_taps,
+    .backward_data = blocks_backward_data,
+    .backward_weight = weight_run,
 };

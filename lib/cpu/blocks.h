@@ -36,12 +36,19 @@ struct blocks_layout {
 };
 
 struct blocks {
+    struct shape shape; // what is run: the plan's problem, or the one that its gradient is
     struct blocks_layout layout;
     struct fft *fft; // NULL: sums in time
 };
 
-// The cheapest layout, or the one that the request asks for; false if none fits, with a reason.
-bool blocks_search(const struct request *request, struct blocks_layout *ret, char *reason, size_t reason_size);
+static inline const struct shape *blocks_shape(const struct partita_plan *plan)
+{
+    return &((const struct blocks *)plan->state)->shape;
+}
+
+// The cheapest layout, or the one that the request asks for, of any way if `way` is negative; false if none fits, with
+// a reason.
+bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size);
 
 // The trimmed problem, before it is cut.
 struct blocks_layout blocks_trim(const struct shape *shape);
@@ -66,10 +73,29 @@ void blocks_explain(const struct partita_plan *plan, struct text *text);
 void blocks_load_taps(const struct shape *shape, char *samples, char *narrow, const void *taps, size_t first,
                       size_t count, size_t n);
 
+// One task of making a filter, of which there is one for each part of each cell, reads this.
+struct blocks_filtering {
+    const struct partita_filter *filter;
+    const char *taps;
+    char *work; // [threads]
+};
+
+// Reserves the filter's state and `work_bytes` a thread, then runs all tasks.
+enum partita_status blocks_filter(struct partita_filter *filter, const char *taps, size_t state_bytes,
+                                  size_t work_bytes, task_fn *part);
+
 // Exact sizes once the transform is there; making a filter's state; running.
 void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status pairs_filter(struct partita_filter *filter, const void *taps);
 void pairs_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
+
+// Input blocks that the output blocks first .. end-1 see; spectra of parts.
+struct blocks_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end);
+struct parts_kit pairs_kit(const struct partita_plan *plan);
+
+// Backward weight: the parts of x and of gy are transformed, item by item, and their sums kept.
+void weight_sizes(const struct partita_plan *plan, struct blocks *blocks);
+void weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
 
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status divisions_filter(struct partita_filter *filter, const void *taps);

@@ -24,7 +24,8 @@ struct work {
 static struct work cut_work(const struct partita_plan *plan, struct arena *arena)
 {
     const struct blocks *blocks = blocks_of(plan);
-    const size_t bytes = plan->shape.sample_bytes, part = blocks->layout.part, signal = blocks->layout.signal_part;
+    const size_t bytes = blocks_shape(plan)->sample_bytes, part = blocks->layout.part,
+                 signal = blocks->layout.signal_part;
     struct work work = {0};
     if (blocks->fft) {
         work.samples = arena_take(arena, blocks->layout.n * bytes);
@@ -51,14 +52,15 @@ static size_t work_bytes(const struct partita_plan *plan)
 static size_t part_bytes(const struct partita_plan *plan)
 {
     const struct blocks *blocks = blocks_of(plan);
-    return blocks->fft ? fft_spectrum_bytes(blocks->fft) : mem_round(blocks->layout.part * plan->shape.tap_bytes);
+    return blocks->fft ? fft_spectrum_bytes(blocks->fft)
+                       : mem_round(blocks->layout.part * blocks_shape(plan)->tap_bytes);
 }
 
 // Parts of the signal that meet any pair.
 static struct blocks_range signals_of(const struct partita_plan *plan)
 {
     const struct blocks_layout *layout = &blocks_of(plan)->layout;
-    const struct divisions divisions = divisions_of(&plan->shape, layout);
+    const struct divisions divisions = divisions_of(blocks_shape(plan), layout);
     const ptrdiff_t low = divisions.first - (ptrdiff_t)(divisions.apart + divisions.taps * divisions.taps_part);
     const size_t first = low > 0 ? (size_t)low / divisions.signal_part : 0;
     const size_t behind = divisions.end > 0 ? (size_t)(divisions.end - 1) / divisions.signal_part + 1 : 0;
@@ -68,7 +70,7 @@ static struct blocks_range signals_of(const struct partita_plan *plan)
 
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks)
 {
-    const size_t spectra = size_mul(plan->shape.group_in, signals_of(plan).count);
+    const size_t spectra = size_mul(blocks_shape(plan)->group_in, signals_of(plan).count);
     blocks->layout.worker = work_bytes(plan);
     blocks->layout.shared = blocks->fft ? size_mul(spectra, fft_spectrum_bytes(blocks->fft)) : 0;
 }
@@ -76,7 +78,7 @@ void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks)
 enum partita_status divisions_filter(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = blocks_of(plan);
     const size_t cells = shape->out_channels * shape->group_in, parts = blocks->layout.parts, bytes = part_bytes(plan);
     struct arena arena = {.base = mem_reserve(&plan->allocator, work_bytes(plan))};
@@ -85,7 +87,8 @@ enum partita_status divisions_filter(struct partita_filter *filter, const void *
         char *base = arena.base;
         struct work work = cut_work(plan, &arena);
         for (size_t i = 0; i < cells * parts; i++) {
-            const char *cell = (const char *)taps + i / parts * shape->axis[0].kernel * shape->tap_bytes;
+            const size_t from = shape_cell(shape, i / parts / shape->group_in, i / parts % shape->group_in);
+            const char *cell = (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes;
             const size_t first = i % parts * blocks->layout.part;
             char *to = (char *)filter->state + i * bytes;
             if (!blocks->fft) {
@@ -116,7 +119,7 @@ struct call {
 static void load_signal(const struct call *call, size_t channel, size_t index, char *samples, size_t before,
                         size_t length)
 {
-    const struct shape *shape = &call->filter->plan->shape;
+    const struct shape *shape = blocks_shape(call->filter->plan);
     const size_t size = shape->axis[0].size, bytes = shape->sample_bytes, part = call->divisions.signal_part;
     memset(samples, 0, before * bytes);
     samples_window(samples + before * bytes, call->x + channel * size * bytes, size, (ptrdiff_t)(index * part), 1, part,
@@ -140,7 +143,7 @@ static void transform_signal(void *context, size_t task, int worker)
 static const char *taps_at(const struct call *call, size_t channel, size_t part)
 {
     const struct partita_plan *plan = call->filter->plan;
-    const size_t cell = call->output * plan->shape.group_in + channel;
+    const size_t cell = call->output * blocks_shape(plan)->group_in + channel;
     return (const char *)call->filter->state + (cell * blocks_of(plan)->layout.parts + part) * part_bytes(plan);
 }
 
@@ -148,17 +151,18 @@ static const char *taps_at(const struct call *call, size_t channel, size_t part)
 static char *interval_by_transform(const struct call *call, const struct divisions_pairs *pairs, struct work *work)
 {
     const struct partita_plan *plan = call->filter->plan;
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = blocks_of(plan);
-    const size_t tiles = fft_blocks(blocks->fft), bytes = fft_spectrum_bytes(blocks->fft);
+    const size_t spectrum_blocks = fft_blocks(blocks->fft), bytes = fft_spectrum_bytes(blocks->fft);
     memset(work->sum, 0, bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {
             const size_t signal = pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
             const char *x = call->spectra + (c * call->signals.count + signal) * bytes;
             const bool fresh = i % MOST_ROW == 0;
-            plan->kernels->cmac(fresh ? work->row : work->spare, x, tiles,
-                                taps_at(call, c, pairs->taps + i * pairs->taps_step), tiles, 1, tiles);
+            plan->kernels->cmac(fresh ? work->row : work->spare, x, spectrum_blocks,
+                                taps_at(call, c, pairs->taps + i * pairs->taps_step), spectrum_blocks, 1,
+                                spectrum_blocks);
             if (!fresh) plan->kernels->add(work->row, work->spare, bytes / shape->scalar_bytes);
             if ((i + 1) % MOST_ROW == 0 || i + 1 == pairs->count)
                 plan->kernels->add(work->sum, work->row, bytes / shape->scalar_bytes);
@@ -172,7 +176,7 @@ static char *interval_by_transform(const struct call *call, const struct divisio
 static char *interval_in_time(const struct call *call, const struct divisions_pairs *pairs, struct work *work)
 {
     const struct partita_plan *plan = call->filter->plan;
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const size_t taps = call->divisions.taps_part, n = call->divisions.apart - 1, zeros = taps - 1;
     memset(work->sum, 0, n * shape->sample_bytes);
     for (size_t c = 0; c < shape->group_in; c++)
@@ -192,7 +196,7 @@ static void run_interval(void *context, size_t task, int worker)
 {
     const struct call *call = context;
     const struct partita_plan *plan = call->filter->plan;
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct divisions *divisions = &call->divisions;
     const size_t begin = divisions_begin(divisions, call->division, task), bytes = shape->sample_bytes;
     const struct divisions_pairs pairs = divisions_pairs(divisions, begin);
@@ -211,7 +215,7 @@ static void run_interval(void *context, size_t task, int worker)
 static void run_channel(struct call *call)
 {
     const struct partita_plan *plan = call->filter->plan;
-    memset(call->y, 0, plan->shape.axis[0].out * plan->shape.sample_bytes);
+    memset(call->y, 0, blocks_shape(plan)->axis[0].out * blocks_shape(plan)->sample_bytes);
     for (call->division = 0; call->division < call->divisions.count; call->division++)
         thread_loop(plan->threads, divisions_intervals(&call->divisions, call->division), run_interval, call);
 }
@@ -219,7 +223,7 @@ static void run_channel(struct call *call)
 void divisions_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace)
 {
     const struct partita_plan *plan = filter->plan;
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct axis *axis = &shape->axis[0];
     const struct blocks *blocks = blocks_of(plan);
     struct call call = {.filter = filter,

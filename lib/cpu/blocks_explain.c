@@ -4,7 +4,7 @@
 
 static void explain_pairs(const struct partita_plan *plan, const struct blocks_layout *layout, struct text *text)
 {
-    const size_t inputs = blocks_inside(layout->first, layout->part, plan->shape.axis[0].size).count;
+    const size_t inputs = blocks_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
     text_add(text,
              "  parts of %zu samples by transforms of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
              layout->part, layout->n, layout->parts, inputs, layout->blocks);
@@ -37,7 +37,7 @@ static void explain_interval(const struct divisions *divisions, size_t begin, st
 static void explain_divisions(const struct partita_plan *plan, const struct blocks_layout *layout, struct text *text)
 {
     enum { MOST_INTERVALS = 6, MOST_DIVISIONS = 4 };
-    const struct divisions divisions = divisions_of(&plan->shape, layout);
+    const struct divisions divisions = divisions_of(blocks_shape(plan), layout);
     text_add(text, "  %zu parts of %zu taps, %zu parts of %zu samples: %zu divisions of intervals %zu outputs long\n",
              divisions.taps, divisions.taps_part, divisions.signals, divisions.signal_part, divisions.count,
              layout->hop);
@@ -55,7 +55,7 @@ static void explain_divisions(const struct partita_plan *plan, const struct bloc
 void blocks_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
-    if (layout->first_tap || layout->taps < plan->shape.axis[0].span)
+    if (layout->first_tap || layout->taps < blocks_shape(plan)->axis[0].span)
         text_add(text, "  taps %zu to %zu are all that these outputs see\n", layout->first_tap,
                  layout->first_tap + layout->taps - (layout->taps > 0));
     if (layout->way == BLOCKS_PAIRS) explain_pairs(plan, layout, text);

@@ -7,6 +7,7 @@
 // one order for any number of threads.
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
 #include "blocks.h"
 #include "samples.h"
@@ -29,8 +30,8 @@ static struct work cut_work(const struct partita_plan *plan, struct arena *arena
 {
     const struct blocks *blocks = plan->state;
     struct work work;
-    work.samples = arena_take(arena, blocks->layout.n * plan->shape.sample_bytes);
-    work.narrow = arena_take(arena, blocks->layout.n * plan->shape.tap_bytes);
+    work.samples = arena_take(arena, blocks->layout.n * blocks_shape(plan)->sample_bytes);
+    work.narrow = arena_take(arena, blocks->layout.n * blocks_shape(plan)->tap_bytes);
     work.scratch = arena_take(arena, fft_scratch_bytes(blocks->fft));
     work.signal = arena_take(arena, LAGS_GROUP * spectrum_bytes(plan));
     work.taps = arena_take(arena, LAGS_GROUP * spectrum_bytes(plan));
@@ -54,25 +55,20 @@ void lags_sizes(const struct partita_plan *plan, struct blocks *blocks)
 static void transform_taps(const struct partita_plan *plan, const char *taps, size_t cell, size_t part, char *spectrum,
                            struct work *work)
 {
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t left = layout->taps - part * layout->part;
-    blocks_load_taps(shape, work->samples, work->narrow, taps + cell * shape->axis[0].kernel * shape->tap_bytes,
+    const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
+    blocks_load_taps(shape, work->samples, work->narrow, taps + from * shape->axis[0].kernel * shape->tap_bytes,
                      layout->first_tap + part * layout->part, left < layout->part ? left : layout->part, layout->n);
     fft_forward(blocks->fft, spectrum, work->samples, work->scratch);
 }
 
-struct filtering {
-    const struct partita_filter *filter;
-    const char *taps;
-    char *work;
-};
-
 // One task: one part of one cell.
-static void filter_part(void *context, size_t task, int worker)
+static void transform_cell_part(void *context, size_t task, int worker)
 {
-    const struct filtering *call = context;
+    const struct blocks_filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
     struct arena arena = {.base = call->work + (size_t)worker * work_bytes(plan)};
@@ -85,14 +81,8 @@ enum partita_status lags_filter(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
-    const size_t n = plan->shape.out_channels * plan->shape.group_in * parts;
-    struct filtering call = {filter, taps, NULL};
-    filter->state = mem_reserve(&plan->allocator, size_mul(n, spectrum_bytes(plan)));
-    call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes(plan)));
-    const bool complete = filter->state && call.work;
-    if (complete) thread_loop(plan->threads, n, filter_part, &call);
-    mem_release(&plan->allocator, call.work);
-    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    const size_t n = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in * parts;
+    return blocks_filter(filter, taps, size_mul(n, spectrum_bytes(plan)), work_bytes(plan), transform_cell_part);
 }
 
 // One window of outputs of one channel: the sum over `count` parts of each input of the group, those that see any of
@@ -111,7 +101,7 @@ struct window {
 static void transform_signal(const struct window *window, size_t channel, size_t part, char *spectrum,
                              struct work *work)
 {
-    const struct shape *shape = &window->plan->shape;
+    const struct shape *shape = blocks_shape(window->plan);
     const struct blocks *blocks = window->plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t size = shape->axis[0].size, bytes = shape->sample_bytes;
@@ -132,19 +122,20 @@ static void sum_group(const struct window *window, size_t at, size_t count, char
     const struct partita_plan *plan = window->plan;
     const struct blocks *blocks = plan->state;
     const size_t channel = at / window->count, part = window->first_part + at % window->count;
-    const size_t bytes = spectrum_bytes(plan), tiles = fft_blocks(blocks->fft), cell = window->first_cell + channel;
+    const size_t bytes = spectrum_bytes(plan), spectrum_blocks = fft_blocks(blocks->fft),
+                 cell = window->first_cell + channel;
     const char *taps = work->taps;
     if (window->filter) taps = (const char *)window->filter->state + (cell * blocks->layout.parts + part) * bytes;
     for (size_t i = 0; i < count; i++) {
         transform_signal(window, channel, part + i, work->signal + i * bytes, work);
         if (!window->filter) transform_taps(plan, window->taps, cell, part + i, work->taps + i * bytes, work);
     }
-    plan->kernels->cmac(y, work->signal, tiles, taps, tiles, count, tiles);
+    plan->kernels->cmac(y, work->signal, spectrum_blocks, taps, spectrum_blocks, count, spectrum_blocks);
 }
 
 static size_t reals_of(const struct partita_plan *plan)
 {
-    return spectrum_bytes(plan) / plan->shape.scalar_bytes;
+    return spectrum_bytes(plan) / blocks_shape(plan)->scalar_bytes;
 }
 
 // One task: one run of elements; element e is part e % count of channel e / count.
@@ -154,7 +145,7 @@ static void sum_run(void *context, size_t task, int worker)
     const struct partita_plan *plan = window->plan;
     struct arena arena = {.base = window->worker + (size_t)worker * work_bytes(plan)};
     struct work work = cut_work(plan, &arena);
-    const size_t all = plan->shape.group_in * window->count, first = (window->first_run + task) * window->run;
+    const size_t all = blocks_shape(plan)->group_in * window->count, first = (window->first_run + task) * window->run;
     const size_t end = all - first < window->run ? all : first + window->run;
     char *sum = window->sums + task * spectrum_bytes(plan);
     for (size_t at = first, n; at < end; at += n) {
@@ -196,12 +187,6 @@ static void sum_window(struct window *window)
         if (digits >> level & 1) plan->kernels->add(window->sums, window->levels + level * bytes, reals);
 }
 
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
-}
-
 // The parts that see any of the signal: those whose n samples from base - i*part on do.
 static void choose_parts(struct window *window)
 {
@@ -210,7 +195,7 @@ static void choose_parts(struct window *window)
         window->count = 0;
         return;
     }
-    ptrdiff_t first = floor_div(window->base - (ptrdiff_t)window->plan->shape.axis[0].size, layout->part) + 1;
+    ptrdiff_t first = floor_div(window->base - (ptrdiff_t)blocks_shape(window->plan)->axis[0].size, layout->part) + 1;
     ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->part);
     if (first < 0) first = 0;
     if (last > (ptrdiff_t)layout->parts - 1) last = (ptrdiff_t)layout->parts - 1;
@@ -221,7 +206,7 @@ static void choose_parts(struct window *window)
 static void run_window(struct window *window, size_t block, char *y)
 {
     const struct partita_plan *plan = window->plan;
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t bytes = shape->sample_bytes, before = layout->part ? layout->part - 1 : 0;
@@ -244,7 +229,7 @@ static void run_window(struct window *window, size_t block, char *y)
 void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter, const void *taps, void *y,
                   const void *x, void *workspace)
 {
-    const struct shape *shape = &plan->shape;
+    const struct shape *shape = blocks_shape(plan);
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
     const size_t bytes = shape->sample_bytes;
     struct arena arena = {.base = workspace};

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "../sizes.h"
 #include "blocks.h"
 #include "samples.h"
 
@@ -13,22 +14,6 @@ enum {
     RUN_PARTS = 2,     // at least twice the parts, which every run reads
     LARGEST_WINDOW = 1 << 20,
 };
-
-static ptrdiff_t floor_div(ptrdiff_t a, size_t b)
-{
-    const ptrdiff_t d = (ptrdiff_t)b;
-    return a / d - (a % d < 0);
-}
-
-static size_t ceil_div(size_t a, size_t b)
-{
-    return a / b + (a % b > 0);
-}
-
-static size_t lesser(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 struct blocks_layout blocks_trim(const struct shape *shape)
 {
@@ -83,15 +68,30 @@ static double half_fft(const struct request *request, size_t n)
 static bool choose_run(const struct request *request, struct blocks_layout *layout, size_t inputs)
 {
     const struct shape *shape = request->shape;
-    const size_t spectra = parts_bytes(spectrum_blocks(shape, layout->n), 1), group = shape->group_in;
-    layout->worker = size_add(transform_bytes(shape, layout->n), pairs_work_bytes(layout->parts));
+    const size_t tiles = spectrum_blocks(shape, layout->n), group = shape->group_in;
+    layout->worker = size_add(transform_bytes(shape, layout->n), parts_sum_bytes(layout->parts));
     const size_t wished = size_mul(layout->parts, RUN_PARTS) > LEAST_RUN ? layout->parts * RUN_PARTS : LEAST_RUN;
     for (layout->run = lesser(layout->blocks, wished); layout->run > 0; layout->run = layout->run * 3 / 4) {
         const size_t held = lesser(inputs, layout->run + layout->parts);
-        layout->shared = size_mul(spectra, size_add(size_mul(group, held), layout->run + 1));
+        layout->shared = size_add(size_mul(group, parts_bytes(tiles, held)),
+                                  size_mul(2 * SPECTRUM_BLOCK_BYTES * tiles, layout->run + 1));
         if (size_add(layout->shared, layout->worker) <= request->workspace_limit) return true;
     }
     return false;
+}
+
+// Backward weight holds both operands of an item of the batch, and sums of all cells of a group.
+static bool hold_all(const struct request *request, struct blocks_layout *layout, size_t inputs)
+{
+    const struct shape *shape = request->shape;
+    const size_t tiles = spectrum_blocks(shape, layout->n);
+    const size_t operands = size_add(size_mul(shape->group_in, parts_bytes(tiles, inputs)),
+                                     size_mul(shape->group_out, parts_bytes(tiles, layout->parts)));
+    const size_t sums = size_mul(shape->group_in * shape->group_out, layout->blocks + 1);
+    layout->worker = size_add(transform_bytes(shape, layout->n), parts_sum_bytes(layout->parts));
+    layout->run = layout->blocks;
+    layout->shared = size_add(operands, size_mul(sums, 2 * SPECTRUM_BLOCK_BYTES * tiles));
+    return size_add(layout->shared, layout->worker) <= request->workspace_limit;
 }
 
 // Pairs of parts of half a transform.
@@ -107,23 +107,29 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     if (layout->parts > MOST_PARTS) return false;
     const size_t reached = size_add(layout->blocks, layout->parts);
     const size_t inputs = lesser(blocks_inside(layout->first, layout->part, shape->axis[0].size).count, reached);
-    if (!choose_run(request, layout, inputs)) return false;
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    if (!(weight ? hold_all : choose_run)(request, layout, inputs)) return false;
     const double pairs = fmin((double)(layout->blocks + 1) * (double)lesser(layout->parts, inputs),
                               (double)layout->parts * (double)inputs);
     const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)bins_of(shape, n);
-    const double transforms =
-        (double)(shape->in_channels * inputs) + (double)shape->out_channels * (double)layout->blocks;
+    const double batch = (double)shape->batch, results = weight ? cells : batch * (double)shape->out_channels;
+    // Of a filter the taps' transforms are there already; gy is transformed with every call.
+    const double operands =
+        (double)(shape->in_channels * inputs) + (weight ? (double)(shape->out_channels * layout->parts) : 0);
+    const double transforms = batch * operands + results * (double)layout->blocks;
     const size_t spectra =
         size_mul(shape->out_channels * shape->group_in, parts_bytes(spectrum_blocks(shape, n), layout->parts));
-    const bool far = size_add(spectra, layout->shared) > request->host->shared_bytes;
+    const bool far = size_add(weight ? 0 : spectra, layout->shared) > request->host->shared_bytes;
     const double move = (double)n * (shape->complex_signal ? 2 : 1) * (far ? costs->copy_far : costs->copy);
-    layout->filter = spectra;
-    layout->seconds = (double)shape->batch * (transforms * (half_fft(request, n) + move) +
-                                              cells * pairs * bins * costs->product[HOST_NEAR][0]) +
-                      memory_seconds(request->host, shape);
+    layout->filter = weight ? 0 : spectra;
+    // A transform's samples and its spectrum are moved; for their sums the parts of the taps, what is brought together,
+    // and with several channels what each adds.
+    const double added = shape->group_in > 1 ? 3 * batch * cells * (double)layout->blocks : 0;
+    const double sums = results * (double)layout->blocks + batch * cells * (double)layout->parts + added;
+    layout->seconds = transforms * (half_fft(request, n) + 2 * move) + sums * move +
+                      batch * cells * pairs * bins * costs->product[HOST_FAR][2] + memory_seconds(request->host, shape);
     layout->flops =
-        (double)shape->batch *
-        (transforms * (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n) + 8 * cells * pairs * bins);
+        transforms * (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n) + 8 * batch * cells * pairs * bins;
     return true;
 }
 
@@ -196,22 +202,30 @@ static bool cut_divisions(const struct request *request, struct blocks_layout *l
 
 typedef bool cut_fn(const struct request *request, size_t n, struct blocks_layout *layout);
 
+// Of sizes, tried from the smallest on, that cost about as little as the cheapest the first one stays: threads share a
+// cache, and the model is no finer than that.
 static void consider(const struct request *request, cut_fn *cut, size_t n, struct blocks_layout *best)
 {
+    static const double about = 0.9;
     struct blocks_layout layout = blocks_trim(request->shape);
-    if (cut(request, n, &layout) && (!best->n || layout.seconds < best->seconds)) *best = layout;
+    if (cut(request, n, &layout) && (!best->n || layout.seconds < about * best->seconds)) *best = layout;
 }
 
-bool blocks_search(const struct request *request, struct blocks_layout *ret, char *reason, size_t reason_size)
+bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size)
 {
     const struct blocks_layout trimmed = blocks_trim(request->shape);
     const size_t taps = trimmed.taps ? trimmed.taps : 1;
     const struct partita_parts *parts = &request->parts;
     *ret = (struct blocks_layout){0};
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     if (parts->taps &&
         (parts->taps != parts->signal || parts->in_time || fft_good_size(2 * parts->taps) != 2 * parts->taps)) {
         const size_t stride = request->shape->axis[0].stride;
         *ret = trimmed;
+        if (weight) {
+            snprintf(reason, reason_size, "backward weight needs equal parts of half a transform");
+            return false;
+        }
         if (stride == 1 && cut_divisions(request, ret)) return true;
         if (stride > 1) snprintf(reason, reason_size, "parts of given sizes need a stride of 1, not %zu", stride);
         else snprintf(reason, reason_size, "no transform holds parts of %zu and %zu", parts->taps, parts->signal);
@@ -221,12 +235,14 @@ bool blocks_search(const struct request *request, struct blocks_layout *ret, cha
         consider(request, cut_pairs, 2 * parts->taps, ret);
     } else {
         // Beyond these sizes one part holds everything.
-        const size_t good = fft_good_size(2 * lesser(taps, trimmed.outputs)), pairs = good ? good : SIZE_MAX;
+        // (Few taps of a gradient take long parts: windows of lags are not there to help.)
+        const size_t longest = weight && taps > trimmed.outputs ? taps : lesser(taps, trimmed.outputs);
+        const size_t good = fft_good_size(2 * longest), pairs = good ? good : SIZE_MAX;
         const size_t lags = fft_good_size(lesser(taps + trimmed.outputs, LARGEST_WINDOW));
-        const size_t most = pairs > lags ? pairs : lags, given = request->transform;
+        const size_t most = !weight && lags > pairs ? lags : pairs, given = request->transform;
         for (size_t n = fft_good_size(given); n && n <= (given ? given : most); n = fft_good_size(n + 1)) {
-            if (n <= pairs) consider(request, cut_pairs, n, ret);
-            if (n <= lags) consider(request, cut_lags, n, ret);
+            if (n <= pairs && way != BLOCKS_LAGS) consider(request, cut_pairs, n, ret);
+            if (n <= lags && !weight) consider(request, cut_lags, n, ret);
         }
     }
     if (!ret->n) snprintf(reason, reason_size, "no transform size fits taps, outputs and workspace limit");

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which pairs of parts begin at which output, for parts of two sizes. Pair (i, j) covers the taps_part + signal_part -
 // 1 outputs from i * taps_part + j * signal_part on, a multiple of what divides both.
+#include "../sizes.h"
 #include "blocks.h"
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        const size_t rest = a % b;
-        a = b, b = rest;
-    }
-    return a;
-}
-
-static size_t ceil_div(size_t a, size_t b)
-{
-    return a / b + (a % b > 0);
-}
 
 struct divisions divisions_of(const struct shape *shape, const struct blocks_layout *layout)
 {

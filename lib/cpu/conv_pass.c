@@ -2,40 +2,16 @@
 // Layers as passes, see conv_pass.h.
 #include "conv_pass.h"
 
+#include <math.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "../sizes.h"
 #include "samples.h"
 
 enum {
     ENOUGH_TASKS = 16, // so many are worth smaller boxes
     LEAST_ROW = 64,    // outputs of a row, where there is a choice
 };
-
-static size_t quotient_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t common_divisor(size_t a, size_t b)
-{
-    while (b) {
-        const size_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static ptrdiff_t floor_quotient(ptrdiff_t a, size_t b)
-{
-    return a >= 0 ? a / (ptrdiff_t)b : -((-a + (ptrdiff_t)b - 1) / (ptrdiff_t)b);
-}
 
 // The shape's axis that stands at place i of three; NULL where it has none.
 static const struct axis *axis_at(const struct shape *shape, int i)
@@ -48,7 +24,7 @@ static const struct axis no_axis = {.kernel = 1, .size = 1, .stride = 1, .dilati
 
 static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
 {
-    return floor_quotient(axis->base + axis->slope * (ptrdiff_t)tap, axis->step);
+    return floor_div(axis->base + axis->slope * (ptrdiff_t)tap, axis->step);
 }
 
 static void complete(struct conv_axis *axis)
@@ -56,7 +32,7 @@ static void complete(struct conv_axis *axis)
     const size_t slope = (size_t)(axis->slope < 0 ? -axis->slope : axis->slope);
     const size_t period = axis->step / common_divisor(axis->step, slope % axis->step);
     const ptrdiff_t first = tap_low(axis, 0), last = tap_low(axis, axis->taps - 1);
-    axis->phases = least(period, axis->taps);
+    axis->phases = lesser(period, axis->taps);
     axis->low = first < last ? first : last;
     axis->reach = (size_t)(first < last ? last - first : first - last);
 }
@@ -67,7 +43,25 @@ static void begin(const struct shape *shape, struct conv_pass *pass)
                                .batch = shape->batch,
                                .groups = shape->groups,
                                .flip = shape->flip,
-                               .scalar_bytes = shape->scalar_bytes};
+                               .scalar_bytes = shape->scalar_bytes,
+                               .sample_bytes = shape_alignment(shape)};
+}
+
+// One tap that meets each output's own sample.
+static bool is_idle(const struct conv_axis *axis)
+{
+    return axis->kernel == 1 && axis->step == 1 && axis->spread == 1 && axis->base == 0 && axis->count == axis->size &&
+           axis->count == axis->out_size;
+}
+
+// Neighbouring idle axes at the end become one.
+static void merge_idle(struct conv_pass *pass)
+{
+    struct conv_axis *row = &pass->axis[2];
+    for (int i = 1; i >= 0 && is_idle(row) && is_idle(&pass->axis[i]); i--) {
+        row->size = row->out_size = row->count = row->count * pass->axis[i].count;
+        pass->axis[i].size = pass->axis[i].out_size = pass->axis[i].count = 1;
+    }
 }
 
 void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
@@ -91,6 +85,7 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
         complete(&ret->axis[i]);
         ret->terms *= axis->kernel;
     }
+    merge_idle(ret);
 }
 
 // Distance of the taps that reach one residue of gx.
@@ -101,7 +96,7 @@ static size_t tap_period(const struct axis *axis)
 
 static size_t residues(const struct axis *axis)
 {
-    return least(axis->kernel, tap_period(axis));
+    return lesser(axis->kernel, tap_period(axis));
 }
 
 size_t conv_pass_count(const struct shape *shape)
@@ -117,19 +112,19 @@ static struct conv_axis backward_axis(const struct axis *axis, size_t r)
     const size_t period = tap_period(axis);
     const ptrdiff_t stride = (ptrdiff_t)axis->stride;
     const ptrdiff_t reached = axis->begin + (ptrdiff_t)(axis->dilation * r);
-    const ptrdiff_t first = reached - floor_quotient(reached, axis->stride) * stride;
+    const ptrdiff_t first = reached - floor_div(reached, axis->stride) * stride;
     struct conv_axis ret = {.size = axis->out,
                             .out_size = axis->size,
                             .step = 1,
                             .first = (size_t)first,
                             .spread = axis->stride,
                             .kernel = axis->kernel,
-                            .taps = quotient_up(axis->kernel - r, period),
+                            .taps = ceil_div(axis->kernel - r, period),
                             .tap_first = r,
                             .tap_spread = period,
                             .base = (first - reached) / stride,
                             .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride)};
-    if (ret.first < axis->size) ret.count = quotient_up(axis->size - ret.first, axis->stride);
+    if (ret.first < axis->size) ret.count = ceil_div(axis->size - ret.first, axis->stride);
     complete(&ret);
     return ret;
 }
@@ -146,9 +141,10 @@ void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *r
         ret->terms *= ret->axis[k].taps;
         i /= residues(axis);
     }
+    merge_idle(ret);
 }
 
-static void measure_box(struct conv_pass *pass)
+void conv_pass_measure(struct conv_pass *pass)
 {
     struct conv_box *box = &pass->box;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
@@ -159,9 +155,9 @@ static void measure_box(struct conv_pass *pass)
         box->volume = size_mul(box->volume, box->extent[i]);
         phases = size_mul(phases, pass->axis[i].phases);
         last = size_add(size_mul(last, box->extent[i]), box->count[i] - 1);
-        box->boxes[i] = quotient_up(pass->axis[i].count, box->count[i]);
+        box->boxes[i] = ceil_div(pass->axis[i].count, box->count[i]);
     }
-    box->image_boxes = quotient_up(pass->batch, box->images);
+    box->image_boxes = ceil_div(pass->batch, box->images);
     box->positions = size_mul(last / lanes + 1, lanes);
     // Channels an odd number of lines apart, so that they do not meet in the same sets of the cache.
     const size_t lines = size_add(size_mul(phases, box->volume), lanes) / lanes + 1;
@@ -176,7 +172,7 @@ static bool fits(const struct conv_pass *pass, size_t most_positions, size_t mos
 // Even pieces of at most n.
 static size_t even(size_t count, size_t n)
 {
-    return quotient_up(count, quotient_up(count, n));
+    return ceil_div(count, ceil_div(count, n));
 }
 
 // Makes the box larger along one extent as long as it fits; from the whole down by halves.
@@ -185,7 +181,7 @@ static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t f
 {
     for (size_t n = whole;; n = (n + 1) / 2) {
         *extent = even(whole, n);
-        measure_box(pass);
+        conv_pass_measure(pass);
         if (n <= floor || fits(pass, most_positions, most_bytes)) return;
     }
 }
@@ -195,7 +191,7 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     enum { ENOUGH_TERMS = 512 }; // in one call of the kernel: weights of eight channels take half of the L1 cache
     const struct conv_axis *axis = pass->axis;
     size_t chunk = ENOUGH_TERMS / pass->terms;
-    chunk = chunk < 1 ? 1 : least(chunk, pass->in);
+    chunk = chunk < 1 ? 1 : lesser(chunk, pass->in);
     for (;; chunk = (chunk + 1) / 2) {
         pass->chunk = even(pass->in, chunk);
         pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
@@ -210,14 +206,20 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     if (pass->box.count[0] < axis[0].count || pass->box.count[2] < axis[2].count) return;
     const size_t pieces = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
     const size_t most_images = pass->batch / pieces ? pass->batch / pieces : 1;
-    pass->box.images = 1;
-    for (size_t n = most_images; n > 1; n = n / 2) {
+    size_t best = 1;
+    double fewest = INFINITY;
+    for (size_t n = most_images; n; n /= 2) {
         pass->box.images = even(pass->batch, n);
-        measure_box(pass);
-        if (fits(pass, most_positions, most_bytes)) return;
+        conv_pass_measure(pass);
+        // Rows between images are wasted, and so is what an image leaves of its last vector.
+        const double extra = (double)pass->box_vectors * CONV_BLOCK_BYTES / (double)pass->scalar_bytes,
+                     positions = ((double)pass->box.positions + extra) / (double)pass->box.images;
+        if ((n > 1 && !fits(pass, most_positions, most_bytes)) || positions >= fewest) continue;
+        fewest = positions;
+        best = pass->box.images;
     }
-    pass->box.images = 1;
-    measure_box(pass);
+    pass->box.images = best;
+    conv_pass_measure(pass);
 }
 
 size_t conv_pass_boxes(const struct conv_pass *pass)
@@ -240,25 +242,43 @@ struct conv_place conv_pass_place(const struct conv_pass *pass, size_t index)
 
 size_t conv_place_count(const struct conv_pass *pass, const struct conv_place *place, int axis)
 {
-    return least(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
+    return lesser(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
 }
 
 size_t conv_place_items(const struct conv_pass *pass, const struct conv_place *place)
 {
-    return least(pass->box.images, pass->batch - place->item);
+    return lesser(pass->box.images, pass->batch - place->item);
 }
 
 // Packed sample i of a residue of a box along an axis, as a sample of x; may lie outside.
 static ptrdiff_t source(const struct conv_axis *axis, size_t at, size_t phase, size_t i)
 {
     const ptrdiff_t step = (ptrdiff_t)axis->step, meets = axis->base + axis->slope * (ptrdiff_t)phase;
-    const ptrdiff_t residue = meets - floor_quotient(meets, axis->step) * step;
+    const ptrdiff_t residue = meets - floor_div(meets, axis->step) * step;
     return step * ((ptrdiff_t)(at + i) + axis->low) + residue;
 }
 
 static bool inside(const struct conv_axis *axis, ptrdiff_t i)
 {
     return i >= 0 && i < (ptrdiff_t)axis->size;
+}
+
+// n samples of a line of the input, a step apart.
+static void pack_row(const struct conv_pass *pass, char *packed, const char *line, size_t n)
+{
+    enum { PIECE = 256 };
+    const size_t step = pass->axis[2].step;
+    if (!pass->widen) {
+        samples_copy(packed, 1, line, step, n, pass->scalar_bytes);
+        return;
+    }
+    uint16_t row[PIECE];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t piece = lesser(PIECE, n - i);
+        const char *from = line + i * step * sizeof *row;
+        if (step > 1) samples_copy(row, 1, from, step, piece, sizeof *row);
+        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)row : from, piece);
+    }
 }
 
 // One residue of one channel: `plane` is the channel of the first item, items are `item_stride` bytes apart.
@@ -269,26 +289,34 @@ static void pack_phase(const struct conv_pass *pass, const struct conv_place *pl
     const struct conv_axis *axis = pass->axis;
     const size_t row = box->extent[2] * pass->scalar_bytes, items = conv_place_items(pass, place);
     const ptrdiff_t first = source(&axis[2], place->at[2], phase[2], 0);
+    const struct inside in = samples_inside(axis[2].size, first, axis[2].step, box->extent[2]);
+    const size_t from = (size_t)(first + (ptrdiff_t)(in.begin * axis[2].step)) * pass->sample_bytes;
+    // All zeros of short rows at once.
+    const bool cleared = in.count < box->extent[2];
+    if (cleared) memset(packed, 0, box->volume * pass->scalar_bytes);
     for (size_t n = 0; n < box->images; n++)
-        for (size_t d = 0; d < box->extent[0]; d++)
+        for (size_t d = 0; d < box->extent[0]; d++) {
+            const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d);
+            const ptrdiff_t first_h = source(&axis[1], place->at[1], phase[1], 0);
+            const bool outside = n >= items || !inside(&axis[0], from_d) || !in.count;
             for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
-                const ptrdiff_t from_d = source(&axis[0], place->at[0], phase[0], d),
-                                from_h = source(&axis[1], place->at[1], phase[1], h);
-                if (n >= items || !inside(&axis[0], from_d) || !inside(&axis[1], from_h)) {
-                    memset(packed, 0, row);
+                const ptrdiff_t from_h = first_h + (ptrdiff_t)(h * axis[1].step);
+                if (outside || !inside(&axis[1], from_h)) {
+                    if (!cleared) memset(packed, 0, row);
                     continue;
                 }
                 const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
-                samples_window(packed, plane + n * item_stride + line * axis[2].size * pass->scalar_bytes, axis[2].size,
-                               first, axis[2].step, box->extent[2], pass->scalar_bytes);
+                pack_row(pass, packed + in.begin * pass->scalar_bytes,
+                         plane + n * item_stride + line * axis[2].size * pass->sample_bytes + from, in.count);
             }
+        }
 }
 
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
                     size_t channel, size_t n)
 {
     const struct conv_axis *axis = pass->axis;
-    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * bytes;
+    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * pass->sample_bytes;
     const size_t item = pass->groups * pass->in * plane, volume = pass->box.volume * bytes;
     for (size_t c = 0; c < n; c++) {
         const char *from = (const char *)x + place->item * item + (channel + c) * plane;
@@ -300,6 +328,42 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place
                     pack_phase(pass, place, to, from, item, phase);
         memset(to, 0, (size_t)(end - to));
     }
+}
+
+size_t conv_pass_lines(const struct conv_pass *pass)
+{
+    const struct conv_axis *axis = pass->axis;
+    return axis[0].phases * axis[1].phases * axis[2].phases * pass->box.extent[0] * pass->box.extent[1];
+}
+
+// Those of one residue, from position `to` on.
+static void each_of_phase(const struct conv_pass *pass, const struct conv_place *place, const size_t phase[3],
+                          size_t to, void (*each)(void *context, const struct conv_line *line), void *context)
+{
+    const struct conv_axis *axis = pass->axis;
+    const size_t *extent = pass->box.extent;
+    ptrdiff_t from[3];
+    for (int i = 0; i < 3; i++) from[i] = source(&axis[i], place->at[i], phase[i], 0);
+    for (size_t d = 0; d < extent[0]; d++)
+        for (size_t h = 0; h < extent[1]; h++, to += extent[2]) {
+            const ptrdiff_t at_d = from[0] + (ptrdiff_t)(d * axis[0].step),
+                            at_h = from[1] + (ptrdiff_t)(h * axis[1].step);
+            struct conv_line line = {
+                .to = to, .first = from[2], .zero = !inside(&axis[0], at_d) || !inside(&axis[1], at_h)};
+            if (!line.zero) line.row = ((size_t)at_d * axis[1].size + (size_t)at_h) * axis[2].size;
+            each(context, &line);
+        }
+}
+
+void conv_pass_each_line(const struct conv_pass *pass, const struct conv_place *place,
+                         void (*each)(void *context, const struct conv_line *line), void *context)
+{
+    const struct conv_axis *axis = pass->axis;
+    size_t phase[3], to = 0;
+    for (phase[0] = 0; phase[0] < axis[0].phases; phase[0]++)
+        for (phase[1] = 0; phase[1] < axis[1].phases; phase[1]++)
+            for (phase[2] = 0; phase[2] < axis[2].phases; phase[2]++, to += pass->box.volume)
+                each_of_phase(pass, place, phase, to, each, context);
 }
 
 // Taps of a term along each axis.
@@ -323,6 +387,18 @@ void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
         }
         offset[i] = i / pass->terms * pass->box.channel + phase * pass->box.volume + at;
     }
+}
+
+void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
+{
+    conv_pass_offsets(pass, offset, n);
+    for (size_t c = 0; pass->flip && c < n; c++)
+        for (size_t t = 0; t < pass->terms / 2; t++) {
+            size_t *first = &offset[c * pass->terms + t], *last = &offset[(c + 1) * pass->terms - 1 - t];
+            const size_t kept = *first;
+            *first = *last;
+            *last = kept;
+        }
 }
 
 size_t conv_pass_tap(const struct conv_pass *pass, size_t term)

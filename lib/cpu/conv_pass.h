@@ -9,6 +9,7 @@
 
 #include "../mem.h"
 #include "../problem.h"
+#include "kernels/kernels.h"
 
 // One axis of a pass. Output m is sample first + spread*m; tap j of the pass is tap tap_first + tap_spread*j of the
 // kernel and meets input sample step*m + base + slope*j.
@@ -40,8 +41,11 @@ struct conv_pass {
     size_t batch, groups; // as the shape's
     size_t in, out;       // channels of a group
     bool flip;            // taps are read backwards
-    size_t scalar_bytes;
-    size_t chunk; // input channels packed at once
+    size_t scalar_bytes;  // of a packed sample
+    size_t sample_bytes;  // of one in x
+    convert_fn *widen;    // from the latter to the former; NULL: they are the same. Set by who packs, after the cut
+    size_t chunk;         // input channels packed at once
+    size_t box_vectors;   // what a box costs the engine besides, in vectors of positions: for conv_pass_cut
     struct conv_box box;
 };
 
@@ -50,16 +54,22 @@ struct conv_place {
     size_t item, at[3];
 };
 
-// The one pass of forward. Leaves chunk and box open.
+// Both leave chunk and box open. Axes along which nothing happens (one tap, no stride, no padding) are merged into the
+// last one, so that a layer of 1x1 taps has long rows.
+
+// The one pass of forward.
 void conv_pass_forward(const struct shape *shape, struct conv_pass *ret);
 
-// Residues of gx along each axis that any tap reaches; saturates. Pass i of their product; leaves chunk and box open.
+// Residues of gx along each axis that any tap reaches; saturates. Pass i of their product.
 size_t conv_pass_count(const struct shape *shape);
 void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *ret);
 
 // Chooses chunk and box: at most so many positions and bytes packed, as far as there is a choice. One box is shared by
 // `tasks`: if they are few, boxes stay small enough to make up for it. The same for any number of threads.
 void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, size_t tasks);
+
+// Completes the box from its images and counts.
+void conv_pass_measure(struct conv_pass *pass);
 
 size_t conv_pass_boxes(const struct conv_pass *pass);
 struct conv_place conv_pass_place(const struct conv_pass *pass, size_t box);
@@ -78,8 +88,24 @@ static inline size_t conv_channel_bytes(const struct conv_pass *pass)
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
                     size_t channel, size_t n);
 
+// One line of a packed box: from position `to` on, `extent[2]` samples of x along the last axis, first and every
+// step-th, of the row that begins at sample `row` of the plane. Outside of the axis there are zeros.
+struct conv_line {
+    size_t to, row;
+    ptrdiff_t first;
+    bool zero; // all of it
+};
+
+// Lines of one image of a box; calls `each` for all of them, residue after residue.
+size_t conv_pass_lines(const struct conv_pass *pass);
+void conv_pass_each_line(const struct conv_pass *pass, const struct conv_place *place,
+                         void (*each)(void *context, const struct conv_line *line), void *context);
+
 // offset[n][terms] of n packed channels: where the inputs of the box's first output lie, tap after tap.
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n);
+
+// The same in the order of the caller's taps: backwards within a channel where they are.
+void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t n);
 
 // The kernel's tap behind a term of the pass, as an index into the caller's taps of one cell.
 size_t conv_pass_tap(const struct conv_pass *pass, size_t term);

@@ -85,7 +85,7 @@ static void filter_estimate(const struct request *request, struct estimate *ret)
 static void direct_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const bool filter = shape->rank == 1 && request->direction == PARTITA_FORWARD;
+    const bool filter = shape->rank == 1 && request->direction == PARTITA_FORWARD && !shape->half;
     struct estimate layer = {.variant = AS_LAYER};
     if (request->transform) {
         snprintf(ret->reason, sizeof ret->reason, "has no transform");
@@ -381,6 +381,7 @@ static void direct_load(const struct partita_plan *plan, struct partita_load *re
 const struct engine engine_direct = {
     .name = "cpu/direct",
     .max_rank = PARTITA_MAX_RANK,
+    .half = true,
     .estimate = direct_estimate,
     .plan_create = direct_plan_create,
     .plan_destroy = direct_plan_destroy,

@@ -22,8 +22,4 @@ void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, con
 void layer_weight_estimate(const struct request *request, struct estimate *ret);
 enum partita_status layer_weight_plan_create(struct partita_plan *plan, const struct request *request);
 
-// Seconds and error of sums of so many products each: what the directions have in common. `wasted`: positions computed
-// for each one that counts; `rows`: output channels that share a vector of inputs.
-void layer_direct_costs(const struct request *request, double terms, double wasted, size_t rows, struct estimate *ret);
-
 #endif

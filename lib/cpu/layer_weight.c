@@ -2,18 +2,21 @@
 // Backward weight of cpu/direct on layers: forward's one pass (conv_pass.h), its packed inputs against gy packed to the
 // same positions, so that every tap's gradient is one long dot product (kernels->conv_weight). A task is a part of the
 // channels and a run of boxes, both cut by shape alone; runs have sums of their own, added in a tree at the end.
+#include <math.h>
 #include <string.h>
 
+#include "../sizes.h"
 #include "../thread.h"
-#include "conv_pass.h"
+#include "conv_cost.h"
 #include "layer_direct.h"
+#include "run_sums.h"
 
 enum {
     MOST_POSITIONS = 1024,   // four channels of gy stay in the L1 cache
     MOST_PACKED = 256 << 10, // bytes of either operand, a quarter of an L2 cache
     MOST_CHANNELS = 64,      // of gy packed at once
     ENOUGH_TASKS = 32,
-    REDUCED = 4096, // taps of the gradient added by one task
+    ADDED_LANES = 8, // vectors that adding the lanes of a sum takes as long as
 };
 
 struct weight {
@@ -23,16 +26,6 @@ struct weight {
     size_t run_bytes; // of one run's sums
     size_t *offset;   // of one chunk, in the order of the caller's taps
 };
-
-static size_t pieces(size_t n, size_t piece)
-{
-    return (n + piece - 1) / piece;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static size_t inputs_bytes(const struct weight *weight)
 {
@@ -50,7 +43,7 @@ static size_t worker_bytes(const struct weight *weight)
 static size_t channel_tasks(const struct weight *weight)
 {
     const struct conv_pass *pass = &weight->pass;
-    return pass->groups * pieces(pass->in, pass->chunk) * pieces(pass->out, weight->channels);
+    return pass->groups * ceil_div(pass->in, pass->chunk) * ceil_div(pass->out, weight->channels);
 }
 
 static void decide(const struct request *request, struct weight *ret)
@@ -58,25 +51,37 @@ static void decide(const struct request *request, struct weight *ret)
     const struct shape *shape = request->shape;
     const size_t limit = request->workspace_limit;
     conv_pass_forward(shape, &ret->pass);
+    ret->pass.box_vectors = ADDED_LANES;
     conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, ENOUGH_TASKS);
-    ret->channels = least(ret->pass.out, MOST_CHANNELS);
+    ret->channels = lesser(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
     ret->run_bytes = mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
-    ret->runs = least(pieces(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
+    ret->runs = lesser(ceil_div(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
     // The first run sums in the caller's gw.
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
-    ret->runs = least(ret->runs, 1 + left / ret->run_bytes);
+    ret->runs = lesser(ret->runs, 1 + left / ret->run_bytes);
 }
 
 void layer_weight_estimate(const struct request *request, struct estimate *ret)
 {
     struct weight weight;
     decide(request, &weight);
-    const struct conv_box *box = &weight.pass.box;
-    const double outputs = (double)box->images * (double)box->count[0] * (double)box->count[1] * (double)box->count[2];
-    layer_direct_costs(request, (double)request->shape->batch * (double)shape_outputs(request->shape),
-                       (double)box->positions / outputs, weight.pass.out < 4 ? weight.pass.out : CONV_CHANNELS, ret);
-    ret->hop = box->positions;
+    const struct conv_pass *pass = &weight.pass;
+    const double lanes = (double)CONV_BLOCK_BYTES / (double)pass->scalar_bytes;
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
+                 terms = (double)pass->in * (double)pass->terms;
+    const double chunks = (double)ceil_div(pass->in, pass->chunk),
+                 blocks = (double)ceil_div(pass->out, weight.channels);
+    struct conv_work work = {0};
+    // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two loads.
+    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms * conv_cost_channels(lesser(pass->out, 4), 6, 2) *
+                fmax(1, (double)pass->out / 4);
+    conv_cost_pack(&work, pass, (double)pass->in, boxes * blocks);
+    work.moved += boxes * chunks * 2 * (double)pass->out * positions;
+    work.rows += boxes * chunks * (double)pass->out * (double)pass->box.images * (double)pass->box.count[0] *
+                 (double)pass->box.count[1];
+    conv_cost_estimate(request, (double)request->shape->batch * (double)shape_outputs(request->shape), &work, ret);
+    ret->hop = pass->box.positions;
     ret->worker = worker_bytes(&weight);
     ret->shared = (weight.runs - 1) * weight.run_bytes;
     ret->bytes = size_add(ret->worker, ret->shared);
@@ -90,15 +95,7 @@ static struct weight *cut_weight(const struct request *request, struct arena *ar
     const size_t n = pass->chunk * pass->terms;
     decided.offset = arena_take(arena, size_mul(n, sizeof *decided.offset));
     if (!arena->base) return NULL;
-    conv_pass_offsets(pass, decided.offset, pass->chunk);
-    // Backwards within a cell where the caller's taps are.
-    for (size_t cell = 0; pass->flip && cell < n; cell += pass->terms)
-        for (size_t t = 0; t < pass->terms / 2; t++) {
-            size_t *first = &decided.offset[cell + t], *last = &decided.offset[cell + pass->terms - 1 - t];
-            const size_t kept = *first;
-            *first = *last;
-            *last = kept;
-        }
+    conv_pass_taps_offsets(pass, decided.offset, pass->chunk);
     *weight = decided;
     return weight;
 }
@@ -116,15 +113,10 @@ enum partita_status layer_weight_plan_create(struct partita_plan *plan, const st
 
 struct call {
     const struct partita_plan *plan;
-    char *gw, *workers, *sums; // sums: of runs 1 and up
+    char *workers;
+    struct run_sums sums;
     const char *x, *gy;
 };
-
-static char *sums_of(const struct call *call, size_t run)
-{
-    const struct weight *weight = call->plan->state;
-    return run ? call->sums + (run - 1) * weight->run_bytes : call->gw;
-}
 
 // gy of n channels at the positions where the box's outputs are, zeros between.
 static void pack_outputs(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *gy,
@@ -155,15 +147,15 @@ static void sum_run(void *context, size_t task, int worker)
     const struct weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const size_t bytes = pass->scalar_bytes, cell = pass->in * pass->terms;
-    const size_t chunks = pieces(pass->in, pass->chunk), blocks = pieces(pass->out, weight->channels);
+    const size_t chunks = ceil_div(pass->in, pass->chunk), blocks = ceil_div(pass->out, weight->channels);
     const size_t in = task % chunks * pass->chunk, first = task / chunks % blocks * weight->channels;
     const size_t group = task / chunks / blocks % pass->groups, run = task / chunks / blocks / pass->groups;
-    const size_t n = least(pass->chunk, pass->in - in), n_out = least(weight->channels, pass->out - first);
+    const size_t n = lesser(pass->chunk, pass->in - in), n_out = lesser(weight->channels, pass->out - first);
     const size_t boxes = conv_pass_boxes(pass), begin = run * boxes / weight->runs,
                  end = (run + 1) * boxes / weight->runs;
     char *inputs = call->workers + (size_t)worker * call->plan->choice.worker;
     char *outputs = inputs + inputs_bytes(weight);
-    char *sums = sums_of(call, run) + ((group * pass->out + first) * cell + in * pass->terms) * bytes;
+    char *sums = run_sums_of(&call->sums, run) + ((group * pass->out + first) * cell + in * pass->terms) * bytes;
     for (size_t k = 0; k < n_out; k++) memset(sums + k * cell * bytes, 0, n * pass->terms * bytes);
     for (size_t box = begin; box < end; box++) {
         const struct conv_place place = conv_pass_place(pass, box);
@@ -174,28 +166,12 @@ static void sum_run(void *context, size_t task, int worker)
     }
 }
 
-// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
-static void add_runs(void *context, size_t task, int worker)
-{
-    const struct call *call = context;
-    const struct weight *weight = call->plan->state;
-    const struct shape *shape = &call->plan->shape;
-    const size_t all = shape->out_channels * shape->group_in * shape_taps(shape), from = task * REDUCED;
-    const size_t n = least(REDUCED, all - from), at = from * shape->scalar_bytes;
-    (void)worker;
-    for (size_t step = 1; step < weight->runs; step *= 2)
-        for (size_t run = 0; run + step < weight->runs; run += 2 * step)
-            call->plan->kernels->add(sums_of(call, run) + at, sums_of(call, run + step) + at, n);
-}
-
 void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
                                   void *workspace)
 {
     const struct weight *weight = plan->state;
-    const struct shape *shape = &plan->shape;
-    struct call call = {plan, gw, (char *)workspace + plan->choice.shared, workspace, x, gy};
+    struct call call = {
+        plan, (char *)workspace + plan->choice.shared, {plan, gw, workspace, weight->runs, weight->run_bytes}, x, gy};
     thread_loop(plan->threads, weight->runs * channel_tasks(weight), sum_run, &call);
-    if (weight->runs > 1)
-        thread_loop(plan->threads, pieces(shape->out_channels * shape->group_in * shape_taps(shape), REDUCED), add_runs,
-                    &call);
+    run_sums_add(&call.sums);
 }

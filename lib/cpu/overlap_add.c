@@ -43,7 +43,7 @@ static size_t runs_of(const struct shape *shape, size_t hop)
 
 static void add_estimate(const struct request *request, struct estimate *ret)
 {
-    spectral_estimate(request, 3, ret);
+    spectral_search(request, spectral_filtering, 3, ret);
     if (!ret->applicable || request->shape->stream) return;
     const size_t overlaps = size_mul(runs_of(request->shape, ret->hop), overlap_bytes(request->shape));
     ret->shared = overlaps;

@@ -1,16 +1,54 @@
 // SPDX-License-Identifier: MIT
 // cpu/overlap-save (also called overlap-discard): each block is transformed together with the span-1 samples before it;
 // the outputs that the transform wraps around are discarded.
+// Backward data is the same with the adjoint problem; backward weight is spectral_weight.c's.
 // Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
+#include <stdio.h>
 #include <string.h>
 
 #include "../thread.h"
 #include "samples.h"
 #include "spectral.h"
+#include "spectral_weight.h"
+
+// Halves are moved where they do not lie in place, and then half of their samples.
+static bool consider_save(const struct request *request, size_t n, double moves, double limit, struct estimate *ret)
+{
+    const struct axis *axis = &request->shape->axis[0];
+    struct spectral_half half;
+    if (spectral_fits_half(request->shape, n, false, &half)) {
+        const bool reads = half.at < 0 || (size_t)half.at + n / 2 > axis->size;
+        const bool writes = axis->stride > 1 || axis->out != n / 2;
+        moves = 0.5 * (reads + writes);
+    }
+    return spectral_filtering(request, n, moves, limit, ret);
+}
 
 static void save_estimate(const struct request *request, struct estimate *ret)
 {
-    spectral_estimate(request, 2, ret);
+    struct request run = *request;
+    struct shape adjoint;
+    if (request->direction == PARTITA_BACKWARD_DATA) {
+        if (!shape_adjoint(request->shape, &adjoint)) {
+            snprintf(ret->reason, sizeof ret->reason, "backward data needs a stride of 1, not %zu",
+                     request->shape->axis[0].stride);
+            return;
+        }
+        run.shape = &adjoint;
+    }
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) spectral_weight_estimate(&run, ret);
+    else spectral_search(&run, consider_save, 2, ret);
+}
+
+static enum partita_status save_plan_create(struct partita_plan *plan, const struct request *request)
+{
+    const enum partita_status status = spectral_plan_create(plan, request);
+    if (status != PARTITA_OK) return status;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    struct spectral *spectral = plan->state;
+    spectral_fits_half(&spectral->shape, spectral->n, weight, &spectral->half);
+    if (weight) spectral_weight_sizes(plan);
+    return PARTITA_OK;
 }
 
 struct forward {
@@ -24,8 +62,8 @@ struct forward {
 // The window of one input channel whose first output is at q: in place where it lies inside the signal.
 static const void *window(const struct partita_plan *plan, const char *x, ptrdiff_t q, char *samples)
 {
-    const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
+    const struct shape *shape = &spectral->shape;
     const struct axis *axis = &shape->axis[0];
     const ptrdiff_t first = q - (ptrdiff_t)(axis->span - 1);
     if (first >= 0 && (size_t)first + spectral->n <= axis->size) return x + (size_t)first * shape->sample_bytes;
@@ -33,43 +71,88 @@ static const void *window(const struct partita_plan *plan, const char *x, ptrdif
     return samples;
 }
 
-// One task: one block of one group of one item of the batch.
+// Inputs of one block of one group of one item of the batch.
+static void transform_inputs(const struct forward *call, size_t item, size_t group, ptrdiff_t q,
+                             struct spectral_work *work)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct spectral *spectral = plan->state;
+    const struct shape *shape = &spectral->shape;
+    for (size_t c = 0; c < shape->group_in; c++) {
+        const size_t channel = item * shape->in_channels + group * shape->group_in + c;
+        const char *x = call->x + channel * shape->axis[0].size * shape->sample_bytes;
+        char *spectrum = work->inputs + c * fft_spectrum_bytes(spectral->fft);
+        if (spectral->half.used) spectral_forward_half(spectral, spectrum, x, work->samples, work->scratch);
+        else fft_forward(spectral->fft, spectrum, window(plan, x, q, work->samples), work->scratch);
+    }
+}
+
+// Outputs p .. p+n-1 of the whole result, which lie `skip` samples behind the first one of the block.
+struct outputs {
+    size_t p, n, skip;
+};
+
+static void store_output(const struct forward *call, size_t channel, const struct outputs *out, char *y,
+                         struct spectral_work *work)
+{
+    const struct spectral *spectral = call->filter->plan->state;
+    const struct axis *axis = &spectral->shape.axis[0];
+    const size_t bytes = spectral->shape.sample_bytes;
+    if (!spectral->half.used) {
+        spectral_output(call->filter, channel, work);
+        samples_copy(y, 1, work->samples + (axis->span - 1 + out->skip) * bytes, axis->stride, out->n, bytes);
+        return;
+    }
+    const bool in_place = axis->stride == 1 && out->n == spectral->n / 2;
+    char *samples = in_place ? y : work->samples;
+    spectral_sum(call->filter, channel, work);
+    fft_inverse_half(spectral->fft, samples, work->output, work->samples, work->scratch);
+    if (!in_place) samples_copy(y, 1, samples, axis->stride, out->n, bytes);
+}
+
+// One task: one block of one group of one item of the batch. Tasks of one group follow each other: its filters stay in
+// the cache.
 static void forward_block(void *context, size_t task, int worker)
 {
     const struct forward *call = context;
     const struct partita_plan *plan = call->filter->plan;
-    const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
+    const struct shape *shape = &spectral->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t block = task % call->blocks, group = task / call->blocks % shape->groups;
-    const size_t item = task / call->blocks / shape->groups, bytes = shape->sample_bytes;
+    const size_t block = task % call->blocks, item = task / call->blocks % shape->batch;
+    const size_t group = task / call->blocks / shape->batch, hop = spectral->hop;
     struct arena arena = {.base = call->workspace + (size_t)worker * spectral_work_bytes(shape, spectral->fft)};
     struct spectral_work work = spectral_work_cut(shape, spectral->fft, &arena);
-    const ptrdiff_t q = causal_first(axis) + (ptrdiff_t)(block * spectral->hop);
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
-        fft_forward(spectral->fft, work.inputs + c * fft_spectrum_bytes(spectral->fft),
-                    window(plan, x, q, work.samples), work.scratch);
-    }
-    // Outputs of the whole result that lie in this block: p with block*hop <= stride*p < (block+1)*hop.
-    const size_t p = (block * spectral->hop + axis->stride - 1) / axis->stride;
-    const size_t end = ((block + 1) * spectral->hop + axis->stride - 1) / axis->stride;
-    const size_t n = (end < axis->out ? end : axis->out) - p, skip = p * axis->stride - block * spectral->hop;
-    for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
-        spectral_output(call->filter, k, &work);
-        samples_copy(call->y + ((item * shape->out_channels + k) * axis->out + p) * bytes, 1,
-                     work.samples + (axis->span - 1 + skip) * bytes, axis->stride, n, bytes);
-    }
+    transform_inputs(call, item, group, causal_first(axis) + (ptrdiff_t)(block * hop), &work);
+    // Those with block*hop <= stride*p < (block+1)*hop.
+    const size_t p = (block * hop + axis->stride - 1) / axis->stride;
+    const size_t end = ((block + 1) * hop + axis->stride - 1) / axis->stride;
+    const struct outputs out = {p, (end < axis->out ? end : axis->out) - p, p * axis->stride - block * hop};
+    for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++)
+        store_output(call, k, &out, call->y + ((item * shape->out_channels + k) * axis->out + p) * shape->sample_bytes,
+                     &work);
+}
+
+static void run_blocks(const struct partita_filter *filter, void *y, const void *x, void *workspace)
+{
+    const struct spectral *spectral = filter->plan->state;
+    const struct shape *shape = &spectral->shape;
+    struct forward call = {filter, y, x, workspace, spectral_blocks(shape, spectral->hop)};
+    thread_loop(filter->plan->threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
 }
 
 static void save_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
                          void *workspace)
 {
-    const struct shape *shape = &plan->shape;
-    const struct spectral *spectral = plan->state;
-    const size_t full_rate = (shape->axis[0].out - 1) * shape->axis[0].stride + 1;
-    struct forward call = {filter, y, x, workspace, (full_rate + spectral->hop - 1) / spectral->hop};
-    thread_loop(plan->threads, shape->batch * shape->groups * call.blocks, forward_block, &call);
+    (void)plan;
+    run_blocks(filter, y, x, workspace);
+}
+
+static void save_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
+                               const void *gy, void *workspace)
+{
+    (void)plan;
+    run_blocks(filter, gx, gy, workspace);
 }
 
 static enum partita_status save_stream_open(struct partita_stream *stream)
@@ -109,7 +192,7 @@ static struct step save_step(struct partita_stream *stream, const struct frames 
 const struct engine engine_overlap_save = {
     .name = "cpu/overlap-save",
     .estimate = save_estimate,
-    .plan_create = spectral_plan_create,
+    .plan_create = save_plan_create,
     .plan_destroy = spectral_plan_destroy,
     .filter_create = spectral_filter_create,
     .stream_open = save_stream_open,
@@ -120,4 +203,6 @@ const struct engine engine_overlap_save = {
     .swap_end = block_stream_swap_end,
     .plan_load = block_stream_load,
     .forward = save_forward,
+    .backward_data = save_backward_data,
+    .backward_weight = spectral_weight_run,
 };

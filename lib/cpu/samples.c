@@ -4,6 +4,7 @@
 #include <string.h>
 
 // Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go through memcpy.
+typedef uint16_t word2 __attribute__((may_alias));
 typedef uint32_t word4 __attribute__((may_alias));
 typedef struct __attribute__((may_alias)) {
     uint64_t half[2];
@@ -19,6 +20,8 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
 {
     if (y_stride == 1 && x_stride == 1) {
         memmove(y, x, n * bytes);
+    } else if (bytes == 2) {
+        for (size_t i = 0; i < n; i++) ((word2 *)y)[i * y_stride] = ((const word2 *)x)[i * x_stride];
     } else if (bytes == 4 && y_stride == 1 && x_stride == 2) {
         copy_pairs4(y, x, n);
     } else if (bytes == 4) {
@@ -30,19 +33,25 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
     }
 }
 
-void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes)
+struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n)
 {
-    // before: outputs whose index is negative; inside: those before the first index >= size.
+    // before: those whose index is negative; inside: those of the others before the first index >= size.
     const size_t before = first < 0 ? ((size_t)-first + stride - 1) / stride : 0;
     const size_t begin = before < n ? before : n;
     const ptrdiff_t left = (ptrdiff_t)size - (first + (ptrdiff_t)(begin * stride));
     const size_t inside = left > 0 ? ((size_t)left + stride - 1) / stride : 0;
-    const size_t count = inside < n - begin ? inside : n - begin;
-    memset(y, 0, begin * bytes);
-    if (count)
-        samples_copy((char *)y + begin * bytes, 1,
-                     (const char *)x + (size_t)(first + (ptrdiff_t)(begin * stride)) * bytes, stride, count, bytes);
-    memset((char *)y + (begin + count) * bytes, 0, (n - begin - count) * bytes);
+    return (struct inside){begin, inside < n - begin ? inside : n - begin};
+}
+
+void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes)
+{
+    const struct inside in = samples_inside(size, first, stride, n);
+    memset(y, 0, in.begin * bytes);
+    if (in.count)
+        samples_copy((char *)y + in.begin * bytes, 1,
+                     (const char *)x + (size_t)(first + (ptrdiff_t)(in.begin * stride)) * bytes, stride, in.count,
+                     bytes);
+    memset((char *)y + (in.begin + in.count) * bytes, 0, (n - in.begin - in.count) * bytes);
 }
 
 ptrdiff_t causal_first(const struct axis *axis)
@@ -58,16 +67,24 @@ static void conjugate(void *g, size_t n, bool f64)
     }
 }
 
-// y[i] = x[-i], i < n.
-static void copy_backwards(void *y, const void *x, size_t n, size_t bytes)
+// Neighbours, the other way round: steps the compiler knows become shuffles.
+static void reverse_words(void *y, const void *x, size_t n, size_t bytes)
 {
-    if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = *((const word4 *)x - i);
-    } else if (bytes == 8) {
-        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i, (const char *)x - 8 * i, 8);
-    } else {
-        for (size_t i = 0; i < n; i++) ((word16 *)y)[i] = *((const word16 *)x - i);
+    if (bytes == 4)
+        for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = ((const word4 *)x)[n - 1 - i];
+    else
+        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i, (const char *)x + 8 * (n - 1 - i), 8);
+}
+
+void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes)
+{
+    if (y_stride == 1 && x_stride == 1 && bytes < 16) {
+        reverse_words(y, x, n, bytes);
+        return;
     }
+    char *to = y;
+    const char *from = (const char *)x + (n - 1) * x_stride * bytes;
+    for (size_t i = 0; i < n; i++, to += y_stride * bytes, from -= x_stride * bytes) memcpy(to, from, bytes);
 }
 
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n)
@@ -82,10 +99,8 @@ void causal_part(const struct shape *shape, void *g, const void *taps, size_t fi
     if (shape->flip) {
         samples_copy(at, step, (const char *)taps + from * bytes, 1, inside, bytes);
     } else {
-        const char *last = (const char *)taps + (axis->kernel - 1 - from) * bytes;
-        if (step == 1) copy_backwards(at, last, inside, bytes);
-        else
-            for (size_t i = 0; i < inside; i++) memcpy(at + i * step * bytes, last - i * bytes, bytes);
+        const char *first_read = (const char *)taps + (axis->kernel - from - inside) * bytes;
+        samples_reverse(at, step, first_read, 1, inside, bytes);
         if (shape->complex_taps) conjugate(g, n, shape->f64);
     }
 }

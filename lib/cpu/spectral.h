@@ -7,17 +7,50 @@
 #include "../engine.h"
 #include "../fft.h"
 
+// Where one transform of real samples holds everything: x and the taps in its first half, and the outputs come to lie
+// there too, or the taps do backwards, and the outputs of the correlation come to lie there.
+struct spectral_half {
+    bool used, mirrored;
+    ptrdiff_t at; // sample of x at the transform's start
+    size_t first; // backward weight: where the gradient begins
+};
+
+// Whether halves of n samples do; for backward weight, or for filtering.
+bool spectral_fits_half(const struct shape *shape, size_t n, bool weight, struct spectral_half *ret);
+
 // The plan's state: one transform of n samples a channel for every block of `hop` input frames, at most n - span + 1.
 struct spectral {
+    struct shape shape; // what is run: the plan's problem, or of backward data its adjoint
+    struct spectral_half half;
     struct fft *fft;
     size_t n, hop;
 };
 
-// The cheapest FFT size. `moves` says how many times the engine moves each sample of a block besides transforming it.
-void spectral_estimate(const struct request *request, double moves, struct estimate *ret);
+// Of all FFT sizes that `consider` fills an estimate for, if it takes fewer seconds than `limit`, about the cheapest.
+// A request for a single size is kept to.
+typedef bool spectral_consider_fn(const struct request *request, size_t n, double moves, double limit,
+                                  struct estimate *ret);
+void spectral_search(const struct request *request, spectral_consider_fn *consider, double moves, struct estimate *ret);
+
+// Blocks of `hop` outputs; bytes of the spectrum of n samples at most, without a transform at hand.
+size_t spectral_blocks(const struct shape *shape, size_t hop);
+size_t spectral_bytes(const struct shape *shape, size_t n);
+
+// Seconds of `channels` transforms, half a pair of them each, and `cells` products with spectra that lie at hand, of
+// one block; `moves` as for spectral_filtering.
+double spectral_block_seconds(const struct request *request, size_t n, double moves);
+
+// Fills *ret for filtering, if a transform of n samples takes fewer seconds than `limit`. `moves` says how many times
+// the engine moves each sample of a block besides transforming it.
+spectral_consider_fn spectral_filtering;
+
 enum partita_status spectral_plan_create(struct partita_plan *plan, const struct request *request);
 void spectral_plan_destroy(struct partita_plan *plan);
 enum partita_status spectral_filter_create(struct partita_filter *filter, const void *taps);
+
+// Half of the transform from samples at `at` of x[size], in place where it lies inside; `samples` holds n of them.
+void spectral_forward_half(const struct spectral *spectral, void *spectrum, const char *x, char *samples,
+                           char *scratch);
 
 // Working memory of one thread: the spectra of one group's inputs, one output spectrum, n samples, FFT scratch.
 struct spectral_work {
@@ -27,7 +60,10 @@ struct spectral_work {
 size_t spectral_work_bytes(const struct shape *shape, const struct fft *fft);
 struct spectral_work spectral_work_cut(const struct shape *shape, const struct fft *fft, struct arena *arena);
 
-// samples[n] of output `channel` from the spectra of its group's inputs: sum of products, then one inverse transform.
+// The spectrum of output `channel` from those of its group's inputs: a sum of products.
+void spectral_sum(const struct partita_filter *filter, size_t channel, struct spectral_work *work);
+
+// samples[n] of output `channel`: the sum, then one inverse transform.
 void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work);
 
 // A stream that works block by block. Latency hop - 1: the first output of a block leaves with its last input.

@@ -449,6 +449,13 @@ class Taps(Case):
             f.truncate(4 << 31)
         self.fails("convolve", "--ir-format", "f32", "h.raw", "x.npy", "y.npy", says=["h.raw", "too long"])
 
+    def test_two_files_beyond_memory(self):
+        with open("h.raw", "wb") as f:
+            f.truncate(1 << 42)
+        form = ["--ir-format", "f32", "--format", "f32", "--rate", 1]
+        self.fails("convolve", *form, "h.raw", "h.raw", "y.npy", says=["h.raw", "too long", "GiB", "exchanged"])
+        self.fails("correlate", *form, "h.raw", "h.raw", "y.npy", says=["h.raw", "too long", "GiB"])
+
     def test_one_text_for_both_sides(self):
         self.write("h.txt", b"1\n2\n")
         self.run_program("convolve", "h.txt", "h.txt", "y.npy")

@@ -45,24 +45,28 @@ static struct partita_problem take_problem(struct input *input)
     static const int pairs[6][2] = {{PARTITA_F32, PARTITA_F32},   {PARTITA_F64, PARTITA_F64},
                                     {PARTITA_CF32, PARTITA_CF32}, {PARTITA_CF64, PARTITA_CF64},
                                     {PARTITA_CF32, PARTITA_F32},  {PARTITA_CF64, PARTITA_F64}};
-    const int *pair = pairs[take(input, 1) % 6];
+    // Half of all are layers: real, small along each axis.
+    const bool layer = take(input, 1) % 2;
+    const int *pair = pairs[take(input, 1) % (layer ? 2 : 6)];
     struct partita_problem p = {.signal = (enum partita_type)pair[0], .taps = (enum partita_type)pair[1]};
     if (take(input, 1) % 32 == 31) p.taps = (enum partita_type)take_int(input, 5);
     p.op = (enum partita_op)take_int(input, 2);
-    p.rank = take(input, 1) % 8 == 7 ? take_int(input, 5) : 1;
+    p.activation = layer ? (enum partita_activation)take_int(input, 2) : PARTITA_LINEAR;
+    p.rank = layer ? 1 + take_int(input, 3) : take(input, 1) % 8 == 7 ? take_int(input, 5) : 1;
     p.batch = take_size(input, 4);
     p.in_channels = take_size(input, 5);
     p.out_channels = take_size(input, 5);
     p.groups = take(input, 1) % 4 ? 1 : take_size(input, 3);
-    for (int a = 0; a < (p.rank > 1 ? PARTITA_MAX_RANK : 1); a++) {
-        p.kernel[a] = take_size(input, p.rank > 1 ? 5 : take(input, 1) % 2 ? 20 : 300);
-        p.size[a] = take_size(input, p.rank > 1 ? 12 : 2000);
-        p.stride[a] = take_size(input, 9);
-        p.dilation[a] = take_size(input, 5);
-        p.pad_begin[a] = (ptrdiff_t)take_size(input, p.rank > 1 ? 12 : 600) - (p.rank > 1 ? 3 : 100);
-        p.pad_end[a] = (ptrdiff_t)take_size(input, p.rank > 1 ? 12 : 600) - (p.rank > 1 ? 3 : 100);
+    if (layer && take(input, 1) % 4 == 3) p.groups = p.out_channels = p.in_channels; // depthwise
+    for (int a = 0; a < (layer || p.rank > 1 ? PARTITA_MAX_RANK : 1); a++) {
+        p.kernel[a] = take_size(input, layer ? 5 : take(input, 1) % 2 ? 20 : 300);
+        p.size[a] = take_size(input, layer ? 12 : 2000);
+        p.stride[a] = take_size(input, layer ? 4 : 9);
+        p.dilation[a] = take_size(input, layer ? 3 : 5);
+        p.pad_begin[a] = (ptrdiff_t)take_size(input, layer ? 12 : 600) - (layer ? 3 : 100);
+        p.pad_end[a] = (ptrdiff_t)take_size(input, layer ? 12 : 600) - (layer ? 3 : 100);
     }
-    if (take(input, 1) % 3 == 0) {
+    if (!layer && take(input, 1) % 3 == 0) {
         p.size[0] = PARTITA_UNBOUNDED;
         p.pad_begin[0] = p.pad_end[0] = 0;
         p.batch = 0;
@@ -218,6 +222,7 @@ static void run_bounded(const struct partita_problem *p, const struct partita_pl
     fill(p->signal, x, n_x, 1);
     if (partita_forward(plan, filter, y, x, NULL) == PARTITA_OK) {
         reference_forward(p, expected, x, w);
+        for (size_t i = 0; p->activation == PARTITA_RELU && i < n_y; i++) expected[i] = fmax(0, creal(expected[i]));
         compare(p, y, expected, n_y);
     }
     if (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) run_gradients(p, plan, filter, x, w, n_x, n_y);
@@ -241,13 +246,15 @@ static bool small(const struct partita_problem *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const engines[] = {NULL, "cpu/direct", "cpu/overlap-add", "cpu/overlap-save"};
+    static const char *const engines[] = {NULL,       "cpu/direct",   "cpu/overlap-add", "cpu/overlap-save",
+                                          "cpu/gemm", "cpu/winograd", "cpu/tiles",       "cpu/depthwise"};
     struct input input = {data, size};
     struct partita_problem problem = take_problem(&input);
-    struct partita_options options = {.engine = take(&input, 1) % 64 == 63 ? "none" : engines[take(&input, 1) % 4],
-                                      .threads = take_int(&input, 5),
-                                      .workspace_limit = take(&input, 1) % 4 ? 0 : take_size(&input, 60000),
-                                      .allocator = {allocate, release, NULL}};
+    struct partita_options options = {
+        .engine = take(&input, 1) % 64 == 63 ? "none" : engines[take(&input, 1) % 2 ? take(&input, 1) % 8 : 0],
+        .threads = take_int(&input, 5),
+        .workspace_limit = take(&input, 1) % 4 ? 0 : take_size(&input, 60000),
+        .allocator = {allocate, release, NULL}};
     struct partita_plan *plan;
     struct partita_filter *filter;
     if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) return 0;

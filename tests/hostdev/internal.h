@@ -31,6 +31,11 @@ struct hostdev_kernel {
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
                            cudaStream_t stream);
 
+// runtime.c: what other libraries' functions, which queue work of their own, are counted and queued with. `run` happens
+// when a kernel would, `release` in any case.
+cudaError_t hostdev_count(void);
+cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call), void *call);
+
 // fiber.c: called by the kernels where they say __syncthreads().
 void hostdev_barrier(const char *file, int line);
 

@@ -10,7 +10,7 @@
 #include "internal.h"
 
 struct operation {
-    enum { COPY, SET, RELEASE, KERNEL } kind;
+    enum { COPY, SET, RELEASE, KERNEL, CALL } kind;
     pthread_t owner;
     void *to;
     const void *from;
@@ -69,6 +69,7 @@ static void carry_out(const struct operation *o)
         memset(o->to, o->value, o->bytes);
     }
     if (o->kind == KERNEL) launch_run(&o->kernel);
+    if (o->kind == CALL) o->kernel.run(o->kernel.call);
     if (o->kind == RELEASE) memory_unmap(o->to);
 }
 
@@ -84,7 +85,7 @@ static void drain(const pthread_t *owner)
             continue;
         }
         if (!lost || o->kind == RELEASE) carry_out(o);
-        if (o->kind == KERNEL) o->kernel.release(o->kernel.call);
+        if (o->kind == KERNEL || o->kind == CALL) o->kernel.release(o->kernel.call);
         *at = o->next;
         if (last == &o->next) last = at;
         free(o);
@@ -306,5 +307,18 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
     const cudaError_t error =
         possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel}) : cudaErrorInvalidValue;
     if (error != cudaSuccess) kernel->release(kernel->call);
+    return error;
+}
+
+cudaError_t hostdev_count(void)
+{
+    return leave(enter());
+}
+
+cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call), void *call)
+{
+    const struct hostdev_kernel kernel = {.run = run, .release = release, .call = call};
+    const cudaError_t error = queue(stream, &(struct operation){.kind = CALL, .kernel = kernel});
+    if (error != cudaSuccess) release(call);
     return error;
 }

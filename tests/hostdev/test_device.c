@@ -187,9 +187,33 @@ static void refusals(void **state)
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real"));
     options.log = log_into(&lines);
+    problem = (struct partita_problem){.signal = PARTITA_F16, .taps = PARTITA_F16, .kernel = {3}, .size = {50}};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "f16"));
+    options.log = log_into(&lines);
     options.engine = "cpu/direct";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_ARG);
     assert_null(plan);
+}
+
+// Sums keep no transforms: saving them is refused, in words.
+static void nothing_to_save(void **state)
+{
+    (void)state;
+    struct log_lines lines;
+    struct partita_plan *plan;
+    struct partita_saved *saved = NULL;
+    assert_ok(partita_plan_create(
+        &strided,
+        &(struct partita_options){
+            .device = "cuda:0", .engine = "cuda/direct", .directions = LAYER_ALL, .log = log_into(&lines)},
+        &plan));
+    assert_int_equal(partita_saved_bytes(plan), 0);
+    assert_int_equal(partita_saved_create(plan, &saved), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "saved transforms"));
+    assert_non_null(strstr(lines.text, "hostdev"));
+    assert_null(saved);
+    partita_plan_destroy(plan);
 }
 
 // Whether a process that does this is ended by a signal.
@@ -273,7 +297,7 @@ int main(void)
                     {"any-order-same-bits", any_order_same_bits},
                     {"lost-device", lost_device},
                     {"no-memory", no_memory}};
-    static struct CMUnitTest tests[4 * N_DEVICE_ENGINES + 4];
+    static struct CMUnitTest tests[4 * N_DEVICE_ENGINES + 5];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     for (size_t e = 0; e < N_DEVICE_ENGINES; e++)
@@ -281,6 +305,7 @@ int main(void)
             tests[n++] = named_test(promises[i].run, engines[e], "%s/%s", engines[e], promises[i].name);
     tests[n++] = named_test(describe, NULL, "describe");
     tests[n++] = named_test(refusals, NULL, "refusals");
+    tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
     tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
     tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");
     return run_test_list(tests, n);

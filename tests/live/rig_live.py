@@ -5,11 +5,15 @@ import contextlib
 import fcntl
 import json
 import os
+import pty
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 import numpy as np
@@ -127,6 +131,25 @@ class Live(Case):
             self.assertLess(time.monotonic(), deadline, "nothing happened")
             time.sleep(0.01)
 
+    def open_terminal(self, *arguments, columns=80, **more):
+        controller, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
+        child = self.start(*arguments, stdin=terminal, stderr=terminal, **{"stdout": terminal, **more})
+        self.addCleanup(os.close, controller)
+        self.addCleanup(os.close, terminal)
+        self.seen = b""
+        return child, controller, terminal
+
+    def until(self, controller, words):
+        """Reads the screen until the words have appeared."""
+        self.seen = b""
+        deadline = time.monotonic() + 60 * SLOWER
+        while words not in self.seen:
+            self.assertLess(time.monotonic(), deadline, (words, self.seen[-2000:]))
+            if select.select([controller], [], [], 1)[0]:
+                self.seen += os.read(controller, 65536)
+        return self.seen
+
     def played(self, channels, frames):
         """What went to fl_out, without the silence that ALSA's buffer is first filled with."""
         y = np.fromfile("out.raw", "<f4").reshape(-1, channels)
@@ -198,8 +221,11 @@ class Jack(Live):
         self.server = None
 
     def tool(self, *command):
-        return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL).stdout
+        """What one of JACK's own programs says; nothing if its server does not answer."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  timeout=10 * SLOWER).stdout
+        return b""
 
     def runs(self):
         """Whether the program is connected."""

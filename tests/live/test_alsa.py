@@ -4,7 +4,6 @@
 and everything that can be wrong before a sound is heard."""
 import json
 import os
-import pty
 import signal
 import termios
 import time
@@ -125,6 +124,19 @@ class Samples(Live):
         two = self.run_case(x, diagonal(taps), 24000, "--block", 64, "--threads", 2, exact=False)
         np.testing.assert_array_equal(one, two)
 
+    def test_several_threads_agree_about_the_smallest_numbers(self):
+        """Products below the normal range are zero to all of them, and cost what others do."""
+        self.alsa((self.random.standard_normal((30000, 2)) * 2.0**-62).astype("f4"))
+        self.ir((self.random.standard_normal((20000, 2)) * 2.0**-62).astype("f4"))
+        recorded = []
+        for threads in (1, 2, 3):
+            self.live("--ir", "ir.wav", *FILES, "--duration", 24000 / 48000, "--record", "rec.wav", "-q", "--block", 64,
+                      "--threads", threads)
+            recorded.append(parse_wav(self.read("rec.wav"))[1])
+        self.assertGreater(np.abs(recorded[0]).max(), 0)
+        np.testing.assert_array_equal(recorded[0], recorded[1])
+        np.testing.assert_array_equal(recorded[0], recorded[2])
+
     def test_gain_and_dry(self):
         """-6.02 dB and such are no powers of two: three roundings of a float more than the exact result."""
         x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 2))
@@ -205,6 +217,7 @@ class Guards(Live):
         child.communicate(timeout=120 * rig_live.SLOWER)
         self.assertIn(child.returncode, (0, 4))
         got = parse_wav(self.read("rec.wav"))[1]
+        self.assertGreater(len(got), 0)
         np.testing.assert_array_equal(got, x[:len(got)])
 
     def test_formats_of_records(self):
@@ -292,9 +305,17 @@ class Wrong(Live):
         os.unlink(".asoundrc")
         child = self.start("--ir", "ir.wav", "--retry")
         self.assertIn(b"waiting for it", child.stderr.readline())
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
         self.assertIsNone(child.poll())
         child.send_signal(signal.SIGINT)
         self.assertIn("interrupted", self.ends(child, rc=1, within=3)[1])
+
+    def test_retry_does_not_wait_for_what_cannot_come(self):
+        self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="could be any of")
+        said = self.live("--ir", "ir.wav", *FILES, "--rate", 1234, "--resample-ir", "--retry", rc=1).stderr
+        self.assertIn(b"cannot open 2 in and 2 out at 1234 Hz: Invalid sample rate", said)
+        self.assertNotIn(b"waiting", said)
 
     def test_retry_takes_the_device_when_it_comes(self):
         os.rename(".asoundrc", "later")
@@ -346,6 +367,7 @@ class Control(Live):
                           (rig.wav_bytes(np.full((5, 2), np.inf, "f4"), bits=32), "finite"),
                           (rig.wav_bytes(np.ones((101, 2), "f4"), bits=32), "101 taps; there is room for 100"),
                           (rig.wav_bytes(np.ones((5, 3), "f4"), bits=32), "3 channels"),
+                          (rig.wav_bytes(np.ones((50, 2), "f4"), bits=32)[:-80], "ir.wav"),
                           (rig.wav_bytes(np.ones((5, 2), "f4"), bits=32, rate=96000), "96000")):
             if bad is None:
                 os.unlink("ir.wav")
@@ -359,22 +381,22 @@ class Control(Live):
         child.send_signal(signal.SIGINT)
         self.ends(child)
 
-    def open_terminal(self, *arguments):
-        controller, terminal = pty.openpty()
-        child = self.start(*arguments, stdin=terminal, stderr=terminal, stdout=terminal)
-        self.addCleanup(os.close, controller)
-        self.addCleanup(os.close, terminal)
-        self.seen = b""
-        return child, controller, terminal
-
-    def until(self, controller, words):
-        """Reads the screen until the words have appeared."""
-        self.seen = b""
-        deadline = time.monotonic() + 60 * rig_live.SLOWER
-        while words not in self.seen:
-            self.assertLess(time.monotonic(), deadline, (words, self.seen[-2000:]))
-            self.seen += os.read(controller, 65536)
-        return self.seen
+    def test_what_is_asked_for_while_a_file_is_read(self):
+        """It is read once more. The file is a pipe, so that reading takes as long as it should."""
+        child = self.start("--ir", "ir.wav", *FILES, "--json", "--max-taps", 100)
+        self.assertEqual(self.line(child)["taps"], 1)
+        os.unlink("ir.wav")
+        os.mkfifo("ir.wav")
+        child.send_signal(signal.SIGHUP)
+        with open("ir.wav", "wb") as pipe:
+            os.unlink("ir.wav")
+            self.ir(np.ones((55, 2)) / 55)
+            child.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            pipe.write(rig.wav_bytes(np.ones((66, 2), "f4"), bits=32))
+        self.wait_for(lambda: self.line(child)["taps"] == 55, within=10)
+        child.send_signal(signal.SIGINT)
+        self.ends(child)
 
     def test_keys(self):
         child, controller, terminal = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *FILES)
@@ -388,6 +410,16 @@ class Control(Live):
             os.write(controller, key)
             self.until(controller, words)
         os.unlink("b.wav")
+        os.mkfifo("b.wav")
+        os.write(controller, b"r")
+        with open("b.wav", "wb") as pipe:
+            os.write(controller, b"n")
+            self.until(controller, b"1/2 ir.wav")
+            pipe.write(rig.wav_bytes(np.ones((4, 2), "f4"), bits=32))
+        self.until(controller, b"b.wav: read again")
+        os.unlink("b.wav")
+        os.write(controller, b"p")
+        self.until(controller, b"2/2 b.wav")
         os.write(controller, b"r")
         self.until(controller, b"the old filter stays")
         os.write(controller, b"q")
@@ -440,6 +472,13 @@ class Measure(Live):
         f = np.arange(100, 19000, 37)
         path = 0.5 * np.exp(-2j * np.pi * f * 1234 / 48000) - 0.125 * np.exp(-2j * np.pi * f * 3000 / 48000)
         self.assertLess(np.abs(np.fft.rfft(response[:, 0])[f] - path).max(), 0.02 * 0.625)
+
+    def test_nothing_sounds_that_could_not_be_written(self):
+        self.hear([[(500, 1)]])
+        for name in ("m.txt", "m", "nowhere/m.wav"):
+            self.fails_live("--measure", name, *FILES, "--duration", 1, says=name)
+        self.fails_live("--measure", "m.wav", *FILES, "--gain", 13, rc=2, says=["--gain 13", "12"])
+        self.assertEqual(os.stat("out.raw").st_size, 0)
 
     def test_json(self):
         self.hear([[(500, 1)]])

@@ -309,6 +309,31 @@ static void records_what_is_played(void **state)
     rig_close(&rig);
 }
 
+// After it is detached nothing is put into a ring, whose reader has gone.
+static void detached_it_is_silent(void **state)
+{
+    (void)state;
+    struct random random = random_start("detached");
+    struct rig rig;
+    struct ring ring, calls;
+    rig_open(&rig, &stereo, &random);
+    assert_true(ring_open(&ring, 4096, 2 * sizeof(float)));
+    assert_true(ring_open(&calls, 64, sizeof(struct call_time)));
+    rig.request.record = &ring;
+    rig.request.calls = &calls;
+    rig_reopen(&rig);
+    assert_true(call(&rig, 0, 100, 0));
+    chain_detach(rig.chain);
+    ring_close(&ring);
+    ring_close(&calls);
+    assert_false(call(&rig, 100, 1000, HOST_OUT_UNDERFLOW));
+    for (size_t c = 0; c < 2; c++)
+        for (size_t i = 100; i < 1100; i++) assert_true(rig.y[c * FRAMES + i] == 0);
+    assert_int_equal(chain_counts(rig.chain).frames, 100);
+    assert_int_equal(chain_counts(rig.chain).xruns, 0);
+    rig_close(&rig);
+}
+
 #if defined(__x86_64__)
 // Denormal numbers are off inside, and the host's own mode is back afterwards.
 static void keeps_the_host_s_numbers(void **state)
@@ -395,6 +420,7 @@ int main(void)
         cmocka_unit_test(changes_without_clicks),
         cmocka_unit_test(counts_what_the_host_lost),
         cmocka_unit_test(records_what_is_played),
+        cmocka_unit_test(detached_it_is_silent),
 #if defined(__x86_64__)
         cmocka_unit_test(keeps_the_host_s_numbers),
 #endif

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`partita live` on a JACK server without a card: bits, delay and gaps as another client sees them, callbacks that come
 too late, filters changed under load, servers that stop, die and come back. The second argument is that client."""
+import fcntl
 import json
 import os
 import signal
@@ -17,6 +18,8 @@ import rig_live
 from rig_live import Jack, convolve, dyadic, rig
 
 from rig import parse_wav
+
+F_SETPIPE_SZ = 1031 # the name is in fcntl from Python 3.10 on
 
 SYSTEM = ["--device", "system"]
 
@@ -194,7 +197,7 @@ class Load(Connected):
         self.assertGreater(sum(told["losses"].values()), 0)
 
 
-class Lost(Connected):
+class Played(Connected):
     def play(self, *more):
         """The program beside a server, playing and recording for a second."""
         self.start_server(period=256)
@@ -204,12 +207,21 @@ class Lost(Connected):
         self.assertIsNone(child.poll())
         return child
 
+    def says(self, child, words):
+        """Reads what it says until the words have come."""
+        said = b""
+        while words not in said:
+            said = child.stderr.readline()
+            self.assertTrue(said, "ended without a word")
+
     def whole(self, name, seconds=0.5):
         frames = parse_wav(self.read(name))
         self.assertGreater(len(frames[1]), seconds * 48000 / rig_live.SLOWER)
         data = self.read(name)
         self.assertEqual(frames[3], len(data) - data.index(b"data") - 8, "the header does not tell the length")
 
+
+class Lost(Played):
     def test_server_gone(self):
         """Noticed within 2 s, the recording whole, exit status 4, although PortAudio never comes back."""
         for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
@@ -217,39 +229,40 @@ class Lost(Connected):
                 child = self.play()
                 self.server.send_signal(how)
                 begin = time.monotonic()
-                said = b""
-                while b"lost" not in said:
-                    said = child.stderr.readline()
-                    self.assertTrue(said, "ended without a word")
+                self.says(child, b"system: the audio device is lost")
                 self.assertLess(time.monotonic() - begin, 2 * rig_live.SLOWER)
-                self.assertIn(b"system: the audio device is lost", said)
                 self.ends(child, rc=4, within=5)
                 self.whole("rec.wav")
                 self.assertEqual([n for n in os.listdir(".") if n.startswith(".rec")], [])
                 self.stop_server()
 
     def test_retry(self):
-        child = self.play("--retry", "--gain", "-6")
-        self.server.kill()
-        self.server.wait()
-        self.wait_for(lambda: os.path.exists("rec.wav"))
-        self.whole("rec.wav")
-        time.sleep(1)
-        self.assertIsNone(child.poll())
-        self.start_server(period=128)
-        self.wait_for(self.runs)
-        time.sleep(1)
-        self.stop_server()
-        self.wait_for(lambda: os.path.exists("rec-2.wav"))
-        self.start_server(period=128)
-        self.wait_for(self.runs)
-        time.sleep(1)
-        child.send_signal(signal.SIGINT)
-        said = self.ends(child)[1]
-        self.assertEqual(said.count("the audio device is lost"), 2, said)
-        self.assertIn("waiting for it", said)
-        for name in ("rec.wav", "rec-2.wav", "rec-3.wav"):
-            self.whole(name)
+        """What the user has changed, the time played and the number of the recording go along, twice."""
+        self.ir(self.taps[:5], "b.wav")
+        self.start_server(period=256)
+        child, controller, _ = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *SYSTEM, "--record", "rec.wav",
+                                                  "--gain", -6, "--retry", "--duration", 7, "--json",
+                                                  stdout=subprocess.PIPE)
+        self.line(child)
+        os.write(controller, b"+nbm")
+        self.wait_for(lambda: self.line(child)["mute"])
+        for _ in range(2):
+            self.server.kill()
+            self.server.wait()
+            self.until(controller, b"system: the audio device is lost")
+            while (told := self.line(child))["state"] == "running":
+                pass
+            self.assertEqual(told["state"], "lost")
+            self.until(controller, b"waiting for it")
+            self.start_server(period=128)
+            told = self.line(child)
+            self.assertEqual((told["state"], told["gain"], told["mute"], told["bypass"], told["filter"], told["taps"]),
+                             ("running", -5, True, True, "b.wav", 5))
+        child.wait(timeout=20 * rig_live.SLOWER)
+        self.assertEqual(child.returncode, 0)
+        frames = [len(parse_wav(self.read(name))[1]) for name in ("rec.wav", "rec-2.wav", "rec-3.wav")]
+        self.assertGreater(min(frames), 0)
+        self.assertLess(abs(sum(frames) - 7 * 48000), 3)
 
     def test_interrupted_without_a_server(self):
         """The first interrupt asks a server that answers no more; a second one does not wait."""
@@ -289,6 +302,56 @@ class Lost(Connected):
         done = self.run_program("convolve", "ir.wav", "left.wav", "out.wav", "-q")
         self.assertEqual(done.returncode, 0)
         self.assertGreater(len(parse_wav(self.read("out.wav"))[1]), 0.5 * 48000 / rig_live.SLOWER)
+
+
+class Stalled(Played):
+    def test_a_server_that_stands_still(self):
+        """Nobody waits for ever. With --retry it is asked until it answers, and must see the client go whose place the
+        next one takes; a filter to read again means nothing to a program without one."""
+        child = self.play("--retry")
+        self.server.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        others = [self.start("--ir", "ir.wav", *SYSTEM, "--record", "other.wav"),
+                  self.start("--measure", "m.wav", *SYSTEM),
+                  subprocess.Popen([rig.PROGRAM, "devices"], env=self.environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)]
+        self.children.append(others[2])
+        for other, rc in zip(others, (4, 4, 1)):
+            self.assertIn("the audio server does not answer", self.ends(other, rc, within=10)[1])
+        self.assertLess(time.monotonic() - begin, 10 * rig_live.SLOWER)
+        self.assertEqual([n for n in os.listdir(".") if "other" in n], [])
+        self.says(child, b"lost")
+        self.says(child, b"the audio server does not answer; waiting for it")
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        self.assertIsNone(child.poll())
+        self.server.send_signal(signal.SIGCONT)
+        self.wait_for(self.runs)
+        self.wait_for(lambda: b"partita-01" not in self.tool("jack_lsp"), within=10)
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        self.ends(child, within=10)
+        self.whole("rec.wav")
+        self.assertGreater(len(parse_wav(self.read("rec-2.wav"))[1]), 0)
+
+    def test_server_that_wakes_up_while_it_is_given_up(self):
+        """Its callbacks come again after the recording was completed and before it is closed: they are silence. A list
+        of calls that nobody takes makes that time long."""
+        os.mkfifo("calls")
+        calls = os.open("calls", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, calls)
+        fcntl.fcntl(calls, F_SETPIPE_SZ, 4096)
+        child = self.play("--calls", "calls")
+        self.server.send_signal(signal.SIGSTOP)
+        self.says(child, b"lost")
+        self.wait_for(lambda: os.path.exists("rec.wav"))
+        self.server.send_signal(signal.SIGCONT)
+        time.sleep(0.5)
+        os.set_blocking(calls, True)
+        while os.read(calls, 65536):
+            pass
+        self.ends(child, rc=4, within=5)
+        self.whole("rec.wav")
 
 
 if __name__ == "__main__":

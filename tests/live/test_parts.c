@@ -4,6 +4,7 @@
 
 #include "../test.h"
 
+#include <float.h>
 #include <math.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -158,6 +159,20 @@ static void meter_measures(void **state)
     assert_true(meter_take(&meter).rms < 1e-6f);
 }
 
+// What is finite but has no square in float does not stay in the mean for good.
+static void meter_recovers_from_the_largest_numbers(void **state)
+{
+    (void)state;
+    struct meter meter = {0};
+    float x[N];
+    fill_sine(x, N, 0.5f);
+    meter_add(&meter, (float[]){FLT_MAX, -FLT_MAX}, 2, 0.5f);
+    struct level level = meter_take(&meter);
+    assert_true(level.peak == FLT_MAX && isfinite(level.rms) && level.rms > 1e19f);
+    for (int i = 0; i < 200; i++) meter_add(&meter, x, N, 0.5f);
+    assert_float_equal(meter_take(&meter).rms, 0.5f / sqrtf(2), 1e-2);
+}
+
 static void ring_keeps_order_and_refuses_when_full(void **state)
 {
     (void)state;
@@ -291,6 +306,16 @@ static void heartbeat_counts_only_what_it_saw(void **state)
     assert_true(heartbeat_look(&h, 6, 180, 1));
 }
 
+static void heartbeat_limit_follows_periods_and_buffers(void **state)
+{
+    (void)state;
+    assert_float_equal(heartbeat_limit(0, 0, 48000, 0), 5, 1e-9);
+    assert_float_equal(heartbeat_limit(0, 0, 8000, 8), 13, 1e-9); // 64 000 frames a call
+    assert_float_equal(heartbeat_limit(1000, 64000, 48000, 0), 1, 1e-9);
+    assert_float_equal(heartbeat_limit(10, 81920, 8192, 0), 20, 1e-9);
+    assert_float_equal(heartbeat_limit(1000, 64000, 48000, 4), 5, 1e-9); // bursts into a buffer of 4 s
+}
+
 // The sweep correlated with its template has its peak at lag 0, as high as the band is wide (its logarithmic sweep
 // reaches 0.9 of all frequencies), and, but for the missing band edges, nothing elsewhere.
 static void sweep_becomes_a_pulse(void **state)
@@ -323,12 +348,14 @@ int main(void)
         cmocka_unit_test(ramp_is_a_line),
         cmocka_unit_test(ramp_turns_without_a_step),
         cmocka_unit_test(meter_measures),
+        cmocka_unit_test(meter_recovers_from_the_largest_numbers),
         cmocka_unit_test(ring_keeps_order_and_refuses_when_full),
         cmocka_unit_test(ring_serves_two_threads),
         cmocka_unit_test(writer_writes_all),
         cmocka_unit_test(writer_keeps_the_first_failure),
         cmocka_unit_test(heartbeat_notices_silence),
         cmocka_unit_test(heartbeat_counts_only_what_it_saw),
+        cmocka_unit_test(heartbeat_limit_follows_periods_and_buffers),
         cmocka_unit_test(sweep_becomes_a_pulse),
     };
     return run_all(tests);

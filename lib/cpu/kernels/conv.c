@@ -45,7 +45,7 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
         for (size_t p = 0; p < width; p++) v[p] = held(load(in + p * LANES));
         UNROLL
         for (size_t r = 0; r < rows; r++) {
-            const vec factor = held(broadcast(w[r]));
+            const vec factor = width > 1 ? held(broadcast(w[r])) : broadcast(w[r]);
             UNROLL
             for (size_t p = 0; p < width; p++) sum[r * width + p] = multiply_add(factor, v[p], sum[r * width + p]);
         }
@@ -67,9 +67,10 @@ INLINE size_t run(const struct conv *call, size_t k, size_t i, size_t n, size_t 
 // All positions of some channels.
 INLINE void band(const struct conv *call, size_t k, size_t n, size_t rows, size_t width)
 {
-    size_t i = run(call, k, 0, n, rows, width);
-    i = run(call, k, i, n, rows, width / 2);
-    i = run(call, k, i, n, rows, width / 4);
+    // Two vectors and two rather than three and one: a lone vector leaves few sums in flight.
+    const size_t pairs = width == 3 && n / LANES % 3 == 1 && n / LANES > 3 ? 4 * LANES : 0;
+    size_t i = run(call, k, 0, n - pairs, rows, width);
+    i = run(call, k, i, n, rows, width > 2 ? 2 : 1);
     run(call, k, i, n, rows, 1);
 }
 

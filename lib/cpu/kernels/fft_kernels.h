@@ -23,10 +23,12 @@ struct fft_node {
 typedef void fft_pass_fn(void *data, struct fft_node node, size_t nodes, int radix, const void *factors);
 
 // The first pass reads its one node from samples instead: complex ones are x[length] interleaved; real ones are
-// x[2 * length], whose first half gives the real and whose second half the negated imaginary parts.
+// x[2 * length], whose first half gives the real and whose second half the negated imaginary parts. Of halves there is
+// the first one alone.
 typedef void fft_read_fn(void *data, const void *x, struct fft_node node, int radix, const void *factors);
 // Writing may leave out samples before the middle (`upper`).
 typedef void fft_write_fn(void *x, const void *data, struct fft_node node, int radix, const void *factors, bool upper);
+typedef void fft_write_half_fn(void *x, const void *data, struct fft_node node, int radix, const void *factors);
 
 // factors: 3 complex scalars a leaf. twists: 4 * lanes complex numbers a leaf, each vector's real parts then imaginary.
 // common: lanes complex numbers by which all vectors are twisted besides; NULL if there is no such part. The results go
@@ -37,11 +39,12 @@ typedef void fft_leaves_back_fn(void *data, size_t leaves, const void *factors, 
 
 struct fft_kernels {
     size_t lanes; // complex numbers in a vector
-    fft_read_fn *read_real, *read_complex;
+    fft_read_fn *read_real, *read_half, *read_complex;
     fft_pass_fn *pass, *pass_back;
     fft_leaves_fn *leaves;
     fft_leaves_back_fn *leaves_back;
     fft_write_fn *write_real, *write_complex;
+    fft_write_half_fn *write_half;
 };
 
 #endif

@@ -5,26 +5,7 @@
 #ifndef PARTITA_FFT_LANES_H
 #define PARTITA_FFT_LANES_H
 
-#include "vector.h"
-
-struct cvec {
-    vec re, im;
-};
-
-INLINE struct cvec times(struct cvec a, vec wr, vec wi)
-{
-    return (struct cvec){a.re * wr - a.im * wi, a.re * wi + a.im * wr};
-}
-
-INLINE struct cvec plus(struct cvec a, struct cvec b)
-{
-    return (struct cvec){a.re + b.re, a.im + b.im};
-}
-
-INLINE struct cvec minus(struct cvec a, struct cvec b)
-{
-    return (struct cvec){a.re - b.re, a.im - b.im};
-}
+#include "fft_radix.h"
 
 // clang-format off
 #if LANES_IS(16)
@@ -74,7 +55,6 @@ INLINE struct cvec minus(struct cvec a, struct cvec b)
 
 #define C16 (REAL)0.92387953251128675613
 #define S16 (REAL)0.38268343236508977173
-#define R2 (REAL)0.70710678118654752440
 // e^(-2 pi i j / (2 half)) for the lanes j of one group, repeated.
 static const REAL lane_re8[16] = {1, C16, R2, S16, 0, -S16, -R2, -C16, 1, C16, R2, S16, 0, -S16, -R2, -C16};
 static const REAL lane_im8[16] = {0, -S16, -R2, -C16, -1, -C16, -R2, -S16, 0, -S16, -R2, -C16, -1, -C16, -R2, -S16};

@@ -25,106 +25,22 @@ INLINE void put(REAL *data, size_t j, struct cvec a)
     *(vec *)(at + SPECTRUM_LANES) = a.im;
 }
 
-// Times -i, or +i on the way back.
-INLINE struct cvec turn(struct cvec a, bool back)
-{
-    return back ? (struct cvec){-a.im, a.re} : (struct cvec){a.im, -a.re};
-}
-
-INLINE void dft2(struct cvec *v)
-{
-    const struct cvec a = v[0];
-    v[0] = plus(a, v[1]);
-    v[1] = minus(a, v[1]);
-}
-
-INLINE void dft3(struct cvec *v, bool back)
-{
-    const REAL half = (REAL)0.5, sine = (REAL)0.86602540378443864676;
-    const struct cvec sum = plus(v[1], v[2]), difference = turn(minus(v[1], v[2]), back);
-    const struct cvec middle = {v[0].re - half * sum.re, v[0].im - half * sum.im};
-    const struct cvec side = {sine * difference.re, sine * difference.im};
-    v[0] = plus(v[0], sum);
-    v[1] = plus(middle, side);
-    v[2] = minus(middle, side);
-}
-
-INLINE void dft4(struct cvec *v, bool back)
-{
-    const struct cvec a = plus(v[0], v[2]), b = minus(v[0], v[2]);
-    const struct cvec c = plus(v[1], v[3]), d = turn(minus(v[1], v[3]), back);
-    v[0] = plus(a, c);
-    v[1] = plus(b, d);
-    v[2] = minus(a, c);
-    v[3] = minus(b, d);
-}
-
-INLINE void dft5(struct cvec *v, bool back)
-{
-    const REAL c1 = (REAL)0.30901699437494742410, c2 = (REAL)-0.80901699437494742410;
-    const REAL s1 = (REAL)0.95105651629515357212, s2 = (REAL)0.58778525229247312917;
-    const struct cvec a = plus(v[1], v[4]), b = plus(v[2], v[3]);
-    const struct cvec c = turn(minus(v[1], v[4]), back), d = turn(minus(v[2], v[3]), back);
-    const struct cvec m1 = {v[0].re + c1 * a.re + c2 * b.re, v[0].im + c1 * a.im + c2 * b.im};
-    const struct cvec m2 = {v[0].re + c2 * a.re + c1 * b.re, v[0].im + c2 * a.im + c1 * b.im};
-    const struct cvec n1 = {s1 * c.re + s2 * d.re, s1 * c.im + s2 * d.im};
-    const struct cvec n2 = {s2 * c.re - s1 * d.re, s2 * c.im - s1 * d.im};
-    v[0] = plus(v[0], plus(a, b));
-    v[1] = plus(m1, n1);
-    v[2] = plus(m2, n2);
-    v[3] = minus(m2, n2);
-    v[4] = minus(m1, n1);
-}
-
-// Times e^(-i pi / 4) or its inverse, and the same a quarter turn further.
-INLINE struct cvec eighth(struct cvec a, bool back)
-{
-    const REAL r = R2;
-    const struct cvec t = turn(a, back);
-    return (struct cvec){r * (a.re + t.re), r * (a.im + t.im)};
-}
-
-INLINE void dft8(struct cvec *v, bool back)
-{
-    struct cvec even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
-    dft4(even, back);
-    dft4(odd, back);
-    odd[1] = eighth(odd[1], back);
-    odd[2] = turn(odd[2], back);
-    odd[3] = eighth(turn(odd[3], back), back);
-    UNROLL
-    for (int q = 0; q < 4; q++) {
-        v[q] = plus(even[q], odd[q]);
-        v[q + 4] = minus(even[q], odd[q]);
-    }
-}
-
-INLINE void dft(struct cvec *v, int radix, bool back)
-{
-    if (radix == 2) dft2(v);
-    if (radix == 3) dft3(v, back);
-    if (radix == 4) dft4(v, back);
-    if (radix == 5) dft5(v, back);
-    if (radix == 8) dft8(v, back);
-}
-
-// Multiplies v[1..] by a node's factors, conjugated on the way back.
-INLINE void apply_factors(struct cvec *v, int radix, const REAL *factors, bool back)
+// Multiplies v[1..] by a node's factors: of numbers without imaginary parts, on the way there.
+INLINE void apply_to_reals(struct cvec *v, int radix, const REAL *factors)
 {
     UNROLL
-    for (int p = 1; p < radix; p++) {
-        const vec wr = broadcast(factors[2 * p - 2]), wi = broadcast(factors[2 * p - 1]);
-        v[p] = times(v[p], wr, back ? -wi : wi);
-    }
+    for (int p = 1; p < radix; p++)
+        v[p] = (struct cvec){v[p].re * broadcast(factors[2 * p - 2]), v[p].re * broadcast(factors[2 * p - 1])};
 }
 
-enum source { BLOCKED, COMPLEX, REAL_PAIRS };
+enum source { BLOCKED, COMPLEX, REAL_PAIRS, REAL_HALF };
 
-// Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of three ways.
+// Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of these ways.
 INLINE struct cvec get_from(const REAL *x, size_t j, size_t length, enum source source)
 {
     if (source == BLOCKED) return get(x, j);
     if (source == REAL_PAIRS) return (struct cvec){load(x + j), -load(x + length + j)};
+    if (source == REAL_HALF) return (struct cvec){load(x + j), (vec){0}};
     const vec a = load(x + 2 * j), b = load(x + 2 * j + LANES);
     return (struct cvec){__builtin_shufflevector(a, b, EVEN), __builtin_shufflevector(a, b, ODD)};
 }
@@ -136,6 +52,8 @@ INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source 
     } else if (source == REAL_PAIRS) {
         if (!upper) store(x + j, a.re);
         store(x + length + j, -a.im);
+    } else if (source == REAL_HALF) {
+        store(x + j, a.re);
     } else {
         store(x + 2 * j, __builtin_shufflevector(a.re, a.im, LOWER));
         store(x + 2 * j + LANES, __builtin_shufflevector(a.re, a.im, UPPER));
@@ -150,7 +68,8 @@ INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const
         struct cvec v[8];
         UNROLL
         for (int p = 0; p < radix; p++) v[p] = get_from(x, (size_t)p * part + j, node.length, source);
-        apply_factors(v, radix, factors, false);
+        if (source == REAL_HALF) apply_to_reals(v, radix, factors);
+        else apply_factors(v, radix, factors, false);
         dft(v, radix, false);
         UNROLL
         for (int q = 0; q < radix; q++) put(y, (size_t)q * part + j, v[q]);
@@ -214,6 +133,11 @@ static void fft_read_real(void *data, const void *x, struct fft_node node, int r
     run_pass(data, x, node, radix, factors, REAL_PAIRS, SPLIT);
 }
 
+static void fft_read_half(void *data, const void *x, struct fft_node node, int radix, const void *factors)
+{
+    run_pass(data, x, node, radix, factors, REAL_HALF, SPLIT);
+}
+
 static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix, const void *factors)
 {
     run_pass(data, x, node, radix, factors, COMPLEX, SPLIT);
@@ -223,6 +147,11 @@ static void fft_write_real(void *x, const void *data, struct fft_node node, int 
 {
     if (upper) run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE_UPPER);
     else run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE);
+}
+
+static void fft_write_half(void *x, const void *data, struct fft_node node, int radix, const void *factors)
+{
+    run_pass(x, data, node, radix, factors, REAL_HALF, MERGE);
 }
 
 static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix, const void *factors,
@@ -340,11 +269,13 @@ static void fft_leaves_back(void *data, size_t leaves, const void *factors, cons
 const struct fft_kernels KERNEL(fft) = {
     .lanes = LANES,
     .read_real = fft_read_real,
+    .read_half = fft_read_half,
     .read_complex = fft_read_complex,
     .pass = fft_pass,
     .pass_back = fft_pass_back,
     .leaves = fft_leaves,
     .leaves_back = fft_leaves_back,
     .write_real = fft_write_real,
+    .write_half = fft_write_half,
     .write_complex = fft_write_complex,
 };

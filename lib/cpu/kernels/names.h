@@ -6,6 +6,7 @@
 
 #include "fft_kernels.h"
 #include "kernels.h"
+#include "tile_kernels.h"
 
 #define KERNEL_PASTE(op, type, isa) k_##op##_##type##_##isa
 #define KERNEL_EXPAND(op, type, isa) KERNEL_PASTE(op, type, isa)
@@ -23,8 +24,30 @@ split_fn KERNEL(split);
 join_fn KERNEL(join);
 conv_fn KERNEL(conv);
 conv_weight_fn KERNEL(conv_weight);
+conv_rows_fn KERNEL(conv_rows);
+conv_columns_fn KERNEL(conv_columns);
 conv_store_fn KERNEL(conv_store);
+lanes_read_fn KERNEL(lanes_read);
+lanes_write_fn KERNEL(lanes_write);
+lanes_conv_fn KERNEL(lanes_conv);
+lanes_weight_fn KERNEL(lanes_weight);
+lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_back);
+lanes_product_fn KERNEL(lanes_product);
 sum_fn KERNEL(sum);
+convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // REAL_BYTES == 4
+winograd_fn KERNEL(winograd_input);
+winograd_fn KERNEL(winograd_output);
+winograd_fn KERNEL(winograd_taps);
+deal_fn KERNEL(deal);
+collect_fn KERNEL(collect);
+tile_dft_fn KERNEL(tile_forward);
+tile_dft_fn KERNEL(tile_inverse);
+tile_gather_fn KERNEL(tile_gather);
+tile_clip_fn KERNEL(tile_clip);
+tile_scatter_fn KERNEL(tile_scatter);
+tile_split_fn KERNEL(tile_split);
+tile_join_fn KERNEL(tile_join);
+tile_factors_fn KERNEL(tile_factors);
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);

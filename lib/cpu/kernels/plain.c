@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Loops that the compiler makes vectors of by itself: reference and vector version in one, built for every level.
 #include <math.h>
+#include <string.h>
 
 #include "names.h"
 
@@ -24,6 +25,15 @@ void KERNEL(blend)(void *y_, const void *x_, size_t n, size_t per_frame, double 
         const REAL weight = (REAL)((first + (double)(i >> shift)) * slope);
         y[i] += (x[i] - y[i]) * weight;
     }
+}
+
+void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    // Whole blocks, because their size is known here: the next row replaces what is too much of one.
+    for (size_t r = 0; r < rows; r++, y += n, x += x_stride)
+        for (size_t i = 0; i < n; i += CONV_LANES) memcpy(y + i, x + i, CONV_BLOCK_BYTES);
 }
 
 void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n, const struct conv_finish *finish)

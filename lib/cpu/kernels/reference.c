@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "names.h"
+#include "winograd_matrix.h"
 
 void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
 {
@@ -157,5 +158,118 @@ void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_str
             for (size_t half = CONV_LANES / 2; half; half /= 2)
                 for (size_t lane = 0; lane < half; lane++) sum[lane] += sum[half + lane];
             w[k * w_stride + t] += sum[0];
+        }
+}
+
+void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < n; i++) y[i * y_stride + r] = x[r * x_stride + i];
+}
+
+// y[to][n] = matrix[to][from] x, for each line.
+static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to, size_t from,
+                          const struct winograd_lines *lines)
+{
+    for (size_t l = 0; l < lines->lines; l++, x += lines->x_line, y += lines->y_line)
+        for (size_t i = 0; i < to; i++)
+            for (size_t p = 0; p < lines->n; p++) {
+                REAL sum = 0;
+                for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[lines->offset[k] + p];
+                y[i * lines->y_stride + p] = sum;
+            }
+}
+
+void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    (void)count;
+    for (size_t i = 0; i < extent; i++) {
+        double row[WINOGRAD_EXTENT];
+        winograd_input_row(extent, i, row);
+        for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)row[k];
+    }
+    lines_product(y, x, matrix, extent, extent, lines);
+}
+
+void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
+    lines_product(y, x, matrix, count, extent, lines);
+}
+
+void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    for (size_t i = 0; i < extent; i++)
+        for (size_t k = 0; k < count; k++) matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
+    lines_product(y, x, matrix, extent, count, lines);
+}
+
+void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
+}
+
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, size_t stride, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[k * stride + i];
+}
+
+void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
+{
+    REAL *y = y_;
+    for (size_t i = 0; i < n; i++)
+        for (size_t lane = 0; lane < CONV_LANES; lane++)
+            y[i * CONV_LANES + lane] = x[lane] ? ((const REAL *)x[lane])[i * step] : 0;
+}
+
+void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias, bool relu)
+{
+    const REAL *x = x_;
+    for (size_t lane = 0; lane < CONV_LANES; lane++)
+        for (size_t i = 0; y[lane] && i < n; i++) {
+            const REAL v = x[i * CONV_LANES + lane] + (bias ? ((const REAL *)bias)[lane] : 0);
+            ((REAL *)y[lane])[i * step] = relu && v < 0 ? 0 : v;
+        }
+}
+
+void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct lanes_run *run, size_t n_runs, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++, x += CONV_LANES, y += CONV_LANES) {
+        REAL sum[CONV_LANES] = {0};
+        const REAL *w = w_;
+        for (size_t r = 0; r < n_runs; r++)
+            for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += w[lane] * x[(run[r].offset + t) * CONV_LANES + lane];
+        for (size_t lane = 0; lane < CONV_LANES; lane++) y[lane] += sum[lane];
+    }
+}
+
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run, size_t n_runs,
+                          size_t n)
+{
+    REAL *w = w_;
+    const REAL *y = y_, *x = x_;
+    for (size_t r = 0; r < n_runs; r++)
+        for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES) {
+            REAL sum[CONV_LANES] = {0};
+            for (size_t i = 0; i < n; i++)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += y[i * CONV_LANES + lane] * x[(run[r].offset + t + i) * CONV_LANES + lane];
+            for (size_t lane = 0; lane < CONV_LANES; lane++) w[lane] += sum[lane];
         }
 }

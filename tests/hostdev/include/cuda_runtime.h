@@ -63,7 +63,8 @@ template <typename Call> void hostdev_release(void *call)
 }
 
 template <typename Call>
-cudaError_t hostdev_queue(const cudaLaunchConfig_t *config, const void *symbol, size_t parameter_bytes, Call call)
+cudaError_t hostdev_queue_kernel(const cudaLaunchConfig_t *config, const void *symbol, size_t parameter_bytes,
+                                 Call call)
 {
     const dim3 grid = config->gridDim, block = config->blockDim;
     const hostdev_kernel kernel = {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, config->dynamicSmemBytes,
@@ -74,8 +75,8 @@ cudaError_t hostdev_queue(const cudaLaunchConfig_t *config, const void *symbol, 
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...), Arguments... arguments)
 {
-    return hostdev_queue(config, (const void *)kernel, (sizeof(Parameters) + ... + 0),
-                         [=] { kernel(static_cast<Parameters>(arguments)...); });
+    return hostdev_queue_kernel(config, (const void *)kernel, (sizeof(Parameters) + ... + 0),
+                                [=] { kernel(static_cast<Parameters>(arguments)...); });
 }
 
 #endif

@@ -1,0 +1,14 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Writes scikit-learn's handwritten digits (1797 images of 8x8) as the file that digits.c reads: for each image 64 bytes
+of grey, 0 to 16, and one byte that says which digit it is.
+
+    export.py OUT
+"""
+import sys
+
+import numpy
+import sklearn.datasets
+
+digits = sklearn.datasets.load_digits()
+numpy.column_stack([digits.data, digits.target]).astype(numpy.uint8).tofile(sys.argv[1])

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// Passes of a direction, their taps and their tasks, see conv_runs.h.
+#include "conv_runs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MOST_PASSES = 1 << 16, // of backward data
+    MOST_TAPS = 1 << 24,   // of one pair of channels
+};
+
+size_t conv_runs_count(const struct request *request)
+{
+    return request->direction == PARTITA_FORWARD ? 1 : conv_pass_count(request->shape);
+}
+
+bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, struct conv_run *ret)
+{
+    *ret = (struct conv_run){.parts = 1};
+    if (request->direction == PARTITA_FORWARD) conv_pass_forward(request->shape, &ret->pass);
+    else conv_pass_backward(request->shape, i, &ret->pass);
+    for (int a = 0; a < 3; a++)
+        if (ret->pass.axis[a].count == 0) return false;
+    ret->block = CONV_CHANNELS;
+    ret->padded = ret->pass.out;
+    cut(ret, request->workspace_limit);
+    return true;
+}
+
+bool conv_runs_refuse(const struct request *request, struct estimate *ret)
+{
+    const size_t taps = shape_taps(request->shape);
+    if (taps > MOST_TAPS) {
+        snprintf(ret->reason, sizeof ret->reason, "keeps a place for every tap: %d at most, not %zu", MOST_TAPS, taps);
+        return true;
+    }
+    if (request->direction == PARTITA_BACKWARD_WEIGHT || conv_runs_count(request) <= MOST_PASSES) return false;
+    snprintf(ret->reason, sizeof ret->reason, "stride and kernel make %zu sub-problems; at most %d",
+             conv_runs_count(request), MOST_PASSES);
+    return true;
+}
+
+void conv_run_split(struct conv_run *run, size_t parts)
+{
+    const size_t blocks = (run->pass.out + run->block - 1) / run->block;
+    run->part_out = (blocks + parts - 1) / parts * run->block;
+    run->parts = (run->pass.out + run->part_out - 1) / run->part_out;
+}
+
+// Whether the passes between them reach every residue of every axis that there is.
+static bool passes_cover(const struct request *request, size_t n_made)
+{
+    size_t all = 1;
+    if (request->direction == PARTITA_FORWARD) return true;
+    for (int i = 0; i < request->shape->rank; i++) {
+        const struct axis *axis = &request->shape->axis[i];
+        all = size_mul(all, axis->stride < axis->size ? axis->stride : axis->size);
+    }
+    return n_made == all;
+}
+
+// One arena: the list of passes, then each one's offsets. Called twice, to size it and to cut it.
+static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct request *request, conv_cut_fn *cut,
+                                  struct arena *arena)
+{
+    const size_t n = conv_runs_count(request);
+    struct conv_runs *runs = arena_take(arena, sizeof *runs);
+    struct conv_run *list = arena_take(arena, size_mul(n, sizeof *list));
+    size_t made = 0, weights = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct conv_run run;
+        if (!conv_runs_make(request, i, cut, &run)) continue;
+        const struct conv_pass *pass = &run.pass;
+        run.weights = weights;
+        run.offset = arena_take(arena, size_mul(size_mul(pass->chunk, pass->terms), sizeof *run.offset));
+        weights += conv_run_taps(&run);
+        if (arena->base) {
+            conv_pass_offsets(pass, run.offset, pass->chunk);
+            if (plan->shape.half) run.pass.widen = plan_widen(plan);
+            list[made] = run;
+        }
+        made++;
+    }
+    if (arena->base) *runs = (struct conv_runs){made, passes_cover(request, made), list, weights};
+    return runs;
+}
+
+enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request, conv_cut_fn *cut)
+{
+    struct arena arena = {0};
+    cut_runs(plan, request, cut, &arena);
+    arena.base = mem_allocate(&plan->allocator, arena.used);
+    if (!arena.base) return PARTITA_ERR_NOMEM;
+    arena.used = 0;
+    plan->state = cut_runs(plan, request, cut, &arena);
+    return PARTITA_OK;
+}
+
+// Taps of one block of output channels of one group: [in][term][channel of the block].
+static void pack_block(const struct conv_run *run, char *packed, const char *taps, size_t taps_of_cell, bool forward,
+                       size_t group, size_t first)
+{
+    const struct conv_pass *pass = &run->pass;
+    const size_t bytes = pass->scalar_bytes, width = conv_run_width(run, first);
+    const size_t n = pass->out - first < width ? pass->out - first : width;
+    for (size_t term = 0; term < pass->terms; term++) {
+        const size_t tap = conv_pass_tap(pass, term);
+        for (size_t c = 0; c < pass->in; c++) {
+            char *to = packed + (c * pass->terms + term) * width * bytes;
+            for (size_t k = 0; k < n; k++, to += bytes) {
+                const size_t cell = forward ? (group * pass->out + first + k) * pass->in + c
+                                            : (group * pass->in + c) * pass->out + first + k;
+                const char *from = taps + (cell * taps_of_cell + tap) * pass->sample_bytes;
+                if (pass->widen) pass->widen(to, from, 1);
+                else memcpy(to, from, bytes);
+            }
+            memset(to, 0, (width - n) * bytes);
+        }
+    }
+}
+
+// Where the packed taps of a pass, group and block of output channels begin, in taps.
+static size_t block_at(const struct conv_run *run, size_t group, size_t first)
+{
+    return run->weights + (group * run->padded + first) * run->pass.in * run->pass.terms;
+}
+
+enum partita_status conv_runs_filter(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct conv_runs *runs = plan->state;
+    const size_t bytes = plan->shape.scalar_bytes;
+    filter->state = mem_allocate(&plan->allocator, size_mul(runs->taps, bytes));
+    if (!filter->state) return PARTITA_ERR_NOMEM;
+    for (const struct conv_run *run = runs->run; run < runs->run + runs->n; run++)
+        for (size_t group = 0; group < run->pass.groups; group++)
+            for (size_t first = 0; first < run->pass.out; first += run->block)
+                pack_block(run, (char *)filter->state + block_at(run, group, first) * bytes, taps,
+                           shape_taps(&plan->shape), plan->direction == PARTITA_FORWARD, group, first);
+    return PARTITA_OK;
+}
+
+const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in)
+{
+    const struct conv_pass *pass = &call->run->pass;
+    const size_t at = block_at(call->run, group, first) + in * pass->terms * conv_run_width(call->run, first);
+    return (const char *)call->filter->state + at * pass->scalar_bytes;
+}
+
+// A row of results, every `step` samples of `to`.
+static void store_row(const struct conv_call *call, char *to, size_t step, const char *sums, size_t n,
+                      const struct conv_finish *finish)
+{
+    enum { PIECE = 256 };
+    const struct kernels *kernels = call->plan->kernels;
+    const struct conv_pass *pass = &call->run->pass;
+    if (!pass->widen) {
+        kernels->conv_store(to, step, sums, n, finish);
+        return;
+    }
+    // Forward alone, so that step is 1, and finished sums alone: see conv_runs.h.
+    float row[PIECE];
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t piece = n - i < PIECE ? n - i : PIECE;
+        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, piece, finish);
+        plan_narrow(call->plan)(to + i * pass->sample_bytes, row, piece);
+    }
+}
+
+void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel, const char *sums,
+                     const size_t extent[3], bool first_share, bool last_share)
+{
+    const struct conv_pass *pass = &call->run->pass;
+    const struct conv_axis *axis = pass->axis;
+    const struct conv_place *place = &task->place;
+    const size_t bytes = pass->scalar_bytes, all = task->group * pass->out + channel;
+    const bool finished = last_share && call->plan->direction == PARTITA_FORWARD;
+    const char *bias = finished ? call->filter->bias : NULL;
+    const struct conv_finish finish = {
+        .add = !first_share, .bias = bias ? bias + all * bytes : NULL, .relu = finished && call->plan->shape.relu};
+    const size_t items = conv_place_items(pass, place), n_d = conv_place_count(pass, place, 0);
+    size_t n_h = conv_place_count(pass, place, 1), n_w = conv_place_count(pass, place, 2);
+    const size_t plane_extent = extent[1] * extent[2];
+    // Rows that follow one another in both are one.
+    if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
+        n_w *= n_h;
+        n_h = 1;
+    }
+    for (size_t n = 0; n < items; n++)
+        for (size_t d = 0; d < n_d; d++)
+            for (size_t h = 0; h < n_h; h++) {
+                const size_t plane = (place->item + n) * pass->groups * pass->out + all;
+                const size_t at_d = axis[0].first + axis[0].spread * (place->at[0] + d),
+                             at_h = axis[1].first + axis[1].spread * (place->at[1] + h),
+                             at_w = axis[2].first + axis[2].spread * place->at[2];
+                const size_t out =
+                    ((plane * axis[0].out_size + at_d) * axis[1].out_size + at_h) * axis[2].out_size + at_w;
+                const size_t in = (n * extent[0] + d) * plane_extent + h * extent[2];
+                store_row(call, call->to + out * pass->sample_bytes, axis[2].spread, sums + in * bytes, n_w, &finish);
+            }
+}
+
+struct conv_task conv_call_task(const struct conv_call *call, size_t task)
+{
+    const struct conv_run *run = call->run;
+    const struct conv_pass *pass = &run->pass;
+    const size_t begin = task % run->parts * run->part_out;
+    return (struct conv_task){.place = conv_pass_place(pass, task / run->parts / pass->groups),
+                              .group = task / run->parts % pass->groups,
+                              .begin = begin,
+                              .end = pass->out - begin < run->part_out ? pass->out : begin + run->part_out};
+}
+
+void conv_call_run(struct conv_call *call, task_fn *run)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct shape *shape = &plan->shape;
+    const struct conv_runs *runs = plan->state;
+    if (!runs->covers)
+        memset(call->to, 0, shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+    for (call->run = runs->run; call->run < runs->run + runs->n; call->run++)
+        thread_loop(plan->threads, conv_pass_boxes(&call->run->pass) * call->run->pass.groups * call->run->parts, run,
+                    call);
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Rows become columns: as many vectors as there are rows, shuffled like cards. Two halves of a deck of rows, zipped as
+// often as the number of rows has factors of two, leave the columns one after the other.
+#include "vector.h"
+
+enum { DECK = (int)CONV_CHANNELS < (int)LANES ? (int)CONV_CHANNELS : (int)LANES };
+
+// Of n vectors, a power of two: lane i of vector r goes to place i*n + r of all of them.
+INLINE void zip(vec *v, size_t n)
+{
+    UNROLL
+    for (size_t stage = 1; stage < n; stage *= 2) {
+        vec u[LANES];
+        UNROLL
+        for (size_t j = 0; j < n / 2; j++) {
+            u[2 * j] = __builtin_shufflevector(v[j], v[n / 2 + j], LOWER);
+            u[2 * j + 1] = __builtin_shufflevector(v[j], v[n / 2 + j], UPPER);
+        }
+        UNROLL
+        for (size_t j = 0; j < n; j++) v[j] = u[j];
+    }
+}
+
+// rows rows, LANES columns, a vector of the result after each `step` samples.
+INLINE void block(REAL *y, size_t step, const REAL *x, size_t x_stride, size_t rows)
+{
+    vec v[LANES];
+    UNROLL
+    for (size_t r = 0; r < rows; r++) v[r] = load(x + r * x_stride);
+    zip(v, rows);
+    UNROLL
+    for (size_t r = 0; r < rows; r++) store(y + r * step, v[r]);
+}
+
+void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    size_t r = 0;
+    for (; rows - r >= LANES; r += LANES)
+        for (size_t i = 0; i < n; i += LANES)
+            block(y + i * y_stride + r, y_stride, x + r * x_stride + i, x_stride, LANES);
+    if (rows == DECK && y_stride == DECK && (int)DECK < (int)LANES) {
+        for (size_t i = 0; i < n; i += LANES) block(y + i * y_stride, LANES, x + i, x_stride, DECK);
+        return;
+    }
+    for (; r < rows; r++)
+        for (size_t i = 0; i < n; i++) y[i * y_stride + r] = x[r * x_stride + i];
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Samples stored in two bytes, to f32 and back: IEEE 754 binary16 and bfloat16, the upper half of an f32. Integer
+// arithmetic and selections that the compiler makes vectors of, the same at every level and in whatever mode of
+// denormal numbers the caller runs.
+#include "names.h"
+
+#if REAL_BYTES == 4
+
+typedef union {
+    float value;
+    uint32_t bits;
+} word;
+
+enum {
+    SIGN = 1u << 15,
+    F16_LEAST = 1u << 10,    // the least normal number of binary16 ..
+    F16_INFINITE = 31u << 10 // .. and what is no number
+};
+
+// Of an f32.
+#define MAGNITUDE 0x7fffffffu
+#define INFINITE (255u << 23)
+#define REBIAS (112u << 23) // between the exponents of f32 and binary16
+
+static inline float f32_of_f16(uint16_t half)
+{
+    const uint32_t magnitude = half & (SIGN - 1u);
+    const word denormal = {.value = (float)(int32_t)magnitude * 0x1p-24f};
+    const uint32_t normal = (magnitude << 13) + REBIAS + (magnitude >= F16_INFINITE ? REBIAS : 0);
+    const word ret = {.bits = (magnitude < F16_LEAST ? denormal.bits : normal) | (uint32_t)(half & SIGN) << 16};
+    return ret.value;
+}
+
+static inline uint16_t f16_of_f32(float value)
+{
+    const word given = {.value = value};
+    const uint32_t magnitude = given.bits & MAGNITUDE, sign = given.bits >> 16 & SIGN;
+    // To the nearest even: half a unit of the last place less one, and one if that place is odd.
+    const uint32_t normal = (magnitude - REBIAS + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    // Beside 0.5 the units of f32 are those of the denormal numbers of binary16.
+    const word kept = {.bits = magnitude}, shifted = {.value = kept.value + 0.5f}, half = {.value = 0.5f};
+    const uint32_t denormal = shifted.bits - half.bits;
+    const uint32_t nan = F16_INFINITE | F16_LEAST >> 1 | (magnitude >> 13 & (F16_LEAST - 1u));
+    uint32_t ret = magnitude < (113u << 23) ? denormal : normal;
+    ret = ret > F16_INFINITE || magnitude >= INFINITE ? F16_INFINITE : ret;
+    ret = magnitude > INFINITE ? nan : ret;
+    return (uint16_t)(ret | sign);
+}
+
+static inline float f32_of_bf16(uint16_t half)
+{
+    const word ret = {.bits = (uint32_t)half << 16};
+    return ret.value;
+}
+
+static inline uint16_t bf16_of_f32(float value)
+{
+    const word given = {.value = value};
+    const uint32_t rounded = (given.bits + 0x7fffu + (given.bits >> 16 & 1u)) >> 16, nan = given.bits >> 16 | 0x40u;
+    return (uint16_t)((given.bits & MAGNITUDE) > INFINITE ? nan : rounded);
+}
+
+void KERNEL(widen_f16)(void *restrict y_, const void *restrict x_, size_t n)
+{
+    float *restrict y = y_;
+    const uint16_t *restrict x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = f32_of_f16(x[i]);
+}
+
+void KERNEL(narrow_f16)(void *restrict y_, const void *restrict x_, size_t n)
+{
+    uint16_t *restrict y = y_;
+    const float *restrict x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = f16_of_f32(x[i]);
+}
+
+void KERNEL(widen_bf16)(void *restrict y_, const void *restrict x_, size_t n)
+{
+    float *restrict y = y_;
+    const uint16_t *restrict x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = f32_of_bf16(x[i]);
+}
+
+void KERNEL(narrow_bf16)(void *restrict y_, const void *restrict x_, size_t n)
+{
+    uint16_t *restrict y = y_;
+    const float *restrict x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = bf16_of_f32(x[i]);
+}
+
+#else
+typedef int no_half; // f64 has no storage in two bytes
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Samples into lines and back, two real spectra out of a complex one and back: the edges of the transforms of
+// tile_dft.c. Contracts in tile_kernels.h.
+#include "vector.h"
+
+enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
+
+// Lane j of v[i] becomes lane i of v[j].
+INLINE void transpose(vec v[LANES])
+{
+    UNROLL
+    for (size_t stage = 1; stage < LANES; stage *= 2) {
+        vec w[LANES];
+        UNROLL
+        for (size_t i = 0; i < LANES / 2; i++) {
+            w[2 * i] = __builtin_shufflevector(v[i], v[i + LANES / 2], LOWER);
+            w[2 * i + 1] = __builtin_shufflevector(v[i], v[i + LANES / 2], UPPER);
+        }
+        UNROLL
+        for (size_t i = 0; i < LANES; i++) v[i] = w[i];
+    }
+}
+
+void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t n)
+{
+    for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
+        for (size_t i = 0; i < n; i += LANES) {
+            REAL *z = (REAL *)z_ + i * stride * TILE_LANES + lane;
+            vec v[LANES];
+            if (n - i >= LANES) {
+                UNROLL
+                for (size_t l = 0; l < LANES; l++) v[l] = load((const REAL *)row[lane + l] + i);
+                transpose(v);
+                UNROLL
+                for (size_t k = 0; k < LANES; k++) store(z + k * stride * TILE_LANES, v[k]);
+            } else {
+                UNROLL
+                for (size_t l = 0; l < LANES; l++) v[l] = load_first((const REAL *)row[lane + l] + i, n - i);
+                transpose(v);
+                UNROLL
+                for (size_t k = 0; k < LANES; k++)
+                    if (k < n - i) store(z + k * stride * TILE_LANES, v[k]);
+            }
+        }
+}
+
+typedef BITS bits_vec __attribute__((vector_size(VECTOR_BYTES)));
+
+void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *behind, size_t first, size_t end)
+{
+    for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
+        const vec from = load((const REAL *)begin + lane), to = load((const REAL *)behind + lane);
+        for (size_t i = first; i < end; i++) {
+            REAL *z = (REAL *)z_ + i * stride * TILE_LANES + lane;
+            const vec at = broadcast((REAL)i);
+            store(z, (vec)((bits_vec)load(z) & (bits_vec)(from <= at) & (bits_vec)(at < to)));
+        }
+    }
+}
+
+// v finished, for one lane's samples from y on.
+INLINE vec finished(vec v, vec y, const struct conv_finish *finish, vec bias)
+{
+    if (finish->add) v += y;
+    if (finish->bias) v += bias;
+    if (finish->relu) v = (vec)((bits_vec)v & ~(bits_vec)(v < (vec){0}));
+    return v;
+}
+
+// Samples i .. i+LANES-1 of one row, as far as they are wanted.
+INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end, const struct conv_finish *finish, vec bias)
+{
+    if (begin <= i && end >= i + LANES) {
+        store(y + i, finished(v, finish->add ? load(y + i) : v, finish, bias));
+        return;
+    }
+    const size_t to = end < i + LANES ? end : i + LANES;
+    if (begin <= i && i < to) {
+        store_first(y + i, finished(v, finish->add ? load_first(y + i, to - i) : v, finish, bias), to - i);
+        return;
+    }
+    REAL part[LANES];
+    store(part, v);
+    for (size_t k = begin > i ? begin : i; k < to; k++) {
+        const vec one = finished(broadcast(part[k - i]), broadcast(finish->add ? y[k] : 0), finish, bias);
+        y[k] = one[0];
+    }
+}
+
+void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t stride, size_t n,
+                          const struct conv_finish *finish)
+{
+    const vec bias = broadcast(finish->bias ? *(const REAL *)finish->bias : 0);
+    for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
+        for (size_t i = 0; i < n; i += LANES) {
+            const REAL *z = (const REAL *)z_ + i * stride * TILE_LANES + lane;
+            vec v[LANES];
+            UNROLL
+            for (size_t k = 0; k < LANES; k++) {
+                v[k] = (vec){0};
+                if (i + k < n) v[k] = load(z + k * stride * TILE_LANES);
+            }
+            transpose(v);
+            UNROLL
+            for (size_t l = 0; l < LANES; l++)
+                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish, bias);
+        }
+}
+
+void KERNEL(tile_split)(const struct tile_spectrum *a, const struct tile_spectrum *b, const void *z,
+                        const uint32_t *pair, size_t n_bins)
+{
+    for (size_t bin = 0; bin < n_bins; bin++) {
+        const REAL *u = (const REAL *)z + (size_t)pair[2 * bin] * ELEMENT,
+                   *v = (const REAL *)z + (size_t)pair[2 * bin + 1] * ELEMENT;
+        REAL *to = (REAL *)a->re + bin * a->stride;
+        for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
+            store(to + lane, load(u + lane) + load(v + lane));
+            store(to + a->im + lane, load(u + TILE_LANES + lane) - load(v + TILE_LANES + lane));
+        }
+        if (!b->re) continue;
+        to = (REAL *)b->re + bin * b->stride;
+        for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
+            store(to + lane, load(u + TILE_LANES + lane) + load(v + TILE_LANES + lane));
+            store(to + b->im + lane, load(v + lane) - load(u + lane));
+        }
+    }
+}
+
+void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struct tile_spectrum *a,
+                       const struct tile_spectrum *b, double scale)
+{
+    const vec factor = broadcast((REAL)scale);
+    for (size_t bin = 0; bin < n_bins; bin++) {
+        REAL *u = (REAL *)z + (size_t)pair[2 * bin] * ELEMENT, *v = (REAL *)z + (size_t)pair[2 * bin + 1] * ELEMENT;
+        const REAL *p = (const REAL *)a->re + bin * a->stride, *q = (const REAL *)b->re + bin * b->stride;
+        for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
+            const vec p_re = load(p + lane) * factor, p_im = load(p + a->im + lane) * factor;
+            vec q_re = {0}, q_im = {0};
+            if (b->re) q_re = load(q + lane) * factor, q_im = load(q + b->im + lane) * factor;
+            store(u + lane, p_re - q_im);
+            store(u + TILE_LANES + lane, p_im + q_re);
+            store(v + lane, p_re + q_im);
+            store(v + TILE_LANES + lane, q_re - p_im);
+        }
+    }
+}
+
+void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im_, size_t n, bool gauss)
+{
+    REAL *w = w_;
+    const REAL *re = re_, *im = im_;
+    for (size_t l = 0; l < n; l++) w[l] = re[l];
+    if (!gauss) {
+        for (size_t l = 0; l < n; l++) w[step + l] = -im[l];
+        return;
+    }
+    for (size_t l = 0; l < n; l++) w[step + l] = im[l] - re[l];
+    for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
+}

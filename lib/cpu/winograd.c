@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: MIT
+// cpu/winograd: layers by minimal filtering, F(m x m, r x r): tiles of m outputs along an axis cost m + r - 1 products
+// where the defining sum takes m r. This file chooses tiles and blocks; winograd_tiles.c deals samples out to tiles,
+// winograd_run.c runs forward and backward data, winograd_weight.c backward weight, F(r x r, m x m).
+// Stride is polyphase, dilation sub-images (tile_grid.h), so both are served with the taps that are left.
+// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015); kernels/winograd_matrix.h.
+#include "winograd.h"
+#include "../sizes.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum {
+    MOST_TILES = 256,                    // of a block
+    ENOUGH_TILES = 96,                   // share a pass over the transformed taps
+    MOST_BYTES = 2 << 20,                // of a block's transformed inputs and outputs, where there is a choice
+    ENOUGH_TASKS = 4,                    // so many are worth transforming the same inputs again ..
+    LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
+    MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
+};
+
+// Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
+static const double DEFAULT_BUDGET = 2e-6 / 0x1p-24;
+
+static size_t even(size_t n, size_t piece)
+{
+    return ceil_div(n, ceil_div(n, piece));
+}
+
+// How much larger than its result the terms are that A' sums for random inputs and taps, in root mean square: their
+// relative errors grow by this.
+static double growth(const struct tile_axis *axis)
+{
+    const size_t extent = axis->extent;
+    double sum = 0;
+    for (size_t i = 0; extent > 1 && i < extent; i++) {
+        double row[WINOGRAD_EXTENT], inputs = 0, taps = 0, outputs = 0;
+        winograd_input_row(extent, i, row);
+        for (size_t k = 0; k < extent; k++) inputs += row[k] * row[k];
+        for (size_t k = 0; k < axis->taps; k++) taps += pow(winograd_taps_entry(extent, axis->taps, k, i), 2);
+        for (size_t k = 0; k < axis->tile; k++) outputs += pow(winograd_output_entry(extent, axis->tile, k, i), 2);
+        sum += inputs * taps * outputs;
+    }
+    return extent > 1 ? sqrt(sum / (double)(axis->tile * axis->taps)) : 1;
+}
+
+// Roundings of six transforms along one axis each, then of the products' sums; 1.7 is what is left of the former for
+// every extent, by experiment with random tiles (docs/decisions/0014-winograd.md).
+static double predicted_error(const struct winograd *winograd, bool f64, double terms)
+{
+    const double segment = fmin(terms, WINOGRAD_TERMS);
+    return (f64 ? 0x1p-53 : 0x1p-24) * growth(winograd_axis(winograd, 0)) * growth(winograd_axis(winograd, 1)) *
+           sqrt(1.7 + 0.09 * (segment + terms / segment));
+}
+
+// Vectors of positions at the price of a vector of a full rectangle of kernels->conv, three of them.
+static double price(size_t vectors)
+{
+    static const double rest[] = {0, 1.4, 2.3};
+    return (double)(vectors / 3 * 3) + rest[vectors % 3];
+}
+
+// Blocks along an axis of `count` tiles or maps, up to `most` in each; their number.
+static size_t cut_axis(size_t count, size_t *most)
+{
+    *most = lesser(*most, count);
+    return ceil_div(count, *most);
+}
+
+// The same of a block of tiles. Turned it is in eights of tiles times panels of output channels.
+static double price_of(const struct winograd *winograd, size_t tiles)
+{
+    const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    if (!winograd->turned) return price(ceil_div(tiles, lanes));
+    return (double)(ceil_div(tiles, CONV_CHANNELS) * CONV_CHANNELS) / (double)lanes *
+           (double)(ceil_div(winograd->out, winograd->width) * winograd->width) / (double)winograd->out;
+}
+
+static double price_of_blocks(struct winograd *winograd, struct winograd_block block)
+{
+    winograd->most = block;
+    winograd->blocks[0] = cut_axis(winograd->maps, &winograd->most.maps);
+    winograd->blocks[1] = cut_axis(winograd_axis(winograd, 0)->tiles, &winograd->most.rows);
+    winograd->blocks[2] = cut_axis(winograd_axis(winograd, 1)->tiles, &winograd->most.cols);
+    const struct winograd_block *most = &winograd->most;
+    winograd->positions = winograd_positions(winograd, most->maps * most->rows * most->cols);
+    double sum = 0;
+    // The blocks within and those at the ends of each axis.
+    for (int ends = 0; ends < 8; ends++) {
+        const size_t count[3] = {winograd->maps, winograd_axis(winograd, 0)->tiles, winograd_axis(winograd, 1)->tiles};
+        const size_t of[3] = {most->maps, most->rows, most->cols};
+        size_t tiles = 1, blocks = 1;
+        for (int a = 0; a < 3; a++) {
+            const bool end = ends >> a & 1;
+            tiles *= end ? count[a] % of[a] : of[a];
+            blocks *= end ? 1 : count[a] / of[a];
+        }
+        sum += (double)blocks * price_of(winograd, tiles);
+    }
+    return sum;
+}
+
+// The blocks of at most so many tiles that cost least; the larger one in doubt.
+static double cut_blocks(struct winograd *winograd, size_t most_tiles)
+{
+    const size_t rows = winograd_axis(winograd, 0)->tiles, cols = winograd_axis(winograd, 1)->tiles;
+    struct winograd_block best = {1, 1, 1};
+    double best_price = INFINITY;
+    for (size_t parts = 1; parts <= 8; parts++) {
+        struct winograd_block block = {1, 1, even(cols, lesser(ceil_div(cols, parts), most_tiles))};
+        for (block.rows = 1; block.rows <= rows && block.rows * block.cols <= most_tiles; block.rows++)
+            for (block.maps = 1; block.maps <= winograd->maps; block.maps++) {
+                if (block.maps > 1 && (block.rows < rows || block.cols < cols)) break;
+                if (block.maps * block.rows * block.cols > most_tiles) break;
+                const double now = price_of_blocks(winograd, block);
+                const size_t tiles = block.maps * block.rows * block.cols;
+                if (now > best_price || (now == best_price && tiles <= best.maps * best.rows * best.cols)) continue;
+                best_price = now;
+                best = block;
+            }
+        if (ceil_div(cols, parts) <= 1) break;
+    }
+    return price_of_blocks(winograd, best);
+}
+
+static size_t greater(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+// Distances and scratch that follow from blocks, chunk and part.
+static void measure(struct winograd *winograd, bool weight)
+{
+    const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const size_t bytes = winograd->grid.scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
+    const size_t rows = winograd->most.rows, cols = winograd->most.cols;
+    const size_t positions = winograd_positions(winograd, rows * cols);
+    // Frequencies an odd number of lines apart, so that they do not meet in the same sets of the cache, and room behind
+    // the last channel's last vector.
+    winograd->in_plane = (size_mul(winograd->chunk, winograd->positions / lanes) + 1) | 1;
+    winograd->in_plane = size_mul(winograd->in_plane, lanes);
+    winograd->out_plane = (size_mul(winograd->part, winograd->positions / lanes) + 1) | 1;
+    winograd->out_plane = size_mul(winograd->out_plane, lanes);
+    const size_t lines = rows + (down->extent - 1) / down->tile;
+    winograd->dealt = greater(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
+                              down->tile * along->tile * positions + lanes);
+    winograd->joined = winograd_positions(winograd, lines * cols) * along->tile;
+    winograd->between = winograd->frequencies * positions;
+    const size_t out =
+        winograd->turned ? size_mul(ceil_div(winograd->out, winograd->width), winograd->width) : winograd->out;
+    winograd->filter_plane = winograd_positions(winograd, size_add(size_mul(winograd->in, out), lanes));
+    const size_t both = size_add(mem_round(size_mul(winograd->frequencies * bytes, winograd->in_plane)),
+                                 mem_round(size_mul(winograd->frequencies * bytes, winograd->out_plane)));
+    winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->joined * bytes) +
+                                          mem_round(winograd->between * bytes));
+    winograd->sums = weight ? size_mul(size_mul(winograd->part, winograd->chunk), winograd->frequencies) : 0;
+    winograd->in_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->chunk) : 0;
+    winograd->out_panel = weight || winograd->turned ? size_mul(winograd->positions, winograd->part) : 0;
+    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));
+    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->in_panel, bytes)));
+    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->out_panel, bytes)));
+}
+
+// Backward weight turns whole vectors of input channels and whole blocks of output channels.
+static void whole_panels(struct winograd *winograd)
+{
+    winograd->chunk = winograd_positions(winograd, winograd->chunk);
+    winograd->part = ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS;
+    winograd->parts = ceil_div(winograd->out, winograd->part);
+}
+
+// Output channels as positions, where that costs less and there is room; returns the price.
+static double turn(struct winograd *winograd, const struct request *request, double cost)
+{
+    struct winograd turned = *winograd;
+    turned.turned = true;
+    turned.width = 3 * CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    turned.chunk = turned.in;
+    turned.part = ceil_div(turned.part, turned.width) * turned.width;
+    turned.parts = ceil_div(turned.out, turned.part);
+    const double turned_cost = price_of_blocks(&turned, turned.most);
+    measure(&turned, false);
+    // Moving tiles into panels and back costs a little.
+    if (turned_cost > 0.93 * cost || turned.worker > request->workspace_limit) return cost;
+    *winograd = turned;
+    return turned_cost;
+}
+
+// Blocks, chunk and part within a limit of bytes; returns the price of all blocks.
+static double cut(struct winograd *winograd, const struct request *request)
+{
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t channel = winograd->frequencies * winograd->grid.scalar_bytes;
+    const size_t usual = MOST_BYTES / (channel * (lesser(winograd->in, WINOGRAD_TERMS) + winograd->out));
+    size_t tiles = lesser(MOST_TILES, greater(usual, ENOUGH_TILES));
+    winograd->chunk = even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : WINOGRAD_TERMS);
+    winograd->width = CONV_CHANNELS;
+    winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
+    if (weight) tiles = MOST_TILES;
+    double cost = cut_blocks(winograd, tiles);
+    const size_t tasks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2] * winograd->grid.groups;
+    if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
+        winograd->part = greater(LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
+    for (;;) {
+        winograd->part = lesser(winograd->out, ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);
+        winograd->parts = ceil_div(winograd->out, winograd->part);
+        if (weight) whole_panels(winograd);
+        measure(winograd, weight);
+        if (winograd->worker <= request->workspace_limit) break;
+        if (winograd->part > CONV_CHANNELS && winograd->part * 4 > winograd->chunk)
+            winograd->part = (winograd->part + 1) / 2;
+        else if (winograd->chunk > 16) winograd->chunk = (winograd->chunk + 1) / 2;
+        else if (tiles > 1) cost = cut_blocks(winograd, tiles = (tiles + 1) / 2);
+        else if (!weight && winograd->chunk > 1) winograd->chunk = (winograd->chunk + 1) / 2;
+        else break;
+    }
+    return weight ? cost : turn(winograd, request, cost);
+}
+
+// Backward weight: runs of blocks, if there are too few tasks without and room for their sums.
+static void cut_runs(struct winograd *winograd, const struct request *request)
+{
+    const struct shape *shape = request->shape;
+    const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
+    const size_t tasks = shape->groups * winograd->parts * ceil_div(winograd->in, winograd->chunk);
+    const size_t left = request->workspace_limit > winograd->worker ? request->workspace_limit - winograd->worker : 0;
+    winograd->run_bytes =
+        mem_round(size_mul(size_mul(shape->out_channels, shape->group_in), shape_taps(shape) * shape->scalar_bytes));
+    // The first run sums in the caller's gw.
+    winograd->runs = lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
+}
+
+// Multiply-adds of a vector in each transform of a whole tile, roughly: rows of half as many terms as an extent.
+static double transform_work(const size_t from[AXES], const size_t to[AXES], const size_t extent[AXES])
+{
+    const double first = extent[0] > 1 ? (double)(from[1] * to[0] * extent[0]) / 2 : 0;
+    const double second = extent[1] > 1 ? (double)(to[0] * to[1] * extent[1]) / 2 : 0;
+    return first + second;
+}
+
+// Samples that pass through memory nearby: read and written at each step.
+static double moved(const struct winograd_both *both)
+{
+    return (double)(both->from[0] * both->from[1] + both->to[0] * both->from[1] + both->to[0] * both->to[1]);
+}
+
+// What a scalar of transformed tiles takes more, written and read again, where a block of them does not fit a core's
+// cache: half way between the caches and memory, for part of it is still near.
+static double distance_seconds(const struct winograd *winograd, const struct request *request)
+{
+    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const double scalars =
+        (double)(winograd->in + winograd->out) * (double)(winograd->frequencies * winograd->positions);
+    const bool far = scalars * (double)request->shape->scalar_bytes > (double)request->host->cache_bytes;
+    return far ? fmax(0, costs->copy_far - costs->copy) / 2 : 0;
+}
+
+static double transform_seconds(const struct winograd *winograd, const struct host_costs *costs, bool outputs)
+{
+    const struct winograd_both both = outputs ? winograd_of_output(winograd) : winograd_of_input(winograd);
+    const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
+    const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
+    // Rows are dealt out and collected by shuffles where tiles are 2 or 4 apart, else sample by sample.
+    const bool vectors = along->tile <= 4 && along->tile != 3;
+    const double dealt = (double)(down->tile * (outputs ? along->tile : along->extent));
+    return transform_work(both.from, both.to, both.extent) * costs->fma + moved(&both) * costs->copy +
+           dealt * (vectors ? 2 * costs->copy : (double)lanes * costs->fma);
+}
+
+// Seconds and error of what was cut; `blocks` is the price of all blocks in vectors.
+static void account(const struct winograd *winograd, const struct request *request, double blocks, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const double lanes = (double)(CONV_BLOCK_BYTES / shape->scalar_bytes), groups = (double)shape->groups;
+    const double pairs = groups * (double)winograd->in * (double)winograd->out * (double)winograd->frequencies;
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const double n_blocks = (double)(winograd->blocks[0] * winograd->blocks[1]) * (double)winograd->blocks[2];
+    // Transforms fill vectors map by map.
+    const struct winograd_block *most = &winograd->most;
+    const double mapped = (double)(winograd->maps) * (double)(winograd->blocks[1] * winograd->blocks[2]) *
+                          (double)winograd_positions(winograd, most->rows * most->cols);
+    const double in = (double)winograd->in * (double)winograd->parts,
+                 out = (double)winograd->out * (weight ? (double)ceil_div(winograd->in, winograd->chunk) : 1);
+    const double products = pairs * blocks * lanes * costs->fma * 1.1;
+    // Every block reads all transformed taps; from memory, if they do not fit into the caches, products wait for them.
+    const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;
+    const double taps = pairs * n_blocks * (far ? costs->copy_far / 2 : costs->copy / 4);
+    ret->applicable = true;
+    ret->flops = 2 * pairs * (double)winograd->maps * (double)winograd->grid.tiles;
+    ret->seconds =
+        (far ? products + taps : fmax(products, taps)) +
+        groups * mapped *
+            (in * transform_seconds(winograd, costs, false) + out * transform_seconds(winograd, costs, true));
+    ret->seconds += groups * mapped * (in + out) * (double)winograd->frequencies * distance_seconds(winograd, request);
+    if (weight) { // sums are read and written for every block, and transformed once
+        const struct winograd_both sums = winograd_of_tap_sums(winograd);
+        ret->seconds += (pairs * n_blocks + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
+    }
+    ret->seconds += memory_seconds(request->host, shape);
+    ret->error = predicted_error(winograd, shape->f64,
+                                 weight ? (double)winograd->grid.tiles * (double)winograd->maps : (double)winograd->in);
+    ret->worker = winograd->worker;
+    ret->shared = weight ? (winograd->runs - 1) * winograd->run_bytes : 0;
+    ret->hop = most->maps * most->rows * most->cols;
+    ret->bytes = size_add(winograd->worker, size_mul(size_mul(winograd->filter_plane, winograd->frequencies),
+                                                     shape->groups * shape->scalar_bytes));
+}
+
+// Extents by number: 0 leaves an axis alone.
+static const size_t extents[] = {1, 4, 6, 8};
+enum { EXTENTS = sizeof extents / sizeof *extents, VARIANTS = EXTENTS * EXTENTS };
+
+// The plan of one variant, a pair of extents; false if it has none.
+static bool decide(const struct request *request, int variant, struct winograd *ret, struct estimate *estimate)
+{
+    const size_t edge[AXES] = {extents[variant / EXTENTS], extents[variant % EXTENTS]};
+    size_t tile[3] = {1, 1, 1};
+    *ret = (struct winograd){.frequencies = edge[0] * edge[1]};
+    if (!tile_grid_make(request->shape, request->direction, &ret->grid)) return false;
+    for (int a = 0; a < AXES; a++) {
+        const size_t taps = winograd_axis(ret, a)->taps;
+        if (taps >= edge[a] && !(taps == 1 && edge[a] == 1)) return false;
+        if (taps == 1 && edge[a] > 1) return false;
+        tile[FIRST_AXIS + a] = edge[a] + 1 - taps;
+    }
+    if (ret->frequencies == 1 || ret->grid.images > MOST_MAPS) return false;
+    tile_grid_cut(&ret->grid, tile);
+    const struct tile_grid *grid = &ret->grid;
+    if (grid->tiles == 0) return false;
+    ret->in = grid->in * (grid->phases_out ? 1 : grid->phases);
+    ret->out = grid->out * (grid->phases_out ? grid->phases : 1);
+    ret->maps = size_mul(grid->images, grid->batch);
+    const double blocks = cut(ret, request);
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_runs(ret, request);
+    *estimate = (struct estimate){.variant = variant, .transform = greater(edge[0], edge[1])};
+    account(ret, request, blocks, estimate);
+    snprintf(estimate->way, sizeof estimate->way, "F(%zux%zu,%zux%zu)", tile[1], tile[2], winograd_axis(ret, 0)->taps,
+             winograd_axis(ret, 1)->taps);
+    return true;
+}
+
+static double budget_of(const struct request *request)
+{
+    if (request->error_budget > 0) return request->error_budget;
+    return DEFAULT_BUDGET * (request->shape->f64 ? 0x1p-53 : 0x1p-24);
+}
+
+static void winograd_estimate(const struct request *request, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    double least_error = INFINITY;
+    if (shape->stream || shape->complex_signal) {
+        snprintf(ret->reason, sizeof ret->reason, "runs layers of real types alone");
+        return;
+    }
+    for (int variant = 0; variant < VARIANTS; variant++) {
+        struct winograd winograd;
+        struct estimate estimate;
+        if (!decide(request, variant, &winograd, &estimate)) continue;
+        if (request->transform && estimate.transform != request->transform) continue;
+        least_error = fmin(least_error, estimate.error);
+        if (estimate.error > budget_of(request)) continue;
+        const bool fits = size_add(estimate.worker, estimate.shared) <= request->workspace_limit,
+                   fitted = size_add(ret->worker, ret->shared) <= request->workspace_limit;
+        if (!ret->applicable || (fits && !fitted) || (fits == fitted && estimate.seconds < ret->seconds))
+            *ret = estimate;
+    }
+    if (ret->applicable) return;
+    if (least_error < INFINITY)
+        snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e", least_error,
+                 budget_of(request));
+    else if (request->transform)
+        snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps", request->transform);
+    else snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis", WINOGRAD_EXTENT - 1);
+}
+
+static enum partita_status winograd_plan_create(struct partita_plan *plan, const struct request *request)
+{
+    struct winograd decided, *winograd;
+    struct estimate estimate;
+    decide(request, plan->choice.variant, &decided, &estimate);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t terms = weight ? decided.positions : decided.chunk;
+    const size_t between = weight ? decided.chunk : decided.turned ? decided.width : decided.positions;
+    plan->state =
+        mem_allocate(&plan->allocator, size_add(mem_round(sizeof *winograd), terms * sizeof *winograd->offset));
+    if (!plan->state) return PARTITA_ERR_NOMEM;
+    winograd = plan->state;
+    *winograd = decided;
+    winograd->offset = (size_t *)((char *)plan->state + mem_round(sizeof *winograd));
+    for (size_t c = 0; c < terms; c++) winograd->offset[c] = c * between;
+    return PARTITA_OK;
+}
+
+static void winograd_plan_destroy(struct partita_plan *plan)
+{
+    mem_release(&plan->allocator, plan->state);
+}
+
+static bool winograd_finishes(const struct partita_plan *plan)
+{
+    (void)plan;
+    return true;
+}
+
+const struct engine engine_winograd = {
+    .name = "cpu/winograd",
+    .max_rank = AXES,
+    .estimate = winograd_estimate,
+    .plan_create = winograd_plan_create,
+    .plan_destroy = winograd_plan_destroy,
+    .filter_create = winograd_filter_create,
+    .forward = winograd_forward,
+    .finishes = winograd_finishes,
+    .backward_data = winograd_forward,
+    .backward_weight = winograd_backward_weight,
+};

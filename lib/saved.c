@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Public functions of saved transforms: arguments are checked, then the engine of forward does it.
+#include "device.h"
+#include "layer.h"
+
+// The plan of backward weight if what forward transforms can serve it.
+static const struct partita_plan *partner(const struct partita_plan *plan)
+{
+    const struct partita_plan *weight = plan ? plan->backward_weight : NULL;
+    return weight && plan->engine && plan->engine->saved_plan && weight->engine == plan->engine ? weight : NULL;
+}
+
+size_t partita_saved_bytes(const struct partita_plan *plan)
+{
+    return partner(plan) ? plan->engine->saved_bytes(plan) : 0;
+}
+
+size_t partita_saved_workspace(const struct partita_saved *saved)
+{
+    return saved ? plan_workspace(&saved->weight) : 0;
+}
+
+enum partita_status partita_saved_create(const struct partita_plan *plan, struct partita_saved **ret_saved)
+{
+    if (!plan || !ret_saved) return PARTITA_ERR_ARG;
+    if (!partner(plan)) {
+        if (plan->device) log_line(&plan->log, "saved transforms: no engine of %s makes them", plan->device->name);
+        else log_line(&plan->log, "saved transforms: forward and backward weight must both be planned by cpu/tiles");
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    struct partita_saved *saved = mem_allocate(&plan->allocator, sizeof *saved);
+    if (!saved) return PARTITA_ERR_NOMEM;
+    saved->plan = plan;
+    saved->data = mem_reserve(&plan->allocator, partita_saved_bytes(plan));
+    const enum partita_status status =
+        saved->data ? plan->engine->saved_plan(plan, partner(plan), &saved->weight) : PARTITA_ERR_NOMEM;
+    if (status == PARTITA_OK) *ret_saved = saved;
+    else partita_saved_destroy(saved);
+    return status;
+}
+
+void partita_saved_destroy(struct partita_saved *saved)
+{
+    if (!saved) return;
+    const struct partita_allocator allocator = saved->plan->allocator;
+    if (saved->weight.engine) saved->weight.engine->plan_destroy(&saved->weight);
+    mem_release(&allocator, saved->data);
+    mem_release(&allocator, saved);
+}
+
+// Whether these pointers will do for a plan of a layer.
+static enum partita_status check(const struct partita_plan *plan, const struct partita_saved *saved, const void *to,
+                                 const void *from, const void *workspace)
+{
+    const size_t scalar = plan->shape.scalar_bytes;
+    if (saved->plan != plan || (uintptr_t)to % scalar || (uintptr_t)from % scalar || (uintptr_t)workspace % MEM_ALIGN)
+        return PARTITA_ERR_ARG;
+    return PARTITA_OK;
+}
+
+enum partita_status partita_forward_saved(const struct partita_plan *plan, const struct partita_filter *filter,
+                                          struct partita_saved *saved, void *y, const void *x, void *workspace)
+{
+    if (!plan || !filter || !saved || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
+    const enum partita_status status = check(plan, saved, y, x, workspace);
+    if (status != PARTITA_OK) return status;
+    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
+    if (!workspace && !own) return PARTITA_ERR_NOMEM;
+    plan->engine->forward_saving(plan, filter, saved->data, y, x, workspace ? workspace : own);
+    layer_finish(plan, filter, y);
+    saved->filled = true;
+    mem_release(&plan->allocator, own);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_backward_weight_saved(const struct partita_plan *plan, const struct partita_saved *saved,
+                                                  void *gw, const void *gy, void *workspace)
+{
+    if (!plan || !saved || !gw || !gy) return PARTITA_ERR_ARG;
+    const enum partita_status status = check(plan, saved, gw, gy, workspace);
+    if (status != PARTITA_OK) return status;
+    if (!saved->filled) return PARTITA_ERR_STATE;
+    const struct partita_plan *weight = &saved->weight;
+    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(weight));
+    if (!workspace && !own) return PARTITA_ERR_NOMEM;
+    weight->engine->backward_weight_saved(weight, gw, saved->data, gy, workspace ? workspace : own);
+    mem_release(&plan->allocator, own);
+    return PARTITA_OK;
+}

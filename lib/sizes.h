@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Arithmetic of sizes and positions.
+#ifndef PARTITA_SIZES_H
+#define PARTITA_SIZES_H
+
+#include <stddef.h>
+
+static inline size_t lesser(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+// a/b rounded down, below zero too.
+static inline ptrdiff_t floor_div(ptrdiff_t a, size_t b)
+{
+    const ptrdiff_t d = (ptrdiff_t)b;
+    return a / d - (a % d < 0);
+}
+
+// a/b rounded up.
+static inline size_t ceil_div(size_t a, size_t b)
+{
+    return a / b + (a % b > 0);
+}
+
+static inline size_t common_divisor(size_t a, size_t b)
+{
+    while (b) {
+        const size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+#endif

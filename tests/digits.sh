@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# examples/digits learns: at least 97 % of unseen digits right within a minute, the same losses to the last bit whatever
+# the number of threads, and by every engine that can run its layers.
+# Usage: digits.sh DIGITS_PROGRAM EXPORT.py
+digits=$(realpath "$1")
+export=$(realpath "$2")
+/usr/bin/python3 -c 'import sklearn' 2>/dev/null || {
+    echo '1..0 # SKIP no scikit-learn (python3-sklearn)'
+    exit 0
+}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+n=0
+failed=0
+
+report() { # STATUS NAME
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
+}
+
+# The accuracy that a run has printed, in whole per cent.
+accuracy() {
+    sed -n 's/^accuracy \([0-9]*\).*/\1/p' "$1"
+}
+
+# Whether the first losses of two runs, before anything was learnt, differ by what rounding does: each of four layers
+# adds less than the error budget of 2e-6, which a loss of about 2 may see a few times over.
+same_start() {
+    paste -d, "$1" "$2" | awk -F, 'NR == 2 { d = $2 - $4; exit !(d < 1e-4 && d > -1e-4) }'
+}
+
+/usr/bin/python3 "$export" digits.bin
+report $? export
+
+begin=$(date +%s)
+"$digits" --loss planner.csv digits.bin >planner.out
+status=$?
+end=$(date +%s)
+[ $status -eq 0 ] && [ "$(accuracy planner.out)" -ge 97 ]
+report $? "accuracy: $(tail -n 1 planner.out)"
+[ $((end - begin)) -lt 60 ]
+report $? "less than a minute: $((end - begin)) s"
+
+"$digits" --threads 3 --loss threads.csv digits.bin >/dev/null && cmp planner.csv threads.csv
+report $? "the same with three threads"
+
+"$digits" --engine cpu/direct --loss direct.csv digits.bin >direct.out && [ "$(accuracy direct.out)" -ge 97 ]
+report $? "cpu/direct: $(tail -n 1 direct.out)"
+for engine in gemm winograd tiles; do
+    if "$digits" --engine cpu/$engine --loss $engine.csv digits.bin >$engine.out 2>$engine.err; then
+        [ "$(accuracy $engine.out)" -ge 97 ] && same_start $engine.csv direct.csv
+        report $? "cpu/$engine: $(tail -n 1 $engine.out)"
+    elif grep -q 'no such engine' $engine.err; then
+        n=$((n + 1))
+        echo "ok $n - cpu/$engine # SKIP it is not in this build"
+    else
+        report 1 "cpu/$engine: $(tail -n 1 $engine.err)"
+    fi
+done
+
+"$digits" --engine cpu/none digits.bin >/dev/null 2>&1
+[ $? -eq 1 ]
+report $? "an engine that is not there"
+head -c 1000 digits.bin >short.bin
+"$digits" short.bin 2>short.err
+[ $? -eq 1 ] && grep -q short.bin short.err
+report $? "a file that is too short"
+echo "1..$n"
+exit $failed

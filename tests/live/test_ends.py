@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How runs of `partita live` end, and what must not be lost then: files, the terminal, the sound itself. On devices made
+of files, through PortAudio's ALSA code."""
+import fcntl
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import termios
+import time
+
+import numpy as np
+
+from rig_live import FILES, SLOWER, Live, dyadic, rig
+
+from rig import parse_wav
+
+F_SETPIPE_SZ = 1031 # the name is in fcntl from Python 3.10 on
+
+
+class Files(Live):
+    def setUp(self):
+        super().setUp()
+        self.x = dyadic(self.random, (48000, 2))
+        self.alsa(self.x)
+        self.ir(np.ones((1, 2)))
+
+    def test_nothing_is_written_over_a_filter(self):
+        before = self.read("ir.wav")
+        self.ir(np.ones((3, 2)), "b.wav")
+        os.symlink("ir.wav", "link.wav")
+        os.link("ir.wav", "hard.csv")
+        for arguments, says in ((["--record", "ir.wav"], ["ir.wav", "name another"]), (["--record", "./ir.wav"], "ir.wav"),
+                                (["--record", "link.wav"], "link.wav"), (["--calls", "ir.wav"], "ir.wav"),
+                                (["--calls", "hard.csv"], "hard.csv"), (["--ir", "b.wav", "--record", "b.wav"], "b.wav"),
+                                (["--record", "new.wav", "--calls", "./new.wav"], ["--record", "--calls"]),
+                                (["--record", self.folder + "/new.wav", "--calls", "new.wav"], ["--record", "--calls"])):
+            with self.subTest(arguments=arguments):
+                self.fails_live("--ir", "ir.wav", *arguments, *FILES, "--duration", 0.01, says=says)
+        self.assertEqual(self.read("ir.wav"), before)
+        # Other files, and one that is written twice without harm.
+        self.write("old.csv", b"")
+        for record, calls in (("a/new.wav", "new.wav"), ("new.wav", "old.csv"), ("/dev/null", "/dev/null")):
+            os.makedirs("a", exist_ok=True)
+            self.live("--ir", "ir.wav", *FILES, "--duration", 0.01, "--record", record, "--calls", calls, "-q")
+
+    def record_in_little_space(self, name, space=3000003):
+        """Recorded until there is no more room: this many bytes further on than when it began. What is said. The limit
+        comes when all devices are open: JACK's library has files of its own."""
+        child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_null", "--record", name)
+        self.assertIn(b"fl_in to fl_null", child.stderr.readline())
+        size = os.stat([n for n in os.listdir(".") if n.startswith("." + name)][0]).st_size
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (size + space, size + space))
+        self.assertIn(name.encode() + b": cannot write: File too large; playing goes on unrecorded", child.stderr.readline())
+        child.send_signal(signal.SIGINT)
+        said = self.ends(child, rc=1)[1]
+        self.assertEqual([n for n in os.listdir(".") if n.startswith("." + name)], [])
+        return said
+
+    def is_what_was_played(self, got):
+        self.assertGreater(len(got), len(self.x))
+        np.testing.assert_allclose(got[:len(self.x)], self.x, atol=2.0**-23)
+
+    def test_a_full_disk_keeps_what_was_recorded(self):
+        """What found room is there, in whole frames, under its name and with a header of its length."""
+        for space in (3000003, 3000006):
+            with self.subTest(space=space):
+                said = self.record_in_little_space("rec.wav", space)
+                data = self.read("rec.wav")
+                _, got, _, declared = parse_wav(data)
+                self.assertEqual(declared, len(data) - data.index(b"data") - 8)
+                self.assertEqual(declared, 8 * len(got))
+                self.assertIn("rec.wav: cannot write: File too large; it holds the first %.1f s" % (len(got) / 48000), said)
+                self.is_what_was_played(got)
+        self.record_in_little_space("rec.npy")
+        self.is_what_was_played(np.load("rec.npy").T)
+        self.record_in_little_space("rec.raw")
+        self.assertEqual(os.stat("rec.raw").st_size % 8, 0)
+        self.is_what_was_played(np.fromfile("rec.raw", "<f4").reshape(-1, 2))
+
+
+
+def own_terminal():
+    """In the child: standard input becomes the terminal of a session of its own."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL) # a job in the background has some of them ignored
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal(Live):
+    """On a terminal of the child's own, with job control."""
+
+    def setUp(self):
+        super().setUp()
+        self.alsa()
+        self.ir(np.ones((1, 2)) * 0.5)
+        self.play = ["--ir", "ir.wav", *FILES, "--record", "rec.wav"]
+
+    def ends_at_last(self, child, rc=0):
+        child.wait(timeout=60 * SLOWER)
+        self.assertEqual(child.returncode, rc)
+
+    def unfinished(self):
+        return [n for n in os.listdir(".") if n.startswith(".rec.wav.")]
+
+    def test_quit_key(self):
+        """As the second interrupt: the terminal as it was, and a word about what is left."""
+        child, controller, terminal = self.open_terminal(*self.play, preexec_fn=own_terminal)
+        self.until(controller, b"q quit")
+        os.write(controller, b"\x1c")
+        self.until(controller, b"unfinished recording is .rec.wav.")
+        self.ends_at_last(child, -signal.SIGQUIT)
+        self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
+        self.assertEqual(len(self.unfinished()), 1)
+
+    def test_terminal_closed(self):
+        """Who hung up is not there to end it: it ends, with all files."""
+        child = self.close_terminal(self.play)
+        self.ends_at_last(child)
+        self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
+
+    def test_terminal_closed_and_nobody_minds(self):
+        """Started with SIGHUP ignored, as by nohup: it goes on, without turning round and round."""
+        def ignore():
+            own_terminal()
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+        child = self.close_terminal(["--ir", "ir.wav", "--device", "fl_null", "--latency", "1", "--json"], ignore,
+                                    subprocess.PIPE)
+        self.assertEqual(self.line(child)["state"], "running")
+        child.send_signal(signal.SIGTERM)
+        self.ends_at_last(child)
+
+    def close_terminal(self, arguments, before=own_terminal, stdout=None):
+        controller, terminal = pty.openpty()
+        child = self.start(*arguments, stdin=terminal, stderr=terminal, stdout=stdout or terminal, preexec_fn=before)
+        self.wait_for(lambda: not termios.tcgetattr(terminal)[3] & termios.ECHO)
+        os.close(terminal)
+        os.close(controller)
+        return child
+
+    def test_narrow_screen(self):
+        """As many rows as lines, whatever is as long as it may be: the second picture is drawn over the first."""
+        name = "d" * 100 + ".wav"
+        os.rename("ir.wav", name)
+        child, controller, terminal = self.open_terminal("--ir", name, *FILES, preexec_fn=own_terminal, columns=60)
+        self.until(controller, b"q quit")
+        self.write(name, b"")
+        os.write(controller, b"r")
+        seen = self.until(controller, b"the old filter stays")
+        if b"\033[?7h" not in seen.split(b"the old filter stays")[-1]: # read in the middle of a picture
+            seen += self.until(controller, b"\033[?7h")
+        rows = [p for p in seen.split(b"\033[?7l") if b"the old filter stays" in p][0].split(b"\n")
+        self.assertIn(b"\033[%dA" % (len(rows) - 1), rows[0])
+        self.assertIn(b"\r\033[Kfilter  1/1 " + b"d" * 35 + b".wav, +0.0 dB\r", rows)
+        self.assertIn(b"the old filter stays", rows[-2])
+        os.write(controller, b"q")
+        self.ends_at_last(child)
+
+    def test_in_the_background(self):
+        """A job that has not the terminal leaves it alone, and is not stopped by it."""
+        for more in ([], ["--json"], ["--quiet"]):
+            script = ["sh", "-m", "-c", '"$@" >said & wait $!', "sh", rig.PROGRAM, "live", *self.play, "--duration", "0.01"]
+            controller, terminal = pty.openpty()
+            child = subprocess.Popen(script + more, stdin=terminal, stderr=terminal, stdout=terminal,
+                                     preexec_fn=own_terminal, env=self.environment())
+            self.children.append(child)
+            self.wait_for(lambda: os.path.exists("rec.wav"), within=10)
+            self.ends_at_last(child)
+            self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
+            os.close(terminal)
+            os.close(controller)
+            os.unlink("rec.wav")
+
+
+class Lines(Live):
+    """Standard output that is not read, or no longer."""
+
+    def setUp(self):
+        super().setUp()
+        self.alsa()
+        self.ir(np.ones((1, 2)) * 0.5)
+        self.play = ["--ir", "ir.wav", *FILES, "--record", "rec.wav", "--json"]
+
+    def test_a_reader_that_is_gone(self):
+        child = self.start(*self.play)
+        self.assertEqual(self.line(child)["state"], "running")
+        child.stdout.close()
+        child.stdout = None
+        child.wait(timeout=10 * SLOWER)
+        self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
+        self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
+
+    def test_a_reader_that_does_not_read(self):
+        """The first interrupt ends the sound and completes the recording; the last line is there for when it is read."""
+        there, here = os.pipe()
+        self.addCleanup(os.close, there)
+        size = fcntl.fcntl(here, F_SETPIPE_SZ, 4096)
+        os.write(here, b"-" * (size - 1) + b"\n")
+        child = self.start(*self.play, stdout=here)
+        os.close(here)
+        time.sleep(1.5) # the first line is due
+        child.send_signal(signal.SIGINT)
+        self.wait_for(lambda: os.path.exists("rec.wav"), within=5)
+        told = b""
+        while (some := os.read(there, 65536)):
+            told += some
+        child.wait(timeout=10 * SLOWER)
+        self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
+        self.assertEqual(json.loads(told.splitlines()[-1])["state"], "ended")
+
+    def test_a_full_disk(self):
+        """Lines end with a warning, sound does not."""
+        with open("/dev/full", "wb") as full:
+            child = self.start(*self.play, stdout=full)
+        self.assertIn(b"standard output: cannot write: No space left", child.stderr.readline())
+        time.sleep(0.3)
+        self.assertIsNone(child.poll())
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=10 * SLOWER)
+        self.assertEqual(child.returncode, 1)
+        self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
+
+
+if __name__ == "__main__":
+    rig.main()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""What tools/bench-table.py says of layers: floors and goals, networks summed by depth, the table of errors."""
+import csv
+
+AUTO, DIRECTIONS = ("auto", 1), ("forward", "backward-data", "backward-weight")
+BEST = (("onednn", "onednn-winograd"), 1)  # the faster of the two
+ENGINES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise", "cpu/overlap-save", "cpu/blocks")
+# Where oneDNN's Winograd refuses a layer of a network, its direct convolution has to do.
+INSTEAD = {"onednn-winograd": "onednn"}
+
+
+def between(low, high, r):
+    """A bound at kernel size r, geometrically between those at 11 and at 29."""
+    return low * (high / low) ** ((r - 11) / 18)
+
+
+# As FLOORS of bench-table.py.
+FLOORS = []
+for n in (1, 16):
+    for direction in DIRECTIONS:
+        case = f"vgg-e-n{n}-{direction}"
+        for threads in (1, 2):
+            FLOORS.append((f"oneDNN's direct, {threads} thread{'s' * (threads > 1)}", case, ("auto", threads),
+                           ("onednn", threads), "ratio", 1.8, None))
+            FLOORS.append((f"oneDNN's Winograd, {threads} thread{'s' * (threads > 1)}", case, ("auto", threads),
+                           ("onednn-winograd", threads), "ratio", 0.85, 1.3))
+        FLOORS.append(("oneDNN's direct, reorders included", case, AUTO, ("onednn+reorder", 1), "ratio", None, None))
+for layer, floor, goal in ((1, 1, 2), (2, 2, 4), (3, 1, 1.5), (4, 1, 1.5), (5, 1, 1.5)):
+    for direction in DIRECTIONS:
+        FLOORS.append(("oneDNN's best", f"caffenet-{layer}-{direction}", AUTO, BEST, "ratio", floor, goal))
+for layer in (1, 2, 3, 4, 5):
+    for direction in DIRECTIONS:
+        FLOORS.append(("oneDNN's best", f"dieleman-{layer}-{direction}", AUTO, BEST, "ratio", 3, 6))
+for r, floor, goal in ((9, 8, 20), (15, 15, 40), (31, 20, 60)):
+    for direction in DIRECTIONS:
+        FLOORS.append(("oneDNN's best", f"thesis-4.6-r{r}-{direction}", AUTO, BEST, "ratio", floor, goal))
+for r in (11, 19, 29):
+    for direction in DIRECTIONS:
+        FLOORS.append(("oneDNN's best", f"thesis-4.5-r{r}-{direction}", AUTO, BEST, "ratio",
+                       between(2, 8, r), between(4, 25, r)))
+for r, floor, goal in ((7, 1, 2), (15, 4, 8), (31, 100, 300)):
+    for direction in ("forward", "backward-weight"):
+        FLOORS.append(("oneDNN's best", f"depthwise-{r}-{direction}", AUTO, BEST, "ratio", floor, goal))
+for direction in DIRECTIONS:
+    FLOORS.append(("oneDNN's best", f"conv1d-1024-{direction}", AUTO, BEST, "ratio", 20, 80))
+for layer in ("1.2", "2.2", "3.2", "4.2"):
+    for direction in DIRECTIONS:
+        FLOORS.append(("direct sums, peak", f"vgg-{layer}-n16-{direction}", ("cpu/direct", 1), ("fma-peak", 1), "peak",
+                       60, 85))
+for case in ("vgg-e-n1", "vgg-e-n16", "caffenet-2", "dieleman-2", "thesis-4.6-r31", "depthwise-31", "conv1d-1024"):
+    for direction in DIRECTIONS:
+        FLOORS.append(("two threads against one", f"{case}-{direction}", ("auto", 2), AUTO, "ratio", 1.7, 1.95))
+
+
+def read_weights(path):
+    """The rows of `bench_layer --weights`, by case."""
+    return {row["case"]: row for row in csv.DictReader(path.open())} if path.exists() else {}
+
+
+def add_networks(times, weights):
+    """Adds the networks as cases of their own: all their layers, as often as they have them."""
+    members = {}
+    for case, row in weights.items():
+        if row["network"]:
+            members.setdefault(row["network"], []).append((case, int(row["depth"]) * int(row["multiply_adds"])))
+    for network, layers in members.items():
+        if all(case in times for case, _ in layers):
+            sums = {key: total(times, layers, key) for key in {key for case, _ in layers for key in times[case]}}
+            times[network] = {key: {"ns": ns, "flat": None, "bytes": 0} for key, ns in sums.items() if ns is not None}
+
+
+def total(times, layers, key):
+    """Mean time of a multiply-add over the layers; None if the contender does not run them all."""
+    rows = [times[case].get(key) or times[case].get((INSTEAD.get(key[0]), key[1])) for case, _ in layers]
+    if None in rows:
+        return None
+    return sum(row["ns"] * weight for row, (_, weight) in zip(rows, layers)) / sum(weight for _, weight in layers)
+
+
+def with_worst_pick(times):
+    """FLOORS, and how far the planner's pick is from the fastest engine where it is farthest."""
+    shares = {}
+    for case, rows in times.items():
+        engines = [figures["ns"] for (name, threads), figures in rows.items() if name in ENGINES and threads == 1]
+        if AUTO in rows and engines:
+            shares[case] = min(engines) / rows[AUTO]["ns"]
+    worst = min(shares, key=shares.get, default="every case")
+    return FLOORS + [("the planner's pick, our fastest engine, worst case", worst, AUTO, (ENGINES, 1), "ratio", 0.9, None)]
+
+
+def flatness(times, weights):
+    """How the time grows over the thesis's sweep of the kernel's size, in a sentence; "" if it was not measured."""
+    ends = []
+    for r in (11, 29):
+        case = f"thesis-4.5-r{r}-forward"
+        if AUTO not in times.get(case, {}) or case not in weights:
+            return ""
+        ends.append(times[case][AUTO]["ns"] * int(weights[case]["multiply_adds"]))
+    return f"\nOver `thesis-4.5`, forward, the time at r = 29 is {ends[1] / ends[0]:.3g} times that at r = 11.\n"
+
+
+def rows_table(rows):
+    lines = ["| case | contender | threads | effective GFLOP/s | ns a multiply-add | spread | bytes | error |",
+             "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        rate = 2 / float(row["ns_per_item"])
+        lines.append(f"| `{row['case']}` | {row['contender']} | {row['threads']} | {rate:.4g} | {row['ns_per_item']} "
+                     f"| {row['spread']} | {row['bytes']} | {row['check']} |")
+    return "\n".join(lines)
+
+
+def accuracy_table(path):
+    """What bench_accuracy printed; "" if it did not run."""
+    rows = list(csv.DictReader(path.open())) if path.exists() else []
+    if not rows:
+        return ""
+    lines = ["\n### Errors\n",
+             "`build/bench/bench_accuracy`: forward on one image, samples and weights uniform in [-1, 1), against sums in",
+             "float64 over the whole result, as table 4 of A. Lavin & S. Gray, *Fast Algorithms for Convolutional Neural",
+             "Networks* (2015). Tile: the edge of the transformed tile; Winograd's F(2x2, 3x3) has 4, F(4x4, 3x3) 6,",
+             "F(6x6, 3x3) 8.\n",
+             "| layer | engine | tile | largest error | relative L2 error |", "|---|---|---|---|---|"]
+    for row in rows:
+        tile = row["tile"] if row["tile"] != "0" else ""
+        lines.append(f"| {row['layer']} | {row['engine']} | {tile} | {row['largest_error']} | {row['relative_l2']} |")
+    return "\n".join(lines) + "\n"
+
+
+def short_table(times):
+    """For the README, as rates; "" if layers were not measured."""
+    wanted = [("VGG-E, 3x3, all layers, 16 images", "vgg-e-n16"), ("CaffeNet, 5x5", "caffenet-2"),
+              ("96x55x55 to 256, 15x15", "thesis-4.6-r15"), ("depthwise, 31x31", "depthwise-31")]
+    lines = []
+    for label, case in wanted:
+        for direction in ("forward", "backward-weight"):
+            rows = times.get(f"{case}-{direction}", {})
+            peers = {name: rows[name, 1]["ns"] for name in BEST[0] if (name, 1) in rows}
+            if AUTO in rows and peers:
+                mine, best = rows[AUTO]["ns"], min(peers, key=peers.get)
+                lines.append(f"| {label}, {direction.replace('-', ' ')} | {2 / mine:.3g} | {2 / peers[best]:.3g} ({best}) "
+                             f"| {peers[best] / mine:.3g}x |")
+    head = ["\n\n| layers, one thread, effective GFLOP/s | Partita | oneDNN's best | ratio |", "|---|---|---|---|"]
+    return "\n".join(head + lines) if lines else ""
