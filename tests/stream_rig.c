@@ -3,6 +3,8 @@
 
 #include "stream_rig.h"
 
+#include "layer_rig.h"
+
 enum { MAX_CHANNELS = 8 };
 
 static size_t or_one(size_t value)
@@ -11,6 +13,16 @@ static size_t or_one(size_t value)
 }
 
 const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned"};
+
+const char *partitioned_engine(void)
+{
+    return layer_engine_is_here("cuda/partitioned") ? "cuda/partitioned" : "cpu/partitioned";
+}
+
+void engine_on_its_device(struct partita_options *options)
+{
+    if (options->engine && !strncmp(options->engine, "cuda/", 5)) options->device = "cuda:0";
+}
 
 void run_open_exactly(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
                       const struct partita_options *options, size_t n_frames, struct random *random)
@@ -30,6 +42,7 @@ void run_open_exactly(struct run *run, const struct stream_case *c, const struct
     random_samples(random, run->problem.taps, run->w, run->n_taps);
     struct partita_options forced = options ? *options : (struct partita_options){.engine = NULL};
     forced.engine = c->engine;
+    engine_on_its_device(&forced);
     assert_ok(partita_plan_create(&run->problem, &forced, &run->plan));
     assert_ok(partita_filter_create(run->plan, run->w, &run->filter));
     assert_ok(partita_stream_open(run->plan, run->filter, &run->stream));

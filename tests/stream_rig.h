@@ -33,6 +33,12 @@ struct run {
 enum { N_HISTORY_ENGINES = 3 };
 extern const char *const history_engines[N_HISTORY_ENGINES];
 
+// The partitioned engine of the device under test (layer_rig.h).
+const char *partitioned_engine(void);
+
+// Adds the device that a named engine is of.
+void engine_on_its_device(struct partita_options *options);
+
 // A latency of zero in the problem stands for any latency here, so that every engine can serve it.
 void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem, size_t n_frames,
               struct random *random);

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static const char *const engine = "cpu/partitioned";
+static const char *engine;
 
 #define LIVE .size = {PARTITA_UNBOUNDED}
 
@@ -286,6 +286,7 @@ static void few_taps(void **state)
                                           .latency = taps % 3 * 20};
         struct partita_options options = {.engine = engine, .log = log_into(&lines)};
         struct partita_plan *plan = NULL;
+        engine_on_its_device(&options);
         enum partita_status status = partita_plan_create(&problem, &options, &plan);
         partita_plan_destroy(plan);
         if (status == PARTITA_OK) check_run(c, &problem, &cut_whole, 1);
@@ -303,6 +304,7 @@ static void signals_are_refused(void **state)
     struct log_lines lines;
     struct partita_options options = {.engine = engine, .log = log_into(&lines)};
     struct partita_plan *plan = NULL;
+    engine_on_its_device(&options);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_null(plan);
     assert_non_null(strstr(lines.text, engine));
@@ -327,6 +329,7 @@ int main(void)
     static struct stream_case cases[N_TYPE_PAIRS][N_PROBLEMS + 1];
     static struct CMUnitTest tests[N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 3];
     size_t n = 0;
+    engine = partitioned_engine();
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         struct stream_case *c = cases[t];
         const char *types = type_pairs[t].name;

@@ -5,11 +5,11 @@
 
 #include "partitioned.h"
 
-// Typed, not measured: the host's part of launching a graph and the device's part of it, with the wait; one pass of a
-// transform of CUDA_PARTITION_THREADS threads.
-static const double QUEUE_SECONDS = 5e-6, LAUNCH_SECONDS = 1e-5, PASS_SECONDS = 3e-7;
+// Typed, not measured: the host's part of launching a graph and the device's part of it, with the wait; one pass of 16
+// points a thread.
+static const double QUEUE_SECONDS = 5e-6, LAUNCH_SECONDS = 1e-5, PASS_SECONDS = 5e-7;
 
-enum { LONGEST_TICK = 1024, MOST_HOP = 1 << 14, MOST_GROWTH = 64 };
+enum { LONGEST_TICK = 1024, MOST_GROWTH = 64, FULL_THREADS = 512 };
 static const size_t MOST_CELLS = (size_t)1 << 24, MOST_PARTS = (size_t)1 << 22; // so that blocks fit a launch
 
 static size_t cells_of(const struct shape *shape)
@@ -22,9 +22,9 @@ static double transform_seconds(const struct request *request, const struct cuda
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const size_t channels = request->shape->in_channels + request->shape->out_channels;
-    const double waves = ceil((double)channels / (2 * device->processors));
-    const double butterflies = ceil((double)level->points / 4 / CUDA_PARTITION_THREADS);
-    return waves * butterflies * ceil(log2((double)level->points) / 2) * PASS_SECONDS;
+    const double threads = (double)channels * level->points / CUDA_FFT_POINTS;
+    const double waves = ceil(threads / ((double)device->processors * FULL_THREADS));
+    return waves * ceil(log2((double)level->points) / 4) * PASS_SECONDS;
 }
 
 static double product_seconds(const struct request *request, const struct cuda_partitions *partitions,
@@ -68,7 +68,6 @@ static void predict(const struct request *request, struct cuda_cut *cut)
 // taps. False if it cannot be.
 static bool add_level(const struct request *request, struct cuda_cut *cut, int ticks, int next)
 {
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
     struct cuda_partitions *partitions = &cut->partitions;
     struct cuda_level *level = &partitions->level[partitions->n_levels];
     const size_t tick = (size_t)partitions->tick, span = request->shape->axis[0].span - cut->head;
@@ -76,12 +75,12 @@ static bool add_level(const struct request *request, struct cuda_cut *cut, int t
     level->start = ticks == 1 ? 0 : 2 * ticks - 1;
     level->points = level->hop * (partitions->complex ? 2 : 1);
     const size_t first = (size_t)level->start * tick, end = next ? (size_t)next * tick : span;
-    if (first >= span || end > span || end <= first || level->hop > MOST_HOP) return false;
+    if (first >= span || end > span || end <= first) return false;
     const size_t parts = (end - first + (size_t)level->hop - 1) / (size_t)level->hop;
     if (parts > MOST_PARTS || parts * cells_of(request->shape) > MOST_CELLS * (size_t)64) return false;
-    if (cuda_transform_bytes(level, partitions->f64) > device->shared_bytes) return false;
+    if ((size_t)level->points > cuda_fft_most(partitions->f64)) return false;
     level->parts = (int)parts;
-    partitions->largest = 2 * level->hop;
+    partitions->window = 2 * level->hop;
     partitions->n_levels++;
     return true;
 }

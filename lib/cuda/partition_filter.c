@@ -178,7 +178,6 @@ static enum partita_status transform_fresh(struct build *build, const struct cud
             .offset = (int64_t)level_offset(build->cut, i),
             .cells = build->staged,
             .taps = (const char *)build->staged + cells,
-            .roots = ((const struct cuda_partitioned *)plan->state)->roots,
             .spectra = (void *)(uintptr_t)state->device.spectra[i],
             .line = build->line[i],
         };

@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: MIT
 // Products of cuda/partitioned: of every output the sum over its cells and their partitions, for the tick's share of
 // the bins of each level. Both spectra are read once, 16 bytes a thread, and nothing else is: sums stay in registers.
-#include "bins.cuh"
+#include "fft.cuh"
 #include "grid.cuh"
 #include "partitions.h"
 
 namespace {
-// What a thread reads at once.
+// What a thread reads at once, and its sums.
 template <typename T> struct __align__(16) piece
 {
-    static constexpr int BINS = 16 / sizeof(bin<T>);
-    bin<T> bins[BINS];
+    static constexpr int BINS = 16 / sizeof(complex_of<T>);
+    complex_of<T> bins[BINS];
 };
 
-// Of one bin: the parts that the real part is the difference of are kept apart, since those of the packed bin are two
-// results.
-template <typename T> struct sum {
-    T real, minus, imaginary;
-};
-
-template <typename T> __device__ void add_product(sum<T> *s, const piece<T> &a, const piece<T> &b)
+template <typename T> inline __device__ void add_product(piece<T> &sum, const piece<T> &a, const piece<T> &b)
 {
+#pragma unroll
     for (int v = 0; v < piece<T>::BINS; v++) {
-        s[v].real += a.bins[v].re * b.bins[v].re;
-        s[v].minus += a.bins[v].im * b.bins[v].im;
-        s[v].imaginary += a.bins[v].re * b.bins[v].im;
-        s[v].imaginary += a.bins[v].im * b.bins[v].re;
+        sum.bins[v].re += a.bins[v].re * b.bins[v].re;
+        sum.bins[v].im += a.bins[v].re * b.bins[v].im;
+        sum.bins[v].re -= a.bins[v].im * b.bins[v].im;
+        sum.bins[v].im += a.bins[v].im * b.bins[v].re;
     }
 }
 
@@ -37,30 +32,27 @@ template <typename T> int lanes_of(const cuda_partitions &partitions)
 }
 
 // Adds the groups' sums up by a tree; group 0 has the result.
-template <typename T> __device__ void reduce(sum<T> *own, int lanes)
+template <typename T> __device__ void reduce(piece<T> &sum, int lanes)
 {
-    sum<T> *shared = (sum<T> *)shared_memory;
-    constexpr int BINS = piece<T>::BINS;
-    for (int v = 0; v < BINS; v++) shared[v * CUDA_PARTITION_THREADS + threadIdx.x] = own[v];
-    for (int half = CUDA_PARTITION_THREADS / 2; half >= lanes; half /= 2) {
+    piece<T> *shared = (piece<T> *)shared_memory;
+    shared[threadIdx.x] = sum;
+    for (int half = CUDA_PRODUCT_THREADS / 2; half >= lanes; half /= 2) {
         __syncthreads();
-        if (threadIdx.x >= half) continue;
-        for (int v = 0; v < BINS; v++) {
-            const sum<T> other = shared[v * CUDA_PARTITION_THREADS + threadIdx.x + half];
-            own[v] = {own[v].real + other.real, own[v].minus + other.minus, own[v].imaginary + other.imaginary};
-            shared[v * CUDA_PARTITION_THREADS + threadIdx.x] = own[v];
-        }
+        if ((int)threadIdx.x >= half) continue;
+        const piece<T> other = shared[threadIdx.x + half];
+#pragma unroll
+        for (int v = 0; v < piece<T>::BINS; v++) sum.bins[v] = sum.bins[v] + other.bins[v];
+        shared[threadIdx.x] = sum;
     }
 }
 
 // Blocks are [level][set][output][chunk of lanes].
 template <typename T>
-__global__ void __launch_bounds__(CUDA_PARTITION_THREADS, sizeof(T) == 8 ? 3 : 4)
+__global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     products_kernel(const __grid_constant__ cuda_partitions partitions, const __grid_constant__ cuda_flow flow,
                     int lanes)
 {
-    constexpr int BINS = piece<T>::BINS;
-    const int pieces = partitions.share / BINS, groups = CUDA_PARTITION_THREADS / lanes;
+    const int pieces = partitions.share / piece<T>::BINS, groups = CUDA_PRODUCT_THREADS / lanes;
     int64_t block = blockIdx.x;
     const int chunk = take(&block, pieces / lanes), out = take(&block, partitions.outputs), set = take(&block, 2);
     const cuda_level &level = partitions.level[block];
@@ -72,7 +64,7 @@ __global__ void __launch_bounds__(CUDA_PARTITION_THREADS, sizeof(T) == 8 ? 3 : 4
     const piece<T> *taps = (const piece<T> *)filter.spectra[block] + phase * filter.line[block] * pieces + lane;
     const piece<T> *inputs =
         (const piece<T> *)flow.level[block].spectra + (int64_t)phase * partitions.inputs * level.parts * pieces + lane;
-    sum<T> sums[BINS] = {};
+    piece<T> sum = {};
     for (int c = filter.first_cell[out]; c < filter.first_cell[out + 1]; c++) {
         const cuda_cell &cell = filter.cells[c];
         const int count = cell.level[block].count, first = cell.level[block].first;
@@ -81,26 +73,22 @@ __global__ void __launch_bounds__(CUDA_PARTITION_THREADS, sizeof(T) == 8 ? 3 : 4
 #pragma unroll 4
         for (int p = group; p < count; p += groups) {
             const int slot = newest - first - p;
-            add_product(sums, h[(int64_t)p * pieces], x[(int64_t)(slot < 0 ? slot + level.parts : slot) * pieces]);
+            add_product(sum, h[(int64_t)p * pieces], x[(int64_t)(slot < 0 ? slot + level.parts : slot) * pieces]);
         }
     }
-    reduce(sums, lanes);
+    reduce(sum, lanes);
     if (group) return;
-    bin<T> *to = (bin<T> *)flow.level[block].sums + ((int64_t)set * partitions.outputs + out) * level.points +
-                 (int64_t)phase * partitions.share + lane * BINS;
-    for (int v = 0; v < BINS; v++) {
-        const bool packed = !partitions.complex && phase == 0 && lane == 0 && v == 0;
-        to[v] = packed ? bin<T>{sums[v].real, sums[v].minus} : bin<T>{sums[v].real - sums[v].minus, sums[v].imaginary};
-    }
+    piece<T> *to = (piece<T> *)flow.level[block].sums;
+    to[(((int64_t)set * partitions.outputs + out) * level.ticks + phase) * pieces + lane] = sum;
 }
 
 template <typename T> cudaError_t launch(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
 {
     const int lanes = lanes_of<T>(*partitions);
     const int64_t chunks = partitions->share / piece<T>::BINS / lanes;
-    const size_t bytes = sizeof(sum<T>) * piece<T>::BINS * CUDA_PARTITION_THREADS;
-    return queue(products_kernel<T>, partitions->n_levels * 2 * partitions->outputs * chunks,
-                 dim3(CUDA_PARTITION_THREADS), bytes, stream, *partitions, *flow, lanes);
+    return queue(products_kernel<T>, partitions->n_levels * 2 * (int64_t)partitions->outputs * chunks,
+                 dim3(CUDA_PRODUCT_THREADS), sizeof(piece<T>) * CUDA_PRODUCT_THREADS, stream, *partitions, *flow,
+                 lanes);
 }
 } // namespace
 

@@ -46,7 +46,7 @@ static void cut_device(const struct partita_plan *plan, struct cuda_flow *flow, 
 {
     const struct cuda_partitions *partitions = &((const struct cuda_partitioned *)plan->state)->cut.partitions;
     const struct shape *shape = &plan->shape;
-    const size_t line = (size_t)partitions->largest * shape->sample_bytes;
+    const size_t line = (size_t)partitions->window * shape->sample_bytes;
     flow->own_tick = arena_take(arena, sizeof *flow->own_tick);
     flow->samples = arena_take(arena, size_mul(shape->in_channels, line));
     for (int i = 0; i < partitions->n_levels; i++) {
@@ -137,7 +137,6 @@ static enum partita_status allocate(struct partita_stream *stream)
     state->flow.tick = state->tick;
     state->flow.x = state->x;
     state->flow.y = state->y;
-    state->flow.roots = ((const struct cuda_partitioned *)plan->state)->roots;
     return PARTITA_OK;
 }
 

@@ -13,7 +13,7 @@
 static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
 {
     const struct cuda_partitions *partitions = &cut->partitions;
-    size_t bytes = size_mul(shape->in_channels, (size_t)partitions->largest * shape->sample_bytes);
+    size_t bytes = size_mul(shape->in_channels, (size_t)partitions->window * shape->sample_bytes);
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
         const size_t spectra =
@@ -46,35 +46,20 @@ static void partitioned_estimate(const struct request *request, struct estimate 
     }
     if (!cuda_cut_search(request, &cut, ret->reason, sizeof ret->reason)) return;
     const struct cuda_level *last = &cut.partitions.level[cut.partitions.n_levels - 1];
-    if (request->transform && request->transform != (size_t)cut.partitions.largest) {
+    if (request->transform && request->transform != (size_t)cut.partitions.window) {
         snprintf(ret->reason, sizeof ret->reason, "chooses its transforms itself");
         return;
     }
     *ret = (struct estimate){
         .applicable = true,
-        .transform = (size_t)cut.partitions.largest,
+        .transform = (size_t)cut.partitions.window,
         .hop = (size_t)last->hop,
         .latency = cut_visible_latency(&cut),
         .seconds = cut.seconds,
         .flops = flops_of(shape, &cut),
         .bytes = bytes_of(shape, &cut),
-        .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)cut.partitions.largest)),
+        .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)cut.partitions.window)),
     };
-}
-
-// exp(-2 pi i k / largest), which every shorter transform takes its own from.
-static void fill_roots(const struct cuda_partitions *partitions, void *roots)
-{
-    for (int k = 0; k < partitions->largest; k++) {
-        const double angle = -2 * 3.14159265358979323846 * k / partitions->largest;
-        if (partitions->f64) {
-            ((double *)roots)[2 * k] = cos(angle);
-            ((double *)roots)[2 * k + 1] = sin(angle);
-        } else {
-            ((float *)roots)[2 * k] = (float)cos(angle);
-            ((float *)roots)[2 * k + 1] = (float)sin(angle);
-        }
-    }
 }
 
 static enum partita_status partitioned_plan_create(struct partita_plan *plan, const struct request *request)
@@ -84,16 +69,13 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan, co
     if (!partitioned) return PARTITA_ERR_NOMEM;
     plan->state = partitioned;
     if (!cuda_cut_search(request, &partitioned->cut, reason, sizeof reason)) return PARTITA_ERR_UNSUPPORTED;
-    const struct cuda_partitions *partitions = &partitioned->cut.partitions;
-    const size_t bytes = (size_t)partitions->largest * 2 * plan->shape.scalar_bytes;
-    void *roots = mem_allocate(&plan->allocator, bytes);
-    if (!roots) return PARTITA_ERR_NOMEM;
-    fill_roots(partitions, roots);
+    struct cuda_partitions *partitions = &partitioned->cut.partitions;
     enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, &partitioned->roots);
-    if (status == PARTITA_OK) status = cuda_copy(plan, partitioned->roots, roots, bytes);
-    if (status == PARTITA_OK) status = cuda_wait(plan);
-    mem_release(&plan->allocator, roots);
+    for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
+        struct cuda_level *level = &partitions->level[i];
+        status = cuda_fft_create(plan, (size_t)level->points, !partitions->complex, 1, &partitioned->fft[i]);
+        level->form = partitioned->fft[i].form;
+    }
     return status;
 }
 
@@ -102,7 +84,7 @@ static void partitioned_plan_destroy(struct partita_plan *plan)
     struct cuda_partitioned *partitioned = plan->state;
     if (!partitioned) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
-    cuda_release(plan, partitioned->roots);
+    for (int i = 0; i < CUDA_LEVELS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
     mem_release(&plan->allocator, partitioned);
 }
 
@@ -156,7 +138,12 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
     const struct cuda_partitions *partitions = &cut->partitions;
     const size_t whole[] = {(size_t)partitions->tick, cut->latency, cut->head, cut->delay, cut->whole, cut->ahead};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
-    return hash_bytes(hash, partitions->level, (size_t)partitions->n_levels * sizeof *partitions->level);
+    for (int i = 0; i < partitions->n_levels; i++) {
+        const struct cuda_level *level = &partitions->level[i];
+        const int parts[] = {level->ticks, level->parts, level->start};
+        hash = hash_bytes(hash, parts, sizeof parts);
+    }
+    return hash;
 }
 
 const struct engine cuda_partitioned = {

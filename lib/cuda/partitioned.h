@@ -33,7 +33,7 @@ bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *
 // plan->state.
 struct cuda_partitioned {
     struct cuda_cut cut;
-    void *roots; // in the device's memory
+    struct cuda_fft fft[CUDA_LEVELS];
 };
 
 // filter->state. The host keeps the cells and the taps of their heads.

@@ -15,7 +15,8 @@
 //      multiply           3 | 4 5 6 |                      shares 0 1 2 3
 //      play                         | 7 8 9 10 |           so its taps begin 2r - 1 ticks after those of level 0
 //
-// A spectrum of a real block holds half of its bins, the last one in place of the first one's imaginary part.
+// Transforms are turned ones of real samples, cyclic ones of complex samples (fft.h). Neither wraps into the second
+// half of two blocks that meet one block of taps, and there the outputs are.
 #ifndef PARTITA_CUDA_PARTITIONS_H
 #define PARTITA_CUDA_PARTITIONS_H
 
@@ -23,22 +24,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fft.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 enum {
     CUDA_LEVELS = 3,
-    CUDA_PARTITION_THREADS = 256, // of a thread block
-    CUDA_LEAST_TICK = 16,         // frames
+    CUDA_PRODUCT_THREADS = 256, // of a thread block
+    CUDA_LEAST_TICK = 16,       // frames
 };
 
 struct cuda_level {
     int ticks;  // of a block, a power of two; 1 in level 0
     int hop;    // frames of a block: ticks * tick; one partition holds as many taps
-    int points; // complex points of a transform, and bins of a spectrum: hop of real samples, 2 * hop of complex ones
+    int points; // points of a transform, bins of a spectrum: hop of real samples, 2 * hop of complex ones
     int parts;  // partitions, and spectra kept of each input
     int start;  // ticks by which its taps begin after those of level 0
+    struct cuda_fft_form form;
 };
 
 // Spectra lie share by share, [ticks][channel][parts][share]: what a tick multiplies is one piece.
@@ -48,8 +52,8 @@ struct cuda_partitions {
     bool complex, f64;
     int n_levels;
     struct cuda_level level[CUDA_LEVELS];
-    int rounds;  // ticks of outputs that are kept for the host
-    int largest; // frames of the longest transform
+    int rounds; // ticks of outputs that are kept for the host
+    int window; // frames of the longest transform
 };
 
 // The partitions of a cell that are not zero: `count` from `first` on, in places base .. of a level's line of spectra.
@@ -80,9 +84,8 @@ struct cuda_flow {
     const struct cuda_tick *tick;
     const void *x;              // [inputs][tick] samples of the tick
     void *y;                    // [rounds][2 sets][outputs][tick]
-    const void *roots;          // [largest] complex: exp(-2 pi i k / largest)
     struct cuda_tick *own_tick; // a copy that is near
-    void *samples;              // [inputs][largest] the last ones
+    void *samples;              // [inputs][window] the last ones
     struct {
         void *spectra; // [ticks][inputs][parts][share]
         void *sums;    // [2 sets][outputs][points]
@@ -104,15 +107,12 @@ struct cuda_taps {
     int level;
     int64_t n, span, offset; // offset: the level's first tap
     const struct cuda_cell *cells;
-    const void *taps, *roots;
+    const void *taps;
     void *spectra;
     int64_t line;
 };
 cudaError_t cuda_launch_taps(const struct cuda_partitions *partitions, const struct cuda_taps *taps,
                              cudaStream_t stream);
-
-// Bytes of shared memory that a transform of a level needs.
-size_t cuda_transform_bytes(const struct cuda_level *level, bool f64);
 
 #ifdef __cplusplus
 }
