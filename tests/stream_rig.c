@@ -12,11 +12,28 @@ static size_t or_one(size_t value)
     return value ? value : 1;
 }
 
-const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned"};
+const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned",
+                                                           "cuda/partitioned"};
 
 const char *partitioned_engine(void)
 {
     return layer_engine_is_here("cuda/partitioned") ? "cuda/partitioned" : "cpu/partitioned";
+}
+
+// Of f32, cf64 and cf32-f32 which, else -1.
+static int stand_in_types(size_t types)
+{
+    return types == 0 ? 0 : types == 3 && !layer_is_brief() ? 1 : types == 4 && !layer_is_brief() ? 2 : -1;
+}
+
+bool rig_takes(const char *engine, size_t types)
+{
+    return layer_engine_is_here(engine) && (!layer_on_stand_in() || stand_in_types(types) >= 0);
+}
+
+bool rig_takes_problem(size_t types, size_t p)
+{
+    return !layer_on_stand_in() || (p % 3 == (size_t)stand_in_types(types) && (!layer_is_brief() || p % 2 == 0));
 }
 
 void engine_on_its_device(struct partita_options *options)

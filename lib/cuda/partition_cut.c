@@ -134,14 +134,15 @@ static void search_tick(const struct request *request, int tick, bool ahead, str
 bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason, size_t size)
 {
     const struct shape *shape = request->shape;
-    const size_t most = (size_t)1 << 20;
+    const size_t most = (size_t)1 << 20, longest = shape->block < LONGEST_TICK ? shape->block : LONGEST_TICK;
     *ret = (struct cuda_cut){.seconds = 0};
     if (shape->in_channels > most || shape->out_channels > most || cells_of(shape) > MOST_CELLS) {
         snprintf(reason, size, "%zu x %zu channels are more than a launch takes", shape->in_channels,
                  shape->out_channels);
         return false;
     }
-    for (int tick = CUDA_LEAST_TICK; tick <= LONGEST_TICK; tick *= 2) {
+    // No longer than a usual call: a call that completes a tick has all of its work.
+    for (int tick = CUDA_LEAST_TICK; tick == CUDA_LEAST_TICK || (size_t)tick <= longest; tick *= 2) {
         search_tick(request, tick, false, ret);
         search_tick(request, tick, true, ret);
     }
