@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
-                                             "cuda/partitioned"};
+                                               "cuda/partitioned"};
 enum { N_ENGINES_OF_CELLS = 5, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
 
 static const struct partita_problem square = {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {KERNEL}};

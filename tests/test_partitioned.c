@@ -166,7 +166,8 @@ static void impulse_gives_the_taps(void **state)
         struct run run;
         run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
         const size_t at[] = {0, 1, 63, 64, 1023, 1024, 1 + random_below(&random, run.n_frames - 9000)};
-        for (size_t k = 0; k < sizeof at / sizeof *at; k += layer_on_stand_in() ? 3 : 1) check_impulse(&run, at[k], &random);
+        for (size_t k = 0; k < sizeof at / sizeof *at; k += layer_on_stand_in() ? 3 : 1)
+            check_impulse(&run, at[k], &random);
         run_close(&run);
     }
 }
@@ -340,13 +341,14 @@ int main(void)
         const char *types = type_pairs[t].name;
         if (!rig_takes(engine, t)) continue;
         for (size_t p = 0; p < N_PROBLEMS; p++) {
-            if (!rig_takes_problem(t, p)) continue;
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
             tests[n++] = named_test(matches_oracle, &c[p], "%s-%s", problems[p].name, types);
         }
         c[N_PROBLEMS] = (struct stream_case){engine, &type_pairs[t], &very_long};
         for (size_t p = 0; p < N_PROMISES; p++)
-            if (rig_takes_problem(t, p)) tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
+            if (rig_takes_problem(t, p))
+                tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
         bool shortest = type_pairs[t].signal == PARTITA_F32, longest = type_pairs[t].taps == PARTITA_CF64;
         if (layer_is_brief()) continue;
         if (shortest || longest)

@@ -311,8 +311,8 @@ int main(void)
         if (!rig_takes(engine, t)) continue;
         struct stream_case *c = cases[t];
         for (size_t p = 0; p < N_PROBLEMS; p++) {
-            if (!rig_takes_problem(t, p)) continue;
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                 tests[n++] =
                     named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name, problems[p].name, types);

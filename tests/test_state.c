@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add",
-                                                 "cpu/partitioned", "cuda/partitioned"};
+static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
+                                                 "cuda/partitioned"};
 enum { N_ENGINES_OF_STREAMS = 5 };
 
 static const struct named_problem problems[] = {
@@ -415,8 +415,8 @@ int main(void)
             struct stream_case *c = cases[e][t];
             if (!rig_takes(engine, t)) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
-                if (!rig_takes_problem(t, p)) continue;
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+                if (!rig_takes_problem(t, p)) continue;
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine, of_problems[i].name,
                                             problems[p].name, types);

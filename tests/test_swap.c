@@ -366,14 +366,14 @@ int main(void)
             struct stream_case *c = cases[e][t];
             if (!rig_takes(engine, t)) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
-                if (!rig_takes_problem(t, p)) continue;
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+                if (!rig_takes_problem(t, p)) continue;
                 tests[n++] =
                     named_test(fade_is_the_blend, &c[p], "%s/fade-is-the-blend/%s-%s", engine, problems[p].name, types);
             }
             for (size_t p = 0; p < N_PROMISES; p++)
                 if (rig_takes_problem(t, p))
-                tests[n++] = named_test(promises[p].run, &c[0], "%s/%s-%s", engine, promises[p].name, types);
+                    tests[n++] = named_test(promises[p].run, &c[0], "%s/%s-%s", engine, promises[p].name, types);
         }
     }
     tests[n++] = named_test(sums_cannot_be_swapped, NULL, "cpu/overlap-add/refuses");

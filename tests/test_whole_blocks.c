@@ -63,7 +63,9 @@ static void check_latency(const struct run *run)
     assert_true(latency <= run->problem.latency);
     assert_int_equal(latency % run->stride, 0);
     assert_int_equal(partita_stream_latency(run->stream), latency);
-    if (run->problem.latency < PARTITA_UNBOUNDED) assert_true(latency <= partita_plan_latency(plan));
+    // (A device takes more of what is allowed if that gives it time.)
+    if (run->problem.latency < PARTITA_UNBOUNDED && layer_engine_is_here("cpu/partitioned"))
+        assert_true(latency <= partita_plan_latency(plan));
     const size_t tail = partita_stream_tail(run->stream), least = latency + span_of(&run->problem) - 1;
     assert_true(tail % block == 0 && tail >= least && tail < least + block);
     partita_plan_destroy(plan);
@@ -441,8 +443,8 @@ int main(void)
         if (!rig_takes(engine, t)) continue;
         struct stream_case *c = cases[t];
         for (size_t p = 0; p < N_PROBLEMS; p++) {
-            if (!rig_takes_problem(t, p)) continue;
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                 if (!problems[p].problem.stride[0] || of_problems[i].run != fades_of_any_length)
                     tests[n++] =

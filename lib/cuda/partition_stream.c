@@ -355,7 +355,10 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct cuda_cut *cut = cut_of(stream);
-    const uint64_t tick = ((const struct cuda_partitioned_stream *)stream->state)->position->tick;
+    const struct position *position = ((const struct cuda_partitioned_stream *)stream->state)->position;
+    const uint64_t tick = position->tick;
+    // Between whole ticks the next one's outputs are those of a tick ahead.
+    const size_t ahead = cut->whole && position->fill == 0 ? (size_t)cut->partitions.tick : 0;
     uint64_t last = 0;
     for (int i = 0; i < cut->partitions.n_levels; i++) {
         const struct cuda_level *level = &cut->partitions.level[i];
@@ -363,7 +366,7 @@ size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
         const uint64_t played = block * ticks + (uint64_t)level->start;
         if (played > last) last = played;
     }
-    return (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream));
+    return (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
 }
 
 // The device may still be at work with the old filter until the next launch.

@@ -106,14 +106,15 @@ static void partitioned_explain(const struct partita_plan *plan, struct text *te
     const struct cuda_partitions *partitions = &cut->partitions;
     struct partita_load load;
     partitioned_load(plan, &load);
-    if (cut->head) text_add(text, "  %-9s %7d+ %zu taps, by the host\n", "head", 0, cut->head);
+    text_add(text, "  ticks of %d frames; latency %zu; %zu taps summed directly, by the host\n", partitions->tick,
+             cut_visible_latency(cut), cut->head);
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
-        text_add(text, "  level %-3d %7zu+ %d x %d taps, fft %d, a share every tick for %d ticks\n", i,
+        text_add(text, "  level %-3d %7zu+ %d x %d taps, fft %d, blocks of %d ticks\n", i,
                  cut->head + (size_t)level->start * (size_t)partitions->tick, level->parts, level->hop, 2 * level->hop,
                  level->ticks);
     }
-    text_add(text, "  a graph launch every %d frames, its outputs waited for %s\n", partitions->tick,
+    text_add(text, "  a graph launched every tick, its outputs waited for %s\n",
              cut->ahead ? "a tick later" : "at once");
     text_add(text, "  a call of %zu frames: %.3g us in the mean, %.3g us at worst\n", load.frames, load.mean * 1e6,
              load.worst * 1e6);
