@@ -19,7 +19,11 @@ budgets='direct_kernelIf 80
 tile_kernelIfLi8ELb1E 128
 tile_kernelIfLi1ELb1E 64
 tile_kernelIfLi8ELb0E 128
-weight_kernelIf 192'
+weight_kernelIf 192
+products_kernelIf 64
+products_kernelId 80
+forward_kernelIf 128
+inverse_kernelIf 128'
 
 status=0
 folder=$(mktemp -d)
