@@ -97,7 +97,8 @@ static void partitioned_load(const struct partita_plan *plan, struct partita_loa
     *ret = (struct partita_load){.frames = block,
                                  .mean = cut->seconds * (double)block,
                                  .worst = cut->worst * (double)ticks,
-                                 .swap_delay = (size_t)start * tick + cut->delay};
+                                 // A tick more where another swap settles first.
+                                 .swap_delay = ((size_t)start + 1) * tick + cut->delay};
 }
 
 static void partitioned_explain(const struct partita_plan *plan, struct text *text)
