@@ -31,9 +31,9 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          come out as zeros. y[c] == x[c] is allowed; any other overlap is not.
 // Errors:  none: arguments are trusted here. Never allocates, locks, logs or calls the system.
 // Devices: a plan of a device makes the CUDA run-time queue a graph and wait for it, once each for as many frames as
-//          partita_plan_explain says. The library still allocates and locks nothing; what the driver does in these calls
-//          (locks of its own, system calls, waiting by turning or by sleeping) is its own affair. If the device fails,
-//          outputs are zeros from there on: see partita_stream_status.
+//          partita_plan_explain says. The library still allocates and locks nothing; what the driver does in these
+//          calls (locks of its own, system calls, waiting by turning or by sleeping) is its own affair. If the device
+//          fails, outputs are zeros from there on: see partita_stream_status.
 // Time:    amortised cost and latency are the plan's; the worst call is what partita_plan_load says, up to twice that
 //          while a swap is under way. With threads (options.threads) a call may wait for a slice of work, microseconds,
 //          that a helper has begun: let the thread that opens the stream have the scheduling of the one that runs it.

@@ -130,7 +130,7 @@ static void check_outputs(const struct life *good, const struct life *life)
     }
 }
 
-// A failure of a CUDA call comes back as a status; the first ones are all tried, then one in seven.
+// A failure of a CUDA call comes back as a status; the first ones are all tried, then one in eleven.
 static void error_at_any_call(const struct partita_problem *problem, cudaError_t error, enum partita_status expected)
 {
     static struct life good, life;
@@ -139,7 +139,7 @@ static void error_at_any_call(const struct partita_problem *problem, cudaError_t
     live(&good);
     assert_ok(good.status);
     const size_t kept = hostdev_allocations();
-    for (size_t k = 1;; k += k < 90 ? 1 : 7) {
+    for (size_t k = 1;; k += k < 60 ? 1 : 11) {
         open_life(&life, problem);
         life.options.log = log_into(&lines);
         hostdev_fail(k, error);
