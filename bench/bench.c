@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_ROWS = 24, MAX_REPETITIONS = 64 };
+enum { MAX_ROWS = 64, MAX_REPETITIONS = 64 };
 
 struct arguments {
     const char *pattern, *calls; // calls: folder for the times of single calls, NULL: none
@@ -100,14 +100,15 @@ static double row_time(struct row *row, const struct workload *w)
 }
 
 // One more pass for the least time of each call: what the machine adds differs from pass to pass, the work does not.
-static void row_time_calls(struct row *row, const struct workload *w)
+// raw: for the time of each call as it is.
+static void row_time_calls(struct row *row, const struct workload *w, bool raw)
 {
     size_t n = w->timed / w->block;
     double *calls = bench_allocate(n * sizeof(double));
     bool first = row->calls == NULL;
     if (first) row->calls = bench_allocate(n * sizeof(double));
     row->contender.pass(row->contender.state, w, calls);
-    for (size_t i = 0; i < n; i++) row->calls[i] = first ? calls[i] : fmin(row->calls[i], calls[i]);
+    for (size_t i = 0; i < n; i++) row->calls[i] = first || raw ? calls[i] : fmin(row->calls[i], calls[i]);
     free(calls);
 }
 
@@ -143,13 +144,14 @@ static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, in
 }
 
 // Repetition by repetition, the rows in turn.
-static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int repetitions, bool per_call)
+static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int repetitions,
+                      const struct suite *suite)
 {
     for (int r = 0; r < repetitions; r++)
         for (size_t i = 0; i < n_rows; i++) {
             if (!rows[i].ready || rows[i].once) continue;
             rows[i].seconds[r] = row_time(&rows[i], w);
-            if (per_call && rows[i].contender.gate > 0) row_time_calls(&rows[i], w);
+            if (suite->per_call && w->block > 0 && rows[i].contender.gate > 0) row_time_calls(&rows[i], w, suite->raw);
         }
 }
 
@@ -164,7 +166,7 @@ static bool run_case(const struct suite *suite, const struct workload *descripti
     struct result results[MAX_ROWS];
     size_t n_results = 0;
     for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick, suite->patience);
-    rows_time(rows, n_rows, &w, repetitions, suite->per_call);
+    rows_time(rows, n_rows, &w, repetitions, suite);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
         results[n_results++] = row_print(&rows[i], &w, repetitions);

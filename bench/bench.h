@@ -32,6 +32,7 @@ struct workload {
     const struct layer *layer;         // instead of all the above but name and types [NULL]
     void (*shape)(struct workload *w); // changes the noise that workload_create makes [leaves it]
     // Filled by workload_create:
+    size_t x_bytes, h_bytes, y_bytes;
     size_t layer_batch;
     size_t timed;    // n_frames - warm
     size_t n_out;    // output frames a channel
@@ -58,6 +59,7 @@ typedef void call_fn(void *state, const struct workload *w, size_t at);
 struct contender {
     const char *name;   // in the CSV
     const char *engine; // ours: engine to force, NULL for the planner's pick
+    const char *device; // ours: NULL for the CPU
     int threads;
     open_fn *open;
     // Set by open:
@@ -85,7 +87,8 @@ struct suite {
     const struct contender *contenders; // tried on every case, in this order
     size_t n_contenders;
     bool cold;     // leave the library untouched before the first case: no host model is measured
-    bool per_call; // also take the time of every single call
+    bool per_call; // also take the time of every single call:
+    bool raw;      // .. of the last pass; else the least of all passes
     int repetitions;
     double patience;      // seconds: a contender whose first pass took longer is timed by that pass alone [0: none is]
     int thread_counts[2]; // rows of contenders with threads 0; {1, 0}: one thread alone
@@ -136,6 +139,9 @@ void workload_destroy(struct workload *w);
 double oracle_error(struct workload *w, size_t delay);
 void oracle_destroy(struct oracle *oracle);
 
+// The problem of a workload that is no layer.
+struct partita_problem workload_problem(const struct workload *w);
+
 // The same three for layers, which the ones above call; layer_problem has types and batch filled in.
 void layer_create(struct workload *w, bool quick);
 double layer_error(struct workload *w);
@@ -157,9 +163,10 @@ open_fn ours_stream_whole;    // promising whole blocks, as peers demand them
 open_fn ours_stream_swap;     // while the stream fades from one filter to another
 open_fn ours_stream_parallel; // channels only: with one there is little to share
 open_fn ours_layer;           // filters are packed beforehand
-open_fn ours_layer_cuda;      // bench_layer: on cuda:0, arrays resident there
+open_fn ours_resident;        // bench_gpu: layers and signals on a device, arrays resident there
 open_fn peer_fma_peak;
-open_fn peer_onednn, peer_onednn_reorder, peer_onednn_winograd, peer_openblas; // bench_layer
+open_fn peer_onednn, peer_onednn_reorder, peer_onednn_winograd, peer_openblas;   // bench_layer
+open_fn peer_cufft_complex, peer_cufft_real, peer_cufft_blocks, peer_two_passes; // bench_gpu
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir;                           // bench_stream
 open_fn peer_textbook_uniform, peer_textbook_two_stage; // likewise

@@ -16,11 +16,6 @@ static const struct contender contenders[] = {
     {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .threads = 1, .open = ours_layer}, // of one axis
     {.name = "cpu/blocks", .engine = "cpu/blocks", .threads = 1, .open = ours_layer},             // likewise
     {.name = "auto", .open = ours_layer},
-    {.name = "cuda/direct", .engine = "cuda/direct", .threads = 1, .open = ours_layer_cuda},
-    {.name = "cuda/direct-plain", .engine = "cuda/direct-plain", .threads = 1, .open = ours_layer_cuda},
-    {.name = "cuda/direct-constant", .engine = "cuda/direct-constant", .threads = 1, .open = ours_layer_cuda},
-    {.name = "cuda/direct-halo", .engine = "cuda/direct-halo", .threads = 1, .open = ours_layer_cuda},
-    {.name = "cuda/direct-cached", .engine = "cuda/direct-cached", .threads = 1, .open = ours_layer_cuda},
     // The peers come last.
     {.name = "onednn", .open = peer_onednn},
     {.name = "onednn+reorder", .open = peer_onednn_reorder},

@@ -65,9 +65,14 @@ void layer_create(struct workload *w, bool quick)
     const size_t x = s.batch * s.in * s.plane, y = s.batch * s.out * s.outputs, taps = s.out * s.group_in * s.taps;
     const enum partita_direction direction = w->layer->direction;
     const size_t result = direction == PARTITA_FORWARD ? y : direction == PARTITA_BACKWARD_DATA ? x : taps;
-    w->x = noise(w, direction == PARTITA_BACKWARD_DATA ? y : x, 1);
-    w->h = noise(w, direction == PARTITA_BACKWARD_WEIGHT ? y : taps, 2);
-    w->y = bench_allocate(result * partita_type_size(w->signal));
+    const size_t n_x = direction == PARTITA_BACKWARD_DATA ? y : x,
+                 n_h = direction == PARTITA_BACKWARD_WEIGHT ? y : taps;
+    w->x_bytes = n_x * partita_type_size(w->signal);
+    w->h_bytes = n_h * partita_type_size(w->signal);
+    w->y_bytes = result * partita_type_size(w->signal);
+    w->x = noise(w, n_x, 1);
+    w->h = noise(w, n_h, 2);
+    w->y = bench_allocate(w->y_bytes);
     // An item is a multiply-add.
     w->in_channels = w->out_channels = w->groups = w->stride = w->n_taps = 1;
     w->timed = w->n_frames = layer_terms(&s);

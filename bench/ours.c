@@ -36,30 +36,6 @@ void ours_calibrate(void)
     if (status != PARTITA_OK) fprintf(stderr, "no calibration: %s\n", partita_status_string(status));
 }
 
-static struct partita_problem problem_of(const struct workload *w)
-{
-    struct partita_problem problem = {
-        .signal = w->signal,
-        .taps = w->taps,
-        .in_channels = w->in_channels,
-        .out_channels = w->out_channels,
-        .groups = w->groups,
-        .kernel = {w->n_taps},
-        .stride = {w->stride},
-        .size = {PARTITA_UNBOUNDED},
-        .block = w->block,
-        .latency = w->latency,
-    };
-    if (w->block == 0) {
-        const ptrdiff_t n = (ptrdiff_t)w->n_frames, taps = (ptrdiff_t)w->n_taps, lags = (ptrdiff_t)w->lags;
-        problem.size[0] = w->n_frames;
-        problem.op = lags ? PARTITA_CORRELATE : PARTITA_CONVOLVE;
-        problem.pad_begin[0] = lags ? lags : taps - 1;
-        problem.pad_end[0] = lags ? lags + taps - n : taps - 1;
-    }
-    return problem;
-}
-
 static double gate_of(const struct workload *w, const struct partita_plan *plan)
 {
     bool direct = strcmp(partita_plan_engine(plan), "cpu/direct") == 0;
@@ -83,7 +59,8 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
 {
     struct ours *o = bench_allocate(sizeof *o);
     o->problem = *problem;
-    o->options = (struct partita_options){.engine = contender->engine,
+    o->options = (struct partita_options){.device = contender->device,
+                                          .engine = contender->engine,
                                           .threads = contender->threads,
                                           .directions = PARTITA_FORWARD,
                                           .wisdom = host_wisdom,
@@ -146,13 +123,13 @@ static bool open_stream(struct contender *contender, const struct workload *w, c
 
 bool ours_stream(struct contender *contender, const struct workload *w)
 {
-    const struct partita_problem problem = problem_of(w);
+    const struct partita_problem problem = workload_problem(w);
     return open_stream(contender, w, &problem);
 }
 
 bool ours_stream_whole(struct contender *contender, const struct workload *w)
 {
-    struct partita_problem problem = problem_of(w);
+    struct partita_problem problem = workload_problem(w);
     problem.whole_blocks = true;
     return open_stream(contender, w, &problem);
 }
@@ -206,7 +183,7 @@ static double signal_pass(void *state, const struct workload *w, double *calls)
 bool ours_signal(struct contender *contender, const struct workload *w)
 {
     bool slow = w->n_taps > 4096 && contender->engine != NULL && strcmp(contender->engine, "cpu/direct") == 0;
-    const struct partita_problem problem = problem_of(w);
+    const struct partita_problem problem = workload_problem(w);
     struct ours *o = slow ? NULL : ours_create(contender, w, &problem);
     if (o == NULL) return false;
     contender->state = o;

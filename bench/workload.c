@@ -39,12 +39,37 @@ static char *noise_create(enum partita_type type, size_t n, uint64_t seed)
     return samples;
 }
 
+struct partita_problem workload_problem(const struct workload *w)
+{
+    struct partita_problem problem = {
+        .signal = w->signal,
+        .taps = w->taps,
+        .in_channels = w->in_channels,
+        .out_channels = w->out_channels,
+        .groups = w->groups,
+        .kernel = {w->n_taps},
+        .stride = {w->stride},
+        .size = {PARTITA_UNBOUNDED},
+        .block = w->block,
+        .latency = w->latency,
+    };
+    if (w->block == 0) {
+        const ptrdiff_t n = (ptrdiff_t)w->n_frames, taps = (ptrdiff_t)w->n_taps, lags = (ptrdiff_t)w->lags;
+        problem.size[0] = w->n_frames;
+        problem.op = lags ? PARTITA_CORRELATE : PARTITA_CONVOLVE;
+        problem.pad_begin[0] = lags ? lags : taps - 1;
+        problem.pad_end[0] = lags ? lags + taps - n : taps - 1;
+    }
+    return problem;
+}
+
 void workload_create(struct workload *w, bool quick)
 {
     w->oracle = NULL;
     w->right = NULL;
     if (w->layer != NULL) {
         layer_create(w, quick);
+        if (w->shape != NULL) w->shape(w);
         return;
     }
     if (w->stride == 0) w->stride = 1;
@@ -57,9 +82,13 @@ void workload_create(struct workload *w, bool quick)
     w->timed = w->n_frames - w->warm;
     w->n_out = w->block > 0 ? w->n_frames / w->stride : w->n_frames + w->n_taps - 1;
     if (w->lags > 0) w->n_out = 2 * w->lags + 1;
+    const size_t n_h = w->out_channels * (w->in_channels / w->groups) * w->n_taps;
+    w->x_bytes = w->in_channels * w->n_frames * partita_type_size(w->signal);
+    w->h_bytes = n_h * partita_type_size(w->taps);
+    w->y_bytes = w->out_channels * w->n_out * partita_type_size(w->signal);
     w->x = noise_create(w->signal, w->in_channels * w->n_frames, 1);
-    w->h = noise_create(w->taps, w->out_channels * (w->in_channels / w->groups) * w->n_taps, 2);
-    w->y = bench_allocate(w->out_channels * w->n_out * partita_type_size(w->signal));
+    w->h = noise_create(w->taps, n_h, 2);
+    w->y = bench_allocate(w->y_bytes);
     if (w->shape != NULL) w->shape(w);
 }
 

@@ -13,7 +13,7 @@ static size_t or_one(size_t value)
 }
 
 const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned",
-                                                           "cuda/partitioned"};
+                                                        "cuda/partitioned"};
 
 const char *partitioned_engine(void)
 {

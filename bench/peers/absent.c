@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stands in for the peers of streams and layers whose libraries were not there when this was built.
+// Stands in for the peers whose libraries were not there when this was built.
 #include "../bench.h"
 
 #define ABSENT(peer, library)                                                                                          \
@@ -27,6 +27,16 @@ ABSENT(peer_textbook_two_stage, "FFTW")
 ABSENT(peer_onednn, "oneDNN 2")
 ABSENT(peer_onednn_reorder, "oneDNN 2")
 ABSENT(peer_onednn_winograd, "oneDNN 2")
+#endif
+
+#ifndef HAVE_CUFFT
+ABSENT(peer_cufft_complex, "cuFFT")
+ABSENT(peer_cufft_real, "cuFFT")
+ABSENT(peer_cufft_blocks, "cuFFT")
+#endif
+
+#ifndef HAVE_TWO_PASSES
+ABSENT(peer_two_passes, "nvcc")
 #endif
 
 #ifndef HAVE_OPENBLAS

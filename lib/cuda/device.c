@@ -12,8 +12,8 @@
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct,       &cuda_direct_halo, &cuda_direct_cached, &cuda_direct_constant,
-    &cuda_direct_plain, &cuda_partitioned, NULL,
+    &cuda_direct, &cuda_direct_halo, &cuda_direct_cached, &cuda_direct_constant, &cuda_direct_plain, &cuda_partitioned,
+    NULL,
 };
 
 // What is missing, by what the first call says: without a driver every call fails in the same way.

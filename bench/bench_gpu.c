@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Layers, signals and streams on a CUDA device, arrays of the first two resident there, against transforms by cuFFT and
+// two passes of a separable filter on the same device, and for streams this machine's processors. An item is a
+// multiply-add of a layer's direct sums, else a sample.
+//   --tiny       sizes that a stand-in for a device can run; no figures for anybody
+//   --describe   instead of running: the cases as CSV
+//   --engines    instead of running: our engines, and whether they are there, as CSV
+#include "gpu_cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICE "cuda:0"
+
+static bool ours(struct contender *contender, const struct workload *w)
+{
+    return w->block > 0 ? ours_stream_whole(contender, w) : ours_resident(contender, w);
+}
+
+static bool ours_cpu(struct contender *contender, const struct workload *w)
+{
+    return w->block > 0 && ours_stream_whole(contender, w);
+}
+
+// Engines that there shall be: each has rows, or is said not to be there. Others of the device's module follow.
+static const char *const expected[] = {
+    "cuda/direct",        "cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
+    "cuda/direct-cached", "cuda/separable",    "cuda/winograd",        "cuda/tiles",
+    "cuda/overlap-save",  "cuda/overlap-add",  "cuda/blocks",          "cuda/partitioned",
+};
+
+static const struct contender others[] = {
+    {.name = "auto", .device = DEVICE, .threads = 1, .open = ours},
+    {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 1, .open = ours_cpu},
+    {.name = "cufft-complex", .threads = 1, .open = peer_cufft_complex},
+    {.name = "cufft-real", .threads = 1, .open = peer_cufft_real},
+    {.name = "cufft-blocks", .threads = 1, .open = peer_cufft_blocks},
+    {.name = "two-passes", .threads = 1, .open = peer_two_passes},
+};
+
+enum { N_EXPECTED = sizeof expected / sizeof *expected, N_OTHERS = sizeof others / sizeof *others, MOST_ENGINES = 32 };
+
+struct engine_name {
+    char name[40];
+    const char *state; // "there", "not there", or that there is no device
+};
+
+// The device's engines, as a plan lists them: "  cuda/NAME ..." each. Returns how many; 0 without a device.
+static size_t find_engines(struct engine_name ret[MOST_ENGINES])
+{
+    static char text[1 << 14];
+    const struct partita_problem problem = {.kernel = {3}, .size = {50}};
+    struct partita_plan *plan;
+    size_t n = 0;
+    if (partita_plan_create(&problem, &(struct partita_options){.device = DEVICE}, &plan) != PARTITA_OK) return 0;
+    partita_plan_explain(plan, text, sizeof text);
+    partita_plan_destroy(plan);
+    for (const char *line = text; line != NULL && n < MOST_ENGINES; line = strchr(line + 1, '\n'))
+        if (sscanf(line, " %39s", ret[n].name) == 1 && strncmp(ret[n].name, "cuda/", 5) == 0) ret[n++].state = "there";
+    return n;
+}
+
+// Those that are expected, then the rest of those that are there.
+static size_t list_engines(struct engine_name ret[N_EXPECTED + MOST_ENGINES])
+{
+    struct engine_name found[MOST_ENGINES];
+    const size_t n_found = find_engines(found);
+    size_t n = 0;
+    for (; n < N_EXPECTED; n++) {
+        snprintf(ret[n].name, sizeof ret[n].name, "%s", expected[n]);
+        ret[n].state = n_found > 0 ? "not there" : "no device";
+    }
+    for (size_t i = 0; i < n_found; i++) {
+        size_t k = 0;
+        while (k < n && strcmp(ret[k].name, found[i].name) != 0) k++;
+        ret[k] = found[i];
+        if (k == n) n++;
+    }
+    return n;
+}
+
+static void print_engines(const struct engine_name *engines, size_t n)
+{
+    printf("engine,state\n");
+    for (size_t i = 0; i < n; i++) printf("%s,%s\n", engines[i].name, engines[i].state);
+}
+
+int main(int argc, char **argv)
+{
+    static struct engine_name engines[N_EXPECTED + MOST_ENGINES];
+    static struct contender contenders[N_EXPECTED + MOST_ENGINES + N_OTHERS];
+    const size_t n_engines = list_engines(engines);
+    for (size_t i = 0; i < n_engines; i++)
+        contenders[i] = (struct contender){
+            .name = engines[i].name, .engine = engines[i].name, .device = DEVICE, .threads = 1, .open = ours};
+    memcpy(contenders + n_engines, others, sizeof others);
+    const bool tiny = argc > 1 && strcmp(argv[1], "--tiny") == 0;
+    const char *first = argc > 1 + tiny ? argv[1 + tiny] : "";
+    struct suite suite = {.program = "bench_gpu",
+                          .contenders = contenders,
+                          .n_contenders = n_engines + N_OTHERS,
+                          .cold = tiny,
+                          .per_call = true,
+                          .raw = true,
+                          .repetitions = 7,
+                          .patience = 1,
+                          .thread_counts = {1, 0}};
+    suite.cases = gpu_cases(tiny, &suite.n_cases);
+    if (strcmp(first, "--describe") == 0) gpu_cases_print(suite.cases, suite.n_cases);
+    else if (strcmp(first, "--engines") == 0) print_engines(engines, n_engines);
+    else return bench_main(argc - tiny, argv + tiny, &suite);
+    return 0;
+}

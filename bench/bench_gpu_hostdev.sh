@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# bench_gpu on the stand-in for a device, with small sizes: every engine that is there answers at least one case right,
+# the others are named as not there, and the peers that come along answer right too. (Nothing of it is a figure: what is printed says hostdev.)
+#   bench_gpu_hostdev.sh PROGRAM
+set -u
+program=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+n=0
+
+check() {
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
+}
+
+"$program" --tiny --engines >"$folder/engines"
+check $? engines
+"$program" --tiny --describe >"$folder/cases"
+check $? describe
+"$program" --tiny --quick >"$folder/rows" 2>"$folder/messages"
+check $? run
+sed 's/^/# /' "$folder/messages"
+sed 1d "$folder/engines" | tr , ' ' >"$folder/list"
+while read -r engine state; do
+    case $state in
+    there) grep -q ",$engine," "$folder/rows" ;;
+    *) grep -q "$engine left out: .*no such engine" "$folder/messages" ;;
+    esac
+    check $? "$engine is $state"
+done <"$folder/list"
+for peer in cufft-complex cufft-real cufft-blocks two-passes cpu/partitioned; do
+    grep -q ",$peer," "$folder/rows"
+    check $? "$peer answers right"
+done
+echo "1..$n"

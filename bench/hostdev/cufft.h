@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// As much of cuFFT's interface as the peers of bench_gpu use, for the stand-in: transforms in single precision, in
+// place, in rows, carried out by FFTW when what was queued is.
+#ifndef BENCH_HOSTDEV_CUFFT_H
+#define BENCH_HOSTDEV_CUFFT_H
+
+#include <cuda_runtime_api.h>
+
+typedef int cufftHandle; // 0 is none
+typedef enum { CUFFT_R2C = 0x2a, CUFFT_C2R = 0x2c, CUFFT_C2C = 0x29 } cufftType;
+typedef enum { CUFFT_SUCCESS, CUFFT_ALLOC_FAILED = 2, CUFFT_EXEC_FAILED = 6 } cufftResult;
+enum { CUFFT_FORWARD = -1, CUFFT_INVERSE = 1 };
+
+cufftResult cufftCreate(cufftHandle *handle);
+cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_extent, long long in_stride,
+                                long long in_distance, long long *out_extent, long long out_stride,
+                                long long out_distance, cufftType type, long long batch, size_t *bytes);
+cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream);
+cufftResult cufftExecC2C(cufftHandle handle, void *from, void *to, int direction);
+cufftResult cufftExecR2C(cufftHandle handle, void *from, void *to);
+cufftResult cufftExecC2R(cufftHandle handle, void *from, void *to);
+cufftResult cufftDestroy(cufftHandle handle);
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// The separable filter's method is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), as in CUDA's samples: a
+// kernel for the rows and one for the columns, tiles with their halo in shared memory, taps in constant memory, loops
+// over taps unrolled, several outputs a thread.
+#include <grid.cuh>
+
+#include "gpu_kernels.h"
+
+namespace {
+constexpr int THREADS = 256;
+
+// One thread for each of n items.
+template <typename... Parameters, typename... Arguments>
+bool queue_items(void (*kernel)(size_t, Parameters...), size_t n, Arguments... arguments)
+{
+    return queue(kernel, ceiling((int64_t)n, THREADS), dim3(THREADS), 0, cudaStreamPerThread, n, arguments...) ==
+           cudaSuccess;
+}
+
+inline __device__ size_t item()
+{
+    return (size_t)blockIdx.x * THREADS + threadIdx.x;
+}
+
+inline __device__ bin product(bin a, bin b, float scale)
+{
+    return {(a.re * b.re - a.im * b.im) * scale, (a.re * b.im + a.im * b.re) * scale};
+}
+
+inline __device__ void put(float *to, float value)
+{
+    *to = value;
+}
+
+inline __device__ void put(bin *to, float value)
+{
+    *to = {value, 0};
+}
+
+inline __device__ void put(bin *to, bin value)
+{
+    *to = value;
+}
+
+inline __device__ float real_part(float value)
+{
+    return value;
+}
+
+inline __device__ float real_part(bin value)
+{
+    return value.re;
+}
+
+template <typename To, typename From>
+__global__ void pad(size_t n, To *to, const From *from, line l, size_t row, bool reversed)
+{
+    const size_t i = item(), r = i / row, k = i % row;
+    if (i < n) put(&to[i], k < l.length ? from[r * l.length + (reversed ? l.length - 1 - k : k)] : From{});
+}
+
+template <typename From> __global__ void crop(size_t n, float *to, const From *from, line l, size_t row)
+{
+    const size_t i = item();
+    if (i < n) to[i] = real_part(from[i / l.length * row + i % l.length]);
+}
+
+__global__ void multiply(size_t n, bin *spectra, const bin *filters, size_t bins, size_t n_filters, float scale)
+{
+    const size_t i = item();
+    if (i < n) spectra[i] = product(spectra[i], filters[i / bins % n_filters * bins + i % bins], scale);
+}
+
+__global__ void gather(size_t n, bin *to, const bin *x, windows w)
+{
+    const size_t i = item(), at = i / w.points * w.hop + i % w.points, before = w.points - w.hop;
+    if (i < n) to[i] = at >= before && at - before < w.n ? x[at - before] : bin{0, 0};
+}
+
+__global__ void multiply_all(size_t n, bin *to, const bin *spectra, const bin *filters, windows w)
+{
+    const size_t i = item(), window_bins = w.count * w.points;
+    if (i < n)
+        to[i] =
+            product(spectra[i % window_bins], filters[i / window_bins * w.points + i % w.points], 1 / (float)w.points);
+}
+
+__global__ void scatter(size_t n, bin *y, const bin *from, windows w)
+{
+    const size_t i = item(), k = i / w.n_out, at = i % w.n_out;
+    if (i < n) y[i] = from[(k * w.count + at / w.hop) * w.points + w.points - w.hop + at % w.hop];
+}
+
+// Tiles of the two passes: threads, outputs of a thread, the line of a tile with its halo.
+constexpr int R = TWO_PASSES_RADIUS, STEPS = 8;
+constexpr int ROW_X = 16, ROW_Y = 4, ROW_LINE = ROW_X * STEPS + 2 * R;
+constexpr int COLUMN_X = 16, COLUMN_Y = 8, COLUMN_LINE = COLUMN_Y * STEPS + 2 * R;
+constexpr int COLUMN_PITCH = COLUMN_LINE + 1; // no two threads of a row in one bank
+
+__global__ void rows_kernel(float *to, const float *from, two_passes f)
+{
+    int64_t block = blockIdx.x;
+    const int x0 = (int)take(&block, ceiling(f.width, ROW_X * STEPS)) * ROW_X * STEPS;
+    const int y = (int)block * ROW_Y + (int)threadIdx.y;
+    float *own = (float *)shared_memory + threadIdx.y * ROW_LINE;
+    for (int i = (int)threadIdx.x; i < ROW_LINE; i += ROW_X) {
+        const int x = x0 + i - R;
+        own[i] = y < f.height && x >= 0 && x < f.width ? from[(size_t)y * f.width + x] : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        const int i = s * ROW_X + (int)threadIdx.x;
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k <= 2 * R; k++) sum += f.row[k] * own[i + k];
+        if (y < f.height && x0 + i < f.width) to[(size_t)y * f.width + x0 + i] = sum;
+    }
+}
+
+__global__ void columns_kernel(float *to, const float *from, two_passes f)
+{
+    int64_t block = blockIdx.x;
+    const int x = (int)take(&block, ceiling(f.width, COLUMN_X)) * COLUMN_X + (int)threadIdx.x;
+    const int y0 = (int)block * COLUMN_Y * STEPS;
+    float *own = (float *)shared_memory + threadIdx.x * COLUMN_PITCH;
+    for (int i = (int)threadIdx.y; i < COLUMN_LINE; i += COLUMN_Y) {
+        const int y = y0 + i - R;
+        own[i] = x < f.width && y >= 0 && y < f.height ? from[(size_t)y * f.width + x] : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int s = 0; s < STEPS; s++) {
+        const int i = s * COLUMN_Y + (int)threadIdx.y;
+        float sum = 0;
+#pragma unroll
+        for (int k = 0; k <= 2 * R; k++) sum += f.column[k] * own[i + k];
+        if (x < f.width && y0 + i < f.height) to[(size_t)(y0 + i) * f.width + x] = sum;
+    }
+}
+} // namespace
+
+bool pad_to_real(float *to, const float *from, line l, bool reversed)
+{
+    return queue_items(pad<float, float>, l.rows * line_reals(l), to, from, l, line_reals(l), reversed);
+}
+
+bool pad_to_complex(bin *to, const float *from, line l, bool reversed)
+{
+    return queue_items(pad<bin, float>, l.rows * l.padded, to, from, l, l.padded, reversed);
+}
+
+bool pad_complex(bin *to, const bin *from, line l)
+{
+    return queue_items(pad<bin, bin>, l.rows * l.padded, to, from, l, l.padded, false);
+}
+
+bool crop_real(float *to, const float *from, line l)
+{
+    return queue_items(crop<float>, l.rows * l.length, to, from, l, line_reals(l));
+}
+
+bool crop_complex(float *to, const bin *from, line l)
+{
+    return queue_items(crop<bin>, l.rows * l.length, to, from, l, l.padded);
+}
+
+bool multiply_rows(bin *spectra, const bin *filters, size_t rows, size_t bins, size_t n_filters, size_t points)
+{
+    return queue_items(multiply, rows * bins, spectra, filters, bins, n_filters, 1 / (float)points);
+}
+
+bool gather_windows(bin *to, const bin *x, windows w)
+{
+    return queue_items(gather, w.count * w.points, to, x, w);
+}
+
+bool multiply_windows(bin *to, const bin *spectra, const bin *filters, windows w)
+{
+    return queue_items(multiply_all, w.n_filters * w.count * w.points, to, spectra, filters, w);
+}
+
+bool scatter_windows(bin *y, const bin *from, windows w)
+{
+    return queue_items(scatter, w.n_filters * w.n_out, y, from, w);
+}
+
+bool filter_rows(float *to, const float *from, const two_passes *f)
+{
+    return queue(rows_kernel, ceiling(f->width, ROW_X * STEPS) * ceiling(f->height, ROW_Y), dim3(ROW_X, ROW_Y),
+                 ROW_Y * ROW_LINE * sizeof(float), cudaStreamPerThread, to, from, *f) == cudaSuccess;
+}
+
+bool filter_columns(float *to, const float *from, const two_passes *f)
+{
+    return queue(columns_kernel, ceiling(f->width, COLUMN_X) * ceiling(f->height, COLUMN_Y * STEPS),
+                 dim3(COLUMN_X, COLUMN_Y), COLUMN_X * COLUMN_PITCH * sizeof(float), cudaStreamPerThread, to, from,
+                 *f) == cudaSuccess;
+}

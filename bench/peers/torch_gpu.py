@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""PyTorch as the peer of bench_gpu, on the same cases: layers by cuDNN with TF32 off and on, the algorithm chosen by its
+own measurement (torch.backends.cudnn.benchmark); causal lines by its transforms, complex with the filters' spectra made
+in each call, as comparisons of fast convolution take it for their baseline, and real with these kept.
+
+    torch_gpu.py [--quick] CASES      CASES is what `bench_gpu --describe` printed; CSV like bench_gpu's on stdout
+
+Calls are timed one by one, each waiting for its result, as bench_gpu times them. Answers are held against float64 on one
+image. Where PyTorch or its device is missing it says so, prints the CSV's first line alone, and ends well: a peer that
+is not there is a row that is not there.
+"""
+import csv
+import statistics
+import sys
+import time
+
+HEAD = "case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check"
+GATE = {"tf32-on": 5e-3}  # of TF32's 10 bits of fraction; others below
+REPETITIONS, PATIENCE = 7, 1.0
+
+
+def extents(text):
+    return [int(n) for n in text.split("x")]
+
+
+class Case:
+    """A row of `bench_gpu --describe`."""
+
+    def __init__(self, row):
+        self.name, self.kind, self.direction, self.type = row["case"], row["kind"], row["direction"], row["type"]
+        self.extra, self.batch, self.groups = row["extra"] == "1", int(row["batch"]), int(row["groups"])
+        self.channels_in, self.channels_out = int(row["in"]), int(row["out"])
+        self.kernel, self.size = extents(row["kernel"]), extents(row["size"])
+        self.pads = [tuple(int(n) for n in pair.split(":")) for pair in row["pad"].split("x")]
+        self.stride, self.dilation = extents(row["stride"]), extents(row["dilation"])
+        self.items = int(row["items"])
+
+    @property
+    def is_causal_lines(self):
+        """One filter a channel, as long as the lines: nothing that direct sums are for."""
+        return (self.kind == "layer" and len(self.size) == 1 and self.kernel == self.size
+                and self.groups == self.channels_in == self.channels_out
+                and self.pads == [(self.kernel[0] - 1, 0)])
+
+    @property
+    def is_layer(self):
+        """What conv1d, conv2d and conv3d compute as it is: the same padding on both sides."""
+        return (self.kind == "layer" and self.type == "f32" and not self.is_causal_lines
+                and all(begin == end for begin, end in self.pads))
+
+    def shrink(self):
+        """As bench_gpu --quick: an eighth of the batch, times scaled by items."""
+        batch = (self.batch + 7) // 8
+        if self.kind == "layer":
+            self.items = self.items // self.batch * batch
+            self.batch = batch
+
+
+def read_cases(path, quick):
+    with open(path) as file:
+        cases = [Case(row) for row in csv.DictReader(file)]
+    cases = [case for case in cases if not case.extra]
+    if quick:
+        for case in cases:
+            case.shrink()
+    return cases
+
+
+def line(case, contender, seconds, held, error):
+    """A row of the CSV; spread is (max - min) / median."""
+    middle = statistics.median(seconds)
+    spread = (max(seconds) - min(seconds)) / middle
+    return f"{case.name},{contender},1,{1e9 * middle / case.items:.5g},{spread:.3f},,{held},{error:.3g}"
+
+
+def layer_call(torch, case, x, w, gy):
+    """The call of one direction; the arguments' types are the result's."""
+    mask = {"forward": None, "backward-data": [True, False, False], "backward-weight": [False, True, False]}
+    pad = [begin for begin, _ in case.pads]
+    rank = len(case.size)
+    if case.direction == "forward":
+        conv = [torch.nn.functional.conv1d, torch.nn.functional.conv2d, torch.nn.functional.conv3d][rank - 1]
+        return lambda: conv(x, w, None, case.stride, pad, case.dilation, case.groups)
+    which = mask[case.direction]
+    return lambda: torch.ops.aten.convolution_backward(gy, x, w, None, case.stride, pad, case.dilation, False, [0] * rank,
+                                                       case.groups, which)[which.index(True)]
+
+
+def lines_call(torch, case, x, w, gy, real):
+    """Causal lines by transforms of twice their length. Layers correlate: the taps come backwards."""
+    n, length = 2 * case.size[0], case.size[0]
+    forward, back = (torch.fft.rfft, torch.fft.irfft) if real else (torch.fft.fft, torch.fft.ifft)
+    taps = w.flip(-1)[:, 0]
+    kept = forward(taps, n=n) if real else None
+
+    def run():
+        filters = kept if real else forward(taps, n=n)
+        if case.direction == "forward":
+            y = back(forward(x, n=n) * filters, n=n)[..., :length]
+        elif case.direction == "backward-data":
+            y = back(forward(gy, n=n) * filters.conj(), n=n)[..., :length]
+        else:
+            y = back((forward(gy, n=n) * forward(x, n=n).conj()).sum(0), n=n)[..., :length].flip(-1)[:, None]
+        return y if real else y.real
+
+    return run
+
+
+def contenders(torch, case, arrays):
+    """(name, call, what to set before it) for all that serve the case."""
+    if case.is_causal_lines:
+        return [("torch-fft-complex", lines_call(torch, case, *arrays, False), None),
+                ("torch-rfft-cached", lines_call(torch, case, *arrays, True), None)]
+    return [(f"torch-cudnn-{name}", layer_call(torch, case, *arrays), tf32)
+            for name, tf32 in (("tf32-off", False), ("tf32-on", True))]
+
+
+def make_arrays(torch, case):
+    generator = torch.Generator(device="cuda")
+    generator.manual_seed(1)
+
+    def noise(*shape):
+        return torch.rand(shape, generator=generator, device="cuda") - 0.5
+
+    x = noise(case.batch, case.channels_in, *case.size)
+    w = noise(case.channels_out, case.channels_in // case.groups, *case.kernel)
+    out = [(n + b + e - d * (k - 1) - 1) // s + 1
+           for n, (b, e), d, k, s in zip(case.size, case.pads, case.dilation, case.kernel, case.stride)]
+    return x, w, noise(case.batch, case.channels_out, *out)
+
+
+def error_of(torch, case, make, arrays):
+    """Relative L2 error of one image's result against the same call in float64."""
+    one = [arrays[0][:1], arrays[1], arrays[2][:1]]
+    got = make(one)().double()
+    right = make([array.double() for array in one])()
+    return float((got - right).norm() / right.norm())
+
+
+def run_contender(torch, case, index, name, arrays, tf32):
+    torch.backends.cudnn.allow_tf32 = bool(tf32)
+    torch.backends.cuda.matmul.allow_tf32 = bool(tf32)
+
+    def make(of):
+        return contenders(torch, case, of)[index][1]
+
+    error = error_of(torch, case, make, arrays)
+    gate = GATE.get(name.removeprefix("torch-cudnn-"), 1e-4)
+    if not error <= gate:
+        print(f"{case.name}: {name} is WRONG: error {error:.3g}, allowed {gate:.3g}; not timed", file=sys.stderr)
+        return
+    call = make(arrays)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    seconds = []
+    for repetition in range(2 + REPETITIONS):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        seconds.append(time.perf_counter() - start)
+        if seconds[-1] > PATIENCE and repetition >= 2:
+            break
+    held = torch.cuda.max_memory_allocated() - before
+    print(line(case, name, seconds[2:], held, error), flush=True)  # the first two choose algorithms
+
+
+def run_case(torch, case):
+    arrays = make_arrays(torch, case)
+    for index, (name, _, tf32) in enumerate(contenders(torch, case, arrays)):
+        try:
+            run_contender(torch, case, index, name, arrays, tf32)
+        except RuntimeError as error:  # no memory, or no algorithm of cuDNN's
+            print(f"{case.name}: {name} left out: {str(error).splitlines()[0]}", file=sys.stderr)
+        torch.cuda.empty_cache()
+
+
+def find_torch():
+    """PyTorch with a device, or None and why not."""
+    try:
+        import torch
+    except ImportError as error:
+        return None, f"PyTorch: not installed ({error})"
+    if not torch.cuda.is_available():
+        return None, f"PyTorch {torch.__version__}: no CUDA device"
+    return torch, f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--quick"]
+    cases = read_cases(words[0], "--quick" in sys.argv)
+    torch, what = find_torch()
+    print(f"peer: {what}", file=sys.stderr)
+    print(HEAD)
+    if torch is None:
+        return
+    torch.backends.cudnn.benchmark = True
+    for case in cases:
+        if case.is_layer or case.is_causal_lines:
+            run_case(torch, case)
+
+
+if __name__ == "__main__":
+    main()

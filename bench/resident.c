@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+// Ours on a CUDA device, arrays resident there: what is timed is the call, which waits for its result. Filters are made
+// beforehand, except of recordings to be correlated, which are two signals.
+#include "resident.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layer.h"
+
+static const double DEFAULT_BUDGET = 2e-6; // relative L2 error of f32 engines that transform
+
+static struct {
+    int users;
+    struct resident arrays;
+} shared;
+
+static bool upload(void **array, const void *from, size_t bytes)
+{
+    return cudaMalloc(array, bytes) == cudaSuccess && cudaMemcpy(*array, from, bytes, cudaMemcpyDefault) == cudaSuccess;
+}
+
+const struct resident *resident_open(const struct workload *w)
+{
+    struct resident *r = &shared.arrays;
+    bool ready = shared.users++ > 0;
+    if (!ready)
+        ready = upload(&r->x, w->x, w->x_bytes) && upload(&r->h, w->h, w->h_bytes) && upload(&r->y, w->y, w->y_bytes);
+    // The array of results is NaN: what another contender left there is no answer.
+    if (ready && cudaMemsetAsync(r->y, 0xff, w->y_bytes, cudaStreamPerThread) == cudaSuccess &&
+        cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess)
+        return r;
+    resident_close();
+    return NULL;
+}
+
+void resident_close(void)
+{
+    if (--shared.users > 0) return;
+    cudaFree(shared.arrays.x);
+    cudaFree(shared.arrays.h);
+    cudaFree(shared.arrays.y);
+    memset(&shared.arrays, 0, sizeof shared.arrays);
+}
+
+bool resident_fetch(void *state, const struct workload *w)
+{
+    (void)state;
+    return cudaMemcpy(w->y, shared.arrays.y, w->y_bytes, cudaMemcpyDefault) == cudaSuccess;
+}
+
+struct ours {
+    const struct resident *arrays;
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    enum partita_direction direction;
+    bool two_signals;
+    void *workspace; // the device's
+};
+
+static void ours_close(void *state)
+{
+    struct ours *o = state;
+    partita_filter_destroy(o->filter);
+    partita_plan_destroy(o->plan);
+    cudaFree(o->workspace);
+    if (o->arrays) resident_close();
+    free(o);
+}
+
+static enum partita_status run(const struct ours *o)
+{
+    const struct resident *a = o->arrays;
+    if (o->two_signals) return partita_forward_once(o->plan, a->y, a->x, a->h);
+    if (o->direction == PARTITA_FORWARD) return partita_forward(o->plan, o->filter, a->y, a->x, o->workspace);
+    if (o->direction == PARTITA_BACKWARD_DATA)
+        return partita_backward_data(o->plan, o->filter, a->y, a->x, o->workspace);
+    return partita_backward_weight(o->plan, a->y, a->x, a->h, o->workspace);
+}
+
+static double pass(void *state, const struct workload *w, double *calls)
+{
+    (void)w;
+    (void)calls;
+    const double start = bench_now();
+    return run(state) == PARTITA_OK ? bench_now() - start : NAN;
+}
+
+static void remember_line(void *user, const char *text)
+{
+    struct contender *contender = user;
+    snprintf(contender->reason, sizeof contender->reason, "%s", text);
+}
+
+// Plan, filter, workspace, arrays; what is missing is left NULL.
+static enum partita_status prepare(struct ours *o, struct contender *contender, const struct workload *w)
+{
+    const struct partita_problem problem = w->layer ? layer_problem(w) : workload_problem(w);
+    const struct partita_options options = {.device = contender->device,
+                                            .engine = contender->engine,
+                                            .directions = o->direction,
+                                            .log = {remember_line, contender}};
+    enum partita_status status = partita_plan_create(&problem, &options, &o->plan);
+    if (status != PARTITA_OK) return status;
+    o->arrays = resident_open(w);
+    if (!o->arrays) return PARTITA_ERR_NOMEM;
+    const size_t bytes = partita_plan_workspace(o->plan, o->direction);
+    if (bytes && !o->two_signals && cudaMalloc(&o->workspace, bytes) != cudaSuccess) return PARTITA_ERR_NOMEM;
+    if (o->two_signals || o->direction == PARTITA_BACKWARD_WEIGHT) return PARTITA_OK;
+    return partita_filter_create(o->plan, o->arrays->h, &o->filter);
+}
+
+// Sums have the gate of sums; engines that transform promise the default error budget of layers besides.
+static double gate_of(const struct workload *w, const char *engine)
+{
+    const bool sums = strncmp(engine, "cuda/direct", 11) == 0 || type_is_f64(w->signal);
+    if (w->layer != NULL) return sums ? gate_layer(w) : fmax(gate_layer(w), DEFAULT_BUDGET);
+    return sums ? gate_direct(w) : gate_transform(w);
+}
+
+// Whether a pass would take seconds for sums that nobody would do that way.
+static bool hopeless(const struct contender *contender, const struct workload *w)
+{
+    if (contender->engine == NULL || strncmp(contender->engine, "cuda/direct", 11) != 0 || w->layer == NULL)
+        return false;
+    const struct partita_problem problem = layer_problem(w);
+    const struct layer_sizes s = layer_sizes(&problem);
+    return (double)layer_terms(&s) > 5e12;
+}
+
+bool ours_resident(struct contender *contender, const struct workload *w)
+{
+    if (hopeless(contender, w)) {
+        remember_line(contender, "direct sums would take seconds");
+        return false;
+    }
+    struct ours *o = bench_allocate(sizeof *o);
+    *o = (struct ours){.direction = w->layer ? w->layer->direction : PARTITA_FORWARD, .two_signals = w->lags > 0};
+    const enum partita_status status = prepare(o, contender, w);
+    if (status != PARTITA_OK) {
+        if (contender->reason[0] == '\0') remember_line(contender, partita_status_string(status));
+        ours_close(o);
+        return false;
+    }
+    contender->state = o;
+    contender->pass = pass;
+    contender->fetch = resident_fetch;
+    contender->close = ours_close;
+    contender->gate = gate_of(w, partita_plan_engine_of(o->plan, o->direction));
+    contender->bytes = partita_plan_workspace(o->plan, o->direction);
+    return true;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The arrays of a workload in a CUDA device's memory, one copy for all contenders of bench_gpu that are open.
+#ifndef BENCH_RESIDENT_H
+#define BENCH_RESIDENT_H
+
+#include <cuda_runtime_api.h>
+
+#include "bench.h"
+
+struct resident {
+    void *x, *h, *y;
+};
+
+// Uploads the workload's arrays unless they are there, and makes y NaN; NULL without memory. resident_close is to
+// follow a success.
+const struct resident *resident_open(const struct workload *w);
+void resident_close(void);
+
+// A contender's fetch: brings y home.
+bool resident_fetch(void *state, const struct workload *w);
+
+#endif

@@ -1,0 +1,349 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What bench/gpu.sh writes, from made-up results of a device that there is none of: figures, floors, verdicts, and above
+all when nothing is written. And what of the peer's script runs without PyTorch. TAP.
+Usage: test_gpu_report.py ROOT BENCH_GPU (built for the stand-in)
+"""
+import contextlib
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+import numpy as np
+
+ROOT, BENCH = pathlib.Path(sys.argv[1]), sys.argv[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench/peers")]
+import gpu_report  # noqa: E402
+import torch_gpu  # noqa: E402
+
+DEVICE = "device cuda:0   NVIDIA H200, compute capability 9.0, 132 processors, 143771 MiB"
+HEAD = torch_gpu.HEAD + "\n"
+CASES = """case,extra,kind,direction,type,batch,in,out,groups,kernel,size,pad,stride,dilation,lags,block,items
+dieleman-4-forward,0,layer,forward,f32,128,128,128,1,8x8,16x16,0:0x0:0,1x1,1x1,0,0,1000000
+thesis-4.6-r15-n200-forward,0,layer,forward,f32,200,96,256,1,15x15,55x55,0:0x0:0,1x1,1x1,0,0,2000000
+overlap-save-2M-c32-t257,0,signal,forward,cf32,1,1,32,1,257,2097152,0:0,1,1,0,0,2097152
+stream-c128-t96000-b64,0,stream,forward,f32,1,128,128,128,96000,1376000,0:0,1,1,0,64,163840000
+"""
+OURS_ROWS = """dieleman-4-forward,cuda/tiles,1,0.5,0.010,,4096,1e-07
+dieleman-4-forward,auto,1,0.5,0.010,,4096,1e-07
+thesis-4.6-r15-n200-forward,auto,1,1,0.010,,4096,1e-07
+overlap-save-2M-c32-t257,auto,1,0.2,0.020,,0,2e-07
+stream-c128-t96000-b64,auto,1,0.01,0.020,1.2,0,2e-07
+"""
+PEER_ROWS = """dieleman-4-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
+thesis-4.6-r15-n200-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
+"""
+SOURCE = gpu_report.source_hash(ROOT)
+FILES = {
+    "source": SOURCE + "\n",
+    "outcome": f"{DEVICE}\nsource {SOURCE}\nsuite 545 passed, 0 failed\nmemcheck passed\nracecheck passed\n",
+    "driver": "NVIDIA H200, 580.0\n",
+    "cases.csv": CASES,
+    "engines.csv": "engine,state\ncuda/tiles,there\ncuda/blocks,not there\n",
+    "gpu.csv": HEAD + OURS_ROWS,
+    "gpu.log": 'dieleman-4-forward: cuda/blocks left out: options.engine = "cuda/blocks": no such engine\n',
+    "torch.csv": HEAD + PEER_ROWS,
+    "torch.log": "peer: PyTorch 2.0, cuDNN 9\n",
+    # 1001 calls: one of 7 ms is the slowest, p99.9 is the one before it
+    "calls/stream-c128-t96000-b64.auto.csv":
+        "frame,seconds\n" + "".join(f"{64 * i},{7e-3 if i == 500 else 1e-3 if i == 7 else 2e-4}\n" for i in range(1001)),
+}
+
+
+class Results:
+    """A folder of results, some files replaced (None: left out)."""
+
+    def __init__(self, **changes):
+        self.changes = {name.replace("_csv", ".csv").replace("_log", ".log"): text for name, text in changes.items()}
+
+    def __enter__(self):
+        self.folder = tempfile.TemporaryDirectory()
+        results, docs = pathlib.Path(self.folder.name, "results"), pathlib.Path(self.folder.name, "docs")
+        (results / "calls").mkdir(parents=True)
+        docs.mkdir()
+        for name, text in {**FILES, **self.changes}.items():
+            if text is not None:
+                (results / name).write_text(text)
+        return results, docs
+
+    def __exit__(self, *_):
+        self.folder.cleanup()
+
+
+def report(**changes):
+    """What a run with these results writes: the record and the page, or why it writes nothing."""
+    with Results(**changes) as (results, docs):
+        record = gpu_report.collect(results, ROOT)
+        why_not = gpu_report.write(record, docs)
+        written = sorted(path.name for path in docs.iterdir())
+        assert written == ([] if why_not else ["gpu-bench.md", "gpu-verified.json"]), written
+        if why_not:
+            return None, why_not
+        return json.loads((docs / "gpu-verified.json").read_text()), (docs / "gpu-bench.md").read_text()
+
+
+def floor_of(record, case):
+    return next(floor for floor in record["floors"] if floor["case"] == case)
+
+
+class Report(unittest.TestCase):
+    def test_figures(self):
+        record, _ = report()
+        self.assertAlmostEqual(record["cases"]["dieleman-4-forward"]["cuda/tiles"]["ms"], 0.5)
+        self.assertAlmostEqual(record["cases"]["overlap-save-2M-c32-t257"]["auto"]["ms"], 0.2 * 2097152e-6)
+        stream = record["cases"]["stream-c128-t96000-b64"]["auto"]
+        self.assertAlmostEqual(stream["ms"], 0.01 * 64 * 128 * 1e-6)
+        for key, expected in (("p50_ms", 0.2), ("p99_ms", 0.2), ("p999_ms", 1.0), ("most_ms", 7.0)):
+            self.assertAlmostEqual(stream[key], expected)
+
+    def test_floors(self):
+        record, text = report()
+        floor = floor_of(record, "dieleman-4-forward")
+        self.assertEqual((floor["measured"], floor["floor_met"], floor["goal_met"]), (4, "yes", "yes"))
+        floor = floor_of(record, "thesis-4.6-r15-n200-forward")
+        self.assertEqual((floor["measured"], floor["floor_met"], floor["goal_met"]), (2, "no", "no"))
+        floor = floor_of(record, "stream-c128-t96000-b64")
+        self.assertEqual((floor["floor_met"], floor["goal_met"]), ("yes", "no"))
+        self.assertAlmostEqual(floor["measured"], 1.0)
+        floor = floor_of(record, "lags-1000-of-2p30")
+        self.assertEqual((floor["measured"], floor["floor_met"]), (None, "not measured"))
+        self.assertIn("| 2x | **no** | **no** |", text)
+        self.assertIn("| not measured | not measured |", text)
+
+    def test_names_what_is_missing(self):
+        record, text = report(torch_log="peer: PyTorch: not installed\n", torch_csv=HEAD)
+        self.assertEqual(record["engines"]["cuda/blocks"], "not there")
+        self.assertIn("Engines that are not there: cuda/blocks.", text)
+        self.assertIn("PyTorch: not installed", text)
+        self.assertIn("no such engine (1 cases)", text)
+        self.assertEqual(floor_of(record, "dieleman-4-forward")["floor_met"], "not measured")
+
+    def test_says_which_sources(self):
+        record, text = report()
+        self.assertEqual(record["lib/cuda"], gpu_report.source_hash(ROOT))
+        self.assertIn("H200", text)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "lib/cuda/a.cu")
+            path.parent.mkdir(parents=True)
+            hashes = set()
+            for name, text in (("a.cu", "x"), ("a.cu", "y"), ("b.cu", "y")):
+                path.unlink(missing_ok=True)
+                path = path.with_name(name)
+                path.write_text(text)
+                hashes.add(gpu_report.source_hash(pathlib.Path(folder)))
+            self.assertEqual(len(hashes), 3)
+
+    def refused(self, because, **changes):
+        record, why_not = report(**changes)
+        self.assertIsNone(record)
+        self.assertIn(because, why_not)
+
+    def test_nothing_without_a_device(self):
+        self.refused("no CUDA device", outcome=None)
+        self.refused("hostdev", outcome=FILES["outcome"].replace("NVIDIA H200", "hostdev"))
+
+    def test_nothing_without_the_suite(self):
+        for suite in ("544 passed, 1 failed", "0 passed, 0 failed, 3 skipped", ""):
+            self.refused("suite", outcome=f"{DEVICE}\nsource {SOURCE}\nsuite {suite}\n")
+        self.refused("compute-sanitizer", outcome=FILES["outcome"].replace("racecheck passed", "racecheck failed"))
+
+    def test_nothing_of_other_sources(self):
+        self.refused("changed", source="0\n")
+        self.refused("changed", outcome=FILES["outcome"].replace(SOURCE, "0"))
+
+    def test_nothing_of_wrong_answers(self):
+        self.refused("WRONG", gpu_log="causal-1K-forward: auto is WRONG: error 1, allowed 1e-6; not timed\n")
+        self.refused("bench", failed="bench\n")
+
+    def test_every_floor_is_of_a_case(self):
+        text = subprocess.run([BENCH, "--describe"], capture_output=True, text=True, check=True).stdout
+        usual = {line.split(",")[0] for line in text.splitlines() if line.split(",")[1] == "0"}
+        for floor in gpu_report.FLOORS:
+            self.assertIn(floor[1], usual)
+
+    def test_the_script_says_what_is_missing(self):
+        environment = {"PATH": "/usr/bin:/bin", "PARTITA_CUDA_MODULE": "/dev/null"}
+        if subprocess.run([str(ROOT / "tools/gpu.sh"), "--why-not"], capture_output=True, env=environment).returncode:
+            self.skipTest("there is a device")
+        before = sorted(path.name for path in (ROOT / "docs").iterdir())
+        run = subprocess.run([str(ROOT / "bench/gpu.sh"), "suite", "report"], capture_output=True, text=True,
+                             env=environment)
+        self.assertEqual(run.returncode, 77)
+        self.assertIn("skipped", run.stdout)
+        self.assertEqual(sorted(path.name for path in (ROOT / "docs").iterdir()), before)
+
+
+class Script(unittest.TestCase):
+    """bench/gpu.sh from end to end, in a tree of its own where each program that needs a device is a script that says
+    what it would."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu.sh", "tools/gpu_report.py"):
+            self.put(name, (ROOT / name).read_text())
+        self.put("docs/README", "")
+        self.put("build/build.ninja", "")
+        self.put("lib/cuda/a.cu", "")
+        self.put("build/apps/partita", "#!/bin/sh\necho 'cpu      x'; echo 'cuda:0   NVIDIA X'")
+        self.put("tools/suite.sh", "#!/bin/sh\necho \"$@\"; echo 3 passed, 0 failed")
+        self.put("build/bench/bench_gpu", f"""#!/bin/sh
+case $1 in
+--describe) cat <<'END'
+{CASES}END
+;;
+--engines) echo engine,state; echo cuda/tiles,there ;;
+*) echo "$@" >&2; mkdir -p build/gpu-results/calls; cat <<'END'
+{HEAD}{OURS_ROWS}END
+esac
+""")
+        for name in ("ninja", "meson", "compute-sanitizer", "nvidia-smi"):
+            self.put(f"bin/{name}", f"#!/bin/sh\necho {name} \"$@\"\n")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def put(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def run_script(self, *steps):
+        return subprocess.run([str(self.root / "bench/gpu.sh"), *steps], capture_output=True, text=True,
+                              env={"PATH": f"{self.root}/bin:/usr/bin:/bin"})
+
+    def written(self):
+        return sorted(path.name for path in (self.root / "docs").iterdir())
+
+    def test_writes(self):
+        run = self.run_script()
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md", "gpu-verified.json"])
+        record = json.loads((self.root / "docs/gpu-verified.json").read_text())
+        self.assertEqual(record["device"], "cuda:0   NVIDIA X")
+        self.assertEqual(record["suite"], "3 passed, 0 failed")
+        self.assertEqual(record["compute-sanitizer"], {"memcheck": "passed", "racecheck": "passed"})
+        self.assertIn("nvidia-smi", record["driver"])
+        self.assertIn("PyTorch", record["peer"])
+        self.assertIn("--tool memcheck", (self.root / "build/gpu-memcheck.log").read_text())
+
+    def test_trial(self):
+        run = self.run_script("--quick")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("# Benchmarks on a GPU", run.stdout)
+        self.assertEqual(self.written(), ["README"])
+
+    def test_suite_failed(self):
+        self.put("tools/suite.sh", "#!/bin/sh\necho 2 passed, 1 failed; exit 1")
+        self.assertNotEqual(self.run_script().returncode, 0)
+        self.run_script("bench", "peers", "report")
+        self.assertEqual(self.written(), ["README"])
+
+    def test_sanitizer_failed(self):
+        self.put("bin/meson", "#!/bin/sh\ncase \"$*\" in *racecheck*) exit 1;; esac\n")
+        self.assertNotEqual(self.run_script().returncode, 0)
+        self.run_script("bench", "peers", "report")
+        self.assertEqual(self.written(), ["README"])
+        self.assertIn("racecheck failed", (self.root / "build/gpu-outcome").read_text())
+
+    def test_sources_changed(self):
+        self.assertEqual(self.run_script("suite", "bench", "peers").returncode, 0)
+        self.put("lib/cuda/a.cu", "// changed")
+        self.assertNotEqual(self.run_script("report").returncode, 0)
+        self.assertEqual(self.written(), ["README"])
+
+    def test_bench_failed(self):
+        self.put("build/bench/bench_gpu", (self.root / "build/bench/bench_gpu").read_text() + "[ $# -eq 1 ]\n")
+        self.assertNotEqual(self.run_script().returncode, 0)
+        self.assertEqual(self.written(), ["README"])
+
+
+class Array(np.ndarray):
+    """As far as torch's tensors are not like NumPy's arrays."""
+
+    def flip(self, axis):
+        return np.flip(self, axis)
+
+
+def wrapped(function):
+    return lambda *arguments, **options: function(*arguments, **options).view(Array)
+
+
+TORCH = types.SimpleNamespace(fft=types.SimpleNamespace(
+    **{name: wrapped(getattr(np.fft, name)) for name in ("fft", "ifft", "rfft", "irfft")}))
+
+
+class Peer(unittest.TestCase):
+    def cases(self):
+        with Results() as (results, _):
+            text = subprocess.run([BENCH, "--describe"], capture_output=True, text=True, check=True).stdout
+            (results / "all.csv").write_text(text)
+            return torch_gpu.read_cases(results / "all.csv", False), torch_gpu.read_cases(results / "all.csv", True)
+
+    def test_reads_what_bench_gpu_prints(self):
+        cases, quick = self.cases()
+        by_name = {case.name: case for case in cases}
+        self.assertTrue(by_name["dieleman-1-n64-forward"].is_layer)
+        self.assertTrue(by_name["depthwise-31-c384-n64-backward-weight"].is_layer)
+        self.assertTrue(by_name["causal-1K-forward"].is_causal_lines)
+        self.assertFalse(by_name["causal-1K-forward"].is_layer)
+        self.assertFalse(by_name["overlap-save-2M-c32-t257"].is_layer)
+        self.assertFalse(by_name["stream-c128-t96000-b64"].is_layer)
+        for case, small in zip(cases, quick):
+            self.assertEqual(case.items * small.batch, small.items * case.batch)
+
+    def test_causal_lines(self):
+        random = np.random.default_rng(1)
+        cases, _ = self.cases()
+        n, channels, batch = 9, 2, 3
+        x, gy = (random.standard_normal((batch, channels, n)).view(Array) for _ in range(2))
+        w = random.standard_normal((channels, 1, n)).view(Array)
+        y, gx, gw = np.zeros_like(x), np.zeros_like(x), np.zeros_like(w)
+        for p in range(n):  # y[p] = sum over r of w[r] x[p + r - (n - 1)]
+            for r in range(n):
+                at = p + r - (n - 1)
+                if at >= 0:
+                    y[:, :, p] += w[:, 0, r] * x[:, :, at]
+                    gx[:, :, at] += w[:, 0, r] * gy[:, :, p]
+                    gw[:, 0, r] += (gy[:, :, p] * x[:, :, at]).sum(0)
+        expected = {"forward": y, "backward-data": gx, "backward-weight": gw}
+        for case in cases:
+            if case.name.startswith("causal-1K"):
+                case.size = [n]
+                for real in (True, False):
+                    got = torch_gpu.lines_call(TORCH, case, x, w, gy, real)()
+                    np.testing.assert_allclose(np.asarray(got), expected[case.direction], atol=1e-12)
+
+    def test_row(self):
+        case = self.cases()[0][0]
+        case.items = 1000
+        row = torch_gpu.line(case, "peer", [2e-6, 1e-6, 4e-6], 7, 1e-7)
+        self.assertEqual(row, f"{case.name},peer,1,2,1.500,,7,1e-07")
+        self.assertEqual(len(row.split(",")), len(torch_gpu.HEAD.split(",")))
+
+
+def main():
+    tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(kind) for kind in (Report, Script, Peer))
+    n_done = n_failed = 0
+    for group in tests:
+        for test in group:
+            result = unittest.TestResult()
+            with contextlib.redirect_stdout(io.StringIO()):
+                test.run(result)
+            n_done += 1
+            n_failed += not result.wasSuccessful()
+            name = test.id().split(".test_")[-1].replace("_", "-")
+            print("ok" if result.wasSuccessful() else "not ok", n_done, "-", name)
+            for _, text in result.failures + result.errors:
+                print("\n".join("# " + text_line for text_line in text.splitlines()))
+    print(f"1..{n_done}")
+    sys.exit(n_failed > 0)
+
+
+main()

@@ -1,0 +1,275 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Writes docs/gpu-verified.json and docs/gpu-bench.md from what bench/gpu.sh collected on a machine with a GPU.
+
+    gpu_report.py [--print] RESULTS      --print: the page goes to stdout, nothing is written
+    gpu_report.py --source               which sources of lib/cuda these are, as a hash
+
+RESULTS holds: outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), gpu.csv, gpu.log,
+calls/, torch.csv, torch.log, and failed, if a step did. Nothing is written without a device's suite that passed, and
+figures, of these very sources: a stand-in is no device.
+"""
+import csv
+import datetime
+import hashlib
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OURS = "auto"
+CUDNN, RFFT = "torch-cudnn-tf32-off", "torch-rfft-cached"
+DIRECTIONS = ("forward", "backward-data", "backward-weight")
+
+# What must be reached: (what, case, the contender it is held against, kind, floor, goal).
+KINDS = {
+    "ratio": (lambda ours, theirs: theirs["ms"] / ours["ms"], "x", False),
+    "limit": (lambda ours, _: ours["ms"], " ms", True),
+    "p99.9": (lambda ours, _: ours["p999_ms"], " ms", True),
+}
+FLOORS = []
+for case in ("dieleman-1-n64", "dieleman-2-n64", "dieleman-3-n128", "dieleman-4", "dieleman-5-n128", "thesis-4.6-r9-n200"):
+    FLOORS += [("cuDNN's best, TF32 off", f"{case}-{direction}", CUDNN, "ratio", 1, 3) for direction in DIRECTIONS]
+for case in ("thesis-4.6-r15-n200", "thesis-4.6-r31-n200"):
+    FLOORS += [("cuDNN's best, TF32 off", f"{case}-{direction}", CUDNN, "ratio", 3, 8) for direction in DIRECTIONS]
+FLOORS += [("PyTorch's depthwise", f"depthwise-31-c384-n64-{direction}", CUDNN, "ratio", 5, 15) for direction in DIRECTIONS]
+for length in ("1K", "4K", "32K"):
+    FLOORS += [("PyTorch, filters' transforms kept", f"causal-{length}-{direction}", RFFT, "ratio", 2, 4)
+               for direction in DIRECTIONS]
+FLOORS += [("PyTorch, filters' transforms kept", "causal-1M-forward", RFFT, "ratio", 1.5, 2.5),
+           ("4 and 2 times what writing the result takes", "overlap-save-2M-c32-t257", None, "limit", 0.5, 0.25),
+           ("in memory of the device", "lags-1000-of-2p30", None, "limit", 12, 6),
+           ("a block of 64 frames, p99.9", "stream-c128-t96000-b64", None, "p99.9", 1.33, 0.4),
+           ("rows, then columns, as CUDA's samples", "separable-3072-r8-forward", "two-passes", "ratio", 1, 1.7)]
+
+
+def read_csv(path):
+    return list(csv.DictReader(path.open())) if path.exists() else []
+
+
+def read_text(path):
+    return path.read_text() if path.exists() else ""
+
+
+def percentile(values, share):
+    """Nearest rank, rounded up."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def read_times(results):
+    """{case: {contender: {"ms": a call, "spread", "error", "bytes"}}}; of streams a call is a block, with percentiles."""
+    cases = {row["case"]: row for row in read_csv(results / "cases.csv")}
+    times = {}
+    for row in read_csv(results / "gpu.csv") + read_csv(results / "torch.csv"):
+        case = cases[row["case"]]
+        items = int(case["block"]) * int(case["in"]) if case["kind"] == "stream" else int(case["items"])
+        figures = {"ms": float(row["ns_per_item"]) * items * 1e-6, "spread": float(row["spread"]),
+                   "error": float(row["check"]), "bytes": int(row["bytes"])}
+        if case["kind"] == "stream":
+            figures.update(read_calls(results / "calls", row["case"], row["contender"]))
+        times.setdefault(row["case"], {})[row["contender"]] = figures
+    return times
+
+
+def read_calls(folder, case, contender):
+    calls = [1e3 * float(row["seconds"]) for row in read_csv(folder / f"{case}.{contender.replace('/', '-')}.csv")]
+    if not calls:
+        return {}
+    shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "most_ms": 1}
+    return {name: percentile(calls, share) for name, share in shares.items()}
+
+
+def read_outcome(text):
+    """{"device": the line of `partita devices`, "suite": "N passed, N failed", "memcheck": "passed", ...}"""
+    return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+
+
+def read_messages(text):
+    """({contender: {reason: cases}} of what was left out, [line] of what was wrong or failed)."""
+    left_out, wrong = {}, []
+    for text_line in text.splitlines():
+        found = re.fullmatch(r"(\S+): (\S+) left out: (.*)", text_line)
+        if found:
+            reasons = left_out.setdefault(found[2], {})
+            reasons[found[3]] = reasons.get(found[3], 0) + 1
+        elif " is WRONG: " in text_line or text_line.endswith(" failed"):
+            wrong.append(text_line)
+    return left_out, wrong
+
+
+def source_hash(root):
+    """Of every file of the CUDA engines, by name and content: which sources a record speaks of."""
+    digest = hashlib.sha256()
+    for path in sorted((root / "lib/cuda").rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def measure(times, floor):
+    """The figure of one line of FLOORS; None if a row is missing."""
+    _, case, peer, kind, _, _ = floor
+    ours, theirs = times.get(case, {}).get(OURS), times.get(case, {}).get(peer)
+    if ours is None or (peer and theirs is None) or (kind == "p99.9" and "p999_ms" not in ours):
+        return None
+    return KINDS[kind][0](ours, theirs)
+
+
+def verdict(value, bound, kind):
+    if value is None:
+        return "not measured"
+    return "yes" if (value <= bound if KINDS[kind][2] else value >= bound) else "no"
+
+
+def collect(results, root):
+    """Everything known of a run, as it is written to docs/gpu-verified.json."""
+    times, outcome = read_times(results), read_outcome(read_text(results / "outcome"))
+    left_out, wrong = read_messages(read_text(results / "gpu.log") + read_text(results / "torch.log"))
+    peer = re.search(r"^peer: (.*)$", read_text(results / "torch.log"), re.M)
+    floors = []
+    for floor in FLOORS:
+        value = measure(times, floor)
+        floors.append({"what": floor[0], "case": floor[1], "against": floor[2], "kind": floor[3], "floor": floor[4],
+                       "goal": floor[5], "measured": value, "floor_met": verdict(value, floor[4], floor[3]),
+                       "goal_met": verdict(value, floor[5], floor[3])})
+    return {
+        "device": outcome.get("device", ""),
+        "driver": read_text(results / "driver").strip(),
+        "date": datetime.date.today().isoformat(),
+        "commit": command("git", "-C", str(root), "describe", "--always", "--dirty"),
+        "lib/cuda": source_hash(root),
+        "sources_run": [outcome.get("source", ""), read_text(results / "source").strip()],  # by the suite, by bench_gpu
+        "suite": outcome.get("suite", ""),
+        "compute-sanitizer": {tool: outcome[tool] for tool in ("memcheck", "racecheck", "compute-sanitizer")
+                              if tool in outcome},
+        "peer": peer[1] if peer else "PyTorch: not run",
+        "engines": {row["engine"]: row["state"] for row in read_csv(results / "engines.csv")},
+        "cases": times,
+        "floors": floors,
+        "left_out": left_out,
+        "wrong": wrong,
+        "failed_steps": read_text(results / "failed").split(),
+    }
+
+
+def refusal(record):
+    """Why a record is none; None if it may be written."""
+    device = record["device"]
+    if not re.match(r"cuda:\d+ ", device):
+        return "no CUDA device"
+    if "hostdev" in device:
+        return "hostdev is no device"
+    if not re.fullmatch(r"[1-9]\d* passed, 0 failed(, \d+ skipped)?", record["suite"]):
+        return f"the suite gpu did not pass: {record['suite'] or 'not run'}"
+    if record["sources_run"] != [record["lib/cuda"]] * 2:
+        return "lib/cuda has changed since the suite or the benchmarks were run"
+    if "failed" in record["compute-sanitizer"].values():
+        return "compute-sanitizer found something"
+    if record["wrong"] or record["failed_steps"]:
+        return "; ".join(record["wrong"] + [f"step {step} failed" for step in record["failed_steps"]])
+    return None
+
+
+def command(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+HEAD = """# Benchmarks on a GPU
+
+Written by `tools/gpu_report.py` from one run of `bench/gpu.sh`; do not edit. The same figures, with the outcome of the
+suite, are in `gpu-verified.json`. Arrays are in the device's memory, filters are made beforehand, and every call waits
+for its result, ours and the peers': small problems include that wait. Answers are checked against sums in float64 before
+anything is timed, and `error` is the relative L2 distance from them; PyTorch's, of one image. Each time is the median of
+the repetitions, spread (max - min) / median.
+
+`cufft-complex` pads causal lines to twice their length and transforms lines and filters as complex numbers in each call;
+`cufft-real` transforms lines alone, as reals; `cufft-blocks` runs overlap-save in blocks of 8192. `torch-fft-complex` and
+`torch-rfft-cached` are the first two as PyTorch has them. Streams come from and go to the host's memory; of single calls
+nothing is left out.
+"""
+
+
+def number(value, unit=""):
+    return "" if value is None else f"{value:.3g}{unit}"
+
+
+def floors_table(record):
+    lines = ["| what | case | floor | goal | measured | floor met | goal met |", "|---|---|---|---|---|---|---|"]
+    for floor in record["floors"]:
+        unit = KINDS[floor["kind"]][1]
+        met = [word if word != "no" else "**no**" for word in (floor["floor_met"], floor["goal_met"])]
+        lines.append(f"| {floor['what']} | `{floor['case']}` | {number(floor['floor'], unit)} | "
+                     f"{number(floor['goal'], unit)} | {number(floor['measured'], unit)} | {met[0]} | {met[1]} |")
+    return "\n".join(lines)
+
+
+def rows_table(times):
+    lines = ["| case | contender | ms | spread | error |", "|---|---|---|---|---|"]
+    for case, contenders in times.items():
+        for name, figures in contenders.items():
+            lines.append(f"| `{case}` | {name} | {figures['ms']:.4g} | {figures['spread']:.3f} | {figures['error']:.3g} |")
+    return "\n".join(lines)
+
+
+def streams_table(times):
+    lines = ["| case | contender | p50 | p99 | p99.9 | most |", "|---|---|---|---|---|---|"]
+    for case, contenders in times.items():
+        for name, figures in contenders.items():
+            if "p999_ms" in figures:
+                lines.append(f"| `{case}` | {name} | " + " | ".join(
+                    f"{figures[key]:.3g} ms" for key in ("p50_ms", "p99_ms", "p999_ms", "most_ms")) + " |")
+    return "\n".join(lines)
+
+
+def page(record):
+    facts = [("device", record["device"]), ("driver", record["driver"]), ("date", record["date"]),
+             ("commit", record["commit"]), ("suite gpu", record["suite"]),
+             ("compute-sanitizer", ", ".join(f"{tool} {word}" for tool, word in record["compute-sanitizer"].items())),
+             ("peer", record["peer"])]
+    missing = [name for name, state in record["engines"].items() if state != "there"]
+    left_out = [f"- {name}: {reason} ({count} cases)" for name, reasons in record["left_out"].items()
+                for reason, count in reasons.items()]
+    parts = [HEAD, "\n".join(f"- {name}: {value}" for name, value in facts),
+             f"\nEngines that are not there: {', '.join(missing)}." if missing else "",
+             "\n## Floors and goals\n", floors_table(record),
+             "\n## Calls of streams\n", streams_table(record["cases"]), "\n## Rows\n", rows_table(record["cases"]),
+             "\n## Left out\n", "\n".join(left_out)]
+    return "\n".join(parts) + "\n"
+
+
+def write(record, docs):
+    """Both files, or neither: why not."""
+    why_not = refusal(record)
+    if why_not is None:
+        (docs / "gpu-verified.json").write_text(json.dumps(record, indent=1) + "\n")
+        (docs / "gpu-bench.md").write_text(page(record))
+    return why_not
+
+
+def main():
+    words = sys.argv[1:]
+    if words == ["--source"]:
+        print(source_hash(ROOT))
+        return 0
+    record = collect(pathlib.Path(words[-1]), ROOT)
+    if "--print" in words:
+        print(page(record))
+        return 0
+    why_not = write(record, ROOT / "docs")
+    if why_not:
+        print(f"nothing written: {why_not}", file=sys.stderr)
+        return 1
+    missed = [floor for floor in record["floors"] if floor["floor_met"] != "yes"]
+    print(f"docs/gpu-verified.json, docs/gpu-bench.md: {len(FLOORS) - len(missed)} floors met, {len(missed)} not")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
