@@ -65,6 +65,7 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
                                           .directions = PARTITA_FORWARD,
                                           .wisdom = host_wisdom,
                                           .log = {remember_line, contender}};
+    if (contender->engine && !strncmp(contender->engine, "cuda/", 5)) o->options.device = "cuda:0";
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
     if (status == PARTITA_OK && w->lags == 0) status = partita_filter_create(o->plan, w->h, &o->filter);
     if (status == PARTITA_OK) return o;

@@ -12,7 +12,7 @@ struct engine;
 struct device {
     char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                        // the same in one word, for remembered choices
-    const struct engine *const *engines; // NULL-terminated; all of them have engine->run
+    const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
     // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.
     enum partita_status (*backward_bias)(const struct partita_plan *plan, void *gb, const void *gy);
     void (*close)(struct device *device);

@@ -104,7 +104,8 @@ struct engine {
     void (*filter_destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
     // Streams. The state is one arena, released by the caller. A step takes as many of the frames as it likes, at least
     // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs
-    // of a step are read before its first output is written.
+    // of a step are read before its first output is written. Where a device fails, a step sets stream->status and takes
+    // nothing; from then on it is not called again.
     enum partita_status (*stream_open)(struct partita_stream *stream);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     void (*stream_reset)(struct partita_stream *stream);
@@ -251,7 +252,8 @@ struct partita_stream {
     struct swap swap;
     struct mailbox mailbox; // filters handed over, from another thread
     struct stats stats;
-    void *state; // one arena
+    atomic_int status; // enum partita_status; a failed device's, set by a step that did nothing
+    void *state;       // one arena
 };
 
 // Fades y[n] into y_new[n] for outputs that belong to frames first, first + stride, ... of the current step.

@@ -45,28 +45,57 @@ static void silence(struct partita_stream *stream, const struct frames *frames, 
         for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
 }
 
+static void end_swap(struct partita_stream *stream)
+{
+    struct swap *swap = &stream->swap;
+    if (swap->incoming) stream->filter = swap->incoming;
+    if (swap->state != SWAP_NONE) mailbox_settle(&stream->mailbox);
+    *swap = (struct swap){.state = SWAP_NONE};
+}
+
+// Answers n frames after the device has failed. Nobody waits for a swap in vain.
+static struct step answer_failed(struct partita_stream *stream, const struct frames *frames)
+{
+    const size_t due = partita_stream_output_frames(stream, frames->n);
+    end_swap(stream);
+    const struct letter *letter = mailbox_take(&stream->mailbox);
+    if (letter) {
+        stream->filter = letter->filter;
+        mailbox_settle(&stream->mailbox);
+    }
+    silence(stream, frames, frames->n);
+    return (struct step){frames->n, due};
+}
+
+// One step of the engine, which sees one state of a swap.
+static struct step run_step(struct partita_stream *stream, const struct frames *frames)
+{
+    if (atomic_load(&stream->status) != PARTITA_OK) return answer_failed(stream, frames);
+    struct frames part = *frames;
+    part.rest = part.n;
+    begin_swap(stream);
+    struct swap *swap = &stream->swap;
+    if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left;
+    const struct step step = stream->plan->engine->stream_step(stream, &part);
+    if (swap->state == SWAP_NONE) return step;
+    swap->left -= step.in;
+    settle_swap(stream);
+    return step;
+}
+
 static void feed(struct partita_stream *stream, struct frames frames)
 {
-    const struct engine *engine = stream->plan->engine;
     const struct shape *shape = &stream->plan->shape;
     const size_t beyond = shape->whole_blocks ? frames.n % shape->block : 0;
     frames.n -= beyond;
     const size_t stride = shape->axis[0].stride, n = frames.n;
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames.n) {
-        struct frames part = frames;
-        part.rest = part.n;
-        begin_swap(stream);
-        struct swap *swap = &stream->swap;
-        if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left; // a step sees one state
-        const struct step step = engine->stream_step(stream, &part);
+        const struct step step = run_step(stream, &frames);
         stream->phase = (stream->phase + step.in) % stride;
         frames.x_first += step.in;
         frames.y_first += step.out;
         frames.n -= step.in;
-        if (swap->state == SWAP_NONE) continue;
-        swap->left -= step.in;
-        settle_swap(stream);
     }
     if (beyond) silence(stream, &frames, beyond);
     if (begin > 0 && n) stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
@@ -112,10 +141,12 @@ void partita_stream_reset(struct partita_stream *stream)
     stream->phase = 0;
     stream->plan->engine->stream_reset(stream);
     // A swap under way is over at once: there is nothing left to fade from.
-    struct swap *swap = &stream->swap;
-    if (swap->incoming) stream->filter = swap->incoming;
-    if (swap->state != SWAP_NONE) mailbox_settle(&stream->mailbox);
-    *swap = (struct swap){.state = SWAP_NONE};
+    end_swap(stream);
+}
+
+enum partita_status partita_stream_status(const struct partita_stream *stream)
+{
+    return stream ? (enum partita_status)atomic_load(&stream->status) : PARTITA_ERR_ARG;
 }
 
 bool partita_stream_swapping(const struct partita_stream *stream)

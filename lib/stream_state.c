@@ -56,6 +56,7 @@ size_t partita_stream_state_size(const struct partita_stream *stream)
 enum partita_status partita_stream_save(struct partita_stream *stream, void *state)
 {
     if (!stream || !state) return PARTITA_ERR_ARG;
+    if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
     const struct region region = stream->plan->engine->stream_region(stream);
     struct header header = {.fingerprint = fingerprint(stream), .bytes = region.bytes, .phase = stream->phase};
@@ -64,7 +65,7 @@ enum partita_status partita_stream_save(struct partita_stream *stream, void *sta
     pause_engine(stream);
     memcpy((char *)state + sizeof header, region.data, region.bytes);
     resume_engine(stream);
-    return PARTITA_OK;
+    return partita_stream_status(stream);
 }
 
 enum partita_status partita_stream_restore(struct partita_stream *stream, const void *state, size_t size)
@@ -73,6 +74,7 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
     if (!stream || !state) return PARTITA_ERR_ARG;
     const struct engine *engine = stream->plan->engine;
     const struct region region = engine->stream_region(stream);
+    if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream) || size != sizeof header + region.bytes) return PARTITA_ERR_STATE;
     memcpy(&header, state, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0 || header.fingerprint != fingerprint(stream) ||
@@ -82,15 +84,16 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
     memcpy(region.data, (const char *)state + sizeof header, region.bytes);
     stream->phase = (size_t)header.phase;
     resume_engine(stream);
-    return PARTITA_OK;
+    return partita_stream_status(stream);
 }
 
 enum partita_status partita_stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream)
 {
     struct partita_stream *clone;
     if (!stream || !ret_stream) return PARTITA_ERR_ARG;
+    if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
-    const enum partita_status status = partita_stream_open(stream->plan, stream->filter, &clone);
+    enum partita_status status = partita_stream_open(stream->plan, stream->filter, &clone);
     if (status != PARTITA_OK) return status;
     const struct engine *engine = stream->plan->engine;
     const struct region from = engine->stream_region(stream), to = engine->stream_region(clone);
@@ -100,6 +103,9 @@ enum partita_status partita_stream_clone(struct partita_stream *stream, struct p
     clone->phase = stream->phase;
     resume_engine(clone);
     resume_engine(stream);
-    *ret_stream = clone;
-    return PARTITA_OK;
+    status = partita_stream_status(stream);
+    if (status == PARTITA_OK) status = partita_stream_status(clone);
+    if (status == PARTITA_OK) *ret_stream = clone;
+    else partita_stream_close(clone);
+    return status;
 }

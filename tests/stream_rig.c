@@ -3,6 +3,8 @@
 
 #include "stream_rig.h"
 
+#include "layer_rig.h"
+
 enum { MAX_CHANNELS = 8 };
 
 static size_t or_one(size_t value)
@@ -10,7 +12,34 @@ static size_t or_one(size_t value)
     return value ? value : 1;
 }
 
-const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned"};
+const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned",
+                                                        "cuda/partitioned"};
+
+const char *partitioned_engine(void)
+{
+    return layer_engine_is_here("cuda/partitioned") ? "cuda/partitioned" : "cpu/partitioned";
+}
+
+// Of f32, cf64 and cf32-f32 which, else -1.
+static int stand_in_types(size_t types)
+{
+    return types == 0 ? 0 : types == 3 && !layer_is_brief() ? 1 : types == 4 && !layer_is_brief() ? 2 : -1;
+}
+
+bool rig_takes(const char *engine, size_t types)
+{
+    return layer_engine_is_here(engine) && (!layer_on_stand_in() || stand_in_types(types) >= 0);
+}
+
+bool rig_takes_problem(size_t types, size_t p)
+{
+    return !layer_on_stand_in() || (p % 3 == (size_t)stand_in_types(types) && (!layer_is_brief() || p % 2 == 0));
+}
+
+void engine_on_its_device(struct partita_options *options)
+{
+    if (options->engine && !strncmp(options->engine, "cuda/", 5)) options->device = "cuda:0";
+}
 
 void run_open_exactly(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
                       const struct partita_options *options, size_t n_frames, struct random *random)
@@ -30,6 +59,7 @@ void run_open_exactly(struct run *run, const struct stream_case *c, const struct
     random_samples(random, run->problem.taps, run->w, run->n_taps);
     struct partita_options forced = options ? *options : (struct partita_options){.engine = NULL};
     forced.engine = c->engine;
+    engine_on_its_device(&forced);
     assert_ok(partita_plan_create(&run->problem, &forced, &run->plan));
     assert_ok(partita_filter_create(run->plan, run->w, &run->filter));
     assert_ok(partita_stream_open(run->plan, run->filter, &run->stream));

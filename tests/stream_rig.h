@@ -30,8 +30,19 @@ struct run {
 };
 
 // Engines whose stream keeps the history, not sums: filters can be swapped there.
-enum { N_HISTORY_ENGINES = 3 };
+enum { N_HISTORY_ENGINES = 4 };
 extern const char *const history_engines[N_HISTORY_ENGINES];
+
+// The partitioned engine of the device under test (layer_rig.h).
+const char *partitioned_engine(void);
+
+// Whether an engine's streams of a pair of types run here: the engine is of the device under test and, where that is a
+// stand-in, three of the pairs do, or f32 alone in brief runs. Of the problems, p, each is run by one of these then.
+bool rig_takes(const char *engine, size_t types);
+bool rig_takes_problem(size_t types, size_t p);
+
+// Adds the device that a named engine is of.
+void engine_on_its_device(struct partita_options *options);
 
 // A latency of zero in the problem stands for any latency here, so that every engine can serve it.
 void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem, size_t n_frames,

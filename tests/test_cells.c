@@ -4,10 +4,13 @@
 
 #include "stream_rig.h"
 
+#include "layer_rig.h"
+
 #include <stdio.h>
 
-static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned"};
-enum { N_ENGINES_OF_CELLS = 4, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
+static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
+                                               "cuda/partitioned"};
+enum { N_ENGINES_OF_CELLS = 5, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
 
 static const struct partita_problem square = {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {KERNEL}};
 static const struct partita_problem oblong = {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {KERNEL}};
@@ -358,7 +361,7 @@ static void bad_edits(void **state)
     struct run run;
     open(&run, c, &oblong, &random);
     const struct partita_cell good = {0, 0, 0, 5, run.w}, bad = {2, 0, 0, 5, run.w}, twice[2] = {good, good};
-    bool served = strcmp(c->engine, "cpu/partitioned") == 0;
+    bool served = strstr(c->engine, "partitioned");
     assert_int_equal(partita_filter_edit(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
     assert_int_equal(partita_filter_edit(run.filter, NULL, 1, &filter), PARTITA_ERR_ARG);
     assert_int_equal(partita_filter_edit(run.filter, &good, 1, NULL), PARTITA_ERR_ARG);
@@ -399,12 +402,15 @@ int main(void)
     static struct stream_case cases[N_ENGINES_OF_CELLS][N_TYPE_PAIRS];
     static struct CMUnitTest tests[N_ENGINES_OF_CELLS * N_TYPE_PAIRS * (N_PROMISES + N_OF_PARTITIONED)];
     size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_CELLS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             const char *engine = engines_of_cells[e], *types = type_pairs[t].name;
             struct stream_case *c = &cases[e][t];
+            if (!rig_takes(engine, t)) continue;
             *c = (struct stream_case){engine, &type_pairs[t], NULL};
-            bool partitioned = strcmp(engine, "cpu/partitioned") == 0;
+            bool partitioned = strstr(engine, "partitioned");
             for (size_t p = 0; p < N_PROMISES; p++)
                 tests[n++] = named_test(promises[p].run, c, "%s/%s-%s", engine, promises[p].name, types);
             if (!partitioned) tests[n++] = named_test(signals_too, c, "%s/signals-too-%s", engine, types);

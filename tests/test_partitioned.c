@@ -4,9 +4,11 @@
 
 #include "stream_rig.h"
 
+#include "layer_rig.h"
+
 #include <math.h>
 
-static const char *const engine = "cpu/partitioned";
+static const char *engine;
 
 #define LIVE .size = {PARTITA_UNBOUNDED}
 
@@ -94,9 +96,10 @@ static void matches_oracle(void **state)
     struct partita_problem problem = c->named->problem;
     const struct cut cuts[] = {
         {"up-to-3000", 3000, true}, {"block", problem.block, false}, {"ones", 1, false}, {"up-to-70", 70, true}};
-    for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i++) {
+    const size_t step = layer_on_stand_in() ? 3 : 1;
+    for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += step) {
         problem.latency = latencies[i];
-        check_run(c, &problem, cuts, i ? 2 : 4);
+        check_run(c, &problem, cuts, step > 1 ? 1 : i ? 2 : 4);
     }
 }
 
@@ -157,13 +160,14 @@ static void impulse_gives_the_taps(void **state)
 {
     static const size_t latencies[] = {0, 100, 1500};
     const struct stream_case *c = *state;
-    for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i++) {
+    for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += layer_on_stand_in() ? 2 : 1) {
         struct partita_problem problem = {STREAM, .kernel = {7001}, .latency = latencies[i]};
         struct random random = random_start("impulse");
         struct run run;
         run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
         const size_t at[] = {0, 1, 63, 64, 1023, 1024, 1 + random_below(&random, run.n_frames - 9000)};
-        for (size_t k = 0; k < sizeof at / sizeof *at; k++) check_impulse(&run, at[k], &random);
+        for (size_t k = 0; k < sizeof at / sizeof *at; k += layer_on_stand_in() ? 3 : 1)
+            check_impulse(&run, at[k], &random);
         run_close(&run);
     }
 }
@@ -179,7 +183,7 @@ static void each_tap_delays(void **state)
     run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
     double limit = sample_limit(&run, part_rms(run.problem.signal));
     char *y = run_output(&run);
-    for (size_t k = 0; k < POSITIONS; k++) {
+    for (size_t k = 0; k < POSITIONS; k += layer_on_stand_in() ? 4 : 1) {
         size_t border = (size_t)1 << k / 3, near = border + k % 3 - 1; // 2^i - 1, 2^i, 2^i + 1
         size_t tap = k == POSITIONS - 1 ? TAPS - 1 : near < TAPS ? near : random_below(&random, TAPS);
         memset(run.w, 0, TAPS * partita_type_size(run.problem.taps));
@@ -280,12 +284,13 @@ static void few_taps(void **state)
 {
     const struct stream_case *c = *state;
     size_t n_served = 0;
-    for (size_t taps = 1; taps <= 62; taps++) {
+    for (size_t taps = 1; taps <= 62; taps += layer_on_stand_in() ? 15 : 1) {
         struct log_lines lines;
         struct partita_problem problem = {STREAM, .signal = c->types->signal, .taps = c->types->taps, .kernel = {taps},
                                           .latency = taps % 3 * 20};
         struct partita_options options = {.engine = engine, .log = log_into(&lines)};
         struct partita_plan *plan = NULL;
+        engine_on_its_device(&options);
         enum partita_status status = partita_plan_create(&problem, &options, &plan);
         partita_plan_destroy(plan);
         if (status == PARTITA_OK) check_run(c, &problem, &cut_whole, 1);
@@ -303,6 +308,7 @@ static void signals_are_refused(void **state)
     struct log_lines lines;
     struct partita_options options = {.engine = engine, .log = log_into(&lines)};
     struct partita_plan *plan = NULL;
+    engine_on_its_device(&options);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_null(plan);
     assert_non_null(strstr(lines.text, engine));
@@ -327,17 +333,24 @@ int main(void)
     static struct stream_case cases[N_TYPE_PAIRS][N_PROBLEMS + 1];
     static struct CMUnitTest tests[N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 3];
     size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    engine = partitioned_engine();
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         struct stream_case *c = cases[t];
         const char *types = type_pairs[t].name;
+        if (!rig_takes(engine, t)) continue;
         for (size_t p = 0; p < N_PROBLEMS; p++) {
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
             tests[n++] = named_test(matches_oracle, &c[p], "%s-%s", problems[p].name, types);
         }
         c[N_PROBLEMS] = (struct stream_case){engine, &type_pairs[t], &very_long};
         for (size_t p = 0; p < N_PROMISES; p++)
-            tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
+            if (rig_takes_problem(t, p))
+                tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
         bool shortest = type_pairs[t].signal == PARTITA_F32, longest = type_pairs[t].taps == PARTITA_CF64;
+        if (layer_is_brief()) continue;
         if (shortest || longest)
             tests[n++] = named_test(very_long_matches_oracle, &c[N_PROBLEMS], "%s-%s", very_long.name, types);
     }

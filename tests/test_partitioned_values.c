@@ -4,10 +4,12 @@
 
 #include "stream_rig.h"
 
+#include "layer_rig.h"
+
 #include <float.h>
 #include <math.h>
 
-static const char *const engine = "cpu/partitioned";
+static const char *engine;
 
 static const struct named_problem problems[] = {
     {"head-alone", {STREAM, .kernel = {40}}},
@@ -301,11 +303,16 @@ int main(void)
     static struct stream_case cases[N_TYPE_PAIRS][N_PROBLEMS];
     static struct CMUnitTest tests[N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + 1)];
     size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    engine = partitioned_engine();
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         const char *types = type_pairs[t].name;
+        if (!rig_takes(engine, t)) continue;
         struct stream_case *c = cases[t];
         for (size_t p = 0; p < N_PROBLEMS; p++) {
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                 tests[n++] =
                     named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name, problems[p].name, types);

@@ -4,11 +4,13 @@
 
 #include "stream_rig.h"
 
+#include "layer_rig.h"
+
 #include <math.h>
 
-static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add",
-                                                 "cpu/partitioned"};
-enum { N_ENGINES_OF_STREAMS = 4 };
+static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
+                                                 "cuda/partitioned"};
+enum { N_ENGINES_OF_STREAMS = 5 };
 
 static const struct named_problem problems[] = {
     {"mono", {STREAM, .kernel = {9000}}},
@@ -111,7 +113,9 @@ static void equal_plan_goes_on(void **state)
     partita_stream_close(run.stream);
     partita_filter_destroy(run.filter);
     partita_plan_destroy(run.plan);
-    assert_ok(partita_plan_create(&run.problem, &(struct partita_options){.engine = c->engine}, &run.plan));
+    struct partita_options options = {.engine = c->engine};
+    engine_on_its_device(&options);
+    assert_ok(partita_plan_create(&run.problem, &options, &run.plan));
     assert_ok(partita_filter_create(run.plan, run.w, &run.filter));
     assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
     assert_ok(partita_stream_restore(run.stream, kept, size));
@@ -403,12 +407,16 @@ int main(void)
     static struct stream_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS];
     static struct CMUnitTest tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
     size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             const char *engine = engines_of_streams[e], *types = type_pairs[t].name;
             struct stream_case *c = cases[e][t];
+            if (!rig_takes(engine, t)) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+                if (!rig_takes_problem(t, p)) continue;
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine, of_problems[i].name,
                                             problems[p].name, types);

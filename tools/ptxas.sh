@@ -37,7 +37,11 @@ fused_weight_kernelIf 80
 lags_kernelIf 128
 pairs_kernelIf 168
 parts_kernelIf 96
-results_kernelIf 128'
+results_kernelIf 128
+products_kernelIf 64
+products_kernelId 80
+forward_kernelIf 128
+inverse_kernelIf 128'
 
 status=0
 folder=$(mktemp -d)

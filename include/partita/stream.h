@@ -13,7 +13,7 @@ struct partita_stream;
 
 // Starts a stream with empty history.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if the plan is of a bounded problem;
-//          PARTITA_ERR_NOMEM.
+//          PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE.
 // Memory:  history, spectra and one block; plan and filter must outlive the stream.
 // Threads: any.
 PARTITA_API enum partita_status partita_stream_open(const struct partita_plan *plan,
@@ -30,6 +30,10 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 // Ranges:  n_frames >= 0, with problem.whole_blocks a multiple of problem.block: frames beyond that are not heard, and
 //          come out as zeros. y[c] == x[c] is allowed; any other overlap is not.
 // Errors:  none: arguments are trusted here. Never allocates, locks, logs or calls the system.
+// Devices: a plan of a device makes the CUDA run-time queue a graph and wait for it, once each for as many frames as
+//          partita_plan_explain says. The library still allocates and locks nothing; what the driver does in these
+//          calls (locks of its own, system calls, waiting by turning or by sleeping) is its own affair. If the device
+//          fails, outputs are zeros from there on: see partita_stream_status.
 // Time:    amortised cost and latency are the plan's; the worst call is what partita_plan_load says, up to twice that
 //          while a swap is under way. With threads (options.threads) a call may wait for a slice of work, microseconds,
 //          that a helper has begun: let the thread that opens the stream have the scheduling of the one that runs it.
@@ -56,6 +60,12 @@ PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) P
 // whole blocks if the problem says so.
 // Real-time safe.
 PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream) PARTITA_NONBLOCKING;
+
+// PARTITA_OK, or why a stream of a device has failed: PARTITA_ERR_DEVICE or PARTITA_ERR_NOMEM, said once to the plan's
+// log. From then on its outputs are zeros, a filter handed over counts as taken over at once, and saving, restoring and
+// cloning return this status. Streams of the CPU and of other devices are unharmed. Errors: PARTITA_ERR_ARG for NULL.
+// Real-time safe. Threads: any.
+PARTITA_API enum partita_status partita_stream_status(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // Feeds silence: as partita_stream_process with n_frames of zeros. Call it for partita_stream_tail frames in all, in
 // pieces of any size, to get the tail to its last sample. Real-time safe. Threads: the stream's.
@@ -96,7 +106,7 @@ PARTITA_API size_t partita_stream_state_size(const struct partita_stream *stream
 
 // Writes all that the stream's future outputs depend on, filter excepted, to state[partita_stream_state_size].
 // Restoring it, on this stream or another one of an equal plan on a machine of the same kind, continues bit for bit.
-// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping.
+// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping; partita_stream_status.
 // Threads: the stream's.
 PARTITA_API enum partita_status partita_stream_save(struct partita_stream *stream, void *state);
 

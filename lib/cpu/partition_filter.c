@@ -3,46 +3,19 @@
 // cells and partitions of zeros left out, cells with the same taps stored once.
 #include <string.h>
 
+#include "../cells.h"
 #include "partitioned.h"
 #include "samples.h"
 
-// A cell to be made: from the caller's taps, or taken over from another filter.
-struct source {
-    size_t out, in;
-    const struct partita_cell *fresh;
-    const struct cell *kept;
-    size_t twin; // earlier source with the same contents; itself if there is none
-};
-
 struct build {
     const struct partita_plan *plan;
-    struct source *sources;
+    const struct partitioned_filter *base; // NULL: none
+    struct cell_source *sources;
     size_t n_sources;
     struct cell *cells;                                // as the sources
     char *row, *causal, *samples, *spectrum, *scratch; // [kernel], [span], [largest n], ...
     struct arena arena;                                // of the filter
 };
-
-static size_t tap_reals(const struct shape *shape)
-{
-    return shape->complex_taps ? 2 : 1;
-}
-
-static bool all_zero(const struct partita_plan *plan, const char *taps, size_t n)
-{
-    return n == 0 || plan->kernels->peak(taps, n * tap_reals(&plan->shape)) == 0;
-}
-
-// build->causal from the caller's cell.
-static void load_cell(struct build *build, const struct partita_cell *cell)
-{
-    const struct shape *shape = &build->plan->shape;
-    const struct axis *axis = &shape->axis[0];
-    memset(build->row, 0, axis->kernel * shape->tap_bytes);
-    memset(build->causal, 0, axis->span * shape->tap_bytes);
-    memcpy(build->row + cell->delay * shape->tap_bytes, cell->taps, cell->length * shape->tap_bytes);
-    causal_taps(shape, build->causal, build->row);
-}
 
 // The taps that one partition holds; n may be 0 behind the filter's end.
 static const char *partition_taps(const struct build *build, const struct level *level, size_t p, size_t *ret_n)
@@ -60,7 +33,7 @@ static void find_ranges(const struct build *build, const struct level *level, st
     level_sections(level, bounds);
     for (size_t p = 0; p < level->parts; p++) {
         const char *taps = partition_taps(build, level, p, &n);
-        if (all_zero(build->plan, taps, n)) continue;
+        if (taps_are_zero(build->plan, taps, n)) continue;
         if (p < first) first = p;
         end = p + 1;
     }
@@ -101,27 +74,28 @@ static void copy_spectra(const struct build *build, size_t i, const struct cell_
 }
 
 // What a cell consists of: taps of its head, and partitions of each level.
-static void measure_cell(struct build *build, const struct source *source, struct cell *cell)
+static void measure_cell(struct build *build, const struct cell_source *source, struct cell *cell)
 {
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     const size_t bytes = build->plan->shape.tap_bytes;
-    *cell = source->kept ? *source->kept : (struct cell){.head_taps = layout->head};
-    if (source->kept) return;
-    load_cell(build, source->fresh);
-    while (cell->head_taps && all_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
+    *cell = source->fresh ? (struct cell){.head_taps = layout->head} : build->base->cells[source->kept];
+    if (!source->fresh) return;
+    cell_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
+    while (cell->head_taps && taps_are_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
         cell->head_taps--;
     for (size_t i = 0; i < layout->n_levels; i++) find_ranges(build, &layout->level[i], cell->level[i]);
 }
 
-static void fill_cell(struct build *build, const struct source *source, const struct cell *cell, char *head)
+static void fill_cell(struct build *build, const struct cell_source *source, const struct cell *cell, char *head)
 {
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
-    if (source->fresh) load_cell(build, source->fresh);
-    memcpy(head, source->kept ? source->kept->head : build->causal, cell->head_taps * build->plan->shape.tap_bytes);
+    const struct cell *kept = source->fresh ? NULL : &build->base->cells[source->kept];
+    if (!kept) cell_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
+    memcpy(head, kept ? kept->head : build->causal, cell->head_taps * build->plan->shape.tap_bytes);
     for (size_t i = 0; i < layout->n_levels * SECTIONS; i++) {
         const size_t level = i / SECTIONS, s = i % SECTIONS;
         const struct cell_section *own = &cell->level[level][s];
-        if (source->kept) copy_spectra(build, level, own, &source->kept->level[level][s]);
+        if (kept) copy_spectra(build, level, own, &kept->level[level][s]);
         else
             for (size_t p = 0; p < own->count; p++) transform_partition(build, level, own, p);
     }
@@ -166,40 +140,14 @@ static void build_cells(struct build *build)
     }
 }
 
-static bool same_contents(const struct shape *shape, const struct source *a, const struct source *b)
+static size_t input_of(const void *filter, size_t cell)
 {
-    if (a->kept || b->kept) return a->kept && b->kept && a->kept->head == b->kept->head;
-    return a->fresh->delay == b->fresh->delay && a->fresh->length == b->fresh->length &&
-           !memcmp(a->fresh->taps, b->fresh->taps, a->fresh->length * shape->tap_bytes);
+    return ((const struct partitioned_filter *)filter)->cells[cell].in;
 }
 
-static bool named(const struct partita_cell *cells, size_t n, size_t out, size_t in)
+static const void *contents_of(const void *filter, size_t cell)
 {
-    for (size_t i = 0; i < n; i++)
-        if (cells[i].out == out && cells[i].in == in) return true;
-    return false;
-}
-
-// Lists the cells to be made by output channel: those given that are not zero, and those that base has besides.
-static void list_sources(struct build *build, const struct partita_cell *cells, size_t n_cells,
-                         const struct partita_filter *base)
-{
-    const struct partitioned_filter *old = base ? base->state : NULL;
-    const struct shape *shape = &build->plan->shape;
-    for (size_t out = 0; out < shape->out_channels; out++) {
-        for (size_t i = 0; i < n_cells; i++)
-            if (cells[i].out == out && !all_zero(build->plan, cells[i].taps, cells[i].length))
-                build->sources[build->n_sources++] = (struct source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
-        for (size_t i = old ? old->first_cell[out] : 0; old && i < old->first_cell[out + 1]; i++)
-            if (!named(cells, n_cells, out, old->cells[i].in))
-                build->sources[build->n_sources++] =
-                    (struct source){.out = out, .in = old->cells[i].in, .kept = &old->cells[i]};
-    }
-    for (size_t i = 0; i < build->n_sources; i++) {
-        size_t twin = 0;
-        while (twin < i && !same_contents(shape, &build->sources[twin], &build->sources[i])) twin++;
-        build->sources[i].twin = twin;
-    }
+    return ((const struct partitioned_filter *)filter)->cells[cell].head;
 }
 
 // All that building needs besides the filter itself; counted, then cut.
@@ -247,14 +195,15 @@ enum partita_status partitioned_filter_create(struct partita_filter *filter, con
     const struct partita_plan *plan = filter->plan;
     const struct partitioned_filter *old = base ? base->state : NULL;
     const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
-    struct build build = {.plan = plan};
+    const struct cell_base kept = {old, old ? old->first_cell : NULL, input_of, contents_of};
+    struct build build = {.plan = plan, .base = old};
     struct arena temporary = {0};
     cut_temporary(&build, most, &temporary);
     temporary.base = mem_reserve(&plan->allocator, temporary.used);
     if (!temporary.base) return PARTITA_ERR_NOMEM;
     temporary.used = 0;
     cut_temporary(&build, most, &temporary);
-    list_sources(&build, cells, n_cells, base);
+    build.n_sources = cells_list(plan, cells, n_cells, &kept, build.sources);
     cut_filter(&build);
     build.arena.base = mem_reserve(&plan->allocator, build.arena.used);
     if (build.arena.base) {

@@ -31,7 +31,8 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     const size_t slots = level_slots(level);
     bool changed = false;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        const bool silent = state->loud[c] + level->n <= (block + 1) * level->hop, heard = own->quiet[c] < slots;
+        const bool silent = state->history.loud[c] + level->n <= (block + 1) * level->hop,
+                   heard = own->quiet[c] < slots;
         own->quiet[c] = !silent ? 0 : own->quiet[c] > slots ? own->quiet[c] : own->quiet[c] + 1;
         changed |= heard != (own->quiet[c] < slots);
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Streams of cpu/partitioned: input into the ring, outputs from the head and from what the levels have ready, and a
 // tick of work whenever a tick's frames are complete.
-#include <math.h>
 #include <string.h>
 
 #include "partition_stream.h"
@@ -54,11 +53,8 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
     for (size_t i = 0; i < layout->n_levels; i++) cut_level_pointers(plan, i, &fresh.level[i], arena);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.loud = arena_take(arena, shape->in_channels * sizeof *fresh.loud);
-    fresh.bad = arena_take(arena, shape->in_channels * sizeof *fresh.bad);
-    fresh.marks = arena_take(arena, size_mul(shape->in_channels, partitioned->ring));
-    fresh.poisoned = arena_take(arena, shape->in_channels * sizeof *fresh.poisoned);
-    fresh.ring = arena_take(arena, size_mul(shape->in_channels, size_mul(2 * partitioned->ring, shape->sample_bytes)));
+    fresh.history = (struct history){.frames = partitioned->ring, .late = layout->latency};
+    history_cut(&fresh.history, shape, arena);
     for (size_t i = 0; i < layout->n_levels; i++) cut_level(plan, i, &fresh.level[i], arena);
     fresh.region.bytes = arena->used - begin;
     if (state) *state = fresh;
@@ -101,66 +97,16 @@ static uint64_t now(const struct partita_stream *stream)
     return position->tick * partitioned->layout.tick + position->fill;
 }
 
-static bool finite_real(const char *x, bool f64)
-{
-    return isfinite(f64 ? *(const double *)(const void *)x : (double)*(const float *)(const void *)x);
-}
-
-// A sample that is no number reaches exactly the outputs that its input's taps reach. In a transform it would spread
-// over whole blocks, so it becomes zero there, and is marked for the outputs.
-static void clean(struct partita_stream *stream, size_t channel, size_t at, size_t n)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    const struct shape *shape = &stream->plan->shape;
-    for (size_t i = 0; i < n; i++) {
-        char *sample = ring_at(stream, channel, at + i);
-        if (finite_real(sample, shape->f64) &&
-            (!shape->complex_signal || finite_real(sample + shape->scalar_bytes, shape->f64)))
-            continue;
-        memset(sample, 0, shape->sample_bytes);
-        state->marks[channel * partitioned->ring + at + i] = 1;
-        state->bad[channel] = now(stream) + i + 1;
-    }
-}
-
-// Takes n frames of every input into the ring; they do not go beyond the tick.
-static void collect(struct partita_stream *stream, const struct frames *frames, size_t n)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    const struct shape *shape = &stream->plan->shape;
-    const size_t at = now(stream) % partitioned->ring, bytes = shape->sample_bytes;
-    const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
-    for (size_t c = 0; c < shape->in_channels; c++) {
-        char *x = ring_at(stream, c, at);
-        if (frames->x) samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
-        else memset(x, 0, n * bytes);
-        const uint64_t peak = stream->plan->kernels->peak(x, n * (shape->complex_signal ? 2 : 1));
-        if (state->bad[c]) memset(state->marks + c * partitioned->ring + at, 0, n);
-        if (peak >= infinity) clean(stream, c, at, n);
-        if (peak) state->loud[c] = now(stream) + n;
-        memcpy(ring_at(stream, c, at + partitioned->ring), x, n * bytes);
-    }
-}
-
 // Adds the head's taps, applied to the n frames that have just come in, to y.
 static void add_head(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel, char *y,
                      size_t n)
 {
-    const struct partitioned *partitioned = stream->plan->state;
+    const struct partitioned_stream *state = stream->state;
     const struct partitioned_filter *cells = filter->state;
-    const struct kernels *kernels = stream->plan->kernels;
-    const struct shape *shape = &stream->plan->shape;
-    const size_t ring = partitioned->ring, at = (now(stream) + ring - partitioned->layout.latency % ring) % ring;
     for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++) {
         const struct cell *cell = &cells->cells[c];
-        if (cell->head_taps == 0) continue;
-        // Of the two copies the one with the taps' history before it.
-        const char *x = ring_at(stream, cell->in, at + 1 < cell->head_taps ? at + ring : at);
-        if (shape->complex_taps) kernels->fir_complex(y, x, cell->head, n, cell->head_taps);
-        else if (shape->complex_signal) kernels->fir(y, x, cell->head, 2 * n, cell->head_taps, 2);
-        else kernels->fir(y, x, cell->head, n, cell->head_taps, 1);
+        if (cell->head_taps)
+            history_filter(&state->history, stream->plan, now(stream), cell->in, cell->head, cell->head_taps, y, n);
     }
 }
 
@@ -199,58 +145,15 @@ static bool hears(const struct partita_filter *filter, size_t out, size_t in)
     return false;
 }
 
-// Whether outputs from the current frame on hear, or may yet hear, a sample of an input that was no number.
-static bool tainted(const struct partita_stream *stream, size_t input)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct partitioned_stream *state = stream->state;
-    return now(stream) < state->poisoned[input] ||
-           (state->bad[input] && now(stream) < state->bad[input] + partitioned->layout.latency);
-}
-
-// Up to which output frame an input's taps reach what was no number, seen from output frame `frame`.
-static uint64_t poison_from(const struct partita_stream *stream, size_t input, uint64_t frame, uint64_t until)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct partitioned_stream *state = stream->state;
-    if (frame < partitioned->layout.latency) return until;
-    const uint64_t heard = frame - partitioned->layout.latency;
-    if (heard >= state->bad[input] || !state->marks[input * partitioned->ring + heard % partitioned->ring])
-        return until;
-    return frame + stream->plan->shape.axis[0].span;
-}
-
-static bool any_tainted(const struct partita_stream *stream)
-{
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++)
-        if (tainted(stream, c)) return true;
-    return false;
-}
-
-// Makes those outputs no numbers that hear such an input.
+// Makes those outputs no numbers that hear an input which was none.
 static void poison_outputs(const struct partita_stream *stream, size_t channel, char *y, size_t n)
 {
     const struct partitioned_stream *state = stream->state;
-    const struct shape *shape = &stream->plan->shape;
     const bool fading = stream->swap.state == SWAP_FADING;
-    for (size_t c = 0; c < shape->in_channels; c++) {
-        if (!tainted(stream, c)) continue;
-        if (!hears(stream->filter, channel, c) && !(fading && hears(stream->swap.incoming, channel, c))) continue;
-        uint64_t until = state->poisoned[c];
-        for (size_t i = 0; i < n; i++) {
-            until = poison_from(stream, c, now(stream) + i, until);
-            if (now(stream) + i < until) memset(y + i * shape->sample_bytes, 0xff, shape->sample_bytes); // NaN
-        }
-    }
-}
-
-// The same for what comes after the n frames, whether or not any output fell due.
-static void pass_poison(struct partita_stream *stream, size_t n)
-{
-    struct partitioned_stream *state = stream->state;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        if (!tainted(stream, c)) continue;
-        for (size_t i = 0; i < n; i++) state->poisoned[c] = poison_from(stream, c, now(stream) + i, state->poisoned[c]);
+        if (!history_tainted(&state->history, now(stream), c)) continue;
+        if (hears(stream->filter, channel, c) || (fading && hears(stream->swap.incoming, channel, c)))
+            history_poison(&state->history, &stream->plan->shape, now(stream), c, y, n);
     }
 }
 
@@ -261,7 +164,8 @@ static size_t emit(struct partita_stream *stream, const struct frames *frames, s
     const struct shape *shape = &stream->plan->shape;
     const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
     const size_t wait = (stride - stream->phase) % stride, due = n > wait ? (n - wait - 1) / stride + 1 : 0;
-    const bool straight = stride == 1 && frames->y_stride == 1, poisoned = any_tainted(stream);
+    const bool straight = stride == 1 && frames->y_stride == 1,
+               poisoned = history_any_tainted(&state->history, shape, now(stream));
     for (size_t k = 0; k < shape->out_channels && due; k++) {
         char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : state->samples[0];
         compute(stream, stream->filter, state->position->set, k, y, n);
@@ -288,14 +192,15 @@ static void end_tick(struct partita_stream *stream)
 static struct step step_whole(struct partita_stream *stream, const struct frames *frames)
 {
     const size_t tick = ((const struct partitioned *)stream->plan->state)->layout.tick;
-    struct position *position = ((struct partitioned_stream *)stream->state)->position;
+    struct partitioned_stream *state = stream->state;
+    struct position *position = state->position;
     if (position->fill == 0) {
-        collect(stream, frames, tick);
+        history_take(&state->history, stream->plan, now(stream), frames, tick);
         end_tick(stream);
     }
     const size_t room = tick - position->fill, n = frames->n < room ? frames->n : room;
     const size_t written = emit(stream, frames, n);
-    pass_poison(stream, n);
+    history_pass(&state->history, &stream->plan->shape, now(stream), n);
     position->fill = (position->fill + n) % tick;
     return (struct step){n, written};
 }
@@ -303,12 +208,13 @@ static struct step step_whole(struct partita_stream *stream, const struct frames
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
     const struct layout *layout = &((const struct partitioned *)stream->plan->state)->layout;
-    struct position *position = ((struct partitioned_stream *)stream->state)->position;
+    struct partitioned_stream *state = stream->state;
+    struct position *position = state->position;
     if (layout->whole) return step_whole(stream, frames);
     const size_t room = layout->tick - position->fill, n = frames->n < room ? frames->n : room;
-    collect(stream, frames, n);
+    history_take(&state->history, stream->plan, now(stream), frames, n);
     const size_t written = emit(stream, frames, n);
-    pass_poison(stream, n);
+    history_pass(&state->history, &stream->plan->shape, now(stream), n);
     position->fill += n;
     if (position->fill == layout->tick) end_tick(stream);
     return (struct step){n, written};

@@ -51,12 +51,13 @@ static void transform_slice(const struct slice *at)
     const struct level_state *state = state_of(at);
     if (state->quiet[at->chain] > 0) return;
     const size_t ring = plan_of(at)->ring;
+    const struct history *history = &((const struct partitioned_stream *)at->stream->state)->history;
     // The window's first frame; before the stream's begin the ring holds zeros.
     const uint64_t first = (state->progress->block + 1) * level->hop + 2 * ring - level->n;
-    fft_forward_apart(work->fft, slot_at(at, state->progress->block % level_slots(level)),
-                      level_row(level) * TILE_BYTES, spectrum_of(at), ring_at(at->stream, at->chain, first % ring),
-                      state->scratch + at->chain * fft_scratch_bytes(work->fft),
-                      slice_of(&work->transform, at->number));
+    fft_forward_apart(
+        work->fft, slot_at(at, state->progress->block % level_slots(level)), level_row(level) * TILE_BYTES,
+        spectrum_of(at), history_at(history, &at->stream->plan->shape, at->chain, first % ring),
+        state->scratch + at->chain * fft_scratch_bytes(work->fft), slice_of(&work->transform, at->number));
 }
 
 // Silence instead, and the copy of the slot that has one.

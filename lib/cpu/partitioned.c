@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../cells.h"
 #include "../hash.h"
 #include "partition_stream.h"
 #include "partition_work.h"
@@ -111,16 +112,10 @@ static enum partita_status dense_filter_create(struct partita_filter *filter, co
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const size_t n = shape->out_channels * shape->group_in, row = shape->axis[0].kernel * shape->tap_bytes;
+    const size_t n = dense_cells(shape);
     struct partita_cell *cells = mem_allocate(&plan->allocator, size_mul(n, sizeof *cells));
     if (!cells) return PARTITA_ERR_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const size_t out = i / shape->group_in, group = out / shape->group_out;
-        cells[i] = (struct partita_cell){.out = out,
-                                         .in = group * shape->group_in + i % shape->group_in,
-                                         .length = shape->axis[0].kernel,
-                                         .taps = (const char *)taps + i * row};
-    }
+    cells_of_dense(shape, taps, cells);
     const enum partita_status status = partitioned_filter_create(filter, cells, n, NULL);
     mem_release(&plan->allocator, cells);
     return status;

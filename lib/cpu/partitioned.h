@@ -17,6 +17,7 @@
 
 #include "../engine.h"
 #include "../fft.h"
+#include "../history.h"
 
 enum { MAX_LEVELS = 16 };
 
@@ -254,11 +255,7 @@ struct team; // partition_team.h
 
 struct partitioned_stream {
     struct position *position;
-    uint64_t *loud;       // [in] frames up to the last one that was not zero
-    uint64_t *bad;        // [in] frames up to the last one that was no number
-    unsigned char *marks; // [in][ring] which frames were none
-    uint64_t *poisoned;   // [in] output frames up to which such an input is heard
-    char *ring;           // [in][2 * ring] inputs, every frame twice: windows never wrap
+    struct history history;
     struct level_state level[MAX_LEVELS];
     char *samples[2];  // outputs of one tick of one channel, by either filter
     struct team *team; // NULL: the stream's thread works alone
@@ -274,14 +271,6 @@ static inline size_t level_slots(const struct level *level)
 static inline size_t level_row(const struct level *level)
 {
     return level_slots(level) + level->bundle - 1;
-}
-
-// A frame's place in the doubled ring of a channel, index < 2 * ring.
-static inline char *ring_at(const struct partita_stream *stream, size_t channel, size_t index)
-{
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct partitioned_stream *state = stream->state;
-    return state->ring + (channel * 2 * partitioned->ring + index) * stream->plan->shape.sample_bytes;
 }
 
 #endif

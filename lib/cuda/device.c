@@ -10,6 +10,7 @@
 #include "direct.h"
 #include "overlap_add.h"
 #include "overlap_save.h"
+#include "partitioned.h"
 #include "separable.h"
 #include "tiles.h"
 #include "winograd.h"
@@ -34,6 +35,7 @@ static const struct engine *const cuda_engines[] = {
     &cuda_overlap_add_2_steps,
     &cuda_overlap_add_3_steps,
     &cuda_blocks_engine,
+    &cuda_partitioned,
     NULL,
 };
 

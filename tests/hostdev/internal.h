@@ -3,6 +3,8 @@
 #ifndef HOSTDEV_INTERNAL_H
 #define HOSTDEV_INTERNAL_H
 
+#include <pthread.h>
+
 #include "hostdev.h"
 
 enum {
@@ -26,6 +28,37 @@ struct hostdev_kernel {
     void (*release)(void *call);
     void *call;
 };
+
+// What is queued until somebody waits for it.
+struct operation {
+    enum { COPY, SET, RELEASE, KERNEL, CALL, GRAPH } kind;
+    cudaStream_t stream;
+    pthread_t owner; // of cudaStreamPerThread there is one each
+    void *to;
+    const void *from;
+    size_t bytes;
+    int value;
+    struct hostdev_kernel kernel;
+    cudaGraphExec_t graph;
+    struct operation *next;
+};
+
+// runtime.c. Counts a call and takes the lock; whether the call is to fail, and how. call_end() is to follow.
+cudaError_t call_begin(void);
+cudaError_t call_end(cudaError_t error);
+
+// runtime.c: a call that queues an operation. With the lock held: carries one out; releases it; carries out everything.
+cudaError_t queue(cudaStream_t stream, const struct operation *operation);
+void carry_out(const struct operation *operation);
+void operation_free(struct operation *operation);
+void stream_drain(void);
+
+// stream.c, with the lock held: whether a stream is being recorded and took the operation over; runs and releases what
+// was recorded; streams, graphs and pinned memory that were not released.
+bool stream_records(cudaStream_t stream, struct operation *operation);
+void graph_run(cudaGraphExec_t graph);
+void graph_release(cudaGraphExec_t graph);
+size_t stream_count(void);
 
 // runtime.c: what the template in cuda_runtime.h queues a kernel with.
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,

@@ -9,17 +9,6 @@
 
 #include "internal.h"
 
-struct operation {
-    enum { COPY, SET, RELEASE, KERNEL, CALL } kind;
-    pthread_t owner;
-    void *to;
-    const void *from;
-    size_t bytes;
-    int value;
-    struct hostdev_kernel kernel;
-    struct operation *next;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct operation *first, **last = &first;
 static size_t n_calls, failing_call;
@@ -41,8 +30,7 @@ void hostdev_break(const char *format, ...)
     abort();
 }
 
-// Counts a call and takes the lock; whether the call is to fail, and how. leave() is to follow.
-static cudaError_t enter(void)
+cudaError_t call_begin(void)
 {
     pthread_mutex_lock(&lock);
     n_calls++;
@@ -51,13 +39,13 @@ static cudaError_t enter(void)
     return failing_error;
 }
 
-static cudaError_t leave(cudaError_t error)
+cudaError_t call_end(cudaError_t error)
 {
     pthread_mutex_unlock(&lock);
     return error;
 }
 
-static void carry_out(const struct operation *o)
+void carry_out(const struct operation *o)
 {
     if (o->kind == COPY) {
         memory_check(o->to, o->bytes);
@@ -70,25 +58,33 @@ static void carry_out(const struct operation *o)
     }
     if (o->kind == KERNEL) launch_run(&o->kernel);
     if (o->kind == CALL) o->kernel.run(o->kernel.call);
+    if (o->kind == GRAPH) graph_run(o->graph);
     if (o->kind == RELEASE) memory_unmap(o->to);
 }
 
-// Carries out what a thread queued, or all threads. Nothing happens any more on a lost device, but for releases.
-static void drain(const pthread_t *owner)
+void operation_free(struct operation *o)
 {
+    if (o->kind == KERNEL || o->kind == CALL) o->kernel.release(o->kernel.call);
+    if (o->kind == GRAPH) graph_release(o->graph);
+    free(o);
+}
+
+// Carries out what waits in a stream, or in all (NULL). Nothing happens any more on a lost device, but for releases.
+static void drain(cudaStream_t stream)
+{
+    const pthread_t self = pthread_self();
     struct operation **at = &first;
     memory_open();
     while (*at) {
         struct operation *o = *at;
-        if (owner && !pthread_equal(o->owner, *owner)) {
+        if (stream && (o->stream != stream || (stream == cudaStreamPerThread && !pthread_equal(o->owner, self)))) {
             at = &o->next;
             continue;
         }
         if (!lost || o->kind == RELEASE) carry_out(o);
-        if (o->kind == KERNEL || o->kind == CALL) o->kernel.release(o->kernel.call);
         *at = o->next;
         if (last == &o->next) last = at;
-        free(o);
+        operation_free(o);
     }
     memory_close();
 }
@@ -100,16 +96,18 @@ static void append(const struct operation *operation)
     *o = *operation;
     o->owner = pthread_self();
     o->next = NULL;
+    if (stream_records(o->stream, o)) return;
     *last = o;
     last = &o->next;
 }
 
-static cudaError_t queue(cudaStream_t stream, const struct operation *operation)
+cudaError_t queue(cudaStream_t stream, const struct operation *operation)
 {
-    const cudaError_t error = enter();
-    if (stream != cudaStreamPerThread) hostdev_break("a stream that is not served");
-    if (error == cudaSuccess) append(operation);
-    return leave(error);
+    const cudaError_t error = call_begin();
+    struct operation o = *operation;
+    o.stream = stream;
+    if (error == cudaSuccess) append(&o);
+    return call_end(error);
 }
 
 void hostdev_fail(size_t k, cudaError_t error)
@@ -131,7 +129,7 @@ size_t hostdev_allocations(void)
 {
     pthread_mutex_lock(&lock);
     drain(NULL);
-    const size_t n = memory_count();
+    const size_t n = memory_count() + stream_count();
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -139,27 +137,27 @@ size_t hostdev_allocations(void)
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = CUDART_VERSION;
-    return leave(enter());
+    return call_end(call_begin());
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 1;
-    return leave(enter());
+    return call_end(call_begin());
 }
 
 cudaError_t cudaSetDevice(int device)
 {
-    const cudaError_t error = enter();
-    return leave(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    const cudaError_t error = call_begin();
+    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
-    const cudaError_t error = enter();
+    const cudaError_t error = call_begin();
     snprintf(properties->name, sizeof properties->name, "hostdev");
     properties->totalGlobalMem = (size_t)1 << 40;
-    return leave(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
 // Figures of a small device, so that small problems fill it.
@@ -175,9 +173,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
         [cudaDevAttrMaxSharedMemoryPerBlockOptin] = SHARED_BYTES,
     };
-    const cudaError_t error = enter();
+    const cudaError_t error = call_begin();
     *value = figures[attribute];
-    return leave(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
 static size_t *allowance(const void *symbol)
@@ -192,12 +190,12 @@ static size_t *allowance(const void *symbol)
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
 {
-    const cudaError_t error = enter();
+    const cudaError_t error = call_begin();
     (void)attribute; // there is one
-    if (error != cudaSuccess) return leave(error);
-    if (value < 0 || value > SHARED_BYTES) return leave(cudaErrorInvalidValue);
+    if (error != cudaSuccess) return call_end(error);
+    if (value < 0 || value > SHARED_BYTES) return call_end(cudaErrorInvalidValue);
     *allowance(kernel) = (size_t)value;
-    return leave(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaGetLastError(void)
@@ -219,12 +217,12 @@ const char *cudaGetErrorString(cudaError_t error)
 
 static cudaError_t allocate(void **memory, size_t bytes)
 {
-    const cudaError_t error = enter();
-    if (error != cudaSuccess) return leave(error);
+    const cudaError_t error = call_begin();
+    if (error != cudaSuccess) return call_end(error);
     void *mapped = memory_map(bytes);
-    if (!mapped) return leave(cudaErrorMemoryAllocation);
+    if (!mapped) return call_end(cudaErrorMemoryAllocation);
     *memory = mapped;
-    return leave(cudaSuccess);
+    return call_end(cudaSuccess);
 }
 
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
@@ -241,18 +239,17 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
 // Releases, also where it then says that something else went wrong, as the run-time does.
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
-    const cudaError_t error = enter();
-    (void)stream;
-    append(&(struct operation){.kind = RELEASE, .to = memory});
-    return leave(error);
+    const cudaError_t error = call_begin();
+    append(&(struct operation){.kind = RELEASE, .stream = stream, .to = memory});
+    return call_end(error);
 }
 
 cudaError_t cudaFree(void *memory)
 {
-    const cudaError_t error = enter();
-    if (memory) append(&(struct operation){.kind = RELEASE, .to = memory});
+    const cudaError_t error = call_begin();
+    if (memory) append(&(struct operation){.kind = RELEASE, .stream = cudaStreamPerThread, .to = memory});
     drain(NULL);
-    return leave(error);
+    return call_end(error);
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
@@ -263,11 +260,28 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    const cudaError_t error = enter();
+    const cudaError_t error = call_begin();
     (void)kind;
-    if (error == cudaSuccess) append(&(struct operation){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+    if (error == cudaSuccess)
+        append(
+            &(struct operation){.kind = COPY, .stream = cudaStreamPerThread, .to = to, .from = from, .bytes = bytes});
     drain(NULL);
-    return leave(error);
+    return call_end(error);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t bytes, size_t rows,
+                              enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    const cudaError_t error = call_begin();
+    (void)kind;
+    if (bytes > to_pitch || bytes > from_pitch) return call_end(cudaErrorInvalidValue);
+    for (size_t i = 0; i < rows && error == cudaSuccess; i++)
+        append(&(struct operation){.kind = COPY,
+                                   .stream = stream,
+                                   .to = (char *)to + i * to_pitch,
+                                   .from = (const char *)from + i * from_pitch,
+                                   .bytes = bytes});
+    return call_end(error);
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
@@ -277,19 +291,22 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    const cudaError_t error = enter();
-    const pthread_t self = pthread_self();
-    (void)stream;
-    drain(&self);
-    return leave(error);
+    const cudaError_t error = call_begin();
+    drain(stream);
+    return call_end(error);
+}
+
+void stream_drain(void)
+{
+    drain(NULL);
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
 {
-    const cudaError_t error = enter();
+    const cudaError_t error = call_begin();
     attributes->type = memory_contains(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
     attributes->device = 0;
-    return leave(error);
+    return call_end(error);
 }
 
 // Launches that a device would refuse are refused. Parameters: 32764 bytes, CUDA C++ Programming Guide.
@@ -312,7 +329,7 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
 
 cudaError_t hostdev_count(void)
 {
-    return leave(enter());
+    return call_end(call_begin());
 }
 
 cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call), void *call)

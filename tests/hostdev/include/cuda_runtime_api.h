@@ -22,9 +22,18 @@ typedef enum cudaError {
     cudaErrorLaunchFailure = 719,
 } cudaError_t;
 
-// A stream is known by its handle alone; there is the default one and one for each thread.
+// A stream is known by its handle alone; there is the default one, one for each thread, and those that are made.
 typedef struct CUstream_st *cudaStream_t;
 #define cudaStreamPerThread ((cudaStream_t)2)
+#define cudaStreamNonBlocking 1
+
+// What a stream recorded, and the same made ready to be launched.
+typedef struct CUgraph_st *cudaGraph_t;
+typedef struct CUgraphExec_st *cudaGraphExec_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+
+#define cudaHostAllocPortable 1
+#define cudaHostAllocMapped 2
 
 enum cudaDeviceAttr {
     cudaDevAttrClockRate,
@@ -70,6 +79,22 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t bytes, size_t rows,
+                              enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void *memory);
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer);
 
 #ifdef __cplusplus

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Streams that are made, graphs that are recorded on them, and pinned memory of the host. A launch of a graph waits
+// like everything else that is queued; a stream that is destroyed leaves behind what nobody has waited for.
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct CUgraphExec_st {
+    struct operation *first, **last;
+    size_t holders; // handles and queued launches
+};
+
+struct CUgraph_st {
+    cudaGraphExec_t recorded;
+};
+
+struct CUstream_st {
+    cudaGraphExec_t recording; // NULL: what is queued is queued
+    struct CUstream_st *next;
+};
+
+struct pinned {
+    void *memory;
+    size_t bytes;
+    struct pinned *next;
+};
+
+static struct CUstream_st *streams;
+static struct pinned *pins;
+static size_t n_graphs;
+
+static void *make(size_t bytes)
+{
+    void *made = calloc(1, bytes);
+    if (!made) hostdev_break("out of memory");
+    return made;
+}
+
+static struct CUstream_st **find(cudaStream_t stream)
+{
+    struct CUstream_st **at = &streams;
+    while (*at && *at != stream) at = &(*at)->next;
+    if (!*at) hostdev_break("a stream that is not served");
+    return at;
+}
+
+bool stream_records(cudaStream_t stream, struct operation *operation)
+{
+    if (stream == cudaStreamPerThread) return false;
+    cudaGraphExec_t graph = (*find(stream))->recording;
+    if (!graph) return false;
+    if (operation->kind != KERNEL) hostdev_break("recorded something that is no kernel");
+    *graph->last = operation;
+    graph->last = &operation->next;
+    return true;
+}
+
+void graph_run(cudaGraphExec_t graph)
+{
+    for (const struct operation *o = graph->first; o; o = o->next) carry_out(o);
+}
+
+void graph_release(cudaGraphExec_t graph)
+{
+    if (--graph->holders) return;
+    while (graph->first) {
+        struct operation *o = graph->first;
+        graph->first = o->next;
+        operation_free(o);
+    }
+    free(graph);
+    n_graphs--;
+}
+
+size_t stream_count(void)
+{
+    size_t n = n_graphs;
+    for (struct CUstream_st *s = streams; s; s = s->next) n++;
+    for (struct pinned *p = pins; p; p = p->next) n++;
+    return n;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return call_end(call_begin());
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+    const cudaError_t error = call_begin();
+    if (flags != cudaStreamNonBlocking || priority < -5 || priority > 0) return call_end(cudaErrorInvalidValue);
+    if (error != cudaSuccess) return call_end(error);
+    struct CUstream_st *made = make(sizeof *made);
+    made->next = streams;
+    *stream = streams = made;
+    return call_end(cudaSuccess);
+}
+
+// Releases, also where it then says that something else went wrong, as the run-time does; so do the functions below.
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    const cudaError_t error = call_begin();
+    struct CUstream_st **at = find(stream);
+    if ((*at)->recording) hostdev_break("destroyed a stream that records");
+    *at = stream->next;
+    free(stream);
+    return call_end(error);
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+    const cudaError_t error = call_begin();
+    (void)mode;
+    if (error != cudaSuccess) return call_end(error);
+    if ((*find(stream))->recording) return call_end(cudaErrorInvalidValue);
+    stream->recording = make(sizeof *stream->recording);
+    *stream->recording = (struct CUgraphExec_st){.last = &stream->recording->first, .holders = 1};
+    n_graphs++;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
+{
+    const cudaError_t error = call_begin();
+    cudaGraphExec_t recorded = (*find(stream))->recording;
+    stream->recording = NULL;
+    *graph = NULL;
+    if (error != cudaSuccess) {
+        if (recorded) graph_release(recorded);
+        return call_end(error);
+    }
+    if (!recorded) return call_end(cudaErrorInvalidValue);
+    *graph = make(sizeof **graph);
+    (*graph)->recorded = recorded;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
+{
+    const cudaError_t error = call_begin();
+    if (flags) return call_end(cudaErrorInvalidValue);
+    if (error != cudaSuccess) return call_end(error);
+    graph->recorded->holders++;
+    *exec = graph->recorded;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    (void)exec;
+    (void)stream;
+    return call_end(call_begin());
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+    exec->holders++;
+    const cudaError_t error = queue(stream, &(struct operation){.kind = GRAPH, .graph = exec});
+    if (error != cudaSuccess) exec->holders--;
+    return error;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    const cudaError_t error = call_begin();
+    graph_release(graph->recorded);
+    free(graph);
+    return call_end(error);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
+{
+    const cudaError_t error = call_begin();
+    graph_release(exec);
+    return call_end(error);
+}
+
+cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+    const cudaError_t error = call_begin();
+    (void)flags;
+    if (error != cudaSuccess) return call_end(error);
+    struct pinned *pin = make(sizeof *pin);
+    *pin = (struct pinned){aligned_alloc(256, (bytes + 255) / 256 * 256), bytes, pins};
+    if (!pin->memory) hostdev_break("out of memory");
+    memset(pin->memory, 0xff, bytes);
+    pins = pin;
+    *memory = pin->memory;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaFreeHost(void *memory)
+{
+    const cudaError_t error = call_begin();
+    stream_drain(); // as the run-time does
+    struct pinned **at = &pins;
+    while (*at && (*at)->memory != memory) at = &(*at)->next;
+    if (!*at) hostdev_break("released %p, which is not pinned", memory);
+    struct pinned *pin = *at;
+    *at = pin->next;
+    free(pin->memory);
+    free(pin);
+    return call_end(error);
+}
