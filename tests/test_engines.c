@@ -68,8 +68,15 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // The engines of all devices; those of the device under test are asked.
 static const char *const engines_of_signals[] = {
-    "cpu/direct",        "cpu/overlap-add",  "cpu/overlap-save",         "cpu/blocks",
-    "cuda/blocks", "cuda/overlap-save", "cuda/overlap-add", "cuda/overlap-add-2-steps", "cuda/overlap-add-3-steps",
+    "cpu/direct",
+    "cpu/overlap-add",
+    "cpu/overlap-save",
+    "cpu/blocks",
+    "cuda/blocks",
+    "cuda/overlap-save",
+    "cuda/overlap-add",
+    "cuda/overlap-add-2-steps",
+    "cuda/overlap-add-3-steps",
 };
 enum { N_ENGINES_OF_SIGNALS = sizeof engines_of_signals / sizeof *engines_of_signals };
 

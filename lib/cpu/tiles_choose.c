@@ -284,8 +284,8 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid.axis[i];
         if (axis->taps > TILE_CUT_MOST_TAPS) {
-            snprintf(ret->reason, sizeof ret->reason, "tiles hold %d taps along an axis at most, not %zu", TILE_CUT_MOST_TAPS,
-                     axis->taps);
+            snprintf(ret->reason, sizeof ret->reason, "tiles hold %d taps along an axis at most, not %zu",
+                     TILE_CUT_MOST_TAPS, axis->taps);
             return;
         }
         const size_t n = axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_cut_whole(axis);

@@ -7,10 +7,11 @@ struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
     const size_t scalar = shape->scalar_bytes, workspace = plan->choice.shared;
     const size_t x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
     const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    if (plan->direction == PARTITA_FORWARD) return (struct cuda_sizes){y, {x}, workspace};
-    if (plan->direction == PARTITA_BACKWARD_DATA) return (struct cuda_sizes){x, {y}, workspace};
+    if (plan->direction == PARTITA_FORWARD) return (struct cuda_sizes){.to = y, .from = {x}, .workspace = workspace};
+    if (plan->direction == PARTITA_BACKWARD_DATA)
+        return (struct cuda_sizes){.to = x, .from = {y}, .workspace = workspace};
     const size_t gw = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
-    return (struct cuda_sizes){gw, {x, y}, workspace};
+    return (struct cuda_sizes){.to = gw, .from = {x, y}, .workspace = workspace};
 }
 
 // The device's view of an array of the caller's: itself, or memory of the call's own.

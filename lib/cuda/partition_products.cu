@@ -92,7 +92,8 @@ template <typename T> cudaError_t launch(const cuda_partitions *partitions, cons
 }
 } // namespace
 
-cudaError_t cuda_launch_products(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
+cudaError_t cuda_launch_partition_products(const cuda_partitions *partitions, const cuda_flow *flow,
+                                           cudaStream_t stream)
 {
     return partitions->f64 ? launch<double>(partitions, flow, stream) : launch<float>(partitions, flow, stream);
 }

@@ -114,7 +114,8 @@ static enum partita_status record(const void *context)
     const struct cuda_partitions *partitions = &cut_of(stream)->partitions;
     const struct cuda_flow *flow = &state->flow;
     enum partita_status status = CU(stream->plan, cuda_launch_forward(partitions, flow, state->queue.stream));
-    if (status == PARTITA_OK) status = CU(stream->plan, cuda_launch_products(partitions, flow, state->queue.stream));
+    if (status == PARTITA_OK)
+        status = CU(stream->plan, cuda_launch_partition_products(partitions, flow, state->queue.stream));
     if (status == PARTITA_OK) status = CU(stream->plan, cuda_launch_inverse(partitions, flow, state->queue.stream));
     return status;
 }

@@ -96,8 +96,8 @@ struct cuda_flow {
 // Queue the kernels of one tick.
 cudaError_t cuda_launch_forward(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
                                 cudaStream_t stream);
-cudaError_t cuda_launch_products(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
-                                 cudaStream_t stream);
+cudaError_t cuda_launch_partition_products(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
+                                           cudaStream_t stream);
 cudaError_t cuda_launch_inverse(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
                                 cudaStream_t stream);
 

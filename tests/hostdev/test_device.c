@@ -301,8 +301,7 @@ int main(void)
     static const struct {
         const char *name;
         CMUnitTestFunction run;
-    } promises[] = {{"device-arrays", device_arrays},
-                    {"any-order-same-bits", any_order_same_bits}};
+    } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
     static struct CMUnitTest tests[2 * N_SUBJECTS + 6];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
