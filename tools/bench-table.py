@@ -100,6 +100,14 @@ def find(times, case, row):
     return min(found, key=lambda figures: figures["ns"], default=None)
 
 
+def commits(results):
+    """The commit of the run, and those of benchmarks that were run again later."""
+    text = (results / "commit").read_text().strip()
+    for path in sorted(results.glob("*.commit")):
+        text += f"; bench_{path.stem}: {path.read_text().strip()}"
+    return text
+
+
 def measure(times, floor):
     """The figure of one line of FLOORS; None if a row is missing."""
     _, case, ours, theirs, kind, _, _ = floor
@@ -205,20 +213,21 @@ def machine(build, results):
                           f"L3 {info.get('L3 cache', '?')}"),
             ("instruction set used", isa()),
             ("compiler", f"{compiler(build)}, buildtype {options.get('buildtype', '?')}, fft={options.get('fft', '?')}"),
-            ("commit", command("git", "-C", str(ROOT), "describe", "--always", "--dirty")),
+            ("commit", commits(results)),
             ("load average before the run", (results / "load").read_text().split()[0]),
             ("peers", ", ".join(f"{name} {version}" for name, version in packages.items()))]
 
 
 HEAD = """# Benchmarks
 
-Written by `tools/bench-table.py` from one run of `tools/bench.sh`; do not edit. Absolute times belong to the machine
-below; only ratios taken in one run mean anything. Contenders take turns repetition by repetition; every answer is
-checked against direct sums in float64 or long double before it is timed, and `error` is its relative L2 distance from
-them. An item is one sample of one channel (one plan for `plan-*`); spread is (max - min) / median over the repetitions;
-p99.9 / mean is taken over the calls of a stream, each call being the least of at least five identical passes, since a
-shared machine adds to single calls what is not theirs. `bytes` is what the contender holds beside its input and output;
-for commands, the peak resident memory; for SciPy, its growth.
+Written by `tools/bench-table.py` from one run of `tools/bench.sh`, or where `commit` says so from a later run of one
+benchmark; do not edit. Absolute times belong to the machine below; only ratios taken in one run mean anything.
+Contenders take turns repetition by repetition; every answer is checked against direct sums in float64 or long double
+before it is timed, and `error` is its relative L2 distance from them. An item is one sample of one channel (one plan
+for `plan-*`); spread is (max - min) / median over the repetitions; p99.9 / mean is taken over the calls of a stream,
+each call being the least of at least five identical passes, since a shared machine adds to single calls what is not
+theirs. `bytes` is what the contender holds beside its input and output; for commands, the peak resident memory; for
+SciPy, its growth.
 
 `fma-peak` is the time that the multiply-adds of the direct filter would take at the peak rate of this processor,
 measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's do: planning,

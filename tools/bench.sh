@@ -2,19 +2,28 @@
 # SPDX-License-Identifier: MIT
 # Builds, runs every benchmark with its peers, and writes docs/bench.md, the picture beside it and the table in README.md
 # from what they print. Takes half an hour; the machine must be idle, or ratios mean nothing.
-#   tools/bench.sh [--quick]     (--quick: a trial of the machinery; writes nothing into the tree)
+#   tools/bench.sh [--quick]        (--quick: a trial of the machinery; writes nothing into the tree)
+#   tools/bench.sh --again SUBJECT  (one of them again, beside what the last whole run left; the table names its commit)
 set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh bench
 [ -f build/build.ninja ] || meson setup build >/dev/null
 ninja -C build >/dev/null
 results=build/bench-results
+commit=$(git describe --always --dirty)
+awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loadavg >&2
+
+status=0
+if [ "${1-}" = --again ]; then
+    build/bench/bench_"$2" --calls $results/calls >$results/"$2".csv || status=1
+    echo "$commit" >$results/"$2".commit
+    python3 tools/bench-table.py build $results
+    exit $status
+fi
 rm -rf $results
 mkdir -p $results
 cat /proc/loadavg >$results/load
-awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' $results/load >&2
-
-status=0
+echo "$commit" >$results/commit
 for subject in plan fft fir stream signal cli layer; do
     echo "bench_$subject" >&2
     build/bench/bench_$subject "$@" --calls $results/calls >$results/$subject.csv || status=1
