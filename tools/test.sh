@@ -22,7 +22,7 @@ tools/setup.sh test slow
 . tools/steps.sh
 step "long runs" tools/suite.sh build slow
 fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy'
-step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false \
+step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
     -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
-step "aarch64 under qemu" env TEST_ARGS='-t 10 kernels fft-neon problem convolve-neon' tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross-aarch64.ini -Dbench=false
+step "aarch64 under qemu" env TEST_ARGS='-t 10 kernels fft-neon problem convolve-neon' tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross-aarch64.ini -Dbench=false -Dcuda=disabled
 steps_end
