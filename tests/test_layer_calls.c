@@ -45,6 +45,16 @@ static const struct partita_problem busy[] = {
      .pad_end = {2, 1}},
     {.rank = 1, .in_channels = 8, .out_channels = 8, .kernel = {64}, .size = {5000}, .pad_begin = {63}},
     {.rank = 2, .in_channels = 20, .out_channels = 150, .kernel = {3, 3}, .size = {9, 10}},
+    // Several maps that do not fill whole vectors, and more channels than one task transforms.
+    {.rank = 2,
+     .batch = 5,
+     .in_channels = 32,
+     .out_channels = 256,
+     .kernel = {3, 3},
+     .size = {12, 12},
+     .pad_begin = {1, 1},
+     .pad_end = {1, 1}},
+    {.rank = 2, .batch = 2, .in_channels = 40, .out_channels = 256, .kernel = {3, 3}, .size = {9, 9}},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 

@@ -185,13 +185,16 @@ static bool fits(const struct winograd *winograd, const struct request *request)
     return size_add(winograd->worker, shared_bytes(winograd)) <= request->workspace_limit;
 }
 
-// Forward and backward data, few blocks: parts of the output channels as small as they like, if there is room to keep
-// the transformed inputs for all of them.
+// Forward and backward data, few blocks: small parts of the output channels, with room for all transformed inputs.
 static void share(struct winograd *winograd, const struct request *request)
 {
     struct winograd shares = *winograd;
+    const struct winograd_block *most = &shares.most;
+    const size_t tiles = most->rows * most->cols;
     if (winograd->parts == 1) return;
     shares.shares = true;
+    // A map is written in whole vectors: the last one's must not reach a channel that is another thread's.
+    shares.positions = winograd_positions(&shares, (most->maps - 1) * tiles + winograd_positions(&shares, tiles));
     if (shares.turned) shares.part = 2 * shares.width;
     shares.parts = ceil_div(shares.out, shares.part);
     measure(&shares, false);
