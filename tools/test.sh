@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 case ${1-} in
 '')
     tools/setup.sh test
-    exec tools/suite.sh build fast -Dlive=enabled
+    # shellcheck disable=SC2086 # a list of words
+    exec tools/suite.sh build fast -Dlive=enabled ${SETUP_ARGS-}
     ;;
 --slow) ;;
 *)
@@ -20,7 +21,8 @@ esac
 tools/setup.sh test slow
 # shellcheck source=tools/steps.sh
 . tools/steps.sh
-step "long runs" tools/suite.sh build slow
+step "long runs" tools/suite.sh build slow -Dgpu_arch=80,90
+step "registers of CUDA kernels" tools/ptxas.sh
 fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy'
 step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
     -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
