@@ -155,9 +155,6 @@ cudaError_t launch(const cuda_pass *pass, const cuda_tile *tile, void *to, const
                            ceiling(axis[1].n, tile->threads_y) * axis[0].n * ceiling(pass->to, CHANNELS) *
                            pass->groups * pass->batch;
     void (*const kernel)(cuda_pass, cuda_tile, T *, const T *, const T *, const T *) = tile_kernel<T, CHANNELS, HALO>;
-    const cudaError_t error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   (int)tile->shared_bytes);
-    if (error != cudaSuccess) return error;
     return queue(kernel, blocks, dim3(tile->threads_x, tile->threads_y), tile->shared_bytes, stream, *pass, *tile,
                  (T *)to, (const T *)from, (const T *)taps, (const T *)bias);
 }

@@ -186,7 +186,7 @@ cudaError_t launch_lags(const cuda_kit *kit, const cuda_lags *lags, void *sums, 
 {
     const dim3 threads(cuda_fft_threads((size_t)kit->points));
     const size_t shared = cuda_fft_shared((size_t)kit->points, kit->f64) + (size_t)kit->points * sizeof(complex_of<T>);
-    return queue_large(lags_kernel<T>, lags->items * lags->runs, threads, shared, stream, *kit, *lags,
+    return queue(lags_kernel<T>, lags->items * lags->runs, threads, shared, stream, *kit, *lags,
                        (complex_of<T> *)sums);
 }
 
@@ -203,7 +203,7 @@ template <typename T>
 cudaError_t launch_results(const cuda_kit *kit, const cuda_sink *sink, const cuda_lags *lags, const void *sums,
                            cudaStream_t stream)
 {
-    return queue_large(lags_results_kernel<T>, lags->items, dim3(cuda_fft_threads((size_t)kit->points)),
+    return queue(lags_results_kernel<T>, lags->items, dim3(cuda_fft_threads((size_t)kit->points)),
                        cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink, *lags,
                        (const complex_of<T> *)sums);
 }

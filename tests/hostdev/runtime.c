@@ -17,7 +17,7 @@ static bool lost;
 static struct {
     const void *symbol;
     size_t bytes;
-} allowances[1024]; // shared memory that kernels asked for
+} allowances[1024]; // shared memory that kernels may have
 
 void hostdev_break(const char *format, ...)
 {
@@ -146,6 +146,12 @@ cudaError_t cudaGetDeviceCount(int *count)
     return call_end(call_begin());
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return call_end(call_begin());
+}
+
 cudaError_t cudaSetDevice(int device)
 {
     const cudaError_t error = call_begin();
@@ -182,6 +188,7 @@ static size_t *allowance(const void *symbol)
 {
     for (size_t i = 0; i < sizeof allowances / sizeof *allowances; i++) {
         if (allowances[i].symbol && allowances[i].symbol != symbol) continue;
+        if (!allowances[i].symbol) allowances[i].bytes = SHARED_DEFAULT;
         allowances[i].symbol = symbol;
         return &allowances[i].bytes;
     }
@@ -194,7 +201,10 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     (void)attribute; // there is one
     if (error != cudaSuccess) return call_end(error);
     if (value < 0 || value > SHARED_BYTES) return call_end(cudaErrorInvalidValue);
-    *allowance(kernel) = (size_t)value;
+    size_t *most = allowance(kernel);
+    // The limit is the kernel's, not the thread's.
+    if ((size_t)value < *most) hostdev_break("shared memory taken from a kernel that other threads may be launching");
+    *most = (size_t)value;
     return call_end(cudaSuccess);
 }
 
@@ -316,7 +326,7 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
     const size_t threads = (size_t)kernel->block.x * kernel->block.y * kernel->block.z;
     const uint64_t blocks = (uint64_t)kernel->grid.x * kernel->grid.y * kernel->grid.z;
     pthread_mutex_lock(&lock);
-    const size_t asked = *allowance(symbol), most = asked > SHARED_DEFAULT ? asked : SHARED_DEFAULT;
+    const size_t most = *allowance(symbol);
     pthread_mutex_unlock(&lock);
     const bool possible = threads && threads <= MOST_THREADS && blocks && blocks < (uint64_t)1 << 31 &&
                           kernel->grid.y < 65536 && kernel->grid.z < 65536 && kernel->shared_bytes <= most &&
