@@ -112,8 +112,8 @@ cudaError_t launch_parts(const cuda_kit *kit, void *to, const cuda_windows *wind
                      stream, *kit, *windows, (complex_of<T> *)to, (const T *)x);
     const dim3 threads = fft_block(kit->form.log2_points);
     return queue(parts_kernel<T>, ceiling(transforms, threads.y), threads,
-                       threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *windows,
-                       (complex_of<T> *)to, (const T *)x, transforms);
+                 threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *windows,
+                 (complex_of<T> *)to, (const T *)x, transforms);
 }
 
 template <typename T>
@@ -126,8 +126,8 @@ cudaError_t launch_results(const cuda_kit *kit, const cuda_sink *sink, const voi
                      stream, *kit, *sink, (const complex_of<T> *)from, first, blocks);
     const dim3 threads = fft_block(kit->form.log2_points);
     return queue(results_kernel<T>, ceiling(spectra, threads.y), threads,
-                       threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink,
-                       (const complex_of<T> *)from, first, blocks, spectra);
+                 threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink,
+                 (const complex_of<T> *)from, first, blocks, spectra);
 }
 } // namespace
 
