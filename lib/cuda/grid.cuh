@@ -22,12 +22,13 @@ inline cudaError_t allow_shared(const void *kernel)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
-// Queues a kernel of `blocks` blocks; arguments are converted to its parameters' types.
+// Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its parameters' types.
 template <typename... Parameters, typename... Arguments>
 inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared_bytes,
                          cudaStream_t stream, Arguments... arguments)
 {
     if (blocks == 0) return cudaSuccess;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const cudaError_t error = shared_bytes > SHARED_UNASKED ? allow_shared((const void *)kernel) : cudaSuccess;
     if (error != cudaSuccess) return error;
     cudaLaunchConfig_t config = {};
