@@ -101,7 +101,8 @@ __device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const
     const int rows = (int)pass.axis[1].taps, columns = (int)pass.axis[2].taps;
     for (int t1 = 0; t1 < rows; t1++)
         for (int t2 = 0; t2 < columns; t2++, taps += CHANNELS) {
-            T x[CUDA_TILE_COLUMNS], w[CHANNELS];
+            T x[CUDA_TILE_COLUMNS];
+            __align__(16) T w[CHANNELS];
             gather<T, HALO>(pass, tile, at, plane, samples, t1, t2, x);
             if (CHANNELS * sizeof(T) % sizeof(quad<T>) == 0)
 #pragma unroll
