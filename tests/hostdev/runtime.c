@@ -14,6 +14,7 @@ static struct operation *first, **last = &first;
 static size_t n_calls, failing_call;
 static cudaError_t failing_error;
 static bool lost;
+static size_t shared_bytes = SHARED_BYTES;
 static struct {
     const void *symbol;
     size_t bytes;
@@ -107,6 +108,7 @@ cudaError_t queue(cudaStream_t stream, const struct operation *operation)
     struct operation o = *operation;
     o.stream = stream;
     if (error == cudaSuccess) append(&o);
+    else stream_spoil(stream);
     return call_end(error);
 }
 
@@ -117,6 +119,14 @@ void hostdev_fail(size_t k, cudaError_t error)
     failing_call = k;
     failing_error = error;
     lost = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void hostdev_shared(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    shared_bytes = bytes ? bytes : SHARED_BYTES;
+    memset(allowances, 0, sizeof allowances);
     pthread_mutex_unlock(&lock);
 }
 
@@ -169,7 +179,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 // Figures of a small device, so that small problems fill it.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    static const int figures[] = {
+    const int figures[] = {
         [cudaDevAttrClockRate] = 1000000,
         [cudaDevAttrMultiProcessorCount] = 2,
         [cudaDevAttrMemoryClockRate] = 1000000,
@@ -177,7 +187,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         [cudaDevAttrComputeCapabilityMajor] = 9,
         [cudaDevAttrComputeCapabilityMinor] = 0,
         [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
-        [cudaDevAttrMaxSharedMemoryPerBlockOptin] = SHARED_BYTES,
+        [cudaDevAttrMaxSharedMemoryPerBlockOptin] = (int)shared_bytes,
     };
     const cudaError_t error = call_begin();
     *value = figures[attribute];
@@ -200,7 +210,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     const cudaError_t error = call_begin();
     (void)attribute; // there is one
     if (error != cudaSuccess) return call_end(error);
-    if (value < 0 || value > SHARED_BYTES) return call_end(cudaErrorInvalidValue);
+    if (value < 0 || (size_t)value > shared_bytes) return call_end(cudaErrorInvalidValue);
     size_t *most = allowance(kernel);
     // The limit is the kernel's, not the thread's.
     if ((size_t)value < *most) hostdev_break("shared memory taken from a kernel that other threads may be launching");

@@ -21,6 +21,7 @@ typedef enum cudaError {
     cudaErrorInvalidDevice = 101,
     cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719,
+    cudaErrorStreamCaptureInvalidated = 901,
 } cudaError_t;
 
 // A stream is known by its handle alone; there is the default one, one for each thread, and those that are made.
