@@ -235,6 +235,21 @@ const char *cudaGetErrorString(cudaError_t error)
     return text;
 }
 
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    const cudaError_t error = call_begin();
+    *pool = NULL; // there is one
+    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
+{
+    const cudaError_t error = call_begin();
+    (void)value; // nothing depends on when memory goes back
+    return call_end(
+        error == cudaSuccess && (pool || attribute != cudaMemPoolAttrReleaseThreshold) ? cudaErrorInvalidValue : error);
+}
+
 static cudaError_t allocate(void **memory, size_t bytes)
 {
     const cudaError_t error = call_begin();
@@ -294,7 +309,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 {
     const cudaError_t error = call_begin();
     (void)kind;
-    if (bytes > to_pitch || bytes > from_pitch) return call_end(cudaErrorInvalidValue);
+    if (bytes > to_pitch || bytes > from_pitch || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
+        return call_end(cudaErrorInvalidValue);
     for (size_t i = 0; i < rows && error == cudaSuccess; i++)
         append(&(struct operation){.kind = COPY,
                                    .stream = stream,

@@ -61,6 +61,9 @@ struct cudaPointerAttributes {
     int device;
 };
 
+typedef struct CUmemPoolHandle_st *cudaMemPool_t;
+enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4 };
+
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 
 cudaError_t cudaDriverGetVersion(int *version);
@@ -74,6 +77,8 @@ cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value);
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
