@@ -19,6 +19,17 @@ static const struct partita_problem strided = {.rank = 2,
                                                .pad_end = {1, 2},
                                                .activation = PARTITA_RELU};
 
+// The same taps on less of everything else: the same kernels with less shared memory.
+static const struct partita_problem smaller = {.rank = 2,
+                                               .op = PARTITA_CORRELATE,
+                                               .in_channels = 6,
+                                               .out_channels = 9,
+                                               .groups = 3,
+                                               .kernel = {3, 5},
+                                               .size = {5, 7},
+                                               .pad_begin = {1, 2},
+                                               .pad_end = {1, 2}};
+
 static const char *const engines[] = {"cuda/direct",      "cuda/direct-plain",  "cuda/direct-constant",
                                       "cuda/direct-halo", "cuda/direct-cached", "cuda/winograd"};
 enum { N_DEVICE_ENGINES = sizeof engines / sizeof *engines, FIRST = 1 }; // sample of an allocation that arrays begin at
@@ -105,20 +116,23 @@ static void *call(void *context)
     return NULL;
 }
 
-// What each caller gets alone it gets beside others with other taps.
+// What each caller gets alone it gets beside others with other taps and another problem's plan.
 static void callers_at_once(void **state)
 {
-    enum { CALLERS = 4 };
+    enum { CALLERS = 4, PLANS = 2 };
     static struct caller alone[CALLERS], beside[CALLERS];
     struct random random = random_start("callers");
-    struct layer layer;
-    layer_open(&layer, &strided, &(struct partita_options){.engine = *state}, &random);
-    assert_int_equal(layer.n[LAYER_W], sizeof alone->taps / sizeof(float));
-    assert_int_equal(layer.n[LAYER_Y], sizeof alone->y / sizeof(float));
+    struct layer layers[PLANS];
+    for (int i = 0; i < PLANS; i++) {
+        layer_open(&layers[i], i ? &smaller : &strided, &(struct partita_options){.engine = *state}, &random);
+        assert_int_equal(layers[i].n[LAYER_W], sizeof alone->taps / sizeof(float));
+        assert_true(layers[i].n[LAYER_Y] <= sizeof alone->y / sizeof(float));
+    }
     for (int i = 0; i < CALLERS; i++) {
-        alone[i] = (struct caller){.plan = layer.plan, .x = layer.array[LAYER_X]};
-        random_samples(&random, PARTITA_F32, alone[i].taps, layer.n[LAYER_W]);
-        random_samples(&random, PARTITA_F32, alone[i].bias, layer.n[LAYER_BIAS]);
+        const struct layer *layer = &layers[i % PLANS];
+        alone[i] = (struct caller){.plan = layer->plan, .x = layer->array[LAYER_X]};
+        random_samples(&random, PARTITA_F32, alone[i].taps, layer->n[LAYER_W]);
+        random_samples(&random, PARTITA_F32, alone[i].bias, layer->n[LAYER_BIAS]);
         call(&alone[i]);
         assert_true(alone[i].same);
         beside[i] = alone[i];
@@ -127,7 +141,7 @@ static void callers_at_once(void **state)
     for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&beside[i].thread, NULL, call, &beside[i]), 0);
     for (int i = 0; i < CALLERS; i++) pthread_join(beside[i].thread, NULL);
     for (int i = 0; i < CALLERS; i++) assert_true(beside[i].same);
-    layer_close(&layer);
+    for (int i = 0; i < PLANS; i++) layer_close(&layers[i]);
 }
 
 int main(void)

@@ -3,6 +3,10 @@
 // What runs on NVIDIA's GPUs is a module of its own, libpartita-cuda.so, that is loaded when such a device is first
 // asked for; without it, or without a driver, everything else works. It is looked for beside the library, then where
 // the system looks; PARTITA_CUDA_MODULE in the environment names another file.
+//
+// Calls on what was planned for a CUDA device make that device the calling thread's current one (cudaSetDevice) and
+// leave it so: a caller with several devices sets its own again. Memory that calls give back stays with the process,
+// in the device's default pool; cudaMemPoolTrimTo returns it to the system.
 #ifndef PARTITA_DEVICE_H
 #define PARTITA_DEVICE_H
 

@@ -180,8 +180,10 @@ static size_t lines_of(const struct request *request)
 static bool cut_lags(const struct request *request, size_t limit, size_t points, struct cuda_blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
+    const struct cuda_device *device = (const struct cuda_device *)request->device;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t n = shape->complex_signal ? points : 2 * points, lines = lines_of(request);
+    if (cuda_lags_shared(points, shape->f64) > device->shared_bytes) return false;
     layout->way = CUDA_BLOCKS_LAGS;
     layout->n = n;
     layout->points = points;
@@ -207,7 +209,6 @@ static bool cut_lags(const struct request *request, size_t limit, size_t points,
     const double calls = ceil((double)items / (double)layout->items);
     layout->filter = size_mul(size_mul(shape->out_channels, shape->group_in), shape->axis[0].kernel * shape->tap_bytes);
     if (weight) layout->filter = 0;
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
     const double threads = (double)layout->items * (double)layout->runs * length / CUDA_FFT_POINTS;
     const double busy = fmin(1, threads / ((double)device->processors * FULL_THREADS));
     layout->seconds = 4 * calls * LAUNCH + products * 2 * transform_seconds(request, length) / busy +

@@ -135,6 +135,18 @@ static void add_times(const struct request *request, const struct work *work, do
     ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 0.3 * sqrt(terms);
 }
 
+// The first pass of backward data that has outputs; of all that have some it has most taps. If none has, one output.
+static struct cuda_pass first_backward(const struct shape *shape, size_t passes)
+{
+    for (size_t i = 0; i < passes; i++) {
+        const struct cuda_pass pass = cuda_pass_backward(shape, i);
+        if (outputs_of(&pass) > 0) return pass;
+    }
+    struct cuda_pass pass = cuda_pass_backward(shape, 0);
+    for (int a = 0; a < 3; a++) pass.axis[a].n = 1;
+    return pass;
+}
+
 void cuda_direct_estimate(const struct request *request, enum cuda_variant variant, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
@@ -144,8 +156,8 @@ void cuda_direct_estimate(const struct request *request, enum cuda_variant varia
     struct work work;
     if (!supported(request, reason, sizeof ret->reason)) return;
     const bool backward = request->direction == PARTITA_BACKWARD_DATA;
-    const struct cuda_pass pass = backward ? cuda_pass_backward(shape, 0) : cuda_pass_forward(shape);
     const size_t passes = backward ? cuda_passes_backward(shape, &covers) : 1;
+    const struct cuda_pass pass = backward ? first_backward(shape, passes) : cuda_pass_forward(shape);
     const double pairs = (double)shape->batch * (double)shape->out_channels * (double)shape->group_in;
     const double products = pairs * (double)shape_taps(shape) * (double)shape_outputs(shape);
     double terms = (double)pass.from * taps_of(&pass);

@@ -90,6 +90,15 @@ static bool read_attributes(struct cuda_device *device)
     return true;
 }
 
+// What calls give back they will ask for again: nothing goes back to the system when a stream is waited for.
+static bool keep_memory(int index)
+{
+    cudaMemPool_t pool;
+    uint64_t kept = UINT64_MAX;
+    return cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess &&
+           cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept) == cudaSuccess;
+}
+
 static void close_device(struct device *device)
 {
     free(device);
@@ -110,7 +119,7 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     device->base.backward_bias = cuda_backward_bias;
     device->base.close = close_device;
     device->index = (int)index;
-    if (!read_attributes(device)) {
+    if (!read_attributes(device) || !keep_memory(device->index)) {
         snprintf(text, size, "cuda:%zu: %s", index, cudaGetErrorString(cudaGetLastError()));
         free(device);
         return PARTITA_ERR_DEVICE;

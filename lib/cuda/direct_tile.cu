@@ -101,7 +101,8 @@ __device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const
     const int rows = (int)pass.axis[1].taps, columns = (int)pass.axis[2].taps;
     for (int t1 = 0; t1 < rows; t1++)
         for (int t2 = 0; t2 < columns; t2++, taps += CHANNELS) {
-            T x[CUDA_TILE_COLUMNS], w[CHANNELS];
+            T x[CUDA_TILE_COLUMNS];
+            __align__(16) T w[CHANNELS];
             gather<T, HALO>(pass, tile, at, plane, samples, t1, t2, x);
             if (CHANNELS * sizeof(T) % sizeof(quad<T>) == 0)
 #pragma unroll
@@ -155,9 +156,6 @@ cudaError_t launch(const cuda_pass *pass, const cuda_tile *tile, void *to, const
                            ceiling(axis[1].n, tile->threads_y) * axis[0].n * ceiling(pass->to, CHANNELS) *
                            pass->groups * pass->batch;
     void (*const kernel)(cuda_pass, cuda_tile, T *, const T *, const T *, const T *) = tile_kernel<T, CHANNELS, HALO>;
-    const cudaError_t error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   (int)tile->shared_bytes);
-    if (error != cudaSuccess) return error;
     return queue(kernel, blocks, dim3(tile->threads_x, tile->threads_y), tile->shared_bytes, stream, *pass, *tile,
                  (T *)to, (const T *)from, (const T *)taps, (const T *)bias);
 }

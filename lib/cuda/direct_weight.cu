@@ -16,6 +16,7 @@ template <typename T, int N> __device__ void add_threads(T sum[N], T *shared)
         if (thread < half)
             for (int i = 0; i < N; i++) shared[i * threads + thread] += shared[i * threads + thread + half];
     }
+    if (thread > 0) return; // nobody waited for the last of it
     for (int i = 0; i < N; i++) sum[i] = shared[i * threads];
 }
 

@@ -11,6 +11,7 @@
 // One plan of cuFFT. It keeps the stream and the work area of its last use, so that one call at a time has it.
 struct cuda_fft_lease {
     int handle;
+    size_t area; // bytes that it wants
     bool made;
     struct cuda_fft_lease *next;
 };
@@ -19,7 +20,7 @@ struct cuda_fft_long {
     const struct cufft *cufft;
     pthread_mutex_t lock;
     struct cuda_fft_lease *idle;
-    size_t batch, area;
+    size_t batch, area; // area: of the first plan
 };
 
 static const double PI = 3.14159265358979323846;
@@ -117,7 +118,7 @@ static enum partita_status lease_create(const struct partita_plan *plan, const s
     if (status == PARTITA_OK)
         status =
             CUFFT(plan, cufft->make_plan(lease->handle, 3 - skipped, n, NULL, 1, all, NULL, 1, all,
-                                         fft->f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)passes->batch, &passes->area));
+                                         fft->f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)passes->batch, &lease->area));
     return status;
 }
 
@@ -138,7 +139,9 @@ static enum partita_status make_passes(const struct partita_plan *plan, struct c
     fft->passes->batch = batch;
     pthread_mutex_init(&fft->passes->lock, NULL);
     // The first one is made here, so that a size that cannot be had is known, and how much memory it wants.
-    return lease_create(plan, fft, &fft->passes->idle);
+    const enum partita_status status = lease_create(plan, fft, &fft->passes->idle);
+    if (status == PARTITA_OK) fft->passes->area = fft->passes->idle->area;
+    return status;
 }
 
 enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, bool turned, size_t batch,
@@ -193,13 +196,15 @@ enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struc
     if (*ret) passes->idle = (*ret)->next;
     else status = lease_create(plan, fft, ret);
     pthread_mutex_unlock(&passes->lock);
+    if (status == PARTITA_OK && (*ret)->area > passes->area)
+        status = PARTITA_ERR_NOMEM; // callers have what was planned
     if (status != PARTITA_OK) {
         lease_destroy(plan, passes, *ret);
         *ret = NULL;
         return status;
     }
     status = CUFFT(plan, passes->cufft->set_stream((*ret)->handle, cudaStreamPerThread));
-    if (status == PARTITA_OK && passes->area) status = CUFFT(plan, passes->cufft->set_area((*ret)->handle, area));
+    if (status == PARTITA_OK && (*ret)->area) status = CUFFT(plan, passes->cufft->set_area((*ret)->handle, area));
     return status;
 }
 

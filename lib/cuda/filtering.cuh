@@ -148,8 +148,6 @@ cudaError_t launch_filter(const cuda_filtering *filtering, const cuda_save_cut *
 {
     void (*const kernel)(cuda_filtering, cuda_save_cut, cuda_step, T *, const T *, const complex_of<T> *, const T *,
                          complex_of<T> *, T *) = filter_kernel<T, GROUP, WAY>;
-    const cudaError_t error = allow_shared(kernel, cut->shared_bytes);
-    if (error != cudaSuccess) return error;
     // Bias comes last in overlap-add.
     const void *bias = WAY == CUDA_SAVE ? arrays->bias : nullptr;
     return queue(kernel, cut->blocks, fft_block(filtering->form.log2_points), cut->shared_bytes, stream, *filtering,

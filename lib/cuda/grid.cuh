@@ -8,12 +8,29 @@
 // Dynamic shared memory of the running block, as much as its launch says.
 extern __shared__ __align__(16) unsigned char shared_memory[];
 
-// Queues a kernel of `blocks` blocks; arguments are converted to its parameters' types.
+// Bytes of shared memory that a block has without asking: CUDA C++ Programming Guide, technical specifications.
+constexpr size_t SHARED_UNASKED = 48 << 10;
+
+// Lets a kernel's blocks have all the shared memory that the device gives, none of it being static. Not just what a
+// launch needs: the limit is the kernel's, so that a plan would take from another's on another thread.
+inline cudaError_t allow_shared(const void *kernel)
+{
+    int device = 0, most = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error != cudaSuccess) return error;
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+}
+
+// Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its parameters' types.
 template <typename... Parameters, typename... Arguments>
 inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared_bytes,
                          cudaStream_t stream, Arguments... arguments)
 {
     if (blocks == 0) return cudaSuccess;
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    const cudaError_t error = shared_bytes > SHARED_UNASKED ? allow_shared((const void *)kernel) : cudaSuccess;
+    if (error != cudaSuccess) return error;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = threads;

@@ -185,9 +185,8 @@ template <typename T>
 cudaError_t launch_lags(const cuda_kit *kit, const cuda_lags *lags, void *sums, cudaStream_t stream)
 {
     const dim3 threads(cuda_fft_threads((size_t)kit->points));
-    const size_t shared = cuda_fft_shared((size_t)kit->points, kit->f64) + (size_t)kit->points * sizeof(complex_of<T>);
-    return queue_large(lags_kernel<T>, lags->items * lags->runs, threads, shared, stream, *kit, *lags,
-                       (complex_of<T> *)sums);
+    return queue(lags_kernel<T>, lags->items * lags->runs, threads, cuda_lags_shared((size_t)kit->points, kit->f64),
+                 stream, *kit, *lags, (complex_of<T> *)sums);
 }
 
 template <typename T>
@@ -203,9 +202,9 @@ template <typename T>
 cudaError_t launch_results(const cuda_kit *kit, const cuda_sink *sink, const cuda_lags *lags, const void *sums,
                            cudaStream_t stream)
 {
-    return queue_large(lags_results_kernel<T>, lags->items, dim3(cuda_fft_threads((size_t)kit->points)),
-                       cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink, *lags,
-                       (const complex_of<T> *)sums);
+    return queue(lags_results_kernel<T>, lags->items, dim3(cuda_fft_threads((size_t)kit->points)),
+                 cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink, *lags,
+                 (const complex_of<T> *)sums);
 }
 } // namespace
 

@@ -186,6 +186,19 @@ static enum partita_status transform_fresh(struct build *build, const struct cud
     return status;
 }
 
+// Queues a copy of rows of `bytes` bytes, each a pitch after the one before.
+static enum partita_status copy_rows(const struct partita_plan *plan, char *to, size_t to_pitch, const char *from,
+                                     size_t from_pitch, size_t bytes, size_t rows)
+{
+    enum partita_status status = PARTITA_OK;
+    if (to_pitch <= INT32_MAX && from_pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
+        return CU(plan, cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows, cudaMemcpyDefault,
+                                          cudaStreamPerThread));
+    for (size_t i = 0; i < rows && status == PARTITA_OK; i++)
+        status = cuda_copy(plan, to + i * to_pitch, from + i * from_pitch, bytes);
+    return status;
+}
+
 // Takes the spectra of a cell over from the other filter.
 static enum partita_status copy_kept(const struct build *build, const struct cuda_partitioned_filter *state, size_t c)
 {
@@ -197,10 +210,9 @@ static enum partita_status copy_kept(const struct build *build, const struct cud
         if (!to->level[i].count) continue;
         char *own = (char *)(uintptr_t)state->device.spectra[i] + (size_t)to->level[i].base * piece;
         const char *old = (const char *)build->base->device.spectra[i] + (size_t)from->level[i].base * piece;
-        status = CU(build->plan,
-                    cudaMemcpy2DAsync(own, (size_t)build->line[i] * piece, old,
-                                      (size_t)build->base->device.line[i] * piece, (size_t)to->level[i].count * piece,
-                                      (size_t)partitions->level[i].ticks, cudaMemcpyDefault, cudaStreamPerThread));
+        status = copy_rows(build->plan, own, (size_t)build->line[i] * piece, old,
+                           (size_t)build->base->device.line[i] * piece, (size_t)to->level[i].count * piece,
+                           (size_t)partitions->level[i].ticks);
     }
     return status;
 }

@@ -192,9 +192,6 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, const extent &extent, cudaStream_t stream,
                    Arguments... arguments)
 {
-    const cudaError_t error = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                   (int)extent.shared_bytes);
-    if (error != cudaSuccess) return error;
     return queue(kernel, blocks, dim3(extent.threads), extent.shared_bytes, stream, arguments...);
 }
 

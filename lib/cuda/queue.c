@@ -26,9 +26,11 @@ enum partita_status cuda_queue_record(const struct partita_plan *plan, struct cu
     enum partita_status status = CU(plan, cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal));
     if (status != PARTITA_OK) return status;
     status = record(context);
-    // Also after a failure: the queue would go on recording.
-    const enum partita_status ended = CU(plan, cudaStreamEndCapture(queue->stream, &graph));
-    if (status == PARTITA_OK) status = ended;
+    if (status == PARTITA_OK) status = CU(plan, cudaStreamEndCapture(queue->stream, &graph));
+    else { // the queue would go on recording; that this fails too is nothing new
+        cudaStreamEndCapture(queue->stream, &graph);
+        cudaGetLastError();
+    }
     if (status == PARTITA_OK) status = CU(plan, cudaGraphInstantiate(&queue->graph, graph, 0));
     if (status == PARTITA_OK) status = CU(plan, cudaGraphUpload(queue->graph, queue->stream));
     if (graph) CU(plan, cudaGraphDestroy(graph));

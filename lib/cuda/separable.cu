@@ -194,9 +194,6 @@ cudaError_t launch(const cuda_pass *pass, void *to, const void *from, const void
     return with_groups(*pass, [=](auto n) {
         void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) = separable_kernel<T, decltype(n)::N>;
         const size_t bytes = tile<decltype(n)::N>::SIZE * sizeof(T);
-        const cudaError_t error =
-            cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-        if (error != cudaSuccess) return error;
         return queue(kernel, blocks_of(*pass), dim3(CUDA_THREADS), bytes, stream, *pass, (T *)to, (const T *)from,
                      (const T *)taps, (const T *)bias);
     });

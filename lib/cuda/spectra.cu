@@ -111,9 +111,9 @@ cudaError_t launch_parts(const cuda_kit *kit, void *to, const cuda_windows *wind
         return queue(long_parts_kernel<T>, spectra * (kit->points / (EACH * CUDA_THREADS)), dim3(CUDA_THREADS), 0,
                      stream, *kit, *windows, (complex_of<T> *)to, (const T *)x);
     const dim3 threads = fft_block(kit->form.log2_points);
-    return queue_large(parts_kernel<T>, ceiling(transforms, threads.y), threads,
-                       threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *windows,
-                       (complex_of<T> *)to, (const T *)x, transforms);
+    return queue(parts_kernel<T>, ceiling(transforms, threads.y), threads,
+                 threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *windows,
+                 (complex_of<T> *)to, (const T *)x, transforms);
 }
 
 template <typename T>
@@ -125,9 +125,9 @@ cudaError_t launch_results(const cuda_kit *kit, const cuda_sink *sink, const voi
         return queue(long_results_kernel<T>, spectra * (kit->points / (EACH * CUDA_THREADS)), dim3(CUDA_THREADS), 0,
                      stream, *kit, *sink, (const complex_of<T> *)from, first, blocks);
     const dim3 threads = fft_block(kit->form.log2_points);
-    return queue_large(results_kernel<T>, ceiling(spectra, threads.y), threads,
-                       threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink,
-                       (const complex_of<T> *)from, first, blocks, spectra);
+    return queue(results_kernel<T>, ceiling(spectra, threads.y), threads,
+                 threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink,
+                 (const complex_of<T> *)from, first, blocks, spectra);
 }
 } // namespace
 

@@ -56,13 +56,4 @@ template <typename T> inline __device__ const T *line_at(const cuda_windows &win
     return x + windows_line(windows, i) * windows.size * (windows.complex_samples ? 2 : 1);
 }
 
-// Launches with more shared memory than there is without asking.
-template <typename... Parameters, typename... Arguments>
-inline cudaError_t queue_large(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared_bytes,
-                               cudaStream_t stream, Arguments... arguments)
-{
-    const cudaError_t error = allow_shared(kernel, shared_bytes);
-    return error == cudaSuccess ? queue(kernel, blocks, threads, shared_bytes, stream, arguments...) : error;
-}
-
 #endif

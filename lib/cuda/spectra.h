@@ -77,6 +77,12 @@ cudaError_t cuda_launch_results(const struct cuda_kit *kit, const struct cuda_si
 
 cudaError_t cuda_launch_pairs(const struct cuda_kit *kit, const struct cuda_pairs *pairs, cudaStream_t stream);
 
+// Bytes of shared memory of a thread block that sums: of a transform and of a spectrum.
+static inline size_t cuda_lags_shared(size_t points, bool f64)
+{
+    return cuda_fft_shared(points, f64) + points * 2 * (f64 ? 8 : 4);
+}
+
 // Queue sums [items][runs][points] of runs of elements; the sums of groups of CUDA_LAGS_GROUP of `runs` such sums each;
 // the outputs of items whose sums are [items][points].
 enum { CUDA_LAGS_GROUP = 32 };

@@ -134,11 +134,8 @@ template <typename... Parameters, typename... Arguments>
 inline cudaError_t queue_tiles(void (*kernel)(Parameters...), const cuda_tiles *tiles, int pairs, int64_t blocks,
                                cudaStream_t stream, Arguments... arguments)
 {
-    const size_t bytes = cuda_tiles_shared_bytes(tiles, pairs);
-    const cudaError_t error =
-        cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (error != cudaSuccess) return error;
-    return queue(kernel, blocks, dim3(tiles->threads), bytes, stream, *tiles, arguments...);
+    return queue(kernel, blocks, dim3(tiles->threads), cuda_tiles_shared_bytes(tiles, pairs), stream, *tiles,
+                 arguments...);
 }
 
 #endif

@@ -164,6 +164,7 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     if (!tiles) return PARTITA_ERR_NOMEM;
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
+    if ((uintptr_t)taps % shape->tap_bytes) owns = false; // kernels read whole samples
     if (status == PARTITA_OK && !owns) status = cuda_keep(plan, taps, bytes, &copy);
     if (status == PARTITA_OK) status = cuda_allocate(plan, state->cut.filter_bytes, &tiles->spectra);
     if (status == PARTITA_OK) status = make_spectra(plan, owns ? taps : copy, tiles->spectra);
@@ -215,8 +216,9 @@ static enum partita_status saved_plan(const struct partita_plan *plan, const str
 
 static enum partita_status saved_create(const struct partita_plan *plan, void **ret_saved)
 {
-    const enum partita_status status = cuda_enter(plan);
-    return status == PARTITA_OK ? cuda_allocate(plan, saved_bytes(plan), ret_saved) : status;
+    enum partita_status status = cuda_enter(plan);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, saved_bytes(plan), ret_saved);
+    return status == PARTITA_OK ? cuda_wait(plan) : status; // other threads' queues may use it
 }
 
 static void saved_destroy(const struct partita_plan *plan, void *saved)

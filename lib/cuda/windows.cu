@@ -45,8 +45,6 @@ cudaError_t launch_spectra(const cuda_fft_form *form, const cuda_windows *window
     void (*const kernel)(cuda_fft_form, cuda_windows, cuda_range, complex_of<T> *, const T *) = spectra_kernel<T>;
     const dim3 threads = fft_block(form->log2_points);
     const size_t shared_bytes = threads.y * cuda_fft_shared((size_t)1 << form->log2_points, sizeof(T) == 8);
-    const cudaError_t error = allow_shared(kernel, shared_bytes);
-    if (error != cudaSuccess) return error;
     return queue(kernel, ceiling(range->n, threads.y), threads, shared_bytes, stream, *form, *windows, *range,
                  (complex_of<T> *)spectra, (const T *)x);
 }
@@ -58,8 +56,6 @@ cudaError_t launch_lines(const cuda_fft_form *form, const cuda_lines *lines, voi
     void (*const kernel)(cuda_fft_form, cuda_lines, T *, const complex_of<T> *) = lines_kernel<T>;
     const dim3 threads = fft_block(form->log2_points);
     const size_t shared_bytes = threads.y * cuda_fft_shared((size_t)1 << form->log2_points, sizeof(T) == 8);
-    const cudaError_t error = allow_shared(kernel, shared_bytes);
-    if (error != cudaSuccess) return error;
     return queue(kernel, ceiling(lines->lines, threads.y), threads, shared_bytes, stream, *form, *lines, (T *)y,
                  (const complex_of<T> *)spectra);
 }

@@ -113,12 +113,6 @@ template <typename T> constexpr int fft_most_threads()
     return (sizeof(T) == 8 ? CUDA_FFT_MOST_F64 : CUDA_FFT_MOST_F32) / CUDA_FFT_POINTS;
 }
 
-// Lets a kernel have as much shared memory as its launch will say.
-template <typename Kernel> inline cudaError_t allow_shared(Kernel kernel, size_t bytes)
-{
-    return cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-}
-
 // Bins as they are kept, and back.
 template <typename T>
 inline __device__ void spectrum_store(complex_of<T> *spectrum, const fft_place<T> &place, const complex_of<T> v[16])

@@ -14,10 +14,11 @@ static struct operation *first, **last = &first;
 static size_t n_calls, failing_call;
 static cudaError_t failing_error;
 static bool lost;
+static size_t shared_bytes = SHARED_BYTES;
 static struct {
     const void *symbol;
     size_t bytes;
-} allowances[1024]; // shared memory that kernels asked for
+} allowances[1024]; // shared memory that kernels may have
 
 void hostdev_break(const char *format, ...)
 {
@@ -107,6 +108,7 @@ cudaError_t queue(cudaStream_t stream, const struct operation *operation)
     struct operation o = *operation;
     o.stream = stream;
     if (error == cudaSuccess) append(&o);
+    else stream_spoil(stream);
     return call_end(error);
 }
 
@@ -117,6 +119,14 @@ void hostdev_fail(size_t k, cudaError_t error)
     failing_call = k;
     failing_error = error;
     lost = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void hostdev_shared(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    shared_bytes = bytes ? bytes : SHARED_BYTES;
+    memset(allowances, 0, sizeof allowances);
     pthread_mutex_unlock(&lock);
 }
 
@@ -146,6 +156,12 @@ cudaError_t cudaGetDeviceCount(int *count)
     return call_end(call_begin());
 }
 
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = 0;
+    return call_end(call_begin());
+}
+
 cudaError_t cudaSetDevice(int device)
 {
     const cudaError_t error = call_begin();
@@ -163,7 +179,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 // Figures of a small device, so that small problems fill it.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    static const int figures[] = {
+    const int figures[] = {
         [cudaDevAttrClockRate] = 1000000,
         [cudaDevAttrMultiProcessorCount] = 2,
         [cudaDevAttrMemoryClockRate] = 1000000,
@@ -171,7 +187,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         [cudaDevAttrComputeCapabilityMajor] = 9,
         [cudaDevAttrComputeCapabilityMinor] = 0,
         [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
-        [cudaDevAttrMaxSharedMemoryPerBlockOptin] = SHARED_BYTES,
+        [cudaDevAttrMaxSharedMemoryPerBlockOptin] = (int)shared_bytes,
     };
     const cudaError_t error = call_begin();
     *value = figures[attribute];
@@ -182,6 +198,7 @@ static size_t *allowance(const void *symbol)
 {
     for (size_t i = 0; i < sizeof allowances / sizeof *allowances; i++) {
         if (allowances[i].symbol && allowances[i].symbol != symbol) continue;
+        if (!allowances[i].symbol) allowances[i].bytes = SHARED_DEFAULT;
         allowances[i].symbol = symbol;
         return &allowances[i].bytes;
     }
@@ -193,8 +210,11 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     const cudaError_t error = call_begin();
     (void)attribute; // there is one
     if (error != cudaSuccess) return call_end(error);
-    if (value < 0 || value > SHARED_BYTES) return call_end(cudaErrorInvalidValue);
-    *allowance(kernel) = (size_t)value;
+    if (value < 0 || (size_t)value > shared_bytes) return call_end(cudaErrorInvalidValue);
+    size_t *most = allowance(kernel);
+    // The limit is the kernel's, not the thread's.
+    if ((size_t)value < *most) hostdev_break("shared memory taken from a kernel that other threads may be launching");
+    *most = (size_t)value;
     return call_end(cudaSuccess);
 }
 
@@ -213,6 +233,21 @@ const char *cudaGetErrorString(cudaError_t error)
     static _Thread_local char text[32];
     snprintf(text, sizeof text, "error %d", (int)error);
     return text;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
+{
+    const cudaError_t error = call_begin();
+    *pool = NULL; // there is one
+    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+}
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
+{
+    const cudaError_t error = call_begin();
+    (void)value; // nothing depends on when memory goes back
+    return call_end(
+        error == cudaSuccess && (pool || attribute != cudaMemPoolAttrReleaseThreshold) ? cudaErrorInvalidValue : error);
 }
 
 static cudaError_t allocate(void **memory, size_t bytes)
@@ -274,7 +309,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 {
     const cudaError_t error = call_begin();
     (void)kind;
-    if (bytes > to_pitch || bytes > from_pitch) return call_end(cudaErrorInvalidValue);
+    if (bytes > to_pitch || bytes > from_pitch || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
+        return call_end(cudaErrorInvalidValue);
     for (size_t i = 0; i < rows && error == cudaSuccess; i++)
         append(&(struct operation){.kind = COPY,
                                    .stream = stream,
@@ -316,7 +352,7 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
     const size_t threads = (size_t)kernel->block.x * kernel->block.y * kernel->block.z;
     const uint64_t blocks = (uint64_t)kernel->grid.x * kernel->grid.y * kernel->grid.z;
     pthread_mutex_lock(&lock);
-    const size_t asked = *allowance(symbol), most = asked > SHARED_DEFAULT ? asked : SHARED_DEFAULT;
+    const size_t most = *allowance(symbol);
     pthread_mutex_unlock(&lock);
     const bool possible = threads && threads <= MOST_THREADS && blocks && blocks < (uint64_t)1 << 31 &&
                           kernel->grid.y < 65536 && kernel->grid.z < 65536 && kernel->shared_bytes <= most &&

@@ -17,6 +17,7 @@ struct CUgraph_st {
 
 struct CUstream_st {
     cudaGraphExec_t recording; // NULL: what is queued is queued
+    bool spoilt;               // something that it was to record failed
     struct CUstream_st *next;
 };
 
@@ -54,6 +55,13 @@ bool stream_records(cudaStream_t stream, struct operation *operation)
     *graph->last = operation;
     graph->last = &operation->next;
     return true;
+}
+
+void stream_spoil(cudaStream_t stream)
+{
+    if (stream == cudaStreamPerThread) return;
+    struct CUstream_st *at = *find(stream);
+    if (at->recording) at->spoilt = true;
 }
 
 void graph_run(cudaGraphExec_t graph)
@@ -124,9 +132,11 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
-    const cudaError_t error = call_begin();
+    cudaError_t error = call_begin();
     cudaGraphExec_t recorded = (*find(stream))->recording;
+    if (error == cudaSuccess && stream->spoilt) error = cudaErrorStreamCaptureInvalidated;
     stream->recording = NULL;
+    stream->spoilt = false;
     *graph = NULL;
     if (error != cudaSuccess) {
         if (recorded) graph_release(recorded);

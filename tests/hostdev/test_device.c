@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What only devices have, on the stand-in: arrays in the device's memory, the same bits in any order of threads, an
 // error at any call, and that the stand-in itself catches what it is there to catch.
+#include "engine.h"
+
 #include "../layer_rig.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -265,6 +268,27 @@ static void stand_in_catches(void **state)
     assert_false(ends(act_well));
 }
 
+// Samples that tap 0 meets, and that any tap meets, may be none at all: the cost of the gradient is a number still.
+static void gradients_of_few(void **state)
+{
+    static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
+                                          "cuda/direct-cached"};
+    (void)state;
+    for (size_t e = 0; e < sizeof engines / sizeof *engines; e++)
+        for (size_t taps = 1; taps <= 2; taps++) {
+            const struct partita_problem problem = {.kernel = {taps}, .size = {2}, .stride = {3}, .pad_begin = {1}};
+            struct random random = random_start("few");
+            struct layer layer;
+            layer_open(&layer, &problem, &(struct partita_options){.engine = engines[e], .directions = LAYER_ALL},
+                       &random);
+            const struct estimate *choice = &layer.plan->backward_data->choice;
+            assert_true(isfinite(choice->seconds) && choice->seconds > 0 && choice->hop <= 1);
+            layer_run(&layer);
+            layer_check(&layer);
+            layer_close(&layer);
+        }
+}
+
 static void plan_without_cufft(void)
 {
     struct log_lines log;
@@ -302,7 +326,7 @@ int main(void)
         const char *name;
         CMUnitTestFunction run;
     } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
-    static struct CMUnitTest tests[2 * N_SUBJECTS + 6];
+    static struct CMUnitTest tests[2 * N_SUBJECTS + 7];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
@@ -311,6 +335,7 @@ int main(void)
             tests[n++] = named_test(promises[i].run, &subjects[e], "%s/%s", subjects[e].name, promises[i].name);
     tests[n++] = named_test(describe, NULL, "describe");
     tests[n++] = named_test(refusals, NULL, "refusals");
+    tests[n++] = named_test(gradients_of_few, NULL, "gradients-of-few");
     tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
     tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
     tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");

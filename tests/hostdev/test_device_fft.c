@@ -3,6 +3,8 @@
 // is known of a spectrum, so nothing else is asked.
 #include "cuda/cufft.h"
 #include "cuda/device.h"
+#include "cuda/kernels.h"
+#include "cuda/spectra.h"
 #include "cuda/windows.h"
 
 #include <math.h>
@@ -176,6 +178,16 @@ static void by_cufft(void **state)
     plan.device->close(plan.device);
 }
 
+// More thread blocks than a launch takes are refused, not cut to 32 bits.
+static void too_many_blocks(void **state)
+{
+    const int64_t points = CUDA_FFT_POINTS, items = (((int64_t)1 << 32) + 1) * CUDA_THREADS / points;
+    const struct cuda_kit kit = {.points = points};
+    (void)state;
+    assert_int_equal(cuda_launch_lags_add(&kit, NULL, NULL, items, 1, cudaStreamPerThread),
+                     cudaErrorInvalidConfiguration);
+}
+
 int main(void)
 {
     static struct job jobs[64];
@@ -192,5 +204,6 @@ int main(void)
         jobs[n].f64 = f64;
         tests[n] = named_test(by_cufft, &jobs[n], "%s/cufft", f64 ? "f64" : "f32");
     }
+    tests[n++] = named_test(too_many_blocks, NULL, "too-many-blocks");
     return run_test_list(tests, n);
 }
