@@ -248,10 +248,10 @@ static void plans_within_5_ms(void **state)
                 problem.latency = PARTITA_UNBOUNDED;
             }
             double best = 1e9;
-            for (int attempt = 0; attempt < 5 && best > 5e-3 * TEST_SLOWER; attempt++) {
+            for (int attempt = 0; attempt < 5 && best > 5e-3; attempt++) {
                 best = fmin(best, median_plan_seconds(&problem));
             }
-            if (best > 5e-3 * TEST_SLOWER) fail_msg("%zu taps, kind %d: %.2f ms", taps[i], kind, 1e3 * best);
+            if (best > 5e-3) fail_msg("%zu taps, kind %d: %.2f ms", taps[i], kind, 1e3 * best);
         }
     }
 }
@@ -305,7 +305,7 @@ static void measured_choice_is_remembered(void **state)
     options.effort = PARTITA_ESTIMATE;
     double start = seconds();
     assert_ok(partita_plan_create(problem, &options, &plan));
-    assert_true(seconds() - start < 5e-3 * TEST_SLOWER + 0.05);
+    if (TEST_SLOWER == 1) assert_true(seconds() - start < 0.055);
     assert_string_equal(partita_plan_engine(plan), engine);
     assert_int_equal(plan->choice.transform, transform);
     assert_non_null(strstr(explain(plan), "measurement"));
@@ -350,7 +350,8 @@ int main(void)
     struct CMUnitTest tests[40];
     size_t n = 0;
 #ifdef HAVE_NATIVE_FFT // FFTW alone takes longer to plan long transforms
-    tests[n++] = named_test(plans_within_5_ms, NULL, "plans-within-5-ms");
+    // A promise about time is kept by the library as it is built for use.
+    if (TEST_SLOWER == 1) tests[n++] = named_test(plans_within_5_ms, NULL, "plans-within-5-ms");
 #endif
     tests[n++] = named_test(explain_names_all_engines, &longish, "explain-names-all-engines-signal");
     tests[n++] = named_test(explain_names_all_engines, &live, "explain-names-all-engines-stream");
