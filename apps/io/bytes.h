@@ -53,6 +53,7 @@ struct sink {
     uint64_t base;     // file offset of position 0
     uint64_t position; // of the next byte
     uint64_t end;      // the furthest position so far
+    uint64_t given;    // to the disk: what lies before this position
     bool seekable;     // earlier bytes can be patched
     int error;         // errno of the write that failed, 0 without
 };

@@ -39,6 +39,22 @@ static bool retry(struct sink *s)
     return false;
 }
 
+// Pages are given to the disk while the rest is being computed. Left to itself the kernel collects a share of memory and
+// then makes the writer wait for all of it.
+static void write_back(struct sink *sink)
+{
+#ifdef SYNC_FILE_RANGE_WRITE
+    static const uint64_t STEP = (uint64_t)8 << 20;
+    if (!sink->seekable || sink->position < sink->given + STEP) return;
+    // Only advice: an error of the disk comes back from the calls that report errors.
+    (void)sync_file_range(sink->fd, (off_t)(sink->base + sink->given), (off_t)(sink->position - sink->given),
+                          SYNC_FILE_RANGE_WRITE);
+    sink->given = sink->position;
+#else
+    (void)sink;
+#endif
+}
+
 bool sink_write(struct sink *sink, const void *data, size_t n)
 {
     const unsigned char *at = data;
@@ -53,6 +69,7 @@ bool sink_write(struct sink *sink, const void *data, size_t n)
         sink->position += (uint64_t)put;
         if (sink->position > sink->end) sink->end = sink->position;
     }
+    write_back(sink);
     return !sink->error;
 }
 
