@@ -143,11 +143,24 @@ static bool emit(struct pass *p, void *made, size_t n, struct fault *fault)
     return audio_write(p->writer, p->type, y, n, fault) && share_note(p->share, p->writer, (uint64_t)p->written, fault);
 }
 
+// A buffer for results; NULL if they cannot be written any more.
+static void *result_room(struct pass *p)
+{
+    return p->output.running ? pass_output_room(&p->output) : p->y;
+}
+
 static bool feed(struct pass *p, const void *x, size_t n, struct fault *fault)
 {
     size_t made;
-    void *y = p->output.running ? pass_output_room(&p->output) : p->y;
+    void *y = result_room(p);
     return y && runner_feed(p->runner, y, &made, x, n, fault) && emit(p, y, made, fault);
+}
+
+static bool finish(struct pass *p, struct fault *fault)
+{
+    size_t made;
+    void *y = result_room(p);
+    return y && runner_finish(p->runner, y, &made, fault) && emit(p, y, made, fault);
 }
 
 static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
@@ -193,8 +206,10 @@ static bool feed_input(struct pass *p, struct fault *fault)
 
 static bool feed_tail(struct pass *p, struct fault *fault)
 {
-    while (p->written < p->count)
-        if (!feed_silence(p, (int64_t)p->chunk, fault)) return false;
+    while (p->written < p->count) {
+        const bool enough = p->written + (int64_t)runner_owed(p->runner) - p->skip >= p->count;
+        if (!(enough ? finish(p, fault) : feed_silence(p, (int64_t)p->chunk, fault))) return false;
+    }
     return true;
 }
 

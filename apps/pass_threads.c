@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "pass_threads.h"
 
-#include <signal.h>
+#include "thread_start.h"
 
-enum { BUFFERS_IN = RELAY_MOST, BUFFERS_OUT = 2 };
-
-// Signals are for the first thread, as without threads.
-static bool start(pthread_t *thread, void *(*run)(void *), void *context)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const bool started = pthread_create(thread, NULL, run, context) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
+enum { BUFFERS_IN = RELAY_MOST, BUFFERS_OUT = 4 };
 
 static void *read_ahead(void *context)
 {
@@ -36,7 +25,7 @@ static void *read_ahead(void *context)
 bool pass_input_begin(struct pass_input *input, size_t frame_bytes)
 {
     if (!relay_open(&input->relay, BUFFERS_IN, input->chunk * frame_bytes)) return false;
-    input->running = start(&input->thread, read_ahead, input);
+    input->running = thread_start(&input->thread, read_ahead, input);
     if (!input->running) relay_close(&input->relay);
     return input->running;
 }
@@ -77,7 +66,7 @@ static void *write_behind(void *context)
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity)
 {
     if (!relay_open(&output->relay, BUFFERS_OUT, capacity * frame_bytes)) return false;
-    output->running = start(&output->thread, write_behind, output);
+    output->running = thread_start(&output->thread, write_behind, output);
     if (!output->running) relay_close(&output->relay);
     return output->running;
 }

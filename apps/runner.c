@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine_name.h"
+#include "pieces.h"
 
 struct runner {
     struct partita_plan *plan;
@@ -17,10 +18,9 @@ struct runner {
     const void **x; // channel pointers
     void **y;
     // Large pieces: [in_channels][history + piece] and [out_channels][piece / stride].
-    size_t history, piece, filled;
+    size_t history, piece, filled, n_workers, plan_threads;
     bool is_live;
-    char *gathered, *results;
-    void *workspace;
+    struct pieces pieces;
     struct fault detail; // the library's last line
 };
 
@@ -87,7 +87,7 @@ static enum partita_status make_plan(struct runner *r, const struct settings *s,
     struct partita_options options = {
         .device = s->device,
         .engine = engine_name(s->engine, engine),
-        .threads = (int)s->threads,
+        .threads = (int)r->plan_threads,
         .sample_rate = rate,
         .directions = PARTITA_FORWARD,
         .wisdom = wisdom,
@@ -96,16 +96,36 @@ static enum partita_status make_plan(struct runner *r, const struct settings *s,
     return partita_plan_create(&problem, &options, &r->plan);
 }
 
+static size_t x_bytes(const struct runner *r)
+{
+    return r->in_channels * (r->history + r->piece) * r->bytes;
+}
+
+static size_t y_bytes(const struct runner *r)
+{
+    return r->out_channels * (r->piece / r->stride) * r->bytes;
+}
+
+// Many pieces go to a thread each: nobody waits for others within a piece, nor spins. Memory bounds how many at once;
+// a workspace is about as large as what it is for.
+static void share_out(struct runner *r, size_t threads, uint64_t frames, const char *device)
+{
+    if (r->is_live || frames / r->piece < threads || (device && strcmp(device, "cpu") != 0)) return;
+    static const size_t MEMORY = (size_t)96 << 20;
+    const size_t most = MEMORY / (2 * (x_bytes(r) + y_bytes(r)));
+    size_t workers = threads < PIECES_WORKERS ? threads : PIECES_WORKERS;
+    if (workers + 2 > most) workers = most > 2 ? most - 2 : 0;
+    if (workers < 2) return;
+    r->n_workers = workers;
+    r->plan_threads = threads / workers;
+}
+
 static bool allocate(struct runner *r)
 {
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
-    if (!r->piece) return r->x && r->y;
-    r->gathered = calloc(r->in_channels * (r->history + r->piece), r->bytes);
-    r->results = calloc(r->out_channels * (r->piece / r->stride), r->bytes);
-    size_t n_workspace = partita_plan_workspace_size(r->plan);
-    r->workspace = aligned_alloc(64, (n_workspace + 127) / 64 * 64);
-    return r->x && r->y && r->gathered && r->results && r->workspace;
+    return r->x && r->y &&
+           (!r->piece || pieces_open(&r->pieces, r->plan, r->filter, x_bytes(r), y_bytes(r), r->n_workers));
 }
 
 bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
@@ -124,6 +144,8 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
         r->history = taps->length - 1;
         r->piece = choose_piece(taps, frames, r->stride);
     }
+    r->plan_threads = (size_t)settings->threads;
+    if (r->piece) share_out(r, r->plan_threads, frames, settings->device);
     enum partita_status status = make_plan(r, settings, signal, rate, taps, wisdom);
     if (!status) status = partita_filter_create(r->plan, taps->data, &r->filter);
     if (!status && !r->piece) status = partita_stream_open(r->plan, r->filter, &r->stream);
@@ -142,14 +164,12 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
 void runner_close(struct runner *runner)
 {
     if (!runner) return;
+    pieces_close(&runner->pieces);
     partita_stream_close(runner->stream);
     partita_filter_destroy(runner->filter);
     partita_plan_destroy(runner->plan);
     free(runner->x);
     free(runner->y);
-    free(runner->gathered);
-    free(runner->results);
-    free(runner->workspace);
     free(runner);
 }
 
@@ -169,7 +189,9 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
 // Copies n samples from one spacing to another, both in samples.
 static void respace(char *y, size_t y_step, const char *x, size_t x_step, size_t n, size_t bytes)
 {
-    if (bytes == 4) {
+    if (x_step == 1 && y_step == 1) {
+        memcpy(y, x, n * bytes);
+    } else if (bytes == 4) {
         for (size_t i = 0; i < n; i++) memcpy(y + 4 * i * y_step, x + 4 * i * x_step, 4);
     } else if (bytes == 8) {
         for (size_t i = 0; i < n; i++) memcpy(y + 8 * i * y_step, x + 8 * i * x_step, 8);
@@ -180,26 +202,35 @@ static void respace(char *y, size_t y_step, const char *x, size_t x_step, size_t
 
 static void gather(struct runner *r, const char *x, size_t n)
 {
+    char *gathered = pieces_room(&r->pieces);
     for (size_t c = 0; c < r->in_channels; c++) {
-        char *row = r->gathered + (c * (r->history + r->piece) + r->history + r->filled) * r->bytes;
+        char *row = gathered + (c * (r->history + r->piece) + r->history + r->filled) * r->bytes;
         if (x) respace(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
         else memset(row, 0, n * r->bytes);
     }
     r->filled += n;
 }
 
-static bool run_piece(struct runner *r, char *y, struct fault *fault)
+// The last frames of the piece before are the history of the next.
+static void begin_piece(struct runner *r, const char *before)
 {
-    size_t made = r->piece / r->stride;
-    enum partita_status status = partita_forward(r->plan, r->filter, r->results, r->gathered, r->workspace);
-    if (status) return failed(r, status, fault);
-    for (size_t c = 0; c < r->out_channels; c++)
-        respace(y + c * r->bytes, r->out_channels, r->results + c * made * r->bytes, 1, made, r->bytes);
+    char *next = pieces_room(&r->pieces);
     for (size_t c = 0; c < r->in_channels; c++) {
-        char *row = r->gathered + c * (r->history + r->piece) * r->bytes;
-        memmove(row, row + r->piece * r->bytes, r->history * r->bytes);
+        const size_t row = c * (r->history + r->piece) * r->bytes;
+        memmove(next + row, before + row + r->piece * r->bytes, r->history * r->bytes);
     }
     r->filled = 0;
+}
+
+// Writes the results of the oldest piece in work.
+static bool take_piece(struct runner *r, char *y, size_t *ret_n, struct fault *fault)
+{
+    const void *results;
+    const enum partita_status status = pieces_take(&r->pieces, &results);
+    if (status) return failed(r, status, fault);
+    *ret_n = r->piece / r->stride;
+    for (size_t c = 0; c < r->out_channels; c++)
+        respace(y + c * r->bytes, r->out_channels, (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
     return true;
 }
 
@@ -207,13 +238,17 @@ static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x,
 {
     *ret_n = 0;
     while (n) {
-        size_t m = r->piece - r->filled < n ? r->piece - r->filled : n;
+        size_t m = r->piece - r->filled < n ? r->piece - r->filled : n, made = 0;
         gather(r, x, m);
         if (x) x += m * r->in_channels * r->bytes;
         n -= m;
         if (r->filled < r->piece) continue;
-        if (!run_piece(r, y + *ret_n * r->out_channels * r->bytes, fault)) return false;
-        *ret_n += r->piece / r->stride;
+        const char *sent = pieces_room(&r->pieces);
+        pieces_send(&r->pieces);
+        if (!pieces_room(&r->pieces) && !take_piece(r, y + *ret_n * r->out_channels * r->bytes, &made, fault))
+            return false;
+        *ret_n += made;
+        begin_piece(r, sent);
     }
     return true;
 }
@@ -223,6 +258,17 @@ bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, s
     if (!runner->stream) return feed_pieces(runner, y, ret_n, x, n, fault);
     *ret_n = feed_stream(runner, y, x, n);
     return true;
+}
+
+bool runner_finish(struct runner *runner, void *y, size_t *ret_n, struct fault *fault)
+{
+    *ret_n = 0;
+    return !runner_owed(runner) || take_piece(runner, y, ret_n, fault);
+}
+
+size_t runner_owed(const struct runner *runner)
+{
+    return runner->stream ? 0 : pieces_in_work(&runner->pieces) * (runner->piece / runner->stride);
 }
 
 size_t runner_capacity(const struct runner *runner, size_t n)

@@ -18,8 +18,15 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
                  struct fault *fault);
 void runner_close(struct runner *runner);
 
-// Filters n interleaved frames, or n frames of silence if x is NULL. *ret_n: how many frames it wrote to y.
+// Filters n interleaved frames, or n frames of silence if x is NULL. *ret_n: how many frames it wrote to y. What comes
+// of frames fed may come out of a later call: pieces that several threads work on come in their order.
 bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n, struct fault *fault);
+
+// Frames that pieces in work will give without any more input.
+size_t runner_owed(const struct runner *runner);
+
+// Waits for the next of them, as many as a piece gives; none if none are owed.
+bool runner_finish(struct runner *runner, void *y, size_t *ret_n, struct fault *fault);
 
 // The most that runner_feed can write for n frames.
 size_t runner_capacity(const struct runner *runner, size_t n);

@@ -174,6 +174,23 @@ class Results(ArrayCase):
             taps = h[:, ::-1] if command == "correlate" else h
             self.close(y, scipy.signal.oaconvolve(x.astype("f8"), taps.astype("f8"), axes=1))
 
+    def test_pieces_at_once_give_the_same_bytes(self):
+        """With two and three threads pieces go to a thread each; five are more than there are pieces."""
+        x, h = self.noise(8, 500000), self.noise(8, 700)
+        for options in ((), ("--stride", 3, "--first", 5), ("--first", -300, "--last", 400100)):
+            y = [self.filter(x, h, "--threads", threads, *options) for threads in (2, 3, 5)]
+            self.assertEqual(y[0].tobytes(), y[1].tobytes())
+            self.assertEqual(y[0].tobytes(), y[2].tobytes())
+
+    def test_faults_while_pieces_are_in_work(self):
+        x, h = self.noise(8, 500000), self.noise(8, 700)
+        x[3, 450000] = np.nan
+        np.save("h.npy", h)
+        np.save("x.npy", x)
+        run = ("convolve", "--threads", 3)
+        self.fails(*run, "--nan", "error", "h.npy", "x.npy", "y.npy", says="NaN")
+        self.fails(*run, "h.npy", "x.npy", "/dev/full", says="No space")
+
     def test_gain(self):
         x, h = self.noise(100), self.noise(5)
         self.close(self.filter(x, h, "--gain", -20), expect(x, h) / 10)
