@@ -31,7 +31,7 @@ const struct command_row command_rows[N_COMMANDS] = {
      0},
     {"join", "OUT PART...", "joins the shares that convolve and correlate made with --range",
      "Every PART needs the file PART.range that lies beside it. Shares of different results, missing, overlapping or "
-     "shortened ones are refused. OUT is what one run without --range would have written. ",
+     "shortened ones are refused. OUT holds, byte for byte, what --range 1/1 would have written. ",
      -2},
     {"layer", "forward|backward-data|backward-weight", "runs a layer of a network on .npy arrays",
      "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], of type f4 or f8, all alike. The kernel "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pieces of a signal on their way through a filter: several in work at once, each by one thread, given back in the order
-// in which they were sent. Without threads of its own a piece is filtered when it is sent, by all threads of its plan.
+// Pieces of a signal on their way through a filter: several in work at once, each by one thread, given back in the
+// order in which they were sent. Without workers a piece is filtered when it is sent, by all threads of its plan.
 #ifndef PARTITA_APPS_PIECES_H
 #define PARTITA_APPS_PIECES_H
 

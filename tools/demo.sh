@@ -8,6 +8,7 @@ cd "$(dirname "$0")/.."
 tools/setup.sh
 mkdir -p build/demo
 log=build/demo/build.log
+echo "building          some minutes, told in $log"
 { [ -f build/build.ninja ] || meson setup build; meson compile -C build; } >$log 2>&1 || {
     cat $log >&2
     exit 1

@@ -115,15 +115,14 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 //          if the plan is a stream's; PARTITA_ERR_UNSUPPORTED if options.directions left forward out;
 //          PARTITA_ERR_NOMEM only where workspace is NULL.
 // Devices: besides, arrays may be in the memory of the plan's device, where they are used as they are; others are
-// copied
-//          there and back within the call, which waits for the thread's default stream and returns when all is done.
-//          Only a workspace in the device's memory is used, else the call takes its own: PARTITA_ERR_NOMEM.
+//          copied there and back within the call, which waits for the thread's default stream and returns when all is
+//          done. Only a workspace in the device's memory is used, else the call takes its own: PARTITA_ERR_NOMEM.
 //          PARTITA_ERR_DEVICE if the device failed, now or earlier; y is undefined then. The same holds for gradients,
 //          and for taps and bias of filters (but not of cells, which are read on the host).
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
-// Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal
-// Processing, 8.7.
+// Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal Processing,
+//          8.7.
 PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter,
                                                 void *y, const void *x, void *workspace);
 

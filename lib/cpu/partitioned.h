@@ -11,7 +11,8 @@
 //      play                   | block 0 | block 1 | ...   hence taps from hop + (window-1) ticks on are in time
 //
 // Everything that outputs depend on lies in one region without pointers, so saving it is copying it; what refers to it
-// is made again when a stream resumes.
+// is made again when a stream resumes. Which partitions: decision 6. Which of them meet which block when, two blocks by
+// one reading of the filter: decision 8.
 #ifndef PARTITA_PARTITIONED_H
 #define PARTITA_PARTITIONED_H
 

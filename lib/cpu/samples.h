@@ -8,13 +8,14 @@
 // y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 2, 4, 8 or 16.
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
 
+// The same backwards: y[i*y_stride] = x[(n-1-i)*x_stride].
+void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
+
 // Which i < n have an index first + i*stride inside [0, size).
 struct inside {
     size_t begin, count;
 };
 struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n);
-// The same backwards: y[i*y_stride] = x[(n-1-i)*x_stride].
-void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
 
 // y[i] = x[first + i*stride] for i < n, zero where that index is outside [0, size).
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels: pure loops over pointers, lengths and strides, no state, no allocation. Each slot has a plain C reference
-// k_<op>_<type>_c (reference.c) and vector versions k_<op>_<type>_<isa> (<op>.c, built once per instruction set).
+// k_<op>_<type>_c (reference.c) and vector versions k_<op>_<type>_<isa>, in the file that has KERNEL(<op>), built once
+// per instruction set.
 // The comment on a slot is its contract and what tests/test_kernels.c and test_stream_kernels.c check.
 //
 // A block of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES bins. The layout is
@@ -176,6 +177,7 @@ typedef double sum_fn(const void *x, size_t n);
 // become infinite, NaN stays NaN). Of f32 alone.
 enum half { HALF_F16, HALF_BF16, HALF_TYPES };
 typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
+
 // Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of x, tiles side by
 // side; n is a multiple of a block (CONV_BLOCK_BYTES).
 struct winograd_lines {
