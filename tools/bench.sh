@@ -15,7 +15,8 @@ awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loada
 
 status=0
 if [ "${1-}" = --again ]; then
-    build/bench/bench_"$2" --calls $results/calls >$results/"$2".csv || status=1
+    if [ "$2" = long_file ]; then bench/long_file.py build; else build/bench/bench_"$2" --calls $results/calls; fi \
+        >$results/"$2".csv || status=1
     echo "$commit" >$results/"$2".commit
     python3 tools/bench-table.py build $results
     exit $status
