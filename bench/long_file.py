@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """A file of 4 GiB through the program, beside the same filter over a signal in memory by partita_convolve, on all cores,
-and beside cp, which bounds what any program can do that reads the one file and writes the other. Prints rows as the other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it
-counts; the median of three runs, contender by contender.
+and beside cp, which bounds what any program can do that reads the one file and writes the other. Prints rows as the
+other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it counts; the median of
+three runs, contender by contender.
     bench/long_file.py BUILD [--quick]     (--quick: 256 MiB)"""
 import ctypes
 import os
