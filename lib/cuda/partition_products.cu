@@ -16,12 +16,7 @@ template <typename T> struct __align__(16) piece
 template <typename T> inline __device__ void add_product(piece<T> &sum, const piece<T> &a, const piece<T> &b)
 {
 #pragma unroll
-    for (int v = 0; v < piece<T>::BINS; v++) {
-        sum.bins[v].re += a.bins[v].re * b.bins[v].re;
-        sum.bins[v].im += a.bins[v].re * b.bins[v].im;
-        sum.bins[v].re -= a.bins[v].im * b.bins[v].im;
-        sum.bins[v].im += a.bins[v].im * b.bins[v].re;
-    }
+    for (int v = 0; v < piece<T>::BINS; v++) multiply_add(sum.bins[v], a.bins[v], b.bins[v]);
 }
 
 // Lanes take pieces of the share, groups of them take partitions in turn; lanes * groups threads.

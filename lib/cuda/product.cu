@@ -133,7 +133,7 @@ template <typename E> struct sums {
                 if (onto) {
                     const vector_of<E> before = *at;
 #pragma unroll
-                    for (int k = 0; k < N; k++) sum.at[k] = add(before.at[k], sum.at[k]);
+                    for (int k = 0; k < N; k++) sum.at[k] = before.at[k] + sum.at[k];
                 }
                 *at = sum;
             }
