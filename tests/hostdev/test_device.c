@@ -11,18 +11,9 @@
 #include <unistd.h>
 
 #include "hostdev.h"
+#include "problems.h"
 
-static const struct partita_problem strided = {.rank = 2,
-                                               .batch = 2,
-                                               .in_channels = 4,
-                                               .out_channels = 10,
-                                               .groups = 2,
-                                               .kernel = {3, 2},
-                                               .size = {21, 11},
-                                               .stride = {2, 3},
-                                               .pad_begin = {1, 1},
-                                               .pad_end = {1, 1},
-                                               .activation = PARTITA_RELU};
+static const struct partita_problem strided = STRIDED, planes = PLANES;
 
 static const struct partita_problem short_lines = {.batch = 2,
                                                    .in_channels = 4,
@@ -37,20 +28,7 @@ static const struct partita_problem short_lines = {.batch = 2,
 static const struct partita_problem long_lines = {
     .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {16500}, .size = {16560}, .pad_begin = {40}};
 
-// One input channel a group.
-static const struct partita_problem planes = {.rank = 2,
-                                              .batch = 3,
-                                              .in_channels = 2,
-                                              .out_channels = 4,
-                                              .groups = 2,
-                                              .kernel = {5, 4},
-                                              .size = {11, 9},
-                                              .stride = {1, 2},
-                                              .pad_begin = {2, 2},
-                                              .pad_end = {2, 1},
-                                              .activation = PARTITA_RELU};
-
-// An engine at one of the problems above.
+// An engine at one of the problems.
 struct subject {
     const char *name, *engine;
     const struct partita_problem *problem;
