@@ -39,6 +39,13 @@ inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 thr
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
+// 16 bytes of elements: what a thread moves at most with one instruction.
+template <typename E> struct __align__(16) vector_of
+{
+    static constexpr int N = 16 / (int)sizeof(E);
+    E at[N];
+};
+
 inline __host__ __device__ int64_t ceiling(int64_t n, int64_t step)
 {
     return (n + step - 1) / step;
