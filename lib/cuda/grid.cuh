@@ -22,6 +22,14 @@ inline cudaError_t allow_shared(const void *kernel)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
+// Brings a kernel to the device. Its first launch would do so as well, but not while the stream is recorded: CUDA C++
+// Programming Guide, lazy loading.
+template <typename... Parameters> inline cudaError_t load_kernel(void (*kernel)(Parameters...))
+{
+    struct cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, (const void *)kernel);
+}
+
 // Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its parameters' types.
 template <typename... Parameters, typename... Arguments>
 inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared_bytes,

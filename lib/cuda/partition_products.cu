@@ -83,6 +83,11 @@ template <typename T> cudaError_t launch(const cuda_partitions *partitions, cons
 }
 } // namespace
 
+cudaError_t cuda_load_partition_products(const cuda_partitions *partitions)
+{
+    return load_kernel(partitions->f64 ? products_kernel<double> : products_kernel<float>);
+}
+
 cudaError_t cuda_launch_partition_products(const cuda_partitions *partitions, const cuda_flow *flow,
                                            cudaStream_t stream)
 {

@@ -107,6 +107,13 @@ static enum partita_status clear(struct partita_stream *stream)
     return CU(stream->plan, cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
 }
 
+static enum partita_status load(const struct partita_plan *plan)
+{
+    const struct cuda_partitions *partitions = &((const struct cuda_partitioned *)plan->state)->cut.partitions;
+    const enum partita_status status = CU(plan, cuda_load_transforms(partitions));
+    return status == PARTITA_OK ? CU(plan, cuda_load_partition_products(partitions)) : status;
+}
+
 static enum partita_status record(const void *context)
 {
     const struct partita_stream *stream = context;
@@ -154,6 +161,7 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     if (status == PARTITA_OK) status = cuda_queue_open(plan, &state->queue);
     if (status == PARTITA_OK) status = allocate(stream);
     if (status == PARTITA_OK) status = clear(stream);
+    if (status == PARTITA_OK) status = load(plan);
     if (status == PARTITA_OK) status = cuda_queue_record(plan, &state->queue, record, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->queue);
     return status;
