@@ -35,11 +35,15 @@ static const struct cuda_cut *cut_of(const struct partita_stream *stream)
     return &((const struct cuda_partitioned *)stream->plan->state)->cut;
 }
 
-// Whether it went well; if not, the stream has failed for good.
+// Whether it went well; if not, the stream has failed for good. Its swaps are over then, and what the device still does
+// may read a filter that the caller releases next: it is waited for.
 static bool done(struct partita_stream *stream, enum partita_status status)
 {
-    if (status != PARTITA_OK) atomic_store(&stream->status, (int)status);
-    return status == PARTITA_OK;
+    struct cuda_queue *queue = &((struct cuda_partitioned_stream *)stream->state)->queue;
+    if (status == PARTITA_OK) return true;
+    atomic_store(&stream->status, (int)status);
+    if (queue->running) cuda_queue_wait(stream->plan, queue);
+    return false;
 }
 
 static void cut_device(const struct partita_plan *plan, struct cuda_flow *flow, struct arena *arena)

@@ -20,7 +20,7 @@ void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue)
 enum partita_status cuda_queue_record(const struct partita_plan *plan, struct cuda_queue *queue,
                                       enum partita_status (*record)(const void *context), const void *context);
 
-// Queues the graph, and waits for all that was queued.
+// Queues the graph, and waits for all that was queued; until that has succeeded the queue counts as running.
 enum partita_status cuda_queue_launch(const struct partita_plan *plan, struct cuda_queue *queue);
 enum partita_status cuda_queue_wait(const struct partita_plan *plan, struct cuda_queue *queue);
 

@@ -136,6 +136,15 @@ size_t hostdev_calls(void)
     return n_calls;
 }
 
+size_t hostdev_queued(void)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&lock);
+    for (const struct operation *o = first; o; o = o->next) n += o->kind != RELEASE;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
 size_t hostdev_allocations(void)
 {
     pthread_mutex_lock(&lock);
