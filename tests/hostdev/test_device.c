@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What only devices have, on the stand-in: arrays in the device's memory, the same bits in any order of threads, an
 // error at any call, and that the stand-in itself catches what it is there to catch.
+#include "cuda/kernels.h"
 #include "engine.h"
 
 #include "../layer_rig.h"
@@ -267,6 +268,24 @@ static void gradients_of_few(void **state)
         }
 }
 
+// A way that estimate would refuse is refused by the call as well, and the plan is none the worse for it.
+static void tiles_that_do_not_fit(void **state)
+{
+    const struct partita_problem problem = {.rank = 1, .kernel = {2}, .size = {70010}, .dilation = {70000}};
+    struct random random = random_start("cut");
+    struct layer layer;
+    (void)state;
+    layer_open(&layer, &problem, &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL},
+               &random);
+    void **a = layer.array;
+    layer.plan->choice.variant = CUDA_HALO;
+    assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL), PARTITA_ERR_UNSUPPORTED);
+    layer.plan->choice.variant = CUDA_PLAIN;
+    layer_run(&layer);
+    layer_check(&layer);
+    layer_close(&layer);
+}
+
 static void plan_without_cufft(void)
 {
     struct log_lines log;
@@ -304,7 +323,7 @@ int main(void)
         const char *name;
         CMUnitTestFunction run;
     } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
-    static struct CMUnitTest tests[2 * N_SUBJECTS + 7];
+    static struct CMUnitTest tests[2 * N_SUBJECTS + 8];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
@@ -314,6 +333,7 @@ int main(void)
     tests[n++] = named_test(describe, NULL, "describe");
     tests[n++] = named_test(refusals, NULL, "refusals");
     tests[n++] = named_test(gradients_of_few, NULL, "gradients-of-few");
+    tests[n++] = named_test(tiles_that_do_not_fit, NULL, "tiles-that-do-not-fit");
     tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
     tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
     tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");
