@@ -6,6 +6,7 @@
 
 #include "../layer_rig.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -305,6 +306,33 @@ static void without_cufft(void **state)
     assert_false(ends(plan_without_cufft));
 }
 
+// What cuFFT makes no plan for is refused, which is not the device's fault: it is not called lost.
+static void plans_that_cufft_refuses(void **state)
+{
+    static const struct {
+        int result;
+        enum partita_status status;
+    } cases[] = {{5, PARTITA_ERR_DEVICE}, {7, PARTITA_ERR_DEVICE}, {8, PARTITA_ERR_UNSUPPORTED}};
+    (void)state;
+    void *cufft = dlopen(getenv("PARTITA_CUFFT"), RTLD_NOW | RTLD_LOCAL), *symbol;
+    void (*refuse)(int result);
+    assert_non_null(cufft);
+    assert_non_null(symbol = dlsym(cufft, "hostdev_cufft_refuse"));
+    memcpy(&refuse, &symbol, sizeof refuse);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct log_lines lines;
+        struct partita_plan *plan;
+        const struct partita_options options = {
+            .engine = "cuda/overlap-save", .device = "cuda:0", .log = log_into(&lines)};
+        refuse(cases[i].result);
+        assert_int_equal(partita_plan_create(&long_lines, &options, &plan), cases[i].status);
+        refuse(0);
+        assert_non_null(strstr(lines.text, "cuFFT"));
+        assert_null(strstr(lines.text, "cuda:0"));
+    }
+    dlclose(cufft);
+}
+
 // What is queued has not happened before somebody waits.
 static void queued_work_waits(void **state)
 {
@@ -323,7 +351,7 @@ int main(void)
         const char *name;
         CMUnitTestFunction run;
     } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
-    static struct CMUnitTest tests[2 * N_SUBJECTS + 8];
+    static struct CMUnitTest tests[2 * N_SUBJECTS + 9];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
@@ -334,6 +362,7 @@ int main(void)
     tests[n++] = named_test(refusals, NULL, "refusals");
     tests[n++] = named_test(gradients_of_few, NULL, "gradients-of-few");
     tests[n++] = named_test(tiles_that_do_not_fit, NULL, "tiles-that-do-not-fit");
+    tests[n++] = named_test(plans_that_cufft_refuses, NULL, "plans-that-cufft-refuses");
     tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
     tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
     tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");
