@@ -41,8 +41,8 @@ static bool done(struct partita_stream *stream, enum partita_status status)
 {
     struct cuda_queue *queue = &((struct cuda_partitioned_stream *)stream->state)->queue;
     if (status == PARTITA_OK) return true;
-    atomic_store(&stream->status, (int)status);
     if (queue->running) cuda_queue_wait(stream->plan, queue);
+    atomic_store(&stream->status, (int)status);
     return false;
 }
 
