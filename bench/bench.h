@@ -42,6 +42,11 @@ struct workload {
     size_t n_right;
 };
 
+// A bank of independent channels as a stream, timed after its history has filled.
+#define BENCH_BANK(name_, channels_, block_, n_taps_, n_timed_)                                                        \
+    .name = name_, .in_channels = channels_, .out_channels = channels_, .groups = channels_, .block = block_,          \
+    .n_taps = n_taps_, .warm = n_taps_, .n_frames = (n_taps_) + (n_timed_)
+
 struct contender;
 
 // Makes the contender ready for a workload: fills state, pass, close, gate. Returns false when it cannot run this

@@ -33,16 +33,7 @@ static const struct workload cases[] = {
     PROMPT("zero-b32-t480000", 1, 32, 480000, 2000000),
     PROMPT("zero-b32-t2880000", 1, 32, 2880000, 2000000),
     PROMPT("matrix-16x16-b64-t48000", 16, 64, 48000, 192000),
-    {.name = "channels-128-b64-t96000",
-     .in_channels = 128,
-     .out_channels = 128,
-     .groups = 128,
-     .block = 64,
-     .n_taps = 96000,
-     .warm = 96000,
-     .n_frames = 96000 + 96000,
-     .repetitions = 5,
-     .extra = true},
+    {BENCH_BANK("channels-128-b64-t96000", 128, 64, 96000, 96000), .repetitions = 5, .extra = true},
 };
 
 static const struct contender contenders[] = {

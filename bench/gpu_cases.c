@@ -67,15 +67,7 @@ static const struct workload others[] = {
      .n_taps = 257,
      .out_channels = 32},
     {.name = "lags-1000-of-2p30", .n_frames = 1 << 30, .n_taps = 1 << 30, .lags = 1000, .repetitions = 3},
-    {.name = "stream-c128-t96000-b64",
-     .in_channels = 128,
-     .out_channels = 128,
-     .groups = 128,
-     .block = 64,
-     .n_taps = 96000,
-     .warm = 96000,
-     .n_frames = 96000 + 64 * 20000,
-     .repetitions = 3},
+    {BENCH_BANK("stream-c128-t96000-b64", 128, 64, 96000, 64 * 20000), .repetitions = 3},
 };
 
 static const struct {

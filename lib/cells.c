@@ -19,7 +19,7 @@ void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell
     causal_taps(shape, causal, row);
 }
 
-static bool same_contents(const struct shape *shape, const struct cell_base *base, const struct cell_source *a,
+static bool same_contents(const struct shape *shape, const struct cell_view *base, const struct cell_source *a,
                           const struct cell_source *b)
 {
     if (!a->fresh || !b->fresh)
@@ -36,7 +36,7 @@ static bool named(const struct partita_cell *cells, size_t n, size_t out, size_t
 }
 
 size_t cells_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
-                  const struct cell_base *base, struct cell_source *ret_sources)
+                  const struct cell_view *base, struct cell_source *ret_sources)
 {
     const struct shape *shape = &plan->shape;
     size_t n = 0;

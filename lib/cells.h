@@ -6,10 +6,10 @@
 
 #include "engine.h"
 
-// The cells of the filter that another one is made from, sorted by output.
-struct cell_base {
+// The cells that a filter has, sorted by output.
+struct cell_view {
     const void *filter;       // for the functions
-    const size_t *first_cell; // [out_channels + 1]; NULL: there is no such filter
+    const size_t *first_cell; // [out_channels + 1]; NULL: there is no filter
     size_t (*in)(const void *filter, size_t cell);
     const void *(*contents)(const void *filter, size_t cell); // equal for cells that share theirs
 };
@@ -24,7 +24,7 @@ struct cell_source {
 
 // Lists those given that are not zero, and those that base has besides; returns how many. There is room for all.
 size_t cells_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
-                  const struct cell_base *base, struct cell_source *ret_sources);
+                  const struct cell_view *base, struct cell_source *ret_sources);
 
 bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n);
 

@@ -4,6 +4,7 @@
 #ifndef PARTITA_INTERNAL_PROBLEM_H
 #define PARTITA_INTERNAL_PROBLEM_H
 
+#include <partita/plan.h>
 #include <partita/problem.h>
 
 #include "log.h"
@@ -76,6 +77,11 @@ bool shape_adjoint(const struct shape *shape, struct shape *ret);
 // Backward weight of a problem of one axis as the correlation of x with each line of gy, its outputs being the taps'
 // gradient as correlation counts them. Channels are those of the problem: of outputs there is one a cell.
 void shape_gradient(const struct shape *shape, struct shape *ret);
+
+// What a direction of a bounded problem of one axis is as a forward problem: the problem itself, its adjoint or its
+// gradient. False, with the reason in words, for a stream and where there is no adjoint.
+bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret, char *reason,
+                   size_t size);
 
 // Fills the canonical form; the log says which field is wrong and what it holds.
 // Errors: PARTITA_ERR_ARG. On failure *ret is undefined.

@@ -2,6 +2,8 @@
 // Problems of one axis as other problems, for engines of every device.
 #include "problem.h"
 
+#include <stdio.h>
+
 bool shape_adjoint(const struct shape *shape, struct shape *ret)
 {
     const struct axis *axis = &shape->axis[0];
@@ -26,4 +28,16 @@ void shape_gradient(const struct shape *shape, struct shape *ret)
     ret->axis[0].kernel = axis->out, ret->axis[0].out = axis->kernel;
     ret->axis[0].dilation = axis->stride, ret->axis[0].stride = axis->dilation;
     ret->axis[0].span = (axis->out - 1) * axis->stride + 1;
+}
+
+bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret, char *reason,
+                   size_t size)
+{
+    *ret = *shape;
+    if (direction == PARTITA_BACKWARD_WEIGHT) shape_gradient(shape, ret);
+    if (shape->stream) snprintf(reason, size, "works on bounded signals, not on streams");
+    else if (direction == PARTITA_BACKWARD_DATA && !shape_adjoint(shape, ret))
+        snprintf(reason, size, "backward data needs a stride of 1, not %zu", shape->axis[0].stride);
+    else return true;
+    return false;
 }

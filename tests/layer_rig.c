@@ -161,6 +161,27 @@ void layer_run(struct layer *layer)
     assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
 }
 
+void layer_run_saved(struct layer *layer, bool guarded)
+{
+    struct partita_saved *saved;
+    void **a = layer->array;
+    assert_ok(partita_saved_create(layer->plan, &saved));
+    assert_true(partita_saved_bytes(layer->plan) > 0);
+    void *workspace = guarded ? guarded_alloc(partita_saved_workspace(saved), 0) : NULL;
+    assert_int_equal(partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
+                     PARTITA_ERR_STATE);
+    for (int again = 0; again < 2; again++) {
+        void *scratch = guarded ? guarded_alloc(partita_plan_workspace(layer->plan, PARTITA_FORWARD), 0) : NULL;
+        assert_ok(partita_forward_saved(layer->plan, layer->filter, saved, a[LAYER_Y], a[LAYER_X], scratch));
+        if (guarded) guarded_free(scratch);
+        assert_ok(partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
+    }
+    assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
+    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
+    if (guarded) guarded_free(workspace);
+    partita_saved_destroy(saved);
+}
+
 // Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square; errors are held
 // against it even where padding leaves fewer of them.
 static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan, double products,

@@ -58,6 +58,10 @@ void layer_close(struct layer *layer); // checks the guards
 // All three directions and the gradient of the bias; the calls allocate their workspace.
 void layer_run(struct layer *layer);
 
+// The same with transforms that forward saves for backward weight, twice over; without any, backward weight is refused.
+// `guarded`: workspaces of those calls are the caller's, of no byte more than was asked for.
+void layer_run_saved(struct layer *layer, bool guarded);
+
 // Fails unless every result is within its gate of the oracle.
 void layer_check(struct layer *layer);
 

@@ -386,7 +386,6 @@ static void saved_transforms(void **state)
         const int threads = 1 + i % 2;
         const bool turned = i / 2;
         struct layer layer, other;
-        struct partita_saved *saved;
         const struct partita_options options = {.engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
         layer_open(&layer, &problem, &options, &random);
         in_blocks(&layer, turned);
@@ -397,23 +396,9 @@ static void saved_transforms(void **state)
         layer_run(&layer);
         layer_open_like(&other, &layer, &options);
         in_blocks(&other, turned);
-        assert_ok(partita_saved_create(other.plan, &saved));
-        void *workspace = guarded_alloc(partita_saved_workspace(saved), 0), *scratch;
-        void **a = other.array;
-        assert_int_equal(partita_backward_weight_saved(other.plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
-                         PARTITA_ERR_STATE);
-        for (int again = 0; again < 2; again++) {
-            scratch = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
-            assert_ok(partita_forward_saved(other.plan, other.filter, saved, a[LAYER_Y], a[LAYER_X], scratch));
-            guarded_free(scratch);
-            assert_ok(partita_backward_weight_saved(other.plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
-        }
-        assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], NULL));
-        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
+        layer_run_saved(&other, true);
         layer_check(&other);
         layer_same_bits(&layer, &other);
-        guarded_free(workspace);
-        partita_saved_destroy(saved);
         layer_close(&other);
         layer_close(&layer);
     }

@@ -3,7 +3,6 @@
 // long operands. How it is cut is blocks_layout.c's choice; what is done then is in a file a way.
 // Source: convolution in parts after Stockham (1966); the halves brought together in the spectrum: theory.md, 7.
 #include <math.h>
-#include <stdio.h>
 
 #include "blocks.h"
 
@@ -17,29 +16,12 @@ static double error_of(const struct request *request, const struct blocks_layout
     return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(transforms, sums);
 }
 
-// The forward problem, or in the gradient's place one that has its result; false if there is none.
-static bool shape_of(const struct shape *shape, enum partita_direction direction, struct shape *ret)
-{
-    if (direction == PARTITA_BACKWARD_DATA) return shape_adjoint(shape, ret);
-    if (direction == PARTITA_BACKWARD_WEIGHT) shape_gradient(shape, ret);
-    else *ret = *shape;
-    return true;
-}
-
 static void blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct blocks_layout layout;
     struct request run = *request;
     struct shape shape;
-    if (request->shape->stream) {
-        snprintf(ret->reason, sizeof ret->reason, "works on bounded signals, not on streams");
-        return;
-    }
-    if (!shape_of(request->shape, request->direction, &shape)) {
-        snprintf(ret->reason, sizeof ret->reason, "backward data needs a stride of 1, not %zu",
-                 request->shape->axis[0].stride);
-        return;
-    }
+    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason)) return;
     run.shape = &shape;
     if (!blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
@@ -65,7 +47,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan, const s
     plan->state = blocks;
     struct request run = *request;
     run.shape = &blocks->shape;
-    if (!shape_of(&plan->shape, plan->direction, &blocks->shape) ||
+    if (!shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason) ||
         !blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
         return PARTITA_ERR_UNSUPPORTED;
     const struct fft_request transform = {.n = blocks->layout.n,

@@ -29,11 +29,7 @@ static void save_estimate(const struct request *request, struct estimate *ret)
     struct request run = *request;
     struct shape adjoint;
     if (request->direction == PARTITA_BACKWARD_DATA) {
-        if (!shape_adjoint(request->shape, &adjoint)) {
-            snprintf(ret->reason, sizeof ret->reason, "backward data needs a stride of 1, not %zu",
-                     request->shape->axis[0].stride);
-            return;
-        }
+        if (!shape_forward(request->shape, request->direction, &adjoint, ret->reason, sizeof ret->reason)) return;
         run.shape = &adjoint;
     }
     if (request->direction == PARTITA_BACKWARD_WEIGHT) spectral_weight_estimate(&run, ret);

@@ -150,6 +150,12 @@ static const void *contents_of(const void *filter, size_t cell)
     return ((const struct partitioned_filter *)filter)->cells[cell].head;
 }
 
+struct cell_view partitioned_cells(const struct partita_filter *filter)
+{
+    const struct partitioned_filter *state = filter ? filter->state : NULL;
+    return (struct cell_view){state, state ? state->first_cell : NULL, input_of, contents_of};
+}
+
 // All that building needs besides the filter itself; counted, then cut.
 static void cut_temporary(struct build *build, size_t most_sources, struct arena *arena)
 {
@@ -195,7 +201,7 @@ enum partita_status partitioned_filter_create(struct partita_filter *filter, con
     const struct partita_plan *plan = filter->plan;
     const struct partitioned_filter *old = base ? base->state : NULL;
     const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
-    const struct cell_base kept = {old, old ? old->first_cell : NULL, input_of, contents_of};
+    const struct cell_view kept = partitioned_cells(base);
     struct build build = {.plan = plan, .base = old};
     struct arena temporary = {0};
     cut_temporary(&build, most, &temporary);

@@ -3,10 +3,10 @@
 // tick of work whenever a tick's frames are complete.
 #include <string.h>
 
+#include "../outputs.h"
 #include "partition_stream.h"
 #include "partition_team.h"
 #include "partition_work.h"
-#include "samples.h"
 
 static void cut_level(const struct partita_plan *plan, size_t i, struct level_state *own, struct arena *arena)
 {
@@ -137,46 +137,16 @@ static void compute(const struct partita_stream *stream, const struct partita_fi
     add_levels(stream, set, channel, y, n);
 }
 
-static bool hears(const struct partita_filter *filter, size_t out, size_t in)
-{
-    const struct partitioned_filter *cells = filter->state;
-    for (size_t c = cells->first_cell[out]; c < cells->first_cell[out + 1]; c++)
-        if (cells->cells[c].in == in) return true;
-    return false;
-}
-
-// Makes those outputs no numbers that hear an input which was none.
-static void poison_outputs(const struct partita_stream *stream, size_t channel, char *y, size_t n)
+static size_t emit(const struct partita_stream *stream, const struct frames *frames, size_t n)
 {
     const struct partitioned_stream *state = stream->state;
-    const bool fading = stream->swap.state == SWAP_FADING;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        if (!history_tainted(&state->history, now(stream), c)) continue;
-        if (hears(stream->filter, channel, c) || (fading && hears(stream->swap.incoming, channel, c)))
-            history_poison(&state->history, &stream->plan->shape, now(stream), c, y, n);
-    }
-}
-
-// Outputs that fall due with the n frames that have just come in.
-static size_t emit(struct partita_stream *stream, const struct frames *frames, size_t n)
-{
-    const struct partitioned_stream *state = stream->state;
-    const struct shape *shape = &stream->plan->shape;
-    const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
-    const size_t wait = (stride - stream->phase) % stride, due = n > wait ? (n - wait - 1) / stride + 1 : 0;
-    const bool straight = stride == 1 && frames->y_stride == 1,
-               poisoned = history_any_tainted(&state->history, shape, now(stream));
-    for (size_t k = 0; k < shape->out_channels && due; k++) {
-        char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : state->samples[0];
-        compute(stream, stream->filter, state->position->set, k, y, n);
-        if (stream->swap.state == SWAP_FADING) {
-            compute(stream, stream->swap.incoming, 1 - state->position->set, k, state->samples[1], n);
-            stream_blend(stream, y, state->samples[1], n, 0, 1);
-        }
-        if (poisoned) poison_outputs(stream, k, y, n);
-        if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
-    }
-    return due;
+    const struct outputs outputs = {.history = &state->history,
+                                    .now = now(stream),
+                                    .set = state->position->set,
+                                    .samples = state->samples,
+                                    .compute = compute,
+                                    .cells = partitioned_cells};
+    return outputs_emit(stream, &outputs, frames, n);
 }
 
 // A tick's work when its frames are complete.

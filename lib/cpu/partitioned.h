@@ -16,6 +16,7 @@
 #ifndef PARTITA_PARTITIONED_H
 #define PARTITA_PARTITIONED_H
 
+#include "../cells.h"
 #include "../engine.h"
 #include "../fft.h"
 #include "../history.h"
@@ -203,6 +204,9 @@ struct partitioned_filter {
     size_t *first_cell; // [out_channels + 1] into cells, which are sorted by output
     struct cell *cells;
 };
+
+// Its cells; none of NULL.
+struct cell_view partitioned_cells(const struct partita_filter *filter);
 
 enum partita_status partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
                                               size_t n_cells, const struct partita_filter *base);

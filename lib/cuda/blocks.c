@@ -4,18 +4,8 @@
 #include "blocks.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "cufft.h"
-
-// The forward problem that a direction is; false if there is none.
-static bool shape_of(const struct shape *shape, enum partita_direction direction, struct shape *ret)
-{
-    if (direction == PARTITA_BACKWARD_DATA) return shape_adjoint(shape, ret);
-    if (direction == PARTITA_BACKWARD_WEIGHT) shape_gradient(shape, ret);
-    else *ret = *shape;
-    return true;
-}
 
 // Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more walks.
 static double error_of(const struct request *request, const struct cuda_blocks_layout *layout)
@@ -31,15 +21,7 @@ static void estimate(const struct request *request, struct estimate *ret)
     struct cuda_blocks_layout layout;
     struct request run = *request;
     struct shape shape;
-    if (request->shape->stream) {
-        snprintf(ret->reason, sizeof ret->reason, "works on bounded signals, not on streams");
-        return;
-    }
-    if (!shape_of(request->shape, request->direction, &shape)) {
-        snprintf(ret->reason, sizeof ret->reason, "backward data needs a stride of 1, not %zu",
-                 request->shape->axis[0].stride);
-        return;
-    }
+    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason)) return;
     run.shape = &shape;
     if (!cuda_blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
@@ -85,7 +67,7 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
     if (!blocks) return PARTITA_ERR_NOMEM;
     struct request run = *request;
     run.shape = &blocks->shape;
-    if (!shape_of(&plan->shape, plan->direction, &blocks->shape) ||
+    if (!shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason) ||
         !cuda_blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
         return PARTITA_ERR_UNSUPPORTED;
     const struct cuda_blocks_layout *layout = &blocks->layout;

@@ -10,6 +10,31 @@ template <typename T> struct __align__(2 * sizeof(T)) complex_of
     T re, im;
 };
 
+template <typename T> inline __device__ complex_of<T> operator+(complex_of<T> a, complex_of<T> b)
+{
+    return {a.re + b.re, a.im + b.im};
+}
+
+template <typename T> inline __device__ complex_of<T> operator-(complex_of<T> a, complex_of<T> b)
+{
+    return {a.re - b.re, a.im - b.im};
+}
+
+template <typename T> inline __device__ complex_of<T> operator*(complex_of<T> a, complex_of<T> b)
+{
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+template <typename T> inline __device__ complex_of<T> conjugate(complex_of<T> a)
+{
+    return {a.re, -a.im};
+}
+
+template <typename T> inline __device__ complex_of<T> scaled(complex_of<T> a, T factor)
+{
+    return {a.re * factor, a.im * factor};
+}
+
 inline __device__ void multiply_add(float &sum, float a, float b)
 {
     sum += a * b;
@@ -26,21 +51,6 @@ template <typename T> inline __device__ void multiply_add(complex_of<T> &sum, co
     sum.im += a.re * b.im;
     sum.re -= a.im * b.im;
     sum.im += a.im * b.re;
-}
-
-inline __device__ float add(float a, float b)
-{
-    return a + b;
-}
-
-inline __device__ double add(double a, double b)
-{
-    return a + b;
-}
-
-template <typename T> inline __device__ complex_of<T> add(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re + b.re, a.im + b.im};
 }
 
 #endif

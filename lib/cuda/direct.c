@@ -109,7 +109,8 @@ static enum partita_status run_pass(const struct cuda_call *call, const struct c
     if (variant == CUDA_CONSTANT)
         return CU(plan,
                   cuda_launch_constant(pass, f64, call->to, call->from[0], filter->on_host, bias, cudaStreamPerThread));
-    cuda_tile_cut(pass, variant, f64, cuda_device_of(plan)->shared_bytes, &tile); // as estimate saw, it can be cut
+    // Estimate saw that the pass with most taps can be cut, so that the others can be too.
+    if (!cuda_tile_cut(pass, variant, f64, cuda_device_of(plan)->shared_bytes, &tile)) return PARTITA_ERR_UNSUPPORTED;
     return CU(plan, cuda_launch_tile(pass, variant, &tile, f64, call->to, call->from[0], filter->taps, bias,
                                      cudaStreamPerThread));
 }

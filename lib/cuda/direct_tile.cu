@@ -6,12 +6,6 @@
 #include "grid.cuh"
 
 namespace {
-// As many taps as one load from shared memory brings.
-template <typename T> struct __align__(16) quad
-{
-    T tap[16 / sizeof(T)];
-};
-
 // Thread blocks that a processor is to hold at once: registers for the sums set the limit.
 template <typename T> constexpr int resident(int channels)
 {
@@ -104,10 +98,10 @@ __device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const
             T x[CUDA_TILE_COLUMNS];
             __align__(16) T w[CHANNELS];
             gather<T, HALO>(pass, tile, at, plane, samples, t1, t2, x);
-            if (CHANNELS * sizeof(T) % sizeof(quad<T>) == 0)
+            if (CHANNELS % vector_of<T>::N == 0)
 #pragma unroll
-                for (int q = 0; q < (int)(CHANNELS * sizeof(T) / sizeof(quad<T>)); q++)
-                    ((quad<T> *)w)[q] = ((const quad<T> *)taps)[q];
+                for (int q = 0; q < CHANNELS / vector_of<T>::N; q++)
+                    ((vector_of<T> *)w)[q] = ((const vector_of<T> *)taps)[q];
             else
                 for (int k = 0; k < CHANNELS; k++) w[k] = taps[k];
 #pragma unroll

@@ -99,6 +99,19 @@ static enum partita_status cufft_status(const struct partita_plan *plan, int res
 
 #define CUFFT(plan, call) cufft_status(plan, call, #call, __LINE__)
 
+// The same of calls that make a plan: that there is none, for its size or for what the library lacks itself, says
+// nothing of the device, nor of plans that are made already. Results: cuFFT's documentation, 4, cufftCreate and
+// cufftMakePlanMany64.
+static enum partita_status making_status(const struct partita_plan *plan, int result, const char *call, int line)
+{
+    if (result != CUFFT_INTERNAL_ERROR && result != CUFFT_SETUP_FAILED && result != CUFFT_INVALID_SIZE)
+        return cufft_status(plan, result, call, line);
+    log_line(&plan->log, "cuFFT makes no such plan: result %d at %s:%d: %s", result, __FILE__, line, call);
+    return result == CUFFT_INVALID_SIZE ? PARTITA_ERR_UNSUPPORTED : PARTITA_ERR_DEVICE;
+}
+
+#define MAKING(plan, call) making_status(plan, call, #call, __LINE__)
+
 static enum partita_status lease_create(const struct partita_plan *plan, const struct cuda_fft *fft,
                                         struct cuda_fft_lease **ret)
 {
@@ -107,18 +120,18 @@ static enum partita_status lease_create(const struct partita_plan *plan, const s
     struct cuda_fft_lease *lease = mem_allocate(&plan->allocator, sizeof *lease);
     *ret = lease;
     if (!lease) return PARTITA_ERR_NOMEM;
-    enum partita_status status = CUFFT(plan, cufft->create(&lease->handle));
+    enum partita_status status = MAKING(plan, cufft->create(&lease->handle));
     if (status != PARTITA_OK) return status;
     lease->made = true;
     const size_t *extent = fft->extent;
     const int skipped = extent[0] > 1 ? 0 : extent[1] > 1 ? 1 : 2; // axes of one sample
     long long n[3], all = (long long)fft->points;
     for (int a = skipped; a < 3; a++) n[a - skipped] = (long long)extent[a];
-    status = CUFFT(plan, cufft->auto_allocation(lease->handle, 0));
+    status = MAKING(plan, cufft->auto_allocation(lease->handle, 0));
     if (status == PARTITA_OK)
         status =
-            CUFFT(plan, cufft->make_plan(lease->handle, 3 - skipped, n, NULL, 1, all, NULL, 1, all,
-                                         fft->f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)passes->batch, &lease->area));
+            MAKING(plan, cufft->make_plan(lease->handle, 3 - skipped, n, NULL, 1, all, NULL, 1, all,
+                                          fft->f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)passes->batch, &lease->area));
     return status;
 }
 

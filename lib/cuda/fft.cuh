@@ -9,32 +9,8 @@
 #ifndef PARTITA_CUDA_FFT_CUH
 #define PARTITA_CUDA_FFT_CUH
 
+#include "complex.cuh"
 #include "fft.h"
-
-template <typename T> struct __align__(2 * sizeof(T)) complex_of
-{
-    T re, im;
-};
-
-template <typename T> inline __device__ complex_of<T> operator+(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re + b.re, a.im + b.im};
-}
-
-template <typename T> inline __device__ complex_of<T> operator-(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re - b.re, a.im - b.im};
-}
-
-template <typename T> inline __device__ complex_of<T> operator*(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-template <typename T> inline __device__ complex_of<T> conjugate(complex_of<T> a)
-{
-    return {a.re, -a.im};
-}
 
 // a times c, or back by its conjugate.
 template <bool BACK, typename T> inline __device__ complex_of<T> turn(complex_of<T> a, complex_of<T> c)

@@ -22,6 +22,14 @@ inline cudaError_t allow_shared(const void *kernel)
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
 }
 
+// Brings a kernel to the device. Its first launch would do so as well, but not while the stream is recorded: CUDA C++
+// Programming Guide, lazy loading.
+template <typename... Parameters> inline cudaError_t load_kernel(void (*kernel)(Parameters...))
+{
+    struct cudaFuncAttributes attributes;
+    return cudaFuncGetAttributes(&attributes, (const void *)kernel);
+}
+
 // Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its parameters' types.
 template <typename... Parameters, typename... Arguments>
 inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 threads, size_t shared_bytes,
@@ -38,6 +46,13 @@ inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 thr
     config.stream = stream;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
+
+// 16 bytes of elements: what a thread moves at most with one instruction.
+template <typename E> struct __align__(16) vector_of
+{
+    static constexpr int N = 16 / (int)sizeof(E);
+    E at[N];
+};
 
 inline __host__ __device__ int64_t ceiling(int64_t n, int64_t step)
 {

@@ -4,6 +4,8 @@
 // the registers as through a ring, so that every product of SUMS takes two loads.
 #include "spectra.cuh"
 
+#include <math.h>
+
 namespace {
 enum {
     PAIRS_THREADS = 128,
@@ -13,10 +15,12 @@ enum {
 // Sums that a thread makes at once: a divisor of MOST_TERMS.
 template <typename T> constexpr int SUMS_AT_ONCE = sizeof(T) == 8 ? 4 : 8;
 
+// Which products are rounded is said here, not left to the compiler, which sees this in several places: a sum's bits
+// must be the same in all of them.
 template <typename T> inline __device__ void add_product(complex_of<T> &sum, complex_of<T> a, complex_of<T> b)
 {
-    sum.re += a.re * b.re - a.im * b.im;
-    sum.im += a.re * b.im + a.im * b.re;
+    sum.re = fma(-a.im, b.im, fma(a.re, b.re, sum.re));
+    sum.im = fma(a.im, b.re, fma(a.re, b.im, sum.im));
 }
 
 // One bin of the blocks of one line, `pitch` apart.

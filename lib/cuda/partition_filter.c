@@ -252,12 +252,18 @@ static const void *contents_of(const void *filter, size_t cell)
     return ((const struct cuda_partitioned_filter *)filter)->heads[cell];
 }
 
+struct cell_view cuda_partitioned_cells(const struct partita_filter *filter)
+{
+    const struct cuda_partitioned_filter *state = filter ? filter->state : NULL;
+    return (struct cell_view){state, state ? state->first_cell : NULL, input_of, contents_of};
+}
+
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
                                                    size_t n_cells, const struct partita_filter *base)
 {
     const struct partita_plan *plan = filter->plan;
     const struct cuda_partitioned_filter *old = base ? base->state : NULL;
-    const struct cell_base kept = {old, old ? old->first_cell : NULL, input_of, contents_of};
+    const struct cell_view kept = cuda_partitioned_cells(base);
     const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
     struct build build = {.plan = plan, .cut = &((const struct cuda_partitioned *)plan->state)->cut, .base = old};
     struct arena temporary = {0}, own = {0};

@@ -7,27 +7,18 @@
 
 namespace {
 // What a thread reads at once, and its sums.
-template <typename T> struct __align__(16) piece
-{
-    static constexpr int BINS = 16 / sizeof(complex_of<T>);
-    complex_of<T> bins[BINS];
-};
+template <typename T> using piece = vector_of<complex_of<T>>;
 
 template <typename T> inline __device__ void add_product(piece<T> &sum, const piece<T> &a, const piece<T> &b)
 {
 #pragma unroll
-    for (int v = 0; v < piece<T>::BINS; v++) {
-        sum.bins[v].re += a.bins[v].re * b.bins[v].re;
-        sum.bins[v].im += a.bins[v].re * b.bins[v].im;
-        sum.bins[v].re -= a.bins[v].im * b.bins[v].im;
-        sum.bins[v].im += a.bins[v].im * b.bins[v].re;
-    }
+    for (int v = 0; v < piece<T>::N; v++) multiply_add(sum.at[v], a.at[v], b.at[v]);
 }
 
 // Lanes take pieces of the share, groups of them take partitions in turn; lanes * groups threads.
 template <typename T> int lanes_of(const cuda_partitions &partitions)
 {
-    const int lanes = partitions.share / piece<T>::BINS;
+    const int lanes = partitions.share / piece<T>::N;
     return lanes < 32 ? lanes : 32;
 }
 
@@ -41,7 +32,7 @@ template <typename T> __device__ void reduce(piece<T> &sum, int lanes)
         if ((int)threadIdx.x >= half) continue;
         const piece<T> other = shared[threadIdx.x + half];
 #pragma unroll
-        for (int v = 0; v < piece<T>::BINS; v++) sum.bins[v] = sum.bins[v] + other.bins[v];
+        for (int v = 0; v < piece<T>::N; v++) sum.at[v] = sum.at[v] + other.at[v];
         shared[threadIdx.x] = sum;
     }
 }
@@ -52,7 +43,7 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     products_kernel(const __grid_constant__ cuda_partitions partitions, const __grid_constant__ cuda_flow flow,
                     int lanes)
 {
-    const int pieces = partitions.share / piece<T>::BINS, groups = CUDA_PRODUCT_THREADS / lanes;
+    const int pieces = partitions.share / piece<T>::N, groups = CUDA_PRODUCT_THREADS / lanes;
     int64_t block = blockIdx.x;
     const int chunk = take(&block, pieces / lanes), out = take(&block, partitions.outputs), set = take(&block, 2);
     const cuda_level &level = partitions.level[block];
@@ -85,12 +76,17 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
 template <typename T> cudaError_t launch(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
 {
     const int lanes = lanes_of<T>(*partitions);
-    const int64_t chunks = partitions->share / piece<T>::BINS / lanes;
+    const int64_t chunks = partitions->share / piece<T>::N / lanes;
     return queue(products_kernel<T>, partitions->n_levels * 2 * (int64_t)partitions->outputs * chunks,
                  dim3(CUDA_PRODUCT_THREADS), sizeof(piece<T>) * CUDA_PRODUCT_THREADS, stream, *partitions, *flow,
                  lanes);
 }
 } // namespace
+
+cudaError_t cuda_load_partition_products(const cuda_partitions *partitions)
+{
+    return load_kernel(partitions->f64 ? products_kernel<double> : products_kernel<float>);
+}
 
 cudaError_t cuda_launch_partition_products(const cuda_partitions *partitions, const cuda_flow *flow,
                                            cudaStream_t stream)

@@ -4,7 +4,7 @@
 // host only while a state is saved or restored.
 #include <string.h>
 
-#include "../cpu/samples.h"
+#include "../outputs.h"
 #include "partitioned.h"
 
 // Where a stream is. Where calls bring whole ticks, a tick is complete before its outputs are played: `tick` and `fill`
@@ -35,11 +35,15 @@ static const struct cuda_cut *cut_of(const struct partita_stream *stream)
     return &((const struct cuda_partitioned *)stream->plan->state)->cut;
 }
 
-// Whether it went well; if not, the stream has failed for good.
+// Whether it went well; if not, the stream has failed for good. Its swaps are over then, and what the device still does
+// may read a filter that the caller releases next: it is waited for.
 static bool done(struct partita_stream *stream, enum partita_status status)
 {
-    if (status != PARTITA_OK) atomic_store(&stream->status, (int)status);
-    return status == PARTITA_OK;
+    struct cuda_queue *queue = &((struct cuda_partitioned_stream *)stream->state)->queue;
+    if (status == PARTITA_OK) return true;
+    if (queue->running) cuda_queue_wait(stream->plan, queue);
+    atomic_store(&stream->status, (int)status);
+    return false;
 }
 
 static void cut_device(const struct partita_plan *plan, struct cuda_flow *flow, struct arena *arena)
@@ -107,6 +111,13 @@ static enum partita_status clear(struct partita_stream *stream)
     return CU(stream->plan, cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
 }
 
+static enum partita_status load(const struct partita_plan *plan)
+{
+    const struct cuda_partitions *partitions = &((const struct cuda_partitioned *)plan->state)->cut.partitions;
+    const enum partita_status status = CU(plan, cuda_load_transforms(partitions));
+    return status == PARTITA_OK ? CU(plan, cuda_load_partition_products(partitions)) : status;
+}
+
 static enum partita_status record(const void *context)
 {
     const struct partita_stream *stream = context;
@@ -154,6 +165,7 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     if (status == PARTITA_OK) status = cuda_queue_open(plan, &state->queue);
     if (status == PARTITA_OK) status = allocate(stream);
     if (status == PARTITA_OK) status = clear(stream);
+    if (status == PARTITA_OK) status = load(plan);
     if (status == PARTITA_OK) status = cuda_queue_record(plan, &state->queue, record, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->queue);
     return status;
@@ -286,46 +298,16 @@ static void compute(const struct partita_stream *stream, const struct partita_fi
     add_device(stream, set, channel, y, n);
 }
 
-static bool hears(const struct partita_filter *filter, size_t out, size_t in)
-{
-    const struct cuda_partitioned_filter *cells = filter->state;
-    for (size_t c = cells->first_cell[out]; c < cells->first_cell[out + 1]; c++)
-        if ((size_t)cells->cells[c].in == in) return true;
-    return false;
-}
-
-// Makes those outputs no numbers that hear an input which was none.
-static void poison_outputs(const struct partita_stream *stream, size_t channel, char *y, size_t n)
+static size_t emit(const struct partita_stream *stream, const struct frames *frames, size_t n)
 {
     const struct cuda_partitioned_stream *state = stream->state;
-    const bool fading = stream->swap.state == SWAP_FADING;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        if (!history_tainted(&state->history, now(stream), c)) continue;
-        if (hears(stream->filter, channel, c) || (fading && hears(stream->swap.incoming, channel, c)))
-            history_poison(&state->history, &stream->plan->shape, now(stream), c, y, n);
-    }
-}
-
-// Outputs that fall due with n frames.
-static size_t emit(struct partita_stream *stream, const struct frames *frames, size_t n)
-{
-    const struct cuda_partitioned_stream *state = stream->state;
-    const struct shape *shape = &stream->plan->shape;
-    const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
-    const size_t wait = (stride - stream->phase) % stride, due = n > wait ? (n - wait - 1) / stride + 1 : 0;
-    const bool straight = stride == 1 && frames->y_stride == 1;
-    const bool poisoned = history_any_tainted(&state->history, shape, now(stream));
-    for (size_t k = 0; k < shape->out_channels && due; k++) {
-        char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : state->samples[0];
-        compute(stream, stream->filter, state->position->set, k, y, n);
-        if (stream->swap.state == SWAP_FADING) {
-            compute(stream, stream->swap.incoming, 1 - state->position->set, k, state->samples[1], n);
-            stream_blend(stream, y, state->samples[1], n, 0, 1);
-        }
-        if (poisoned) poison_outputs(stream, k, y, n);
-        if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
-    }
-    return due;
+    const struct outputs outputs = {.history = &state->history,
+                                    .now = now(stream),
+                                    .set = state->position->set,
+                                    .samples = state->samples,
+                                    .compute = compute,
+                                    .cells = cuda_partitioned_cells};
+    return outputs_emit(stream, &outputs, frames, n);
 }
 
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames)

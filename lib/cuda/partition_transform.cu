@@ -207,6 +207,12 @@ cudaError_t launch_levels(Kernel kernel, const cuda_partitions *partitions, cons
 }
 } // namespace
 
+cudaError_t cuda_load_transforms(const cuda_partitions *partitions)
+{
+    const cudaError_t error = load_kernel(partitions->f64 ? forward_kernel<double> : forward_kernel<float>);
+    return error == cudaSuccess ? load_kernel(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>) : error;
+}
+
 cudaError_t cuda_launch_forward(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
 {
     return launch_levels(partitions->f64 ? forward_kernel<double> : forward_kernel<float>, partitions, flow,

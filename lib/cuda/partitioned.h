@@ -4,6 +4,7 @@
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
+#include "../cells.h"
 #include "../history.h"
 #include "partitions.h"
 #include "queue.h"
@@ -45,6 +46,9 @@ struct cuda_partitioned_filter {
     struct cuda_cells device;
     void *memory; // of the device: all that `device` points to
 };
+
+// Its cells; none of NULL.
+struct cell_view cuda_partitioned_cells(const struct partita_filter *filter);
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
                                                    size_t n_cells, const struct partita_filter *base);

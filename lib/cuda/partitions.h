@@ -93,6 +93,10 @@ struct cuda_flow {
     } level[CUDA_LEVELS];
 };
 
+// Load the kernels of one tick, which a queue that records does not do.
+cudaError_t cuda_load_transforms(const struct cuda_partitions *partitions);
+cudaError_t cuda_load_partition_products(const struct cuda_partitions *partitions);
+
 // Queue the kernels of one tick.
 cudaError_t cuda_launch_forward(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
                                 cudaStream_t stream);

@@ -12,13 +12,6 @@
 namespace {
 constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 
-// 16 bytes of elements.
-template <typename E> struct __align__(16) vector_of
-{
-    static constexpr int N = CUDA_PRODUCT_ALIGN / (int)sizeof(E);
-    E at[N];
-};
-
 // How many elements of C a thread sums: 64 reals of f32, of the others half as many of twice the size.
 template <typename E> struct thread_tile {
     static constexpr int ROWS = sizeof(E) == 16 ? 4 : 8, COLUMNS = sizeof(E) == 4 ? 8 : 4;
@@ -133,7 +126,7 @@ template <typename E> struct sums {
                 if (onto) {
                     const vector_of<E> before = *at;
 #pragma unroll
-                    for (int k = 0; k < N; k++) sum.at[k] = add(before.at[k], sum.at[k]);
+                    for (int k = 0; k < N; k++) sum.at[k] = before.at[k] + sum.at[k];
                 }
                 *at = sum;
             }

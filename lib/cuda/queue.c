@@ -45,8 +45,9 @@ enum partita_status cuda_queue_launch(const struct partita_plan *plan, struct cu
 
 enum partita_status cuda_queue_wait(const struct partita_plan *plan, struct cuda_queue *queue)
 {
-    queue->running = false;
-    return CU(plan, cudaStreamSynchronize(queue->stream));
+    const enum partita_status status = CU(plan, cudaStreamSynchronize(queue->stream));
+    if (status == PARTITA_OK) queue->running = false;
+    return status;
 }
 
 enum partita_status cuda_pin(const struct partita_plan *plan, size_t bytes, void **ret_memory)

@@ -16,11 +16,11 @@ struct cuda_queue {
 enum partita_status cuda_queue_open(const struct partita_plan *plan, struct cuda_queue *queue);
 void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue);
 
-// Makes a graph of what `record` queues, without running it.
+// Makes a graph of what `record` queues, without running it: kernels, which are to be loaded before.
 enum partita_status cuda_queue_record(const struct partita_plan *plan, struct cuda_queue *queue,
                                       enum partita_status (*record)(const void *context), const void *context);
 
-// Queues the graph, and waits for all that was queued.
+// Queues the graph, and waits for all that was queued; until that has succeeded the queue counts as running.
 enum partita_status cuda_queue_launch(const struct partita_plan *plan, struct cuda_queue *queue);
 enum partita_status cuda_queue_wait(const struct partita_plan *plan, struct cuda_queue *queue);
 

@@ -9,12 +9,6 @@ namespace {
 constexpr int RUN = 8, WIDTH = 64, HEIGHT = 64, TAPS = 4; // outputs of a turn and of a tile; taps of a group
 constexpr int WARP = 32, WARPS = CUDA_THREADS / WARP;
 
-template <typename T> struct __align__(16) vector_of
-{
-    static constexpr int N = 16 / (int)sizeof(T);
-    T at[N];
-};
-
 // Shared memory: taps of rows and columns, samples, sums along columns. Rows of samples are an odd number of groups
 // apart: four neighbours in one and four in the next do not meet in the same banks.
 template <int GROUPS> struct tile {

@@ -33,11 +33,6 @@ inline __device__ void put_at(const cuda_sink &sink, int64_t line, int64_t posit
     if (sink.complex) y[1] = value.im;
 }
 
-template <typename T> inline __device__ complex_of<T> scaled(complex_of<T> a, T factor)
-{
-    return {a.re * factor, a.im * factor};
-}
-
 // Point i of the window that begins at position `first` of a line; see windows_point.
 template <typename T>
 inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T *line, int64_t first, int i, int points,

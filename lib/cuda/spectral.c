@@ -18,13 +18,8 @@ enum { FULL_LANES = 512 };         // of a processor, from which on it is busy
 
 bool cuda_spectral_shape(const struct request *request, struct shape *ret, char *ret_reason, size_t size)
 {
-    const struct shape *shape = request->shape;
-    *ret = *shape;
-    if (shape->stream) snprintf(ret_reason, size, "runs bounded problems, not streams");
-    else if (request->direction == PARTITA_BACKWARD_DATA && !shape_adjoint(shape, ret))
-        snprintf(ret_reason, size, "backward data needs a stride of 1, not %zu", shape->axis[0].stride);
-    else return true;
-    return false;
+    const bool data = request->direction == PARTITA_BACKWARD_DATA; // the gradient is that of the problem itself
+    return shape_forward(request->shape, data ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, ret, ret_reason, size);
 }
 
 size_t cuda_spectral_samples(const struct shape *shape, size_t points)

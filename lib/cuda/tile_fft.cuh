@@ -10,26 +10,6 @@
 #include "complex.cuh"
 #include "tiles_kernels.h"
 
-template <typename T> inline __device__ complex_of<T> operator+(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re + b.re, a.im + b.im};
-}
-
-template <typename T> inline __device__ complex_of<T> operator-(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re - b.re, a.im - b.im};
-}
-
-template <typename T> inline __device__ complex_of<T> operator*(complex_of<T> a, complex_of<T> b)
-{
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-template <typename T> inline __device__ complex_of<T> conjugate(complex_of<T> a)
-{
-    return {a.re, -a.im};
-}
-
 // -i a.
 template <typename T> inline __device__ complex_of<T> turn_back(complex_of<T> a)
 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A stand-in for cuFFT, under its own names: complex transforms on FFTW, queued as kernels are. A plan insists on the
-// work area and the stream that it was told, as cuFFT does when it is not to allocate one.
+// A stand-in for cuFFT, under its own names: transforms on FFTW, queued as kernels are. A plan that is not to allocate
+// a work area insists on the one that it was told, as cuFFT does, and spoils what lies there.
+#include <cufft.h>
+
 #include <fftw3.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,17 +10,19 @@
 
 #include "internal.h"
 
-enum { MOST_PLANS = 64, C2C = 0x29, Z2Z = 0x69, ALLOC_FAILED = 2, INVALID_VALUE = 4, EXEC_FAILED = 6 };
+enum { MOST_PLANS = 64 };
 
 struct plan {
-    bool used, made;
-    int rank, extent[3], n, batch, type; // n: of all axes
+    bool used, made, has_area; // has_area: of its own
+    int rank, extent[3], in_distance, out_distance, batch;
+    cufftType type;
     void *area;
     cudaStream_t stream;
 };
 
+static int refusal;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // FFTW's planner has one thread at a time
-static struct plan plans[MOST_PLANS];
+static struct plan plans[MOST_PLANS + 1];
 
 // One queued run.
 struct run {
@@ -27,43 +31,71 @@ struct run {
     int direction;
 };
 
-static int result_of(cudaError_t error)
+static cufftResult result_of(cudaError_t error)
 {
-    return error == cudaSuccess ? 0 : error == cudaErrorMemoryAllocation ? ALLOC_FAILED : EXEC_FAILED;
+    return error == cudaSuccess                 ? CUFFT_SUCCESS
+           : error == cudaErrorMemoryAllocation ? CUFFT_ALLOC_FAILED
+                                                : CUFFT_EXEC_FAILED;
 }
 
-static size_t area_bytes(const struct plan *plan)
+// Bytes of all rows, of which those that are read or written are longer.
+static size_t rows_bytes(const struct plan *plan)
 {
-    return (size_t)plan->n * (size_t)plan->batch * (plan->type == Z2Z ? 16 : 8);
+    const size_t sample = plan->type == CUFFT_Z2Z ? 16 : 8;
+    const size_t in = (size_t)plan->in_distance * (plan->type == CUFFT_R2C ? 4 : sample);
+    const size_t out = (size_t)plan->out_distance * (plan->type == CUFFT_C2R ? 4 : sample);
+    return (in > out ? in : out) * (size_t)plan->batch;
+}
+
+static void run_double(const struct run *run)
+{
+    const struct plan *p = &run->plan;
+    fftw_complex *s = run->samples;
+    fftw_plan plan = fftw_plan_many_dft(p->rank, p->extent, p->batch, s, NULL, 1, p->in_distance, s, NULL, 1,
+                                        p->out_distance, run->direction, FFTW_ESTIMATE);
+    fftw_execute(plan);
+    fftw_destroy_plan(plan);
+}
+
+static void run_single(const struct run *run)
+{
+    const struct plan *p = &run->plan;
+    const int rank = p->rank, *n = p->extent, batch = p->batch, in = p->in_distance, out = p->out_distance;
+    void *s = run->samples;
+    fftwf_plan plan =
+        p->type == CUFFT_R2C ? fftwf_plan_many_dft_r2c(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out, FFTW_ESTIMATE)
+        : p->type == CUFFT_C2R
+            ? fftwf_plan_many_dft_c2r(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out, FFTW_ESTIMATE)
+            : fftwf_plan_many_dft(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out, run->direction, FFTW_ESTIMATE);
+    fftwf_execute(plan);
+    fftwf_destroy_plan(plan);
 }
 
 static void run_plan(void *call)
 {
     const struct run *run = call;
     const struct plan *plan = &run->plan;
-    const int n = plan->n, *extent = plan->extent;
-    memory_check(run->samples, area_bytes(plan));
-    memory_check(plan->area, area_bytes(plan));
-    memset(plan->area, 0xff, area_bytes(plan)); // what others left there is lost
-    pthread_mutex_lock(&lock);
-    if (plan->type == Z2Z) {
-        fftw_plan p = fftw_plan_many_dft(plan->rank, extent, plan->batch, run->samples, NULL, 1, n, run->samples, NULL,
-                                         1, n, run->direction, FFTW_ESTIMATE);
-        fftw_execute(p);
-        fftw_destroy_plan(p);
-    } else {
-        fftwf_plan p = fftwf_plan_many_dft(plan->rank, extent, plan->batch, run->samples, NULL, 1, n, run->samples,
-                                           NULL, 1, n, run->direction, FFTW_ESTIMATE);
-        fftwf_execute(p);
-        fftwf_destroy_plan(p);
+    memory_check(run->samples, rows_bytes(plan));
+    if (!plan->has_area) {
+        memory_check(plan->area, rows_bytes(plan));
+        memset(plan->area, 0xff, rows_bytes(plan)); // what others left there is lost
     }
+    pthread_mutex_lock(&lock);
+    if (plan->type == CUFFT_Z2Z) run_double(run);
+    else run_single(run);
     pthread_mutex_unlock(&lock);
 }
 
-static int queue_run(int handle, void *from, void *to, int direction, int type)
+static struct plan *plan_of(cufftHandle handle)
 {
-    const struct plan *plan = &plans[handle];
-    if (handle < 0 || handle >= MOST_PLANS || !plan->made || plan->type != type || from != to || !plan->area)
+    if (handle < 1 || handle > MOST_PLANS || !plans[handle].used) hostdev_break("a plan of cuFFT that is none");
+    return &plans[handle];
+}
+
+static cufftResult queue_run(cufftHandle handle, void *from, void *to, cufftType type, int direction)
+{
+    const struct plan *plan = plan_of(handle);
+    if (!plan->made || plan->type != type || from != to || !(plan->area || plan->has_area))
         hostdev_break("a plan of cuFFT that is not ready for this");
     struct run *run = malloc(sizeof *run);
     if (!run) hostdev_break("out of memory");
@@ -71,71 +103,92 @@ static int queue_run(int handle, void *from, void *to, int direction, int type)
     return result_of(hostdev_queue(plan->stream, run_plan, free, run));
 }
 
-int cufftCreate(int *handle)
+void hostdev_cufft_refuse(int result)
 {
-    const int result = result_of(hostdev_count());
-    if (result) return result;
+    refusal = result;
+}
+
+cufftResult cufftCreate(cufftHandle *handle)
+{
+    const cufftResult result = result_of(hostdev_count());
+    if (result != CUFFT_SUCCESS) return result;
     pthread_mutex_lock(&lock);
-    for (*handle = 0; *handle < MOST_PLANS && plans[*handle].used; ++*handle) {
+    for (*handle = 1; *handle <= MOST_PLANS && plans[*handle].used; ++*handle) {
     }
-    if (*handle == MOST_PLANS) hostdev_break("too many plans of cuFFT");
-    plans[*handle] = (struct plan){.used = true};
+    if (*handle > MOST_PLANS) hostdev_break("too many plans of cuFFT");
+    plans[*handle] = (struct plan){.used = true, .has_area = true};
     pthread_mutex_unlock(&lock);
-    return 0;
+    return CUFFT_SUCCESS;
 }
 
-int cufftSetAutoAllocation(int handle, int wanted)
+cufftResult cufftSetAutoAllocation(cufftHandle handle, int wanted)
 {
-    (void)handle;
-    return wanted ? INVALID_VALUE : result_of(hostdev_count());
+    const cufftResult result = result_of(hostdev_count());
+    if (result == CUFFT_SUCCESS) plan_of(handle)->has_area = wanted;
+    return result;
 }
 
-int cufftMakePlanMany64(int handle, int rank, long long *n, long long *in_extent, long long in_stride,
-                        long long in_distance, long long *out_extent, long long out_stride, long long out_distance,
-                        int type, long long batch, size_t *area)
+cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_extent, long long in_stride,
+                                long long in_distance, long long *out_extent, long long out_stride,
+                                long long out_distance, cufftType type, long long batch, size_t *area)
 {
-    (void)in_extent, (void)out_extent, (void)in_stride, (void)out_stride;
-    const int result = result_of(hostdev_count());
-    if (result) return result;
-    struct plan *plan = &plans[handle];
+    const cufftResult result = result_of(hostdev_count());
+    struct plan *plan = plan_of(handle);
     long long all = 1;
-    for (int a = 0; a < rank && rank <= 3; a++) {
+    if (result != CUFFT_SUCCESS) return result;
+    if (refusal) return (cufftResult)refusal;
+    if (rank < 1 || rank > 3 || in_stride != 1 || out_stride != 1) return CUFFT_INVALID_VALUE;
+    for (int a = 0; a < rank; a++) {
         all *= n[a];
         plan->extent[a] = (int)n[a];
     }
-    if (rank < 1 || rank > 3 || in_distance != all || out_distance != all || all > 1 << 28) return INVALID_VALUE;
+    // Without extents rows are dense; with them they have one axis here.
+    if (in_extent || out_extent ? rank > 1 || *in_extent > in_distance || *out_extent > out_distance
+                                : in_distance != all || out_distance != all)
+        return CUFFT_INVALID_VALUE;
+    if (all > 1 << 28) return CUFFT_INVALID_VALUE;
     plan->made = true;
-    plan->rank = rank;
-    plan->n = (int)all, plan->batch = (int)batch, plan->type = type;
-    *area = area_bytes(plan);
-    return 0;
+    plan->rank = rank, plan->batch = (int)batch, plan->type = type;
+    plan->in_distance = (int)in_distance, plan->out_distance = (int)out_distance;
+    *area = rows_bytes(plan);
+    return CUFFT_SUCCESS;
 }
 
-int cufftSetStream(int handle, cudaStream_t stream)
+cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream)
 {
-    plans[handle].stream = stream;
+    plan_of(handle)->stream = stream;
     return result_of(hostdev_count());
 }
 
-int cufftSetWorkArea(int handle, void *area)
+cufftResult cufftSetWorkArea(cufftHandle handle, void *area)
 {
-    plans[handle].area = area;
+    plan_of(handle)->area = area;
     return result_of(hostdev_count());
 }
 
-int cufftExecC2C(int handle, void *from, void *to, int direction)
+cufftResult cufftExecC2C(cufftHandle handle, void *from, void *to, int direction)
 {
-    return queue_run(handle, from, to, direction, C2C);
+    return queue_run(handle, from, to, CUFFT_C2C, direction);
 }
 
-int cufftExecZ2Z(int handle, void *from, void *to, int direction)
+cufftResult cufftExecZ2Z(cufftHandle handle, void *from, void *to, int direction)
 {
-    return queue_run(handle, from, to, direction, Z2Z);
+    return queue_run(handle, from, to, CUFFT_Z2Z, direction);
+}
+
+cufftResult cufftExecR2C(cufftHandle handle, void *from, void *to)
+{
+    return queue_run(handle, from, to, CUFFT_R2C, CUFFT_FORWARD);
+}
+
+cufftResult cufftExecC2R(cufftHandle handle, void *from, void *to)
+{
+    return queue_run(handle, from, to, CUFFT_C2R, CUFFT_INVERSE);
 }
 
 // Also where it then says that something else went wrong.
-int cufftDestroy(int handle)
+cufftResult cufftDestroy(cufftHandle handle)
 {
-    plans[handle].used = false;
+    plan_of(handle)->used = false;
     return result_of(hostdev_count());
 }

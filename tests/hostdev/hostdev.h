@@ -24,6 +24,9 @@ size_t hostdev_calls(void);
 // Bytes of shared memory that a thread block may ask for from now on; 0: as at first.
 void hostdev_shared(size_t bytes);
 
+// What is queued and has not happened yet, releases of memory aside.
+size_t hostdev_queued(void);
+
 // Allocations of device memory that were not released; queued releases are carried out first.
 size_t hostdev_allocations(void);
 

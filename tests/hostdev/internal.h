@@ -56,6 +56,7 @@ void stream_drain(void);
 // stream.c, with the lock held: whether a stream is being recorded and took the operation over; runs and releases what
 // was recorded; streams, graphs and pinned memory that were not released.
 bool stream_records(cudaStream_t stream, struct operation *operation);
+bool stream_is_recording(cudaStream_t stream);
 void stream_spoil(cudaStream_t stream); // what it was to record failed
 void graph_run(cudaGraphExec_t graph);
 void graph_release(cudaGraphExec_t graph);

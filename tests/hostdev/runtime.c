@@ -15,10 +15,11 @@ static size_t n_calls, failing_call;
 static cudaError_t failing_error;
 static bool lost;
 static size_t shared_bytes = SHARED_BYTES;
-static struct {
-    const void *symbol;
-    size_t bytes;
-} allowances[1024]; // shared memory that kernels may have
+static struct symbol {
+    const void *kernel;
+    size_t shared_bytes; // that it may have
+    bool loaded;
+} symbols[1024];
 
 void hostdev_break(const char *format, ...)
 {
@@ -126,13 +127,22 @@ void hostdev_shared(size_t bytes)
 {
     pthread_mutex_lock(&lock);
     shared_bytes = bytes ? bytes : SHARED_BYTES;
-    memset(allowances, 0, sizeof allowances);
+    memset(symbols, 0, sizeof symbols);
     pthread_mutex_unlock(&lock);
 }
 
 size_t hostdev_calls(void)
 {
     return n_calls;
+}
+
+size_t hostdev_queued(void)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&lock);
+    for (const struct operation *o = first; o; o = o->next) n += o->kind != RELEASE;
+    pthread_mutex_unlock(&lock);
+    return n;
 }
 
 size_t hostdev_allocations(void)
@@ -194,15 +204,23 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
-static size_t *allowance(const void *symbol)
+static struct symbol *symbol_of(const void *kernel)
 {
-    for (size_t i = 0; i < sizeof allowances / sizeof *allowances; i++) {
-        if (allowances[i].symbol && allowances[i].symbol != symbol) continue;
-        if (!allowances[i].symbol) allowances[i].bytes = SHARED_DEFAULT;
-        allowances[i].symbol = symbol;
-        return &allowances[i].bytes;
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        if (symbols[i].kernel && symbols[i].kernel != kernel) continue;
+        if (!symbols[i].kernel) symbols[i] = (struct symbol){kernel, SHARED_DEFAULT, false};
+        return &symbols[i];
     }
     hostdev_break("too many kernels");
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
+{
+    const cudaError_t error = call_begin();
+    struct symbol *symbol = symbol_of(kernel);
+    if (error == cudaSuccess) symbol->loaded = true;
+    attributes->maxDynamicSharedSizeBytes = (int)symbol->shared_bytes;
+    return call_end(error);
 }
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
@@ -211,7 +229,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     (void)attribute; // there is one
     if (error != cudaSuccess) return call_end(error);
     if (value < 0 || (size_t)value > shared_bytes) return call_end(cudaErrorInvalidValue);
-    size_t *most = allowance(kernel);
+    size_t *most = &symbol_of(kernel)->shared_bytes;
     // The limit is the kernel's, not the thread's.
     if ((size_t)value < *most) hostdev_break("shared memory taken from a kernel that other threads may be launching");
     *most = (size_t)value;
@@ -352,7 +370,10 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
     const size_t threads = (size_t)kernel->block.x * kernel->block.y * kernel->block.z;
     const uint64_t blocks = (uint64_t)kernel->grid.x * kernel->grid.y * kernel->grid.z;
     pthread_mutex_lock(&lock);
-    const size_t most = *allowance(symbol);
+    struct symbol *own = symbol_of(symbol);
+    if (!own->loaded && stream_is_recording(stream)) hostdev_break("a kernel is loaded while its stream is recorded");
+    own->loaded = true;
+    const size_t most = own->shared_bytes;
     pthread_mutex_unlock(&lock);
     const bool possible = threads && threads <= MOST_THREADS && blocks && blocks < (uint64_t)1 << 31 &&
                           kernel->grid.y < 65536 && kernel->grid.z < 65536 && kernel->shared_bytes <= most &&

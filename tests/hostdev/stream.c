@@ -57,6 +57,11 @@ bool stream_records(cudaStream_t stream, struct operation *operation)
     return true;
 }
 
+bool stream_is_recording(cudaStream_t stream)
+{
+    return stream != cudaStreamPerThread && (*find(stream))->recording;
+}
+
 void stream_spoil(cudaStream_t stream)
 {
     if (stream == cudaStreamPerThread) return;

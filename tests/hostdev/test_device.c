@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: MIT
 // What only devices have, on the stand-in: arrays in the device's memory, the same bits in any order of threads, an
 // error at any call, and that the stand-in itself catches what it is there to catch.
+#include "cuda/kernels.h"
 #include "engine.h"
 
 #include "../layer_rig.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "hostdev.h"
+#include "problems.h"
 
-static const struct partita_problem strided = {.rank = 2,
-                                               .batch = 2,
-                                               .in_channels = 4,
-                                               .out_channels = 10,
-                                               .groups = 2,
-                                               .kernel = {3, 2},
-                                               .size = {21, 11},
-                                               .stride = {2, 3},
-                                               .pad_begin = {1, 1},
-                                               .pad_end = {1, 1},
-                                               .activation = PARTITA_RELU};
+static const struct partita_problem strided = STRIDED, planes = PLANES;
 
 static const struct partita_problem short_lines = {.batch = 2,
                                                    .in_channels = 4,
@@ -37,20 +30,7 @@ static const struct partita_problem short_lines = {.batch = 2,
 static const struct partita_problem long_lines = {
     .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {16500}, .size = {16560}, .pad_begin = {40}};
 
-// One input channel a group.
-static const struct partita_problem planes = {.rank = 2,
-                                              .batch = 3,
-                                              .in_channels = 2,
-                                              .out_channels = 4,
-                                              .groups = 2,
-                                              .kernel = {5, 4},
-                                              .size = {11, 9},
-                                              .stride = {1, 2},
-                                              .pad_begin = {2, 2},
-                                              .pad_end = {2, 1},
-                                              .activation = PARTITA_RELU};
-
-// An engine at one of the problems above.
+// An engine at one of the problems.
 struct subject {
     const char *name, *engine;
     const struct partita_problem *problem;
@@ -289,6 +269,24 @@ static void gradients_of_few(void **state)
         }
 }
 
+// A way that estimate would refuse is refused by the call as well, and the plan is none the worse for it.
+static void tiles_that_do_not_fit(void **state)
+{
+    const struct partita_problem problem = {.rank = 1, .kernel = {2}, .size = {70010}, .dilation = {70000}};
+    struct random random = random_start("cut");
+    struct layer layer;
+    (void)state;
+    layer_open(&layer, &problem, &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL},
+               &random);
+    void **a = layer.array;
+    layer.plan->choice.variant = CUDA_HALO;
+    assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL), PARTITA_ERR_UNSUPPORTED);
+    layer.plan->choice.variant = CUDA_PLAIN;
+    layer_run(&layer);
+    layer_check(&layer);
+    layer_close(&layer);
+}
+
 static void plan_without_cufft(void)
 {
     struct log_lines log;
@@ -306,6 +304,33 @@ static void without_cufft(void **state)
 {
     (void)state;
     assert_false(ends(plan_without_cufft));
+}
+
+// What cuFFT makes no plan for is refused, which is not the device's fault: it is not called lost.
+static void plans_that_cufft_refuses(void **state)
+{
+    static const struct {
+        int result;
+        enum partita_status status;
+    } cases[] = {{5, PARTITA_ERR_DEVICE}, {7, PARTITA_ERR_DEVICE}, {8, PARTITA_ERR_UNSUPPORTED}};
+    (void)state;
+    void *cufft = dlopen(getenv("PARTITA_CUFFT"), RTLD_NOW | RTLD_LOCAL), *symbol;
+    void (*refuse)(int result);
+    assert_non_null(cufft);
+    assert_non_null(symbol = dlsym(cufft, "hostdev_cufft_refuse"));
+    memcpy(&refuse, &symbol, sizeof refuse);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct log_lines lines;
+        struct partita_plan *plan;
+        const struct partita_options options = {
+            .engine = "cuda/overlap-save", .device = "cuda:0", .log = log_into(&lines)};
+        refuse(cases[i].result);
+        assert_int_equal(partita_plan_create(&long_lines, &options, &plan), cases[i].status);
+        refuse(0);
+        assert_non_null(strstr(lines.text, "cuFFT"));
+        assert_null(strstr(lines.text, "cuda:0"));
+    }
+    dlclose(cufft);
 }
 
 // What is queued has not happened before somebody waits.
@@ -326,7 +351,7 @@ int main(void)
         const char *name;
         CMUnitTestFunction run;
     } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
-    static struct CMUnitTest tests[2 * N_SUBJECTS + 7];
+    static struct CMUnitTest tests[2 * N_SUBJECTS + 9];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
@@ -336,6 +361,8 @@ int main(void)
     tests[n++] = named_test(describe, NULL, "describe");
     tests[n++] = named_test(refusals, NULL, "refusals");
     tests[n++] = named_test(gradients_of_few, NULL, "gradients-of-few");
+    tests[n++] = named_test(tiles_that_do_not_fit, NULL, "tiles-that-do-not-fit");
+    tests[n++] = named_test(plans_that_cufft_refuses, NULL, "plans-that-cufft-refuses");
     tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
     tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
     tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");

@@ -174,6 +174,27 @@ static void no_memory(void **state)
     error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
 }
 
+// Once a stream that failed in the midst of a swap says that the swap is over, nothing is queued any more that would
+// read the old filter.
+static void swap_over_by_failure(void **state)
+{
+    static struct life life;
+    for (size_t late = 0; late < 20; late++) {
+        open_life(&life, *state);
+        assert_true(prepare(&life));
+        feed(&life, 0, SWAP_AT);
+        assert_ok(partita_stream_swap(life.stream, life.filters[1], 100));
+        feed(&life, SWAP_AT, SWAP_AT + 48 * late);
+        hostdev_fail(1, cudaErrorMemoryAllocation);
+        feed(&life, SWAP_AT + 48 * late, FRAMES + LATER);
+        hostdev_fail(0, cudaSuccess);
+        assert_int_equal(partita_stream_status(life.stream), PARTITA_ERR_NOMEM);
+        assert_false(partita_stream_swapping(life.stream));
+        assert_int_equal(hostdev_queued(), 0);
+        close_life(&life);
+    }
+}
+
 static void status_of_nothing(void **state)
 {
     (void)state;
@@ -202,13 +223,16 @@ int main(void)
     static const struct {
         const char *name;
         CMUnitTestFunction run;
-    } promises[] = {
-        {"any-order-same-bits", any_order_same_bits}, {"lost-device", lost_device}, {"no-memory", no_memory}};
-    static struct CMUnitTest tests[3 * N_PROBLEMS + 2];
+    } promises[] = {{"any-order-same-bits", any_order_same_bits},
+                    {"lost-device", lost_device},
+                    {"no-memory", no_memory},
+                    {"swap-over-by-failure", swap_over_by_failure}};
+    enum { N_PROMISES = sizeof promises / sizeof *promises };
+    static struct CMUnitTest tests[N_PROMISES * N_PROBLEMS + 2];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     for (size_t p = 0; p < N_PROBLEMS; p++)
-        for (size_t i = 0; i < 3; i++)
+        for (size_t i = 0; i < N_PROMISES; i++)
             tests[n++] = named_test(promises[i].run, &problems[p], "%s-%zu", promises[i].name, p);
     tests[n++] = named_test(status_of_nothing, NULL, "status-of-nothing");
     tests[n++] = named_test(few_calls_a_tick, NULL, "few-calls-a-tick");

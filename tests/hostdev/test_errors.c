@@ -9,6 +9,7 @@
 
 #include "../test.h"
 #include "hostdev.h"
+#include "problems.h"
 
 enum { MOST_ENGINES = 32, MOST_SAMPLES = 4096, TAPS = 16 };
 
@@ -20,18 +21,7 @@ static const struct {
     enum way way;
     struct partita_problem problem;
 } problems[] = {
-    {LAYER,
-     {.rank = 2,
-      .batch = 2,
-      .in_channels = 4,
-      .out_channels = 10,
-      .groups = 2,
-      .kernel = {3, 2},
-      .size = {21, 11},
-      .stride = {2, 3},
-      .pad_begin = {1, 1},
-      .pad_end = {1, 1},
-      .activation = PARTITA_RELU}},
+    {LAYER, STRIDED},
     {LAYER,
      {.rank = 2,
       .op = PARTITA_CORRELATE,
@@ -43,15 +33,7 @@ static const struct {
       .pad_begin = {1, 1},
       .pad_end = {1, 1}}},
     {LAYER, {.rank = 2, .in_channels = 2, .out_channels = 3, .kernel = {7, 7}, .size = {19, 14}}},
-    {LAYER,
-     {.rank = 2,
-      .in_channels = 2,
-      .out_channels = 2,
-      .groups = 2,
-      .kernel = {5, 5},
-      .size = {12, 13},
-      .pad_begin = {2, 2},
-      .pad_end = {2, 2}}},
+    {LAYER, PLANES},
     {LAYER, {.rank = 2, .kernel = {7, 7}, .size = {20, 40}, .pad_begin = {3, 3}, .pad_end = {3, 3}, .separable = true}},
     {LAYER,
      {.op = PARTITA_CORRELATE,
