@@ -37,8 +37,10 @@ def error_of(part, first):
     return float(np.linalg.norm(part - expected) / np.linalg.norm(expected))
 
 
-def watched(words):
-    """Seconds and peak resident bytes of a command."""
+def watched(words, folder):
+    """Seconds and peak resident bytes of a command. Nothing that was written before is left for it to wait for."""
+    pathlib.Path(f"{folder}/out.raw").unlink(missing_ok=True)
+    os.sync()
     begin, peak = time.monotonic(), 0
     child = subprocess.Popen(words)
     while child.poll() is None:
@@ -56,7 +58,7 @@ def watched(words):
 def run_file(folder):
     seconds, peak = watched([str(BUILD / "apps/partita"), "convolve", "--quiet", "--threads", str(os.cpu_count()),
                              "--format", "f32le", "--rate", "48000", f"{folder}/ir.npy", f"{folder}/in.raw",
-                             f"{folder}/out.raw"])
+                             f"{folder}/out.raw"], folder)
     y = np.memmap(f"{folder}/out.raw", np.float32, "r")
     if len(y) != FRAMES + TAPS - 1:
         sys.exit(f"{len(y)} samples came out")
@@ -64,7 +66,7 @@ def run_file(folder):
 
 
 def run_copy(folder):
-    seconds, _ = watched(["cp", f"{folder}/in.raw", f"{folder}/out.raw"])
+    seconds, _ = watched(["cp", f"{folder}/in.raw", f"{folder}/out.raw"], folder)
     return seconds / FRAMES, 0, 0
 
 
