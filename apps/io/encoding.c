@@ -51,6 +51,11 @@ static bool parse_order(const char *suffix, bool *ret_big_endian)
     return *ret_big_endian || strcmp(suffix, "le") == 0;
 }
 
+bool encoding_is_plain(struct encoding encoding, bool as_double)
+{
+    return encoding.kind == ENCODING_FLOAT && !encoding.big_endian && encoding.bytes == (as_double ? 8 : 4);
+}
+
 bool encoding_parse(const char *name, struct encoding *ret_encoding)
 {
     char lower[ENCODING_NAME_SIZE];

@@ -22,6 +22,9 @@ struct encoding {
 // Bytes of one sample of one channel.
 size_t encoding_size(struct encoding encoding);
 
+// Whether scalars lie in a file as in memory, where they are double or else float.
+bool encoding_is_plain(struct encoding encoding, bool as_double);
+
 // Reads a name in SigMF's spelling (cf32_le, ri16, u8) or in ffmpeg's and SoapySDR's (f32le, s16le, CS16); a missing
 // prefix means real, a missing suffix little endian. False if it is no such name.
 bool encoding_parse(const char *name, struct encoding *ret_encoding);

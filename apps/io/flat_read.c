@@ -35,13 +35,13 @@ static void note_end(struct audio_reader *r, size_t frame_bytes)
     r->n_carried = 0;
 }
 
-// Collects at least one frame, at most n; from a file all n.
-static size_t collect(struct audio_reader *r, size_t frame_bytes, size_t n)
+// Collects at least one frame, at most n, behind what was carried over; from a file all n.
+static size_t collect(struct audio_reader *r, unsigned char *raw, size_t frame_bytes, size_t n)
 {
     size_t want = n * frame_bytes, have = r->n_carried;
     size_t enough = r->source.seekable ? want : frame_bytes;
     while (have < enough) {
-        size_t got = source_read_some(&r->source, r->raw + have, want - have);
+        size_t got = source_read_some(&r->source, raw + have, want - have);
         if (!got) break;
         have += got;
     }
@@ -53,12 +53,15 @@ static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, si
 {
     size_t frame_bytes = encoding_size(r->info.encoding) * r->info.channels;
     if (!raw_reserve(&r->raw, &r->raw_capacity, n * frame_bytes)) return fault_set(fault, "out of memory");
-    size_t have = collect(r, frame_bytes, n);
+    // Samples that lie in the file as in memory need no place of their own.
+    const bool plain = encoding_is_plain(r->info.encoding, as_double) && !r->n_carried;
+    unsigned char *raw = plain ? y : r->raw;
+    size_t have = collect(r, raw, frame_bytes, n);
     if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     size_t got = have / frame_bytes;
-    decode(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
+    if (!plain) decode(y, 0, raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
     r->n_carried = have - got * frame_bytes;
-    memmove(r->raw, r->raw + got * frame_bytes, r->n_carried);
+    memmove(r->raw, raw + got * frame_bytes, r->n_carried);
     r->position += got;
     if (!got) note_end(r, frame_bytes);
     *ret_n = got;

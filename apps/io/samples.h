@@ -23,6 +23,10 @@ void samples_encode_f32(unsigned char *y, const float *x, size_t n, struct encod
 void samples_encode_f64(unsigned char *y, const double *x, size_t n, struct encoding encoding,
                         struct sample_counts *counts);
 
+// Of n scalars how many are NaN or infinite.
+uint64_t samples_not_finite_f32(const float *x, size_t n);
+uint64_t samples_not_finite_f64(const double *x, size_t n);
+
 // Rounds n scalars to integers of `bits` bits and leaves them in the upper bits of y, as libsndfile takes them.
 void samples_quantise_f32(int32_t *y, const float *x, size_t n, unsigned bits, struct sample_counts *counts);
 void samples_quantise_f64(int32_t *y, const double *x, size_t n, unsigned bits, struct sample_counts *counts);

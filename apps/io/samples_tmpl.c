@@ -161,6 +161,11 @@ void NAME(samples_encode)(unsigned char *y, const REAL *x, size_t n, struct enco
     if (encoding.big_endian) samples_swap(y, n, encoding.bytes);
 }
 
+uint64_t NAME(samples_not_finite)(const REAL *x, size_t n)
+{
+    return count_beyond(x, n, LARGEST);
+}
+
 uint64_t NAME(samples_purge)(REAL *x, size_t n)
 {
     uint64_t count = count_beyond(x, n, LARGEST);
