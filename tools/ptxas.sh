@@ -35,7 +35,7 @@ store_tiles_kernelIf 80
 fused_kernelIf 80
 fused_weight_kernelIf 80
 lags_kernelIf 128
-pairs_kernelIf 168
+pairs_kernelIf 132
 parts_kernelIf 96
 results_kernelIf 128
 products_kernelIf 64
