@@ -104,7 +104,8 @@ static void outputs_once(void **state)
     }
 }
 
-// Every pass of backward data is like the first of exactly one kind, which is the first pass like it.
+// Every pass of backward data is like the first of exactly one kind, which is the first pass like it, and leads to the
+// next.
 static void passes_of_a_kind(void **state)
 {
     (void)state;
@@ -129,6 +130,8 @@ static void passes_of_a_kind(void **state)
         assert_in_range(kinds, 1, CONV_KINDS);
         most = kinds > most ? kinds : most;
         for (size_t k = 0; k < kinds; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
+        struct conv_pass next;
+        conv_pass_backward(&shape, 0, &next);
         for (size_t at = 0; at < conv_pass_count(&shape); at++) {
             size_t met = 0;
             conv_pass_backward(&shape, at, &pass);
@@ -145,6 +148,9 @@ static void passes_of_a_kind(void **state)
                 }
             }
             assert_int_equal(met, 1);
+            assert_memory_equal(next.axis, pass.axis, sizeof pass.axis);
+            assert_int_equal(next.terms, pass.terms);
+            assert_int_equal(conv_pass_next(&shape, &next), at + 1 < conv_pass_count(&shape));
         }
         for (size_t k = 0; k < kinds; k++) assert_int_equal(n[k], kind[k].n);
     }
