@@ -142,6 +142,24 @@ static void workspace_limit_is_kept(void **state)
     assert_true(n_planned > 5);
 }
 
+// Where all threads work on one transform, one workspace serves them all: a limit with room for no second one takes
+// none of them away.
+static void one_workspace_serves_all_threads(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {.kernel = {1 << 20}, .size = {1 << 22}};
+    struct partita_options options = {.engine = "cpu/overlap-save", .threads = 3};
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    const bool together = plan->choice.worker == 0;
+    options.workspace_limit = plan->choice.bytes; // of one thread, and the taps, which are less than another's
+    partita_plan_destroy(plan);
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    if (together) assert_int_equal(plan->threads, 3);
+    assert_in_range(partita_plan_workspace_size(plan), 1, options.workspace_limit);
+    partita_plan_destroy(plan);
+}
+
 static void error_budget_is_kept(void **state)
 {
     (void)state;
@@ -397,6 +415,7 @@ int main(void)
             named_test(workspace_limit_is_kept, engine_names[e], "%s/workspace-limit-is-kept", engine_names[e]);
         tests[n++] = named_test(error_is_predicted, engine_names[e], "%s/error-is-predicted", engine_names[e]);
     }
+    tests[n++] = named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
     tests[n++] = named_test(error_budget_is_kept, NULL, "error-budget-is-kept");
     tests[n++] = named_test(cpu_level_from_environment, NULL, "cpu-level-from-environment");
     tests[n++] = named_test(measured_choice_is_remembered, &longish, "measured-choice-is-remembered-signal");
