@@ -3,6 +3,7 @@
 // some image, phase, tile, output and tap of it, in every direction, and no other is met. And the kinds of passes that
 // the same axes fall into (lib/cpu/conv_pass.h).
 #include "cpu/conv_pass.h"
+#include "cpu/tiles.h"
 #include "tile_grid.h"
 
 #include "problem.h"
@@ -157,9 +158,25 @@ static void passes_of_a_kind(void **state)
     assert_true(most > 4);
 }
 
+// An estimate's variant gives back what is in it; parts that it has no room for are as large as it can say.
+static void variants_of_tiles(void **state)
+{
+    (void)state;
+    for (int bit = 0; bit < 40; bit++)
+        for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
+            const struct tiles tiles = {.part = (size_t)1 << bit, .product = (enum tiles_product)product};
+            const struct estimate choice = {.variant = tiles_variant(&tiles)};
+            assert_true(choice.variant > 0);
+            const struct tiles_way way = tiles_way_of(&choice);
+            assert_int_equal(way.product, product);
+            if (bit < 29) assert_int_equal(way.part, tiles.part);
+            else assert_in_range(way.part, (size_t)1 << 28, tiles.part);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once),
-                                       cmocka_unit_test(passes_of_a_kind)};
+                                       cmocka_unit_test(passes_of_a_kind), cmocka_unit_test(variants_of_tiles)};
     return run_all(tests);
 }
