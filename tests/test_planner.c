@@ -142,6 +142,40 @@ static void workspace_limit_is_kept(void **state)
     assert_true(n_planned > 5);
 }
 
+// Layers likewise: a limit is kept, and more room never hurts.
+static void workspace_limit_of_layers_is_kept(void **state)
+{
+    const char *engine = *state;
+    static const struct partita_problem problems[] = {
+        {.rank = 2, .batch = 2, .in_channels = 5, .out_channels = 9, .kernel = {3, 3}, .size = {14, 14}},
+        {.rank = 2, .in_channels = 64, .out_channels = 512, .kernel = {3, 3}, .size = {56, 56}, .stride = {2, 1}},
+        {.rank = 2, .in_channels = 300, .out_channels = 40, .size = {17, 20}},
+        {.in_channels = 12, .out_channels = 9, .kernel = {130}, .size = {700}},
+        {.rank = 3, .batch = 2, .in_channels = 3, .out_channels = 5, .kernel = {3, 2, 3}, .size = {6, 7, 8}},
+    };
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_F16};
+    static const enum partita_direction directions[] = {PARTITA_FORWARD, PARTITA_BACKWARD_DATA};
+    for (size_t i = 0; i < 6 * (sizeof problems / sizeof *problems); i++) {
+        struct partita_problem problem = problems[i / 6];
+        problem.signal = problem.taps = types[i % 3];
+        if (problem.signal == PARTITA_F16 && i / 3 % 2) continue; // has no gradients
+        size_t least = 0;
+        for (size_t limit = 64; limit < (size_t)1 << 21; limit += limit / 16) {
+            struct partita_options options = {
+                .engine = engine, .threads = 1, .directions = directions[i / 3 % 2], .workspace_limit = limit};
+            struct partita_plan *plan;
+            if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) {
+                if (least) fail_msg("problem %zu: %zu bytes will do, %zu will not", i, least, limit);
+                continue;
+            }
+            if (!least) least = limit;
+            assert_in_range(partita_plan_workspace(plan, directions[i / 3 % 2]), 1, limit);
+            partita_plan_destroy(plan);
+        }
+        assert_in_range(least, 64, strcmp(engine, "cpu/direct") ? 1 << 15 : 1 << 12);
+    }
+}
+
 // Where all threads work on one transform, one workspace serves them all: a limit with room for no second one takes
 // none of them away.
 static void one_workspace_serves_all_threads(void **state)
@@ -415,6 +449,10 @@ int main(void)
             named_test(workspace_limit_is_kept, engine_names[e], "%s/workspace-limit-is-kept", engine_names[e]);
         tests[n++] = named_test(error_is_predicted, engine_names[e], "%s/error-is-predicted", engine_names[e]);
     }
+    static const char *const layers[] = {"cpu/direct", "cpu/gemm"};
+    for (int e = 0; e < 2; e++)
+        tests[n++] =
+            named_test(workspace_limit_of_layers_is_kept, layers[e], "%s/workspace-limit-of-layers-is-kept", layers[e]);
     tests[n++] = named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
     tests[n++] = named_test(error_budget_is_kept, NULL, "error-budget-is-kept");
     tests[n++] = named_test(cpu_level_from_environment, NULL, "cpu-level-from-environment");
