@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
-#include "engine.h"
+#include "filter.h"
 #include "slice.h"
 
 struct range slice_resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
@@ -51,8 +51,9 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
     struct partita_filter *filter = NULL;
     if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
     if (plan->choice.from_taps && !plan->shape.relu) return run_from_taps(plan, y, x, taps);
-    enum partita_status status = partita_filter_create(plan, taps, &filter);
+    enum partita_status status = filter_create_forward(plan, taps, &filter);
     if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
     partita_filter_destroy(filter);
     return status;

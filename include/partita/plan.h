@@ -131,7 +131,7 @@ PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan,
 // filter reads the taps themselves. With cpu/blocks and a narrow window of lags that saves memory as large as the taps.
 // Shapes:  taps as for partita_filter_create; y and x as for partita_forward.
 // Errors:  those of both.
-// Memory:  allocates the workspace, and a filter where one is needed.
+// Memory:  allocates the workspace, and a filter of forward alone where one is needed.
 // Threads: any.
 PARTITA_API enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x,
                                                      const void *taps);
