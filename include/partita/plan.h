@@ -57,7 +57,8 @@ struct partita_options {
     unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
                          // forward, and each gradient that can be had unless there is but one signal of one axis]
     struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
-    double error_budget;                // largest predicted relative L2 error [0: any; cpu/winograd 2e-6 in f32]
+    double error_budget;                // largest predicted L2 error of a whole result, relative to it; see layer.h on
+                                        // single values [0: any; cpu/winograd 2e-6 in f32]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
     struct partita_log log;             // [silent]
     struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
