@@ -4,7 +4,7 @@
 // convolve.c, gradients in layer.c, the store of facts in wisdom.c.)
 #include <string.h>
 
-#include "engine.h"
+#include "bounded.h"
 #include "explain.h"
 #include "layer.h"
 #include "planner.h"
@@ -205,15 +205,12 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
                                     const void *x, void *workspace)
 {
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
-    if (plan->shape.stream) return PARTITA_ERR_STATE;
-    if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
-    const size_t alignment = shape_alignment(&plan->shape);
-    if ((uintptr_t)y % alignment || (uintptr_t)x % alignment || (uintptr_t)workspace % MEM_ALIGN)
-        return PARTITA_ERR_ARG;
+    const enum partita_status status = bounded_check(plan, plan->engine ? plan : NULL, y, x, workspace);
+    if (status != PARTITA_OK) return status;
     if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){y, {x}}, workspace);
-    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
-    if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);
+    void *own, *work = bounded_workspace(plan, workspace, &own);
+    if (!work) return PARTITA_ERR_NOMEM;
+    plan->engine->forward(plan, filter, y, x, work);
     layer_finish(plan, filter, y);
     mem_release(&plan->allocator, own);
     return PARTITA_OK;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
-#include "engine.h"
+#include "bounded.h"
+#include "filter.h"
 #include "slice.h"
 
 struct range slice_resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
@@ -37,12 +38,13 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
 // Taps that are as long as the signal are not worth a filter.
 static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
 {
-    if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
+    const enum partita_status status = bounded_check(plan, plan, y, x, NULL);
+    if (status != PARTITA_OK) return status;
     if (plan->engine->run) return plan->engine->run(plan, NULL, &(struct operands){y, {x, taps}}, NULL);
-    void *workspace = mem_reserve(&plan->allocator, plan_workspace(plan));
+    void *own, *workspace = bounded_workspace(plan, NULL, &own);
     if (!workspace) return PARTITA_ERR_NOMEM;
     plan->engine->forward_taps(plan, taps, y, x, workspace);
-    mem_release(&plan->allocator, workspace);
+    mem_release(&plan->allocator, own);
     return PARTITA_OK;
 }
 
@@ -51,8 +53,9 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
     struct partita_filter *filter = NULL;
     if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
     if (plan->choice.from_taps && !plan->shape.relu) return run_from_taps(plan, y, x, taps);
-    enum partita_status status = partita_filter_create(plan, taps, &filter);
+    enum partita_status status = filter_create_forward(plan, taps, &filter);
     if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
     partita_filter_destroy(filter);
     return status;

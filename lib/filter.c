@@ -2,7 +2,7 @@
 // Making filters: arguments are checked, cells spread out where an engine wants dense taps.
 #include <string.h>
 
-#include "engine.h"
+#include "filter.h"
 
 static enum partita_status finish(struct partita_filter *filter, enum partita_status status,
                                   struct partita_filter **ret_filter)
@@ -19,14 +19,21 @@ static struct partita_filter *begin(const struct partita_plan *plan)
     return filter;
 }
 
+// Dense taps for the plan's own direction, if it was planned.
+static enum partita_status pack_own(struct partita_filter *filter, const void *taps)
+{
+    const struct engine *engine = filter->plan->engine;
+    return engine ? engine->filter_create(filter, taps) : PARTITA_OK;
+}
+
 // Dense taps for every planned direction that reads them.
 static enum partita_status pack(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const enum partita_status status = plan->engine ? plan->engine->filter_create(filter, taps) : PARTITA_OK;
+    const enum partita_status status = pack_own(filter, taps);
     if (status != PARTITA_OK || !plan->backward_data) return status;
     filter->backward_data = begin(plan->backward_data);
-    return filter->backward_data ? pack(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
+    return filter->backward_data ? pack_own(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
 }
 
 static enum partita_status copy_bias(struct partita_filter *filter, const void *bias)
@@ -61,6 +68,13 @@ enum partita_status partita_filter_create(const struct partita_plan *plan, const
                                           struct partita_filter **ret_filter)
 {
     return partita_filter_create_biased(plan, taps, NULL, ret_filter);
+}
+
+enum partita_status filter_create_forward(const struct partita_plan *plan, const void *taps,
+                                          struct partita_filter **ret_filter)
+{
+    struct partita_filter *filter = begin(plan);
+    return filter ? finish(filter, pack_own(filter, taps), ret_filter) : PARTITA_ERR_NOMEM;
 }
 
 static bool cell_is_valid(const struct partita_plan *plan, const struct partita_cell *cells, size_t i)

@@ -3,6 +3,7 @@
 // engine: bias, activation and the gradient of the bias.
 #include "layer.h"
 
+#include "bounded.h"
 #include "thread.h"
 
 static const struct partita_plan *plan_of(const struct partita_plan *plan, enum partita_direction direction)
@@ -25,28 +26,17 @@ const char *partita_plan_engine_of(const struct partita_plan *plan, enum partita
     return of ? of->engine->name : "";
 }
 
-// Whether a plan runs a direction on these pointers.
-static enum partita_status check(const struct partita_plan *plan, const struct partita_plan *of, const void *to,
-                                 const void *from, const void *workspace)
-{
-    const size_t scalar = shape_alignment(&plan->shape);
-    if (plan->shape.stream) return PARTITA_ERR_STATE;
-    if (!of) return PARTITA_ERR_UNSUPPORTED;
-    if ((uintptr_t)to % scalar || (uintptr_t)from % scalar || (uintptr_t)workspace % MEM_ALIGN) return PARTITA_ERR_ARG;
-    return PARTITA_OK;
-}
-
 enum partita_status partita_backward_data(const struct partita_plan *plan, const struct partita_filter *filter,
                                           void *gx, const void *gy, void *workspace)
 {
     if (!plan || !filter || !gx || !gy || filter->plan != plan) return PARTITA_ERR_ARG;
     const struct partita_plan *of = plan->backward_data;
-    const enum partita_status status = check(plan, of, gx, gy, workspace);
+    const enum partita_status status = bounded_check(plan, of, gx, gy, workspace);
     if (status != PARTITA_OK) return status;
     if (of->engine->run) return of->engine->run(of, filter->backward_data, &(struct operands){gx, {gy}}, workspace);
-    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(of));
-    if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    of->engine->backward_data(of, filter->backward_data, gx, gy, workspace ? workspace : own);
+    void *own, *work = bounded_workspace(of, workspace, &own);
+    if (!work) return PARTITA_ERR_NOMEM;
+    of->engine->backward_data(of, filter->backward_data, gx, gy, work);
     mem_release(&plan->allocator, own);
     return PARTITA_OK;
 }
@@ -56,12 +46,12 @@ enum partita_status partita_backward_weight(const struct partita_plan *plan, voi
 {
     if (!plan || !gw || !x || !gy || (uintptr_t)x % shape_alignment(&plan->shape)) return PARTITA_ERR_ARG;
     const struct partita_plan *of = plan->backward_weight;
-    const enum partita_status status = check(plan, of, gw, gy, workspace);
+    const enum partita_status status = bounded_check(plan, of, gw, gy, workspace);
     if (status != PARTITA_OK) return status;
     if (of->engine->run) return of->engine->run(of, NULL, &(struct operands){gw, {x, gy}}, workspace);
-    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(of));
-    if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    of->engine->backward_weight(of, gw, x, gy, workspace ? workspace : own);
+    void *own, *work = bounded_workspace(of, workspace, &own);
+    if (!work) return PARTITA_ERR_NOMEM;
+    of->engine->backward_weight(of, gw, x, gy, work);
     mem_release(&plan->allocator, own);
     return PARTITA_OK;
 }
@@ -91,7 +81,7 @@ enum partita_status partita_backward_bias(const struct partita_plan *plan, void 
 {
     if (!plan || !gb || !gy) return PARTITA_ERR_ARG;
     const enum partita_status status =
-        check(plan, plan->shape.complex_signal || plan->shape.half ? NULL : plan, gb, gy, NULL);
+        bounded_check(plan, plan->shape.complex_signal || plan->shape.half ? NULL : plan, gb, gy, NULL);
     if (status != PARTITA_OK) return status;
     if (plan->device) return plan->device->backward_bias(plan, gb, gy);
     struct channels call = {plan, NULL, gb, gy};

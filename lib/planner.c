@@ -80,11 +80,14 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     return false;
 }
 
-// As many threads as asked for, or as their workspace fits into the limit; estimate_engine saw that one does.
+// As many threads as asked for, or as their workspace fits into the limit; estimate_engine saw that one does. Asked
+// when the plan is made: how much of it each thread needs for itself is settled by then.
 static int affordable_threads(const struct partita_plan *plan, const struct partita_options *options)
 {
-    if (!options->workspace_limit || !plan->choice.worker) return plan->threads;
-    const size_t most = (options->workspace_limit - plan->choice.shared) / plan->choice.worker;
+    const size_t limit = options->workspace_limit, shared = plan->choice.shared;
+    if (!limit || !plan->choice.worker) return plan->threads;
+    const size_t most = limit > shared ? (limit - shared) / plan->choice.worker : 0;
+    if (most < 1) return 1;
     return most < (size_t)plan->threads ? (int)most : plan->threads;
 }
 
@@ -118,7 +121,8 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     }
     plan->engine = plan->engines[index];
     plan->choice = choice;
-    plan->threads = affordable_threads(plan, options);
     const struct request request = estimate_request(plan, options, &host, choice.transform);
-    return plan->engine->plan_create(plan, &request);
+    const enum partita_status status = plan->engine->plan_create(plan, &request);
+    if (status == PARTITA_OK) plan->threads = affordable_threads(plan, options);
+    return status;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Public functions of saved transforms: arguments are checked, then the engine of forward does it.
+#include "bounded.h"
 #include "device.h"
 #include "layer.h"
 
@@ -61,16 +62,6 @@ void partita_saved_destroy(struct partita_saved *saved)
     mem_release(&allocator, saved);
 }
 
-// Whether these pointers will do for a plan of a layer.
-static enum partita_status check(const struct partita_plan *plan, const struct partita_saved *saved, const void *to,
-                                 const void *from, const void *workspace)
-{
-    const size_t scalar = plan->shape.scalar_bytes;
-    if (saved->plan != plan || (uintptr_t)to % scalar || (uintptr_t)from % scalar || (uintptr_t)workspace % MEM_ALIGN)
-        return PARTITA_ERR_ARG;
-    return PARTITA_OK;
-}
-
 // Forward on a device. What a failure leaves is of no use.
 static enum partita_status keep_filled(struct partita_saved *saved, const struct partita_filter *filter,
                                        const struct operands *operands, void *workspace)
@@ -84,13 +75,13 @@ static enum partita_status keep_filled(struct partita_saved *saved, const struct
 enum partita_status partita_forward_saved(const struct partita_plan *plan, const struct partita_filter *filter,
                                           struct partita_saved *saved, void *y, const void *x, void *workspace)
 {
-    if (!plan || !filter || !saved || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
-    const enum partita_status status = check(plan, saved, y, x, workspace);
+    if (!plan || !filter || !saved || !y || !x || filter->plan != plan || saved->plan != plan) return PARTITA_ERR_ARG;
+    const enum partita_status status = bounded_check(plan, plan, y, x, workspace);
     if (status != PARTITA_OK) return status;
     if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){y, {x}}, workspace);
-    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
-    if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    plan->engine->forward_saving(plan, filter, saved->data, y, x, workspace ? workspace : own);
+    void *own, *work = bounded_workspace(plan, workspace, &own);
+    if (!work) return PARTITA_ERR_NOMEM;
+    plan->engine->forward_saving(plan, filter, saved->data, y, x, work);
     layer_finish(plan, filter, y);
     saved->filled = true;
     mem_release(&plan->allocator, own);
@@ -100,16 +91,16 @@ enum partita_status partita_forward_saved(const struct partita_plan *plan, const
 enum partita_status partita_backward_weight_saved(const struct partita_plan *plan, const struct partita_saved *saved,
                                                   void *gw, const void *gy, void *workspace)
 {
-    if (!plan || !saved || !gw || !gy) return PARTITA_ERR_ARG;
-    const enum partita_status status = check(plan, saved, gw, gy, workspace);
+    if (!plan || !saved || !gw || !gy || saved->plan != plan) return PARTITA_ERR_ARG;
+    const enum partita_status status = bounded_check(plan, &saved->weight, gw, gy, workspace);
     if (status != PARTITA_OK) return status;
     if (!saved->filled) return PARTITA_ERR_STATE;
     const struct partita_plan *weight = &saved->weight;
     if (weight->engine->run_saved)
         return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){gw, {NULL, gy}}, workspace);
-    void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(weight));
-    if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    weight->engine->backward_weight_saved(weight, gw, saved->data, gy, workspace ? workspace : own);
+    void *own, *work = bounded_workspace(weight, workspace, &own);
+    if (!work) return PARTITA_ERR_NOMEM;
+    weight->engine->backward_weight_saved(weight, gw, saved->data, gy, work);
     mem_release(&plan->allocator, own);
     return PARTITA_OK;
 }

@@ -112,6 +112,7 @@ static void narrows_any_bits(void **state)
 struct layer_case {
     const struct format *format;
     const char *engine;
+    bool tight; // in the least workspace that does for f32
 };
 
 static const struct partita_problem problems[] = {
@@ -177,6 +178,20 @@ static void release(struct samples *s)
     free(s->value);
 }
 
+// The least limit in steps of a sixteenth under which an engine plans a layer in f32.
+static size_t least_limit(struct partita_problem problem, const char *engine)
+{
+    struct partita_plan *plan;
+    problem.signal = problem.taps = PARTITA_F32;
+    for (size_t limit = 64;; limit += limit / 16) {
+        const struct partita_options options = {
+            .engine = engine, .threads = 1, .directions = PARTITA_FORWARD, .workspace_limit = limit};
+        if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) continue;
+        partita_plan_destroy(plan);
+        return limit;
+    }
+}
+
 // Rounding y is off by u = 2^-(fraction+1) of each value, or by half the least denormal number; the sum before it by
 // the gate of direct sums in f32.
 static void layer_values(void **state)
@@ -196,9 +211,11 @@ static void layer_values(void **state)
                        y = draw(&random, f, or_one(p.batch) * p.out_channels * outputs);
         struct partita_plan *plan;
         struct partita_filter *filter;
-        const struct partita_options options = {.engine = c->engine, .threads = 2};
+        const struct partita_options options = {
+            .engine = c->engine, .threads = 2, .workspace_limit = c->tight ? least_limit(p, c->engine) : 0};
         assert_int_equal(partita_plan_create(&p, &options, &plan), PARTITA_OK);
         assert_string_equal(partita_plan_engine(plan), c->engine);
+        if (c->tight) assert_in_range(partita_plan_workspace_size(plan), 1, options.workspace_limit);
         assert_int_equal(partita_filter_create_biased(plan, w.half, bias.half, &filter), PARTITA_OK);
         assert_int_equal(partita_forward(plan, filter, y.half, x.half, NULL), PARTITA_OK);
         reference_layer_forward(&p, y.value, x.value, w.value, bias.value);
@@ -254,8 +271,8 @@ static void refusals(void **state)
 int main(void)
 {
     static const char *const engines[] = {"cpu/direct", "cpu/gemm"};
-    static struct layer_case cases[HALF_TYPES][2];
-    static struct CMUnitTest tests[HALF_TYPES * 6];
+    static struct layer_case cases[HALF_TYPES][2][2];
+    static struct CMUnitTest tests[HALF_TYPES * 8];
     size_t n = 0;
     for (int i = 0; i < HALF_TYPES; i++) {
         void *format = (void *)(uintptr_t)&formats[i];
@@ -263,10 +280,13 @@ int main(void)
         tests[n++] = named_test(narrows_around_all, format, "%s: rounded around every value", formats[i].name);
         tests[n++] = named_test(narrows_any_bits, format, "%s: any bits rounded", formats[i].name);
         tests[n++] = named_test(refusals, format, "%s: refusals", formats[i].name);
-        for (int e = 0; e < 2; e++) {
-            cases[i][e] = (struct layer_case){&formats[i], engines[e]};
-            tests[n++] = named_test(layer_values, &cases[i][e], "%s: layers by %s", formats[i].name, engines[e]);
-        }
+        for (int e = 0; e < 2; e++)
+            for (int tight = 0; tight < 2; tight++) {
+                struct layer_case *c = &cases[i][e][tight];
+                *c = (struct layer_case){&formats[i], engines[e], tight};
+                tests[n++] = named_test(layer_values, c, "%s: layers by %s%s", formats[i].name, engines[e],
+                                        tight ? " in little memory" : "");
+            }
     }
     return run_test_list(tests, n);
 }

@@ -227,6 +227,49 @@ static void bias_of_other_engines(void **state)
     }
 }
 
+static void *count_bytes(void *user, size_t bytes)
+{
+    *(size_t *)user += bytes;
+    return malloc(bytes);
+}
+
+static void release_counted(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+// Taps that are used once are packed for forward alone, whatever was planned; filters have them for every direction.
+static void once_packs_forward_alone(void **state)
+{
+    (void)state;
+    struct random random = random_start("once");
+    size_t once[2], filter[2];
+    for (int all = 0; all < 2; all++) {
+        size_t bytes = 0;
+        struct layer layer;
+        struct partita_filter *more;
+        const struct partita_options options = {
+            .threads = 2, .directions = all ? 0 : PARTITA_FORWARD, .allocator = {count_bytes, release_counted, &bytes}};
+        layer_open(&layer, &busy[3], &options, &random);
+        void **a = layer.array;
+        bytes = 0;
+        assert_ok(partita_filter_create(layer.plan, a[LAYER_W], &more));
+        filter[all] = bytes;
+        assert_ok(partita_forward(layer.plan, more, a[LAYER_Y], a[LAYER_X], NULL));
+        partita_filter_destroy(more);
+        void *y = malloc(layer.n[LAYER_Y] * sizeof(float));
+        bytes = 0;
+        assert_ok(partita_forward_once(layer.plan, y, a[LAYER_X], a[LAYER_W]));
+        once[all] = bytes;
+        assert_memory_equal(y, a[LAYER_Y], layer.n[LAYER_Y] * sizeof(float));
+        free(y);
+        layer_close(&layer);
+    }
+    assert_true(filter[0] > 0 && filter[1] >= 2 * filter[0] - 4096);
+    assert_int_equal(once[0], once[1]);
+}
+
 static void argument_errors(void **state)
 {
     (void)state;
@@ -273,6 +316,7 @@ static void directions(void **state)
     assert_true(partita_plan_explain(plan, NULL, 0) > 0);
     assert_ok(partita_filter_create(plan, w, &filter));
     assert_int_equal(partita_forward(plan, filter, y, x, NULL), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_forward_once(plan, y, x, w), PARTITA_ERR_UNSUPPORTED);
     assert_ok(partita_backward_data(plan, filter, x, y, NULL));
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
     partita_filter_destroy(filter);
@@ -398,7 +442,7 @@ int main(void)
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
     static struct layer_case cases[N_ENGINES_OF_LAYERS][2];
-    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * N_PROMISES + 4];
+    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * N_PROMISES + 5];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -415,6 +459,7 @@ int main(void)
     }
     if (layer_engine_is_here("cpu/direct")) { // what no engine has a part in
         tests[n++] = named_test(beyond_32_bits, NULL, "beyond-32-bits");
+        tests[n++] = named_test(once_packs_forward_alone, NULL, "once-packs-forward-alone");
         tests[n++] = named_test(argument_errors, NULL, "argument-errors");
         tests[n++] = named_test(directions, NULL, "directions");
         tests[n++] = named_test(streams_and_complex, NULL, "streams-and-complex");

@@ -3,6 +3,7 @@
 // some image, phase, tile, output and tap of it, in every direction, and no other is met. And the kinds of passes that
 // the same axes fall into (lib/cpu/conv_pass.h).
 #include "cpu/conv_pass.h"
+#include "cpu/tiles.h"
 #include "tile_grid.h"
 
 #include "problem.h"
@@ -104,7 +105,8 @@ static void outputs_once(void **state)
     }
 }
 
-// Every pass of backward data is like the first of exactly one kind, which is the first pass like it.
+// Every pass of backward data is like the first of exactly one kind, which is the first pass like it, and leads to the
+// next.
 static void passes_of_a_kind(void **state)
 {
     (void)state;
@@ -129,6 +131,8 @@ static void passes_of_a_kind(void **state)
         assert_in_range(kinds, 1, CONV_KINDS);
         most = kinds > most ? kinds : most;
         for (size_t k = 0; k < kinds; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
+        struct conv_pass next;
+        conv_pass_backward(&shape, 0, &next);
         for (size_t at = 0; at < conv_pass_count(&shape); at++) {
             size_t met = 0;
             conv_pass_backward(&shape, at, &pass);
@@ -145,15 +149,34 @@ static void passes_of_a_kind(void **state)
                 }
             }
             assert_int_equal(met, 1);
+            assert_memory_equal(next.axis, pass.axis, sizeof pass.axis);
+            assert_int_equal(next.terms, pass.terms);
+            assert_int_equal(conv_pass_next(&shape, &next), at + 1 < conv_pass_count(&shape));
         }
         for (size_t k = 0; k < kinds; k++) assert_int_equal(n[k], kind[k].n);
     }
     assert_true(most > 4);
 }
 
+// An estimate's variant gives back what is in it; parts that it has no room for are as large as it can say.
+static void variants_of_tiles(void **state)
+{
+    (void)state;
+    for (int bit = 0; bit < 40; bit++)
+        for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
+            const struct tiles tiles = {.part = (size_t)1 << bit, .product = (enum tiles_product)product};
+            const struct estimate choice = {.variant = tiles_variant(&tiles)};
+            assert_true(choice.variant > 0);
+            const struct tiles_way way = tiles_way_of(&choice);
+            assert_int_equal(way.product, product);
+            if (bit < 29) assert_int_equal(way.part, tiles.part);
+            else assert_in_range(way.part, (size_t)1 << 28, tiles.part);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once),
-                                       cmocka_unit_test(passes_of_a_kind)};
+                                       cmocka_unit_test(passes_of_a_kind), cmocka_unit_test(variants_of_tiles)};
     return run_all(tests);
 }

@@ -57,7 +57,8 @@ struct partita_options {
     unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
                          // forward, and each gradient that can be had unless there is but one signal of one axis]
     struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
-    double error_budget;                // largest predicted relative L2 error [0: any; cpu/winograd 2e-6 in f32]
+    double error_budget;                // largest predicted L2 error of a whole result, relative to it; see layer.h on
+                                        // single values [0: any; cpu/winograd 2e-6 in f32]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]
     struct partita_log log;             // [silent]
     struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
@@ -130,7 +131,7 @@ PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan,
 // filter reads the taps themselves. With cpu/blocks and a narrow window of lags that saves memory as large as the taps.
 // Shapes:  taps as for partita_filter_create; y and x as for partita_forward.
 // Errors:  those of both.
-// Memory:  allocates the workspace, and a filter where one is needed.
+// Memory:  allocates the workspace, and a filter of forward alone where one is needed.
 // Threads: any.
 PARTITA_API enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x,
                                                      const void *taps);

@@ -10,6 +10,7 @@
 #include "../sizes.h"
 #include "../thread.h"
 #include "blocks.h"
+#include "run_sums.h"
 #include "samples.h"
 
 enum { MOST_RUN = 64 };
@@ -177,9 +178,7 @@ static void sum_window(struct window *window)
     for (window->first_run = 0; window->first_run < window->runs; window->first_run += LAGS_RUNS) {
         const size_t left = window->runs - window->first_run, n = left < LAGS_RUNS ? left : LAGS_RUNS;
         thread_loop(plan->threads, n, sum_run, window);
-        for (size_t step = 1; step < n; step *= 2)
-            for (size_t i = 0; i + step < n; i += 2 * step)
-                plan->kernels->add(window->sums + i * bytes, window->sums + (i + step) * bytes, reals);
+        run_sums_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
         carry(window, &digits);
     }
     memset(window->sums, 0, bytes);

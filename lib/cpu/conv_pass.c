@@ -106,27 +106,46 @@ size_t conv_pass_count(const struct shape *shape)
     return n;
 }
 
-// Taps r, r + period, ... of the kernel: they reach the samples of gx at stride*p + dilation*r + begin.
+// What differs between residues: taps r, r + period, ... of the kernel, r below the period, reach the samples of gx at
+// stride*p + first. `reached` is where tap r leads from input sample `base`, which then moves to where it leads to
+// `first`.
+static void set_residue(struct conv_axis *axis, size_t r, ptrdiff_t reached)
+{
+    const ptrdiff_t sample = floor_div(reached, axis->spread), slope = -axis->slope;
+    axis->tap_first = r;
+    axis->first = (size_t)(reached - sample * (ptrdiff_t)axis->spread);
+    axis->base -= sample;
+    axis->taps = ceil_div(axis->kernel - r, axis->tap_spread);
+    axis->count = axis->first < axis->out_size ? ceil_div(axis->out_size - axis->first, axis->spread) : 0;
+    axis->reach = (axis->taps - 1) * (size_t)slope;
+    axis->low = axis->base - (ptrdiff_t)axis->reach;
+}
+
 static struct conv_axis backward_axis(const struct axis *axis, size_t r)
 {
     const size_t period = tap_period(axis);
-    const ptrdiff_t stride = (ptrdiff_t)axis->stride;
-    const ptrdiff_t reached = axis->begin + (ptrdiff_t)(axis->dilation * r);
-    const ptrdiff_t first = reached - floor_div(reached, axis->stride) * stride;
     struct conv_axis ret = {.size = axis->out,
                             .out_size = axis->size,
                             .step = 1,
-                            .first = (size_t)first,
                             .spread = axis->stride,
                             .kernel = axis->kernel,
-                            .taps = ceil_div(axis->kernel - r, period),
-                            .tap_first = r,
                             .tap_spread = period,
-                            .base = (first - reached) / stride,
-                            .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride)};
-    if (ret.first < axis->size) ret.count = ceil_div(axis->size - ret.first, axis->stride);
-    complete(&ret);
+                            .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride),
+                            .phases = 1};
+    set_residue(&ret, r, axis->begin + (ptrdiff_t)(axis->dilation * r));
     return ret;
+}
+
+// The next residue that any tap reaches; false, and the first one again, behind the last.
+static bool next_residue(const struct axis *axis, struct conv_axis *ret)
+{
+    const size_t r = ret->tap_first + 1;
+    if (r < lesser(ret->kernel, ret->tap_spread)) {
+        set_residue(ret, r, (ptrdiff_t)(ret->first + axis->dilation));
+        return true;
+    }
+    if (r > 1) *ret = backward_axis(axis, 0);
+    return false;
 }
 
 void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *ret)
@@ -142,6 +161,16 @@ void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *r
         i /= residues(axis);
     }
     merge_idle(ret);
+}
+
+bool conv_pass_next(const struct shape *shape, struct conv_pass *pass)
+{
+    // Axes that were merged have one residue each.
+    bool more = false;
+    for (int k = 2; k >= 0 && !more; k--)
+        if (axis_at(shape, k)) more = next_residue(axis_at(shape, k), &pass->axis[k]);
+    pass->terms = pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
+    return more;
 }
 
 static bool alike(const struct conv_axis *a, const struct conv_axis *b)
@@ -161,16 +190,16 @@ static size_t multiply_kinds(const struct axis *axis, struct conv_kind *ret, siz
     struct conv_axis each[AXIS_KINDS];
     struct conv_kind kind[AXIS_KINDS];
     size_t kinds = 0;
-    for (size_t r = 0; r < residues(axis); r++) {
-        const struct conv_axis now = backward_axis(axis, r);
+    struct conv_axis now = backward_axis(axis, 0);
+    do {
         size_t k = 0;
         while (k < kinds && !alike(&each[k], &now)) k++;
         if (k == kinds) {
             each[kinds] = now;
-            kind[kinds++] = (struct conv_kind){r, 0};
+            kind[kinds++] = (struct conv_kind){now.tap_first, 0};
         }
         kind[k].n++;
-    }
+    } while (next_residue(axis, &now));
     for (size_t i = n; i-- > 0;)
         for (size_t k = kinds; k-- > 0;)
             ret[i * kinds + k] =
@@ -419,16 +448,21 @@ static void taps_of(const struct conv_pass *pass, size_t term, size_t tap[3])
 
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
 {
-    for (size_t i = 0; i < n * pass->terms; i++) {
-        size_t tap[3], phase = 0, at = 0;
-        taps_of(pass, i % pass->terms, tap);
-        for (int a = 0; a < 3; a++) {
-            const struct conv_axis *axis = &pass->axis[a];
-            phase = phase * axis->phases + tap[a] % axis->phases;
-            at = at * pass->box.extent[a] + (size_t)(tap_low(axis, tap[a]) - axis->low);
+    size_t filled = 1, residue = pass->box.volume, line = 1;
+    offset[0] = 0;
+    // Axis by axis, from the fastest on: those of the axes before once for each tap, the first one last, in place.
+    for (int a = 2; a >= 0; a--) {
+        const struct conv_axis *axis = &pass->axis[a];
+        for (size_t tap = axis->taps; tap-- > 0;) {
+            const size_t at = tap % axis->phases * residue + (size_t)(tap_low(axis, tap) - axis->low) * line;
+            for (size_t i = 0; i < filled; i++) offset[tap * filled + i] = offset[i] + at;
         }
-        offset[i] = i / pass->terms * pass->box.channel + phase * pass->box.volume + at;
+        filled *= axis->taps;
+        residue *= axis->phases;
+        line *= pass->box.extent[a];
     }
+    for (size_t c = 1; c < n; c++)
+        for (size_t i = 0; i < filled; i++) offset[c * filled + i] = offset[i] + c * pass->box.channel;
 }
 
 void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t n)

@@ -64,6 +64,9 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret);
 size_t conv_pass_count(const struct shape *shape);
 void conv_pass_backward(const struct shape *shape, size_t i, struct conv_pass *ret);
 
+// Makes the pass behind it of one, except for its cut; false behind the last.
+bool conv_pass_next(const struct shape *shape, struct conv_pass *pass);
+
 // Passes of backward data that differ in nothing a cut or its cost depends on: how many outputs and taps there are and
 // how far they reach. The first one of a kind and how many there are; returns the number of kinds.
 enum { CONV_KINDS = 64 }; // at most: along an axis one output and one tap more or less

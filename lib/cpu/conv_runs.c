@@ -10,11 +10,6 @@ enum {
     MOST_TAPS = 1 << 24,   // of one pair of channels
 };
 
-size_t conv_runs_count(const struct request *request)
-{
-    return request->direction == PARTITA_FORWARD ? 1 : conv_pass_count(request->shape);
-}
-
 size_t conv_runs_kinds(const struct request *request, struct conv_kind ret[CONV_KINDS])
 {
     if (request->direction != PARTITA_FORWARD) return conv_pass_kinds(request->shape, ret);
@@ -22,32 +17,22 @@ size_t conv_runs_kinds(const struct request *request, struct conv_kind ret[CONV_
     return 1;
 }
 
-// Pass i as yet uncut.
-static bool begin_run(const struct request *request, size_t i, struct conv_run *ret)
+// Whether no output belongs to a pass.
+static bool is_empty(const struct conv_pass *pass)
 {
-    *ret = (struct conv_run){.parts = 1};
-    if (request->direction == PARTITA_FORWARD) conv_pass_forward(request->shape, &ret->pass);
-    else conv_pass_backward(request->shape, i, &ret->pass);
-    for (int a = 0; a < 3; a++)
-        if (ret->pass.axis[a].count == 0) return false;
-    ret->block = CONV_CHANNELS;
-    ret->padded = ret->pass.out;
-    return true;
+    return pass->axis[0].count == 0 || pass->axis[1].count == 0 || pass->axis[2].count == 0;
 }
 
 bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, struct conv_run *ret)
 {
-    if (!begin_run(request, i, ret)) return false;
+    *ret = (struct conv_run){.parts = 1};
+    if (request->direction == PARTITA_FORWARD) conv_pass_forward(request->shape, &ret->pass);
+    else conv_pass_backward(request->shape, i, &ret->pass);
+    if (is_empty(&ret->pass)) return false;
+    ret->block = CONV_CHANNELS;
+    ret->padded = ret->pass.out;
     cut(ret, request->workspace_limit);
     return true;
-}
-
-// What was decided about the first pass of its kind.
-static void cut_alike(struct conv_run *run, const struct conv_run *first)
-{
-    const struct conv_pass pass = run->pass;
-    *run = *first;
-    memcpy(run->pass.axis, pass.axis, sizeof pass.axis);
 }
 
 bool conv_runs_refuse(const struct request *request, struct estimate *ret)
@@ -57,9 +42,10 @@ bool conv_runs_refuse(const struct request *request, struct estimate *ret)
         snprintf(ret->reason, sizeof ret->reason, "keeps a place for every tap: %d at most, not %zu", MOST_TAPS, taps);
         return true;
     }
-    if (request->direction == PARTITA_BACKWARD_WEIGHT || conv_runs_count(request) <= MOST_PASSES) return false;
-    snprintf(ret->reason, sizeof ret->reason, "stride and kernel make %zu sub-problems; at most %d",
-             conv_runs_count(request), MOST_PASSES);
+    const size_t passes = request->direction == PARTITA_BACKWARD_DATA ? conv_pass_count(request->shape) : 1;
+    if (passes <= MOST_PASSES) return false;
+    snprintf(ret->reason, sizeof ret->reason, "stride and kernel make %zu sub-problems; at most %d", passes,
+             MOST_PASSES);
     return true;
 }
 
@@ -87,65 +73,73 @@ static size_t offset_bytes(const struct conv_run *run)
     return size_mul(size_mul(run->pass.chunk, run->pass.terms), sizeof *run->offset);
 }
 
-// One arena: the list of passes, then each one's offsets. This is to size it.
-static void size_runs(const struct request *request, conv_cut_fn *cut, struct arena *arena)
-{
-    struct conv_kind kind[CONV_KINDS];
-    const size_t kinds = conv_runs_kinds(request, kind);
-    arena_take(arena, sizeof(struct conv_runs));
-    arena_take(arena, size_mul(conv_runs_count(request), sizeof(struct conv_run)));
-    for (size_t k = 0; k < kinds; k++) {
-        struct conv_run run;
-        if (!conv_runs_make(request, kind[k].first, cut, &run)) continue;
-        for (size_t i = 0; i < kind[k].n; i++) arena_take(arena, offset_bytes(&run));
-    }
-}
-
-// The first pass in a list of those like it; NULL: there is none.
-static const struct conv_run *find_alike(const struct conv_run *const *firsts, size_t n, const struct conv_run *run)
-{
-    for (size_t k = 0; k < n; k++)
-        if (conv_pass_alike(&firsts[k]->pass, &run->pass)) return firsts[k];
-    return NULL;
-}
-
+// One arena: the list of kinds, then each one's offsets. Called twice, to size it and to cut it.
 static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct request *request, conv_cut_fn *cut,
                                   struct arena *arena)
 {
-    const size_t n = conv_runs_count(request);
+    struct conv_kind kind[CONV_KINDS];
+    const size_t kinds = conv_runs_kinds(request, kind);
     struct conv_runs *runs = arena_take(arena, sizeof *runs);
-    struct conv_run *list = arena_take(arena, size_mul(n, sizeof *list));
-    const struct conv_run *firsts[CONV_KINDS];
-    size_t made = 0, weights = 0, kinds = 0;
-    for (size_t i = 0; i < n; i++) {
-        struct conv_run *run = &list[made];
-        if (!begin_run(request, i, run)) continue;
-        const struct conv_run *first = find_alike(firsts, kinds, run);
-        if (first) cut_alike(run, first);
-        else {
-            cut(run, request->workspace_limit);
-            firsts[kinds++] = run;
-        }
-        run->weights = weights;
-        run->offset = arena_take(arena, offset_bytes(run));
-        conv_pass_offsets(&run->pass, run->offset, run->pass.chunk);
-        if (plan->shape.half) run->pass.widen = plan_widen(plan);
-        weights += conv_run_taps(run);
-        made++;
+    struct conv_run *list = arena_take(arena, kinds * sizeof *list);
+    size_t n = 0, made = 0, taps = 0;
+    for (size_t k = 0; k < kinds; k++) {
+        struct conv_run run;
+        if (!conv_runs_make(request, kind[k].first, cut, &run)) continue;
+        run.offset = arena_take(arena, offset_bytes(&run));
+        made += kind[k].n;
+        taps = size_add(taps, size_mul(kind[k].n, conv_run_taps(&run)));
+        if (!arena->base) continue;
+        if (plan->shape.half) run.pass.widen = plan_widen(plan);
+        conv_pass_offsets(&run.pass, run.offset, run.pass.chunk);
+        run.kind = &list[n];
+        list[n++] = run;
     }
-    *runs = (struct conv_runs){made, passes_cover(request, made), list, weights};
+    if (arena->base) *runs = (struct conv_runs){n, passes_cover(request, made), list, taps};
     return runs;
 }
 
 enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request, conv_cut_fn *cut)
 {
     struct arena arena = {0};
-    size_runs(request, cut, &arena);
+    cut_runs(plan, request, cut, &arena);
     arena.base = mem_allocate(&plan->allocator, arena.used);
     if (!arena.base) return PARTITA_ERR_NOMEM;
     arena.used = 0;
     plan->state = cut_runs(plan, request, cut, &arena);
     return PARTITA_OK;
+}
+
+// A pass with its axes as what was decided about the first of its kind.
+static void become(const struct conv_runs *runs, struct conv_run *run)
+{
+    const struct conv_run *first = runs->run;
+    struct conv_axis axis[3];
+    const size_t weights = run->weights;
+    while (!conv_pass_alike(&first->pass, &run->pass)) first++;
+    memcpy(axis, run->pass.axis, sizeof axis);
+    *run = *first;
+    memcpy(run->pass.axis, axis, sizeof axis);
+    run->weights = weights;
+}
+
+bool conv_runs_begin(const struct partita_plan *plan, struct conv_run *ret)
+{
+    const struct conv_runs *runs = plan->state;
+    if (runs->n) *ret = runs->run[0];
+    return runs->n > 0;
+}
+
+bool conv_runs_next(const struct partita_plan *plan, struct conv_run *run)
+{
+    const struct conv_runs *runs = plan->state;
+    const size_t taps = conv_run_taps(run);
+    if (plan->direction == PARTITA_FORWARD) return false;
+    do {
+        if (!conv_pass_next(&plan->shape, &run->pass)) return false;
+    } while (is_empty(&run->pass));
+    run->weights += taps;
+    if (!conv_pass_alike(&run->kind->pass, &run->pass)) become(runs, run);
+    return true;
 }
 
 // Taps of one block of output channels of one group: [in][term][channel of the block].
@@ -184,10 +178,11 @@ enum partita_status conv_runs_filter(struct partita_filter *filter, const void *
     const size_t bytes = plan->shape.scalar_bytes;
     filter->state = mem_allocate(&plan->allocator, size_mul(runs->taps, bytes));
     if (!filter->state) return PARTITA_ERR_NOMEM;
-    for (const struct conv_run *run = runs->run; run < runs->run + runs->n; run++)
-        for (size_t group = 0; group < run->pass.groups; group++)
-            for (size_t first = 0; first < run->pass.out; first += run->block)
-                pack_block(run, (char *)filter->state + block_at(run, group, first) * bytes, taps,
+    struct conv_run run;
+    for (bool more = conv_runs_begin(plan, &run); more; more = conv_runs_next(plan, &run))
+        for (size_t group = 0; group < run.pass.groups; group++)
+            for (size_t first = 0; first < run.pass.out; first += run.block)
+                pack_block(&run, (char *)filter->state + block_at(&run, group, first) * bytes, taps,
                            shape_taps(&plan->shape), plan->direction == PARTITA_FORWARD, group, first);
     return PARTITA_OK;
 }
@@ -270,7 +265,8 @@ void conv_call_run(struct conv_call *call, task_fn *run)
     const struct conv_runs *runs = plan->state;
     if (!runs->covers)
         memset(call->to, 0, shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
-    for (call->run = runs->run; call->run < runs->run + runs->n; call->run++)
-        thread_loop(plan->threads, conv_pass_boxes(&call->run->pass) * call->run->pass.groups * call->run->parts, run,
-                    call);
+    struct conv_run now;
+    call->run = &now;
+    for (bool more = conv_runs_begin(plan, &now); more; more = conv_runs_next(plan, &now))
+        thread_loop(plan->threads, conv_pass_boxes(&now.pass) * now.pass.groups * now.parts, run, call);
 }

@@ -11,27 +11,32 @@
 // A pass with what was decided about it.
 struct conv_run {
     struct conv_pass pass;
-    size_t block;           // output channels whose taps are packed side by side
-    size_t padded;          // output channels of a group, with those of zeros that fill the last block's vectors
-    size_t parts, part_out; // output channels of a group, in parts of whole blocks that are tasks of their own
-    size_t weights;         // where its packed taps begin
-    size_t *offset;         // of one chunk
+    size_t block;                // output channels whose taps are packed side by side
+    size_t padded;               // output channels of a group, with those of zeros that fill the last block's vectors
+    size_t parts, part_out;      // output channels of a group, in parts of whole blocks that are tasks of their own
+    size_t weights;              // where its packed taps begin
+    size_t *offset;              // of one chunk
+    const struct conv_run *kind; // the first of its kind, in the plan's list
 };
 
+// Plans hold one pass of each kind: strides may make thousands of them, of which no list would be worth its memory.
 struct conv_runs {
-    size_t n;
-    bool covers; // every output belongs to a pass
-    struct conv_run *run;
-    size_t taps; // packed, of all passes
+    size_t n;             // kinds
+    bool covers;          // every output belongs to a pass
+    struct conv_run *run; // the first of each
+    size_t taps;          // packed, of all passes
 };
+
+// All passes of a plan, one after the other: begins with the first, goes on to the next; false behind the last.
+bool conv_runs_begin(const struct partita_plan *plan, struct conv_run *ret);
+bool conv_runs_next(const struct partita_plan *plan, struct conv_run *run);
 
 // Chooses chunk, box and parts of a pass within so many bytes of workspace, by shape alone; and blocks, if not those of
 // CONV_CHANNELS without padding.
 typedef void conv_cut_fn(struct conv_run *run, size_t limit);
 
-// Passes of the request's direction, and their kinds: cut and counted once for all passes of a kind. Pass i; false if
-// no output belongs to it.
-size_t conv_runs_count(const struct request *request);
+// Kinds of passes of the request's direction: cut and counted once for all passes of a kind. Pass i; false if no output
+// belongs to it.
 size_t conv_runs_kinds(const struct request *request, struct conv_kind ret[CONV_KINDS]);
 bool conv_runs_make(const struct request *request, size_t i, conv_cut_fn *cut, struct conv_run *ret);
 

@@ -188,8 +188,12 @@ void depthwise_taps_cut(const struct conv_pass *pass, struct depthwise_taps *tap
     struct placed *placed = arena_take(arena, size_mul(n, sizeof *placed));
     if (!arena->base) return;
     conv_pass_offsets(pass, taps->order, 1);
-    for (size_t t = 0; t < n; t++) placed[t] = (struct placed){taps->order[t], t};
-    qsort(placed, n, sizeof *placed, by_offset);
+    bool ordered = true; // as they often are
+    for (size_t t = 0; t < n; t++) {
+        placed[t] = (struct placed){taps->order[t], t};
+        ordered = ordered && (t == 0 || taps->order[t - 1] < taps->order[t]);
+    }
+    if (!ordered) qsort(placed, n, sizeof *placed, by_offset);
     for (size_t t = 0; t < n; t++) taps->order[t] = placed[t].term;
     taps->n_runs = cut_runs(placed, n, taps->run);
 }

@@ -9,6 +9,7 @@
 #include "../sizes.h"
 #include "../thread.h"
 #include "depthwise.h"
+#include "run_sums.h"
 
 enum {
     MOST_TAPS = 1 << 14,
@@ -179,10 +180,7 @@ static void add_block(void *context, size_t b, int worker)
     const struct depthwise_block block = depthwise_block(shape, b);
     char *sums = of->sums + b * of->runs * of->run_bytes;
     (void)worker;
-    for (size_t step = 1; step < of->runs; step *= 2)
-        for (size_t run = 0; run + step < of->runs; run += 2 * step)
-            call->plan->kernels->add(sums + run * of->run_bytes, sums + (run + step) * of->run_bytes,
-                                     of->run_bytes / bytes);
+    run_sums_tree(call->plan->kernels, sums, sums + of->run_bytes, of->run_bytes, of->runs, of->run_bytes / bytes);
     for (size_t c = 0; c < block.channels; c++)
         for (size_t j = 0; j < multiple; j++)
             for (size_t t = 0; t < taps; t++) {

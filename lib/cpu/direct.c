@@ -95,8 +95,9 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     if (!filter && shape->complex_signal) snprintf(ret->reason, sizeof ret->reason, "runs layers of real types alone");
     if (shape->stream || shape->complex_signal) return;
     layer_direct_estimate(request, &layer);
-    if (!filter || (layer.applicable && layer.worker <= request->workspace_limit && layer.seconds < ret->seconds))
-        *ret = layer;
+    const size_t limit = request->workspace_limit;
+    const bool fits = layer.applicable && layer.worker <= limit;
+    if (!filter || (fits && (ret->worker > limit || layer.seconds < ret->seconds))) *ret = layer;
 }
 
 static enum partita_status direct_plan_create(struct partita_plan *plan, const struct request *request)

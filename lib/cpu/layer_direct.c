@@ -18,16 +18,6 @@ enum {
     LEAST_CHANNELS = 8 * CONV_CHANNELS, // .. for so many output channels
 };
 
-static void cut(struct conv_run *run, size_t limit)
-{
-    struct conv_pass *pass = &run->pass;
-    const size_t most = pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS;
-    // The other half of a tight limit is for the sums.
-    conv_pass_cut(pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, pass->groups * most);
-    const size_t tasks = conv_pass_boxes(pass) * pass->groups, parts = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
-    conv_run_split(run, parts < most ? parts : most);
-}
-
 // Shares of the inputs are added in y, unless its samples are too coarse for that: then all sums of a part are held.
 static bool holds(const struct conv_run *run)
 {
@@ -39,6 +29,28 @@ static size_t worker_bytes(const struct conv_run *run)
     const struct conv_pass *pass = &run->pass;
     return size_add(conv_run_packed_bytes(run),
                     size_mul((holds(run) ? run->part_out : CONV_CHANNELS) * pass->scalar_bytes, pass->box.positions));
+}
+
+// With boxes of so many positions and packed bytes.
+static void cut_boxes(struct conv_run *run, size_t positions, size_t packed)
+{
+    struct conv_pass *pass = &run->pass;
+    const size_t most = pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS;
+    conv_pass_cut(pass, positions, packed, pass->groups * most);
+    const size_t tasks = conv_pass_boxes(pass) * pass->groups, parts = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
+    conv_run_split(run, parts < most ? parts : most);
+}
+
+static void cut(struct conv_run *run, size_t limit)
+{
+    // The other half of a tight limit is for the sums; if they need more of it, smaller boxes and parts.
+    size_t positions = MOST_POSITIONS, packed = limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED;
+    for (cut_boxes(run, positions, packed); worker_bytes(run) > limit && packed; packed /= 2) {
+        positions = positions > 1 ? positions / 2 : 1;
+        cut_boxes(run, positions, packed);
+        while (holds(run) && worker_bytes(run) > limit && run->part_out > run->block)
+            conv_run_split(run, 2 * run->parts);
+    }
 }
 
 // A lone channel is summed in wider rectangles; inputs lie anywhere, so that most vectors of them take two loads.

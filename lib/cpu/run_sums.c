@@ -12,16 +12,22 @@ static size_t taps_of(const struct run_sums *sums)
     return shape->out_channels * shape->group_in * shape_taps(shape);
 }
 
-// A stretch of the taps: neighbours first, then neighbours of sums of two, and so on.
+// Neighbours first, then neighbours of sums of two, and so on.
+void run_sums_tree(const struct kernels *kernels, char *first, char *others, size_t bytes, size_t runs, size_t n)
+{
+    for (size_t step = 1; step < runs; step *= 2)
+        for (size_t run = 0; run + step < runs; run += 2 * step)
+            kernels->add(run ? others + (run - 1) * bytes : first, others + (run + step - 1) * bytes, n);
+}
+
+// A stretch of the taps.
 static void add_piece(void *context, size_t task, int worker)
 {
     const struct run_sums *sums = context;
     const size_t from = task * PIECE, left = taps_of(sums) - from, n = left < PIECE ? left : PIECE;
     const size_t at = from * sums->plan->shape.scalar_bytes;
     (void)worker;
-    for (size_t step = 1; step < sums->runs; step *= 2)
-        for (size_t run = 0; run + step < sums->runs; run += 2 * step)
-            sums->plan->kernels->add(run_sums_of(sums, run) + at, run_sums_of(sums, run + step) + at, n);
+    run_sums_tree(sums->plan->kernels, sums->first + at, sums->others + at, sums->bytes, sums->runs, n);
 }
 
 void run_sums_add(const struct run_sums *sums)

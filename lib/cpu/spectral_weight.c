@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../thread.h"
+#include "run_sums.h"
 #include "samples.h"
 
 enum { ENOUGH_TASKS = 32 }; // groups are cut into runs of terms until there are so many
@@ -230,7 +231,7 @@ static void sum_run(void *context, size_t task, int worker)
         store_cell(call, group, cell, sums + cell * fft_spectrum_bytes(spectral->fft), &work);
 }
 
-// One task: one cell; the sums of neighbouring runs first, then neighbours of sums of two, and so on.
+// One task: one cell, its sums of all runs.
 static void finish_cell(void *context, size_t task, int worker)
 {
     const struct call *call = context;
@@ -238,12 +239,11 @@ static void finish_cell(void *context, size_t task, int worker)
     const struct shape *shape = &spectral->shape;
     const size_t runs = (size_t)call->plan->choice.variant, bytes = fft_spectrum_bytes(spectral->fft);
     const size_t group = task / group_cells(shape), cell = task % group_cells(shape);
+    const size_t between = group_cells(shape) * bytes;
+    char *sums = shared_sums(call, group, 0) + cell * bytes;
     struct work work = work_of(call, worker);
-    for (size_t step = 1; step < runs; step *= 2)
-        for (size_t run = 0; run + step < runs; run += 2 * step)
-            call->plan->kernels->add(shared_sums(call, group, run) + cell * bytes,
-                                     shared_sums(call, group, run + step) + cell * bytes, bytes / shape->scalar_bytes);
-    store_cell(call, group, cell, shared_sums(call, group, 0) + cell * bytes, &work);
+    run_sums_tree(call->plan->kernels, sums, sums + between, between, runs, bytes / shape->scalar_bytes);
+    store_cell(call, group, cell, sums, &work);
 }
 
 void spectral_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)

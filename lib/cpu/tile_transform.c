@@ -146,24 +146,45 @@ static size_t place_of(const struct tile_dft *dft, size_t f)
     return place;
 }
 
+static size_t negative(size_t n, size_t f)
+{
+    return f ? n - f : 0;
+}
+
+// The lower half of the first line, and its opposites: from there the other lines know where they leave frequencies.
+static void pair_first_line(const struct tile_dft *dft, uint32_t *pair)
+{
+    for (size_t f = 0; f <= dft->n / 2; f++) {
+        pair[2 * f] = (uint32_t)place_of(dft, f);
+        pair[2 * f + 1] = (uint32_t)place_of(dft, negative(dft->n, f));
+    }
+}
+
 // Bins in the order of the elements of their first frequency, as far as the order of frequencies allows.
 static void pair_up(struct tile_transform *transform)
 {
-    const size_t *n = transform->n;
-    size_t bin = 0;
-    for (size_t i = 0; i < n[0] * n[1] * n[2]; i++) {
-        const size_t f[3] = {i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]};
-        size_t at = 0, opposite = 0, negative = 0;
-        for (int a = 0; a < 3; a++) {
-            const size_t back = (n[a] - f[a]) % n[a];
-            at += place_of(&transform->dft[a], f[a]) * transform->step[a];
-            opposite += place_of(&transform->dft[a], back) * transform->step[a];
-            negative = negative * n[a] + back;
+    const size_t *n = transform->n, half = n[2] / 2;
+    const struct tile_dft *dft = transform->dft;
+    const uint32_t *first = transform->pair;
+    pair_first_line(&dft[2], transform->pair);
+    uint32_t *pair = transform->pair + 2 * (half + 1);
+    for (size_t line = 1; line < n[0] * n[1]; line++) {
+        const size_t plane = line / n[1], row = line % n[1], back_plane = negative(n[0], plane),
+                     back_row = negative(n[1], row), opposite = back_plane * n[1] + back_row;
+        const uint32_t from = (uint32_t)(place_of(&dft[0], plane) * transform->step[0] +
+                                         place_of(&dft[1], row) * transform->step[1]),
+                       back = (uint32_t)(place_of(&dft[0], back_plane) * transform->step[0] +
+                                         place_of(&dft[1], back_row) * transform->step[1]);
+        if (opposite < line) continue;
+        for (size_t f = 0; f <= half; f++) {
+            *pair++ = from + first[2 * f];
+            *pair++ = back + first[2 * f + 1];
         }
-        if (negative < i) continue;
-        transform->pair[2 * bin] = (uint32_t)at;
-        transform->pair[2 * bin + 1] = (uint32_t)opposite;
-        bin++;
+        // Of a line that is its own opposite that was all.
+        for (size_t f = half + 1; f < n[2] && opposite > line; f++) {
+            *pair++ = from + first[2 * (n[2] - f) + 1];
+            *pair++ = back + first[2 * (n[2] - f)];
+        }
     }
 }
 

@@ -11,7 +11,10 @@
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
 
+#include <limits.h>
+
 #include "../engine.h"
+#include "../sizes.h"
 #include "../tile_grid.h"
 #include "tile_transform.h"
 
@@ -73,10 +76,11 @@ struct tiles_way {
 // The shape cut that way; false if it has no such tiles. Leaves transform and offset open.
 bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3]);
 
-// An estimate's variant holds what its transform and hop do not say.
+// An estimate's variant holds what its transform and hop do not say. Only backward weight has parts that it has no room
+// for, where a part is all output channels and nobody asks.
 static inline int tiles_variant(const struct tiles *tiles)
 {
-    return (int)(tiles->part << 2) | (int)tiles->product;
+    return (int)(lesser(tiles->part, INT_MAX >> 2) << 2) | (int)tiles->product;
 }
 
 static inline struct tiles_way tiles_way_of(const struct estimate *choice)

@@ -5,22 +5,6 @@
 
 enum { DECK = (int)CONV_CHANNELS < (int)LANES ? (int)CONV_CHANNELS : (int)LANES };
 
-// Of n vectors, a power of two: lane i of vector r goes to place i*n + r of all of them.
-INLINE void zip(vec *v, size_t n)
-{
-    UNROLL
-    for (size_t stage = 1; stage < n; stage *= 2) {
-        vec u[LANES];
-        UNROLL
-        for (size_t j = 0; j < n / 2; j++) {
-            u[2 * j] = __builtin_shufflevector(v[j], v[n / 2 + j], LOWER);
-            u[2 * j + 1] = __builtin_shufflevector(v[j], v[n / 2 + j], UPPER);
-        }
-        UNROLL
-        for (size_t j = 0; j < n; j++) v[j] = u[j];
-    }
-}
-
 // rows rows, LANES columns, a vector of the result after each `step` samples.
 INLINE void block(REAL *y, size_t step, const REAL *x, size_t x_stride, size_t rows)
 {

@@ -12,22 +12,6 @@ enum { WIDTH = 8, GROUP = 4 }; // 8 sums + 4 taps + 1 of 16 registers
 enum { WIDTH = 16, GROUP = LANES_TAPS }; // 16 + 8 + 1 of 32
 #endif
 
-// Transposes LANES vectors: each pass interleaves vectors that are half of them apart.
-INLINE void transpose(vec v[LANES])
-{
-    UNROLL
-    for (size_t pass = 1; pass < LANES; pass *= 2) {
-        vec w[LANES];
-        UNROLL
-        for (size_t j = 0; j < LANES / 2; j++) {
-            w[2 * j] = __builtin_shufflevector(v[j], v[j + LANES / 2], LOWER);
-            w[2 * j + 1] = __builtin_shufflevector(v[j], v[j + LANES / 2], UPPER);
-        }
-        UNROLL
-        for (size_t j = 0; j < LANES; j++) v[j] = w[j];
-    }
-}
-
 // Samples 0, step, ... of at most LANES; n of them are there.
 INLINE vec load_apart(const REAL *x, size_t step, size_t n)
 {
@@ -54,7 +38,7 @@ void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
                 v[k] = (vec){0};
                 if (x[first + k]) v[k] = load_apart((const REAL *)x[first + k] + i * step, step, n - i);
             }
-            transpose(v);
+            zip(v, LANES);
             UNROLL
             for (size_t k = 0; k < LANES; k++)
                 if (i + k < n) store(y + (i + k) * CONV_LANES + first, v[k]);
@@ -93,7 +77,7 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
                 if (i + k < n) v[k] += load(x + (i + k) * CONV_LANES + first);
                 if (relu) v[k] = positive(v[k]);
             }
-            transpose(v);
+            zip(v, LANES);
             UNROLL
             for (size_t k = 0; k < LANES; k++)
                 if (y[first + k]) store_apart((REAL *)y[first + k] + i * step, step, v[k], n - i);

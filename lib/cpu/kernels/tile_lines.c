@@ -5,22 +5,6 @@
 
 enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
 
-// Lane j of v[i] becomes lane i of v[j].
-INLINE void transpose(vec v[LANES])
-{
-    UNROLL
-    for (size_t stage = 1; stage < LANES; stage *= 2) {
-        vec w[LANES];
-        UNROLL
-        for (size_t i = 0; i < LANES / 2; i++) {
-            w[2 * i] = __builtin_shufflevector(v[i], v[i + LANES / 2], LOWER);
-            w[2 * i + 1] = __builtin_shufflevector(v[i], v[i + LANES / 2], UPPER);
-        }
-        UNROLL
-        for (size_t i = 0; i < LANES; i++) v[i] = w[i];
-    }
-}
-
 void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t n)
 {
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
@@ -30,13 +14,13 @@ void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t
             if (n - i >= LANES) {
                 UNROLL
                 for (size_t l = 0; l < LANES; l++) v[l] = load((const REAL *)row[lane + l] + i);
-                transpose(v);
+                zip(v, LANES);
                 UNROLL
                 for (size_t k = 0; k < LANES; k++) store(z + k * stride * TILE_LANES, v[k]);
             } else {
                 UNROLL
                 for (size_t l = 0; l < LANES; l++) v[l] = load_first((const REAL *)row[lane + l] + i, n - i);
-                transpose(v);
+                zip(v, LANES);
                 UNROLL
                 for (size_t k = 0; k < LANES; k++)
                     if (k < n - i) store(z + k * stride * TILE_LANES, v[k]);
@@ -100,7 +84,7 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
                 v[k] = (vec){0};
                 if (i + k < n) v[k] = load(z + k * stride * TILE_LANES);
             }
-            transpose(v);
+            zip(v, LANES);
             UNROLL
             for (size_t l = 0; l < LANES; l++)
                 store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish,

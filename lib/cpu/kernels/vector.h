@@ -88,4 +88,23 @@ INLINE vec broadcast(REAL s)
 #endif
 // clang-format on
 
+enum { MOST_ZIPPED = 16 };
+
+// Element i of vector k of n, a power of two, moves to place i*n + k of all of them: two halves of a deck, zipped once
+// for each factor of two. Of n = LANES vectors that is the transposition.
+INLINE void zip(vec *v, size_t n)
+{
+    UNROLL
+    for (size_t stage = 1; stage < n; stage *= 2) {
+        vec next[MOST_ZIPPED];
+        UNROLL
+        for (size_t k = 0; k < n / 2; k++) {
+            next[2 * k] = __builtin_shufflevector(v[k], v[k + n / 2], LOWER);
+            next[2 * k + 1] = __builtin_shufflevector(v[k], v[k + n / 2], UPPER);
+        }
+        UNROLL
+        for (size_t k = 0; k < n; k++) v[k] = next[k];
+    }
+}
+
 #endif

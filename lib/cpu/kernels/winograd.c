@@ -218,30 +218,13 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
             for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
 }
 
-// Element (k, i) of `count` vectors, i < LANES, moves to place i*count + k: a rotation of the index's bits, one bit a
-// stage.
-INLINE void rotate(vec *v, size_t count)
-{
-    UNROLL
-    for (size_t stage = 1; stage < count; stage *= 2) {
-        vec next[MOST_COLLECTED];
-        UNROLL
-        for (size_t k = 0; k < count / 2; k++) {
-            next[2 * k] = __builtin_shufflevector(v[k], v[k + count / 2], LOWER);
-            next[2 * k + 1] = __builtin_shufflevector(v[k], v[k + count / 2], UPPER);
-        }
-        UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = next[k];
-    }
-}
-
 INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
         vec v[MOST_COLLECTED];
         UNROLL
         for (size_t k = 0; k < count; k++) v[k] = load(x + (ptrdiff_t)k * stride + i);
-        rotate(v, count);
+        zip(v, count);
         UNROLL
         for (size_t k = 0; k < count * LANES; k += LANES) store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
     }
@@ -256,7 +239,7 @@ INLINE void collect_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count
         vec v[MOST_COLLECTED];
         UNROLL
         for (size_t k = 0; k < MOST_COLLECTED; k++) v[k] = k < count ? load(x + (ptrdiff_t)k * stride + i) : (vec){0};
-        rotate(v, MOST_COLLECTED);
+        zip(v, MOST_COLLECTED);
         UNROLL
         for (size_t k = 0; k < MOST_COLLECTED; k++) {
             const size_t at = k % VECTORS * LANES;
