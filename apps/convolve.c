@@ -39,15 +39,9 @@ static bool check_format(const char *option, const char *type, const char *path,
 {
     bool known;
     if (!type) return true;
-    if (!encoding_parse(type, ret_encoding)) return fault_set(fault, "%s %s: no such sample type", option, type);
+    encoding_parse(type, ret_encoding);
     if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
     return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option, type, path);
-}
-
-static bool check_output_format(const char *type, struct fault *fault)
-{
-    struct encoding ignored;
-    return !type || encoding_parse(type, &ignored) || fault_set(fault, "--output-format %s: no such sample type", type);
 }
 
 static bool check_usage(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir, struct fault *fault)
@@ -65,8 +59,7 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
         return fault_set(fault, "--block makes a stream, which --range and --resume cannot cut");
     if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
     return range_check(s, fault) && check_format("--format", s->format, s->operands[1], ret_in, fault) &&
-           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
-           check_output_format(s->output_format, fault) && engine_check(s->engine, fault);
+           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) && engine_check(s->engine, fault);
 }
 
 // Standard input that may never end: not a redirected file.

@@ -79,12 +79,13 @@ struct settings {
 };
 
 enum option_kind {
-    OPTION_FLAG,   // int: 1 when given
-    OPTION_TEXT,   // const char *
-    OPTION_NUMBER, // int64_t within [low, high]
-    OPTION_REAL,   // double within [low, high], unless both are 0
-    OPTION_LIST,   // struct word_list
-    OPTION_CHOICE, // int: which of the words separated by '|' in `argument`
+    OPTION_FLAG,    // int: 1 when given
+    OPTION_TEXT,    // const char *
+    OPTION_NUMBER,  // int64_t within [low, high]
+    OPTION_REAL,    // double within [low, high], unless both are 0
+    OPTION_LIST,    // struct word_list
+    OPTION_CHOICE,  // int: which of the words separated by '|' in `argument`
+    OPTION_SAMPLES, // const char *: the name of a sample encoding
 };
 
 struct option_row {

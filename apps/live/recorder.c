@@ -38,8 +38,7 @@ static bool choose_format(struct audio_info *ret, const struct settings *s, cons
                          path);
     if (ret->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
-    if (s->output_format && !encoding_parse(s->output_format, &wish))
-        return fault_set(fault, "--output-format %s: no such sample type", s->output_format);
+    if (s->output_format) encoding_parse(s->output_format, &wish); // options.c has seen that it is one
     if (wish.is_complex) return fault_set(fault, "--output-format %s: sound is real", s->output_format);
     container_encoding(ret->container, path, wish, &ret->encoding);
     bool exact = ret->encoding.kind == wish.kind && ret->encoding.bytes == wish.bytes;

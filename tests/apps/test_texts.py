@@ -29,6 +29,21 @@ class Help(Case):
             self.assertEqual(self.out("help", command), self.out(command, "--help"))
             self.assertEqual(self.out(command, "-h"), self.out(command, "--help"))
 
+    def test_overview_is_in_columns(self):
+        """Every summary starts in one column, below its operands if they are long."""
+        lines = [l for l in self.out("help").splitlines() if l.startswith("  ")]
+        self.assertEqual({l[40] != " " and l[39] == " " for l in lines if len(l) > 59}, {True}, lines)
+        self.assertIn("\n" + " " * 40 + "runs a layer", self.out("help"))
+
+    def test_no_space_ends_a_line(self):
+        for command in COMMANDS:
+            self.assertNotRegex(self.out(command, "--help"), r"(?m) $")
+
+    def test_options_speak_of_their_command(self):
+        self.assertNotIn("for plan", self.out("convolve", "--help") + self.out("join", "--help"))
+        self.assertNotIn("audio libraries", self.out("layer", "--help") + self.out("convolve", "--help"))
+        self.assertIn("audio libraries", self.out("live", "--help"))
+
     def test_help_wins_over_missing_names(self):
         self.assertIn("--mode", self.out("convolve", "--help", "one"))
 
