@@ -211,7 +211,7 @@ const struct option_row option_rows[] = {
     {NULL, "json", 0, OPTION_FLAG, NULL, LIVE, AT(json), 0, 0,
      "print one line of JSON a second on standard output, and one more at the end"},
     {NULL, "json", 0, OPTION_FLAG, NULL, DEVICES, AT(json), 0, 0,
-     "print the list as JSON"},
+     "print the list as JSON: objects of the kind audio, then those of the kind compute"},
     {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS | LIVE, AT(quiet), 0, 0,
      "no warnings and no progress; errors only"},
     {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS | LAYER, AT(verbose), 0, 0,
