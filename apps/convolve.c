@@ -10,6 +10,7 @@
 #include "engine_name.h"
 #include "interrupt.h"
 #include "io/sigmf.h"
+#include "option_words.h"
 #include "output.h"
 #include "pass.h"
 #include "report.h"
@@ -59,7 +60,7 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
         return fault_set(fault, "--block makes a stream, which --range and --resume cannot cut");
     if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
     return range_check(s, fault) && check_format("--format", s->format, s->operands[1], ret_in, fault) &&
-           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) && engine_check(s->engine, fault);
+           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) && engine_check(s, fault);
 }
 
 // Standard input that may never end: not a redirected file.
@@ -136,6 +137,16 @@ static double clock_rate(const struct job *job)
     return job->stats.rate ? job->stats.rate : 1;
 }
 
+// An engine of bounded signals is refused as long as the file is run as a stream.
+static bool explain_refusal(const struct settings *s, struct fault *fault)
+{
+    const struct fault said = *fault;
+    if (engine_needs_bounds(said.text))
+        fault_set(fault, "%s; %s--threads 2 filters in pieces, which are bounded", said.text,
+                  s->block ? "leave out --block: " : "");
+    return option_words(s->command, fault);
+}
+
 static bool prepare(struct job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
@@ -157,7 +168,7 @@ static bool prepare(struct job *job, struct fault *fault)
     job->stats.rate = in->rate ? in->rate : output.rate;
     if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames, clock_rate(job),
                      &job->taps, job->wisdom, fault))
-        return false;
+        return explain_refusal(&job->settings, fault);
     explain(job);
     return share_open(&job->share, job->in, &job->taps, type, runner_plan(job->runner), &job->pass.range,
                       &output.frames, fault) &&

@@ -12,6 +12,7 @@
 #include "interrupt.h"
 #include "io/npy.h"
 #include "io/temp.h"
+#include "option_words.h"
 #include "report.h"
 #include "wisdom_file.h"
 
@@ -114,7 +115,7 @@ static bool check_usage(struct job *job, struct fault *fault)
         if (options[i].needed && !options[i].value) return fault_set(fault, "%s needs %s", word, options[i].name);
         if (!options[i].allowed && options[i].value) return fault_set(fault, "%s has no %s", word, options[i].name);
     }
-    return engine_check(s->engine, fault);
+    return engine_check(s, fault);
 }
 
 static bool load_inputs(struct job *job, struct fault *fault)
@@ -217,7 +218,8 @@ static void keep_line(void *user, const char *text)
 
 static bool fail(const struct job *job, enum partita_status status, struct fault *fault)
 {
-    return fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "", job->detail);
+    fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "", job->detail);
+    return option_words(COMMAND_LAYER, fault);
 }
 
 // gy against the outputs that the problem has.

@@ -463,7 +463,15 @@ class Arguments(Faults):
         self.usage("convolve", "--engine", "cpu/magic", "ir.txt", "in.wav", "out.wav",
                    says="--engine cpu/magic: there are cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles")
         self.usage("convolve", "--engine", "x" * 500, "ir.txt", "in.wav", "out.wav")
-        self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav")
+        self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav", says='--device "abacus": no such')
+        self.usage("convolve", "--engine", "cuda/direct", "ir.txt", "in.wav", "out.wav", says="needs --device cuda")
+
+    def test_an_engine_of_whole_signals_says_how_a_file_becomes_some(self):
+        self.write("in.wav", noise_wav(500))
+        three = ("ir.txt", "in.wav", "out.wav")
+        self.fails("convolve", "-e", "blocks", *three, says=["not on streams", "; --threads 2 filters in pieces"])
+        self.fails("convolve", "-e", "blocks", "-b", 64, *three, says="leave out --block: --threads 2")
+        self.run_program("convolve", "-e", "blocks", "--threads", 2, *three)
 
     def test_options_may_follow_names_and_end(self):
         self.write("in.wav", noise_wav(5))

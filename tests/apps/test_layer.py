@@ -149,7 +149,7 @@ class Layer(Case):
         bad("x.npy", "w.npy", "--dilation 1,x", more=("--dilation", "1,x"))
         bad("x.npy", "w.npy", "--pad 1,2,3", "for 2 axes", more=("--pad", "1,2,3"))
         bad("x.npy", "w.npy", "workspace", more=("--workspace-limit", 100))
-        bad("x.npy", "w.npy", "gpu", more=("--device", "gpu"))
+        bad("x.npy", "w.npy", '--device "gpu": no such device', more=("--device", "gpu"))
         self.fails("layer", "forward", "--input", "x.npy", "--weight", "w.npy", "--output", "x.npy", says="x.npy")
         self.fails("layer", "backward-weight", "--input", "x.npy", "--grad-output", "gy.npy", "--kernel-shape", 3, "--output",
                    "gw.npy", says=("gy.npy: shape 1,2,7,6", "1,2,7,7"))

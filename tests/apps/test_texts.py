@@ -146,6 +146,13 @@ class Plan(Case):
             with self.subTest(arguments=arguments):
                 self.assertIn(b"chosen", self.run_program("plan", *arguments).stdout)
 
+    def test_what_was_asked_for_is_not_chosen(self):
+        said = lambda *more: self.run_program("plan", "--taps", 100, "--size", 5000, *more).stdout.decode()
+        self.assertIn("; chosen by the host model\n", said())
+        self.assertIn("; the engine as asked, its sizes by the host model\n", said("--engine", "direct"))
+        self.assertIn("; as asked\n", said("--parts", "50,100"))
+        self.assertIn("; the engine as asked, its sizes by the host model\n", said("--engine", "blocks"))
+
     def test_a_block_alone_means_a_live_filter(self):
         """--block without --latency asks for no delay; without either any delay will do."""
         self.assertIn("latency at most 0;", self.run_program("plan", "--block", 64).stdout.decode())
@@ -174,6 +181,28 @@ class Plan(Case):
         for arguments, says in ((["--channels", 3, "--groups", 2], "groups"),
                                 (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save")):
             self.fails("plan", *arguments, says=says)
+
+    def test_the_library_s_fields_are_said_as_options(self):
+        for arguments, says in ((["--groups", 3, "--channels", 4, "--out-channels", 2],
+                                 "--groups 3 does not divide --channels 4 and --out-channels 2"),
+                                (["--whole-blocks", "--block", 20], "multiple of 16 frames, not --block 20"),
+                                (["--taps", 1 << 60], "--taps %d: at most" % (1 << 60)),
+                                (["--device", "abacus"], '--device "abacus": no such device'),
+                                (["--engine", "blocks"], "say --size")):
+            with self.subTest(arguments=arguments):
+                said = self.fails("plan", *arguments, says=says)
+                self.assertNotRegex(said, r"options\.|problem\.")
+
+    def test_engines_of_a_device_that_was_not_asked_for(self):
+        self.fails("plan", "--engine", "cuda/direct", rc=2, says="--engine cuda/direct: needs --device cuda")
+        self.fails("plan", "--engine", "direct", "--device", "cuda", rc=2, says="is not of --device cuda")
+
+    def test_a_build_without_cuda_says_so(self):
+        """Not what the dynamic linker says of a file that nobody built."""
+        done = subprocess.run([rig.PROGRAM, "plan", "--device", "cuda"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertNotIn(b"cannot open shared object file", done.stderr)
+        if b"there is no libpartita-cuda.so" in done.stderr:
+            self.assertIn(b"-Dcuda", done.stderr)
 
     def test_every_engine_has_its_name_in_the_list(self):
         engines = set(re.findall(r"\bcpu/[a-z-]+", self.run_program("plan").stdout.decode()))

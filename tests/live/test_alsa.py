@@ -265,7 +265,8 @@ class Wrong(Live):
                                 (["--ir", "ir.wav", "--block", "-1"], "--block"), (["--ir", "ir.wav", "--block", "1e9"], "--block"),
                                 (["--ir", "ir.wav", "--fade", "-1"], "--fade"), (["--ir", "ir.wav", "--duration", "nan"], "--duration"),
                                 (["--ir", "ir.wav", "--gain", "1000"], "--gain"), (["--ir", "ir.wav", "--limiter", "soft"], "on|off"),
-                                (["--ir", "ir.wav", "--engine", "cpu/magic"], "cpu/magic"), (["--ir", "ir.wav", "-q", "-v"], "contradict"),
+                                (["--ir", "ir.wav", "--engine", "cpu/magic"], "cpu/magic"),
+                                (["--ir", "ir.wav", "--engine", "cuda/direct"], "live computes on the CPU"), (["--ir", "ir.wav", "-q", "-v"], "contradict"),
                                 (["--ir", "ir.wav", "--record", "-"], "pipe"), (["--measure", "m.wav", "--duration", "700"], "700"), (["ir.wav"], "--ir"),
                                 (["--ir", "ir.wav", "--mode", "full"], "--mode")):
             with self.subTest(arguments=arguments):
