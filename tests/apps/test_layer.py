@@ -170,6 +170,10 @@ class Layer(Case):
             (("backward-data", "--relu", "--grad-output", "g", "--weight", "w", "--output", "y", "--input-shape", "1"), "--relu"),
             (("forward", "--input", "x", "--weight", "w", "--output", "y", "--engine", "magic"), "magic"),
             (("forward", "--groups", "0"), "--groups"),
+            (("forward", "--input", "x", "--weight", "w", "--output", "y.wav"), "--output y.wav: layers write .npy"),
+            (("forward", "--input", "x", "--weight", "w", "--output", "y"), "--output y: layers write .npy"),
+            (("backward-weight", "--input", "x", "--grad-output", "g", "--kernel-shape", "3", "--output", "w.npy",
+              "--grad-bias", "b.txt"), "--grad-bias b.txt: layers write .npy"),
         ]:
             with self.subTest(arguments=arguments):
                 self.fails("layer", *arguments, rc=2, says=says)
