@@ -67,6 +67,11 @@ void help_print(enum command command)
         print_option(row, command);
     }
     if (c->n_operands == 3)
+        print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, .aiff, .caf, .au and "
+                      ".w64; raw samples: .raw, .iq, .cf32 and the like; SigMF recordings, x.sigmf-data with "
+                      "x.sigmf-meta. The first file may also be a .txt of one number a line.",
+                      0, 0);
+    if (c->n_operands == 3)
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are [frames] or "
                       "[channels, frames]. Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, "
                       "but the input was cut short.",

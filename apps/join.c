@@ -96,6 +96,7 @@ static bool create(struct audio_writer **ret, const char *path, const struct aud
 {
     struct audio_info info = *audio_reader_info(first);
     bool known;
+    if (!sigmf_check_output(path, fault)) return false;
     if (container_of_name(path, &known) != info.container && known)
         return fault_set(fault, "%s: is named as another format than the parts have", path);
     info.frames = frames;

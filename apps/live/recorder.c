@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../io/sigmf.h"
 #include "../record.h"
 #include "outputs.h"
 #include "writer.h"
@@ -32,6 +33,7 @@ static bool choose_format(struct audio_info *ret, const struct settings *s, cons
 {
     struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
     bool known;
+    if (!sigmf_check_output(path, fault)) return false;
     ret->container = container_of_name(path, &known);
     if (!known && strncmp(path, "/dev/", 5) != 0)
         return fault_set(fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",

@@ -52,6 +52,13 @@ class Recordings(Case):
         self.fails("convolve", "h.txt", "in.sigmf-meta", "in.sigmf-data", says=["is the input"])
         self.assertEqual(self.read("in.sigmf-data"), before)
 
+    def test_metadata_is_no_output(self):
+        x = self.recording("in", self.iq(30))
+        self.write("h.txt", b"1\n")
+        self.fails("convolve", "h.txt", "in.sigmf-meta", "o.sigmf-meta", says=["o.sigmf-meta", "name o.sigmf-data"])
+        self.run_program("convolve", "--range", "1/1", "h.txt", "in.sigmf-meta", "part.sigmf-data")
+        self.fails("join", "o.sigmf-meta", "part.sigmf-data", says=["o.sigmf-meta", "name o.sigmf-data"])
+
     def test_as_template_of_integers_and_channels(self):
         x = self.recording("in", self.random.integers(-9000, 9000, (500, 2)).astype("<i2"), "ri16_le",
                            **{"core:num_channels": 2})

@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
+
 import rig
 from rig import Case
 
@@ -84,6 +86,38 @@ class Help(Case):
                 self.assertIn("--" + option, plain)
         for status in ("EXIT STATUS", ".B 0", ".B 1", ".B 2", ".B 3", ".B 4", ".B 141"):
             self.assertIn(status, page)
+
+    def test_formats_are_named(self):
+        page = self.out("help", "--man").replace("\\-", "-")
+        for text in (page, self.out("convolve", "--help"), self.out("correlate", "--help")):
+            for word in (".wav", ".npy", ".flac", ".raw", ".txt", ".sigmf-data", ".sigmf-meta"):
+                self.assertIn(word, text)
+
+    def test_examples_of_the_manual_work(self):
+        rng = np.random.default_rng(1)
+        for name, rate in (("hall.wav", 44100), ("voice.wav", 44100), ("voice48.wav", 48000)):
+            self.write(name, rig.wav_bytes(rng.integers(-900, 900, 500), rate=rate))
+        self.write("one.txt", b"1\n")
+        self.write("low-pass.txt", b"0.5\n0.5\n")
+        self.run_program("convolve", "one.txt", "voice48.wav", "voice.flac")
+        for name, n in (("burst", 50), ("capture", 500)):
+            x = (rng.standard_normal(n) + 1j).astype("c8")
+            np.save(name + ".npy", x)
+            self.run_program("convolve", "one.txt", name + ".npy", name + ".sigmf-data")
+        self.write("in.cf32", self.read("capture.sigmf-data"))
+        page = self.out("help", "--man").replace("\\-", "-").split(".SH EXAMPLES")[1].split(".SH")[0]
+        examples = re.findall(r"^\.B partita (.*)", page, re.M)
+        self.assertGreater(len(examples), 4)
+        for example in examples:
+            if example.startswith("live"):
+                self.assertIn("--ir", example)
+                continue
+            with self.subTest(example=example):
+                done = subprocess.run(
+                    ["bash", "-c", '"$0" ' + example, rig.PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    env=dict(os.environ, XDG_CACHE_HOME=self.folder))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn(b"clipped;", done.stderr)
 
     def test_manual_is_correct_roff(self):
         self.write("partita.1", self.out("help", "--man").encode())
