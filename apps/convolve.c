@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `partita convolve` and `partita correlate`: opens the files, agrees on types, rates and channels, runs the pass,
 // reports.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ struct job {
     struct settings settings;
     struct audio_reader *ir, *in;
     struct audio_writer *out;
+    struct audio_info output;
     struct taps taps;
     struct partita_wisdom *wisdom;
     struct runner *runner;
@@ -70,10 +72,23 @@ static bool is_live(const char *path)
     return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
 }
 
+// An array of [frames, channels] looks like many channels of next to no frames. Whoever has so many says their number.
+static bool check_axes(const struct settings *s, const struct audio_info *in, struct fault *fault)
+{
+    static const size_t MANY = 16, RATIO = 8;
+    if (in->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || in->frames == 0 || in->channels <= MANY ||
+        in->frames >= in->channels || in->channels <= RATIO * in->frames)
+        return true;
+    return fault_set(fault,
+                     "%s: the axes of an .npy array are [channels, frames], which makes %zu channels of %llu frames of "
+                     "this one; save its transpose, x.T, or say --max-channels %zu if they are that many",
+                     operand_name(s, 1), in->channels, (unsigned long long)in->frames, in->channels);
+}
+
 static bool open_inputs(struct job *job, const struct encoding *in, const struct encoding *ir, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    struct audio_request request = {.max_channels = (size_t)s->max_channels, .wake_fd = -1};
+    struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
     request.path = s->operands[0];
     request.raw = s->ir_format ? ir : NULL;
     if (!audio_open(&job->ir, &request, fault)) return false;
@@ -82,7 +97,7 @@ static bool open_inputs(struct job *job, const struct encoding *in, const struct
     request.channels = (size_t)s->channels;
     request.rate = (uint32_t)s->rate;
     request.wake_fd = is_live(s->operands[1]) ? interrupt_as_end_of_input() : -1;
-    return audio_open(&job->in, &request, fault);
+    return audio_open(&job->in, &request, fault) && check_axes(s, audio_reader_info(job->in), fault);
 }
 
 static bool stored_in_double(const struct audio_info *info)
@@ -150,7 +165,6 @@ static bool explain_refusal(const struct settings *s, struct fault *fault)
 static bool prepare(struct job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
-    struct audio_info output;
     uint64_t frames;
     const struct audio_info *in = audio_reader_info(job->in);
     choose_types(job, &type, &taps_type);
@@ -163,16 +177,16 @@ static bool prepare(struct job *job, struct fault *fault)
                               .stats = &job->stats};
     if (!choose_range(job, &frames, fault)) return false;
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
-    if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
+    if (!output_choose(&job->output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
-    job->stats.rate = in->rate ? in->rate : output.rate;
+    job->stats.rate = in->rate ? in->rate : job->output.rate;
     if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames, clock_rate(job),
                      &job->taps, job->wisdom, fault))
         return explain_refusal(&job->settings, fault);
     explain(job);
     return share_open(&job->share, job->in, &job->taps, type, runner_plan(job->runner), &job->pass.range,
-                      &output.frames, fault) &&
-           share_create(&job->share, &job->out, &output, fault);
+                      &job->output.frames, fault) &&
+           share_create(&job->share, &job->out, &job->output, fault);
 }
 
 static void fill_stats(struct job *job)
@@ -190,6 +204,33 @@ static void fill_stats(struct job *job)
     s->interrupted = audio_interrupted(job->in);
 }
 
+// Of a pipe only the end tells; a result that starts and ends before its first sample does not read it.
+static bool is_empty(const struct job *job)
+{
+    const struct stats *stats = &job->stats;
+    const uint64_t frames = audio_reader_info(job->in)->frames;
+    if (stats->truncated || stats->interrupted) return false;
+    return frames == 0 || (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
+}
+
+// What helps: less gain, how much less if the peak is known, and floats in a file that holds them.
+static void warn_clipped(const struct job *job)
+{
+    const struct settings *s = &job->settings;
+    const struct encoding written = job->output.encoding;
+    const struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4, .is_complex = written.is_complex};
+    struct encoding held;
+    const bool floats =
+        container_encoding(job->output.container, s->operands[2], wish, &held) && held.kind == ENCODING_FLOAT;
+    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes);            // the largest value above 0
+    const bool measured = job->stats.peak > full && !s->range && !s->resume; // those read and write a part
+    char gain[64] = "lower --gain (--stats tells by how much)";
+    if (measured)
+        snprintf(gain, sizeof gain, "--gain %.1f fits", s->gain + floor(200 * log10(full / job->stats.peak)) / 10);
+    report_warning(s, "%s: %llu samples clipped; %s%s", operand_name(s, 2),
+                   (unsigned long long)job->stats.written.clipped, gain, floats ? ", or use --output-format f32" : "");
+}
+
 static void warn(const struct job *job)
 {
     const struct settings *s = &job->settings;
@@ -197,15 +238,14 @@ static void warn(const struct job *job)
     const char *shortfalls[] = {audio_shortfall(job->ir), audio_shortfall(job->in)};
     for (int i = 0; i < 2; i++)
         if (shortfalls[i]) report_warning(s, "%s", shortfalls[i]);
+    if (is_empty(job)) report_warning(s, "%s: holds no samples", operand_name(s, 1));
     if (stats->interrupted) report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
     if (stats->replaced)
-        report_warning(s, "%s: %llu NaN or infinite values read as 0", s->operands[1],
+        report_warning(s, "%s: %llu NaN or infinite values read as 0", operand_name(s, 1),
                        (unsigned long long)stats->replaced);
-    if (stats->written.clipped)
-        report_warning(s, "%s: %llu samples clipped; lower --gain or use --output-format f32", s->operands[2],
-                       (unsigned long long)stats->written.clipped);
+    if (stats->written.clipped) warn_clipped(job);
     if (stats->written.not_finite)
-        report_warning(s, "%s: %llu NaN or infinite values in the result", s->operands[2],
+        report_warning(s, "%s: %llu NaN or infinite values in the result", operand_name(s, 2),
                        (unsigned long long)stats->written.not_finite);
 }
 

@@ -65,7 +65,7 @@ static bool open_part(const struct part *part, const struct settings *s, struct 
 {
     struct encoding encoding;
     bool known;
-    struct audio_request request = {.path = part->path, .max_channels = (size_t)s->max_channels, .wake_fd = -1};
+    struct audio_request request = {.path = part->path, .max_channels = options_max_channels(s), .wake_fd = -1};
     request.channels = (size_t)s->channels;
     if (container_of_name(part->path, &known) == CONTAINER_RAW && !sigmf_is_recording(part->path) &&
         encoding_parse(part->record.format, &encoding))

@@ -258,6 +258,17 @@ bool command_find(const char *name, enum command *ret_command)
     return false;
 }
 
+const char *operand_name(const struct settings *settings, int i)
+{
+    if (strcmp(settings->operands[i], "-") != 0) return settings->operands[i];
+    return i == 2 ? "standard output" : "standard input";
+}
+
+size_t options_max_channels(const struct settings *settings)
+{
+    return settings->max_channels == NOT_GIVEN ? 1024 : (size_t)settings->max_channels;
+}
+
 static bool store_number(const struct option_row *row, int64_t *field, const char *value, struct fault *fault)
 {
     char *end;
@@ -425,7 +436,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     bool given[MAX_ROWS] = {false};
     int found;
     s.first = s.last = s.max_lag = NOT_GIVEN;
-    s.max_channels = 1024;
+    s.max_channels = NOT_GIVEN;
     s.threads = 1;
     s.layer_groups = 1;
     s.taps = 4096;
