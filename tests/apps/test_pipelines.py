@@ -105,7 +105,18 @@ class Examples(Case):
     def example(self, *arguments, rc=0):
         done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         self.assertEqual(done.returncode, rc, done.stderr)
-        return done.stdout.decode()
+        return (done.stderr if rc else done.stdout).decode()
+
+    def test_missing_and_empty_files_are_named(self):
+        self.write("x", bytes(80))
+        self.write("empty", b"")
+        for example, more in ((FIND_BURST, []), (FIND_DELAY, [5])):
+            for files in (("none", "x"), ("x", "none")):
+                said = self.example(example, *files, *more, rc=1)
+                self.assertEqual(said, "none: No such file or directory\n")
+            for files in (("empty", "x"), ("x", "empty")):
+                self.assertRegex(self.example(example, *files, *more, rc=1), r"empty (holds )?(0|no samples)")
+            self.assertIn("usage: ", self.example(example, "x", rc=2))
 
     def test_burst_in_noise_is_found_at_its_sample(self):
         """20 dB below noise that is ten times louder elsewhere, turned by some phase."""
@@ -118,7 +129,7 @@ class Examples(Case):
             noise.astype("c8").tofile("capture.cf32")
             self.assertTrue(self.example(FIND_BURST, "burst.cf32", "capture.cf32").startswith("sample %d," % at))
         self.example(FIND_BURST, "burst.cf32", rc=2)
-        self.example(FIND_BURST, "capture.cf32", "burst.cf32", rc=2)
+        self.assertIn("no longer", self.example(FIND_BURST, "capture.cf32", "burst.cf32", rc=1))
 
     def test_delay_between_two_recordings_of_one_voice(self):
         """A voice: noise in syllables, through a low pass; two rooms' noise, gains of their own."""
