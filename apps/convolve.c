@@ -73,16 +73,17 @@ static bool is_live(const char *path)
 }
 
 // An array of [frames, channels] looks like many channels of next to no frames. Whoever has so many says their number.
-static bool check_axes(const struct settings *s, const struct audio_info *in, struct fault *fault)
+static bool check_axes(const struct settings *s, int operand, const struct audio_info *info, struct fault *fault)
 {
     static const size_t MANY = 16, RATIO = 8;
-    if (in->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || in->frames == 0 || in->channels <= MANY ||
-        in->frames >= in->channels || in->channels <= RATIO * in->frames)
+    if (info->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || info->frames == 0 ||
+        info->channels <= MANY || info->frames >= info->channels || info->channels <= RATIO * info->frames)
         return true;
+    if (operand == 0 && s->matrix) return true; // has many cells, which may be mere gains
     return fault_set(fault,
                      "%s: the axes of an .npy array are [channels, frames], which makes %zu channels of %llu frames of "
                      "this one; save its transpose, x.T, or say --max-channels %zu if they are that many",
-                     operand_name(s, 1), in->channels, (unsigned long long)in->frames, in->channels);
+                     operand_name(s, operand), info->channels, (unsigned long long)info->frames, info->channels);
 }
 
 static bool open_inputs(struct job *job, const struct encoding *in, const struct encoding *ir, struct fault *fault)
@@ -91,13 +92,13 @@ static bool open_inputs(struct job *job, const struct encoding *in, const struct
     struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
     request.path = s->operands[0];
     request.raw = s->ir_format ? ir : NULL;
-    if (!audio_open(&job->ir, &request, fault)) return false;
+    if (!audio_open(&job->ir, &request, fault) || !check_axes(s, 0, audio_reader_info(job->ir), fault)) return false;
     request.path = s->operands[1];
     request.raw = s->format ? in : NULL;
     request.channels = (size_t)s->channels;
     request.rate = (uint32_t)s->rate;
     request.wake_fd = is_live(s->operands[1]) ? interrupt_as_end_of_input() : -1;
-    return audio_open(&job->in, &request, fault) && check_axes(s, audio_reader_info(job->in), fault);
+    return audio_open(&job->in, &request, fault) && check_axes(s, 1, audio_reader_info(job->in), fault);
 }
 
 static bool stored_in_double(const struct audio_info *info)

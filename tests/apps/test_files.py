@@ -304,6 +304,7 @@ class Npy(Case):
             with self.subTest(shape=shape):
                 self.fails("convolve", "one.npy", "x.npy", "y.npy",
                            says=["x.npy", "[channels, frames]", "x.T", "--max-channels %d" % shape[0]])
+                self.fails("convolve", "x.npy", "one.npy", "y.npy", says=["x.npy", "[channels, frames]", "x.T"])
                 self.fails("convolve", "one.npy", "-", "-", stdin=self.fortran(shape), says=["standard input", "x.T"])
                 self.run_program("convolve", "--max-channels", shape[0], "one.npy", "x.npy", "y.npy")
                 self.assertEqual(np.load("y.npy").shape, shape)
