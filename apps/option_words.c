@@ -35,7 +35,8 @@ static const char *option_of(enum command command, const char *text, size_t *ret
         if (strncmp(text, words[i].field, strlen(words[i].field)) != 0 || isalnum((unsigned char)*at) || *at == '_')
             continue;
         if (!(words[i].commands & 1 << command) || !has_option(command, words[i].option)) return NULL;
-        if (*at == '[') at += strcspn(at, "]") + 1;
+        const char *index_end = *at == '[' ? strchr(at, ']') : NULL;
+        if (index_end) at = index_end + 1;
         if (strncmp(at, " =", 2) == 0) at += 2;
         *ret_length = (size_t)(at - text);
         return words[i].option;
