@@ -4,14 +4,40 @@
 #include <partita/device.h>
 #include <stdio.h>
 
-void devices_to_compute(void)
+typedef void take_fn(json_t *list, const char *name, const char *text, bool available);
+
+static void visit(take_fn *take, json_t *list)
 {
     char name[32] = "cpu", text[256];
     int n = 0;
     for (; partita_device_describe(name, text, sizeof text) == PARTITA_OK; n++) {
-        printf("%-8s %s\n", name, text);
+        take(list, name, text, true);
         snprintf(name, sizeof name, "cuda:%d", n);
     }
-    if (n == 1) printf("%-8s %s\n", "cuda", text); // why there is none
-    printf("\n");
+    if (n == 1) take(list, "cuda", text, false); // why there is none
+}
+
+static void print(json_t *list, const char *name, const char *text, bool available)
+{
+    (void)list, (void)available;
+    printf("%-8s %s\n", name, text);
+}
+
+static void append(json_t *list, const char *name, const char *text, bool available)
+{
+    json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "kind", "compute", "name", name, "available",
+                                          available, "description", text));
+}
+
+void devices_to_compute(void)
+{
+    visit(print, NULL);
+}
+
+bool devices_print_json(json_t *list)
+{
+    visit(append, list);
+    bool good = list && json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    json_decref(list);
+    return good;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `partita convolve` and `partita correlate`: opens the files, agrees on types, rates and channels, runs the pass,
 // reports.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "engine_name.h"
 #include "interrupt.h"
 #include "io/sigmf.h"
+#include "option_words.h"
 #include "output.h"
 #include "pass.h"
 #include "report.h"
@@ -20,6 +22,7 @@ struct job {
     struct settings settings;
     struct audio_reader *ir, *in;
     struct audio_writer *out;
+    struct audio_info output;
     struct taps taps;
     struct partita_wisdom *wisdom;
     struct runner *runner;
@@ -39,15 +42,9 @@ static bool check_format(const char *option, const char *type, const char *path,
 {
     bool known;
     if (!type) return true;
-    if (!encoding_parse(type, ret_encoding)) return fault_set(fault, "%s %s: no such sample type", option, type);
+    encoding_parse(type, ret_encoding);
     if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
     return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option, type, path);
-}
-
-static bool check_output_format(const char *type, struct fault *fault)
-{
-    struct encoding ignored;
-    return !type || encoding_parse(type, &ignored) || fault_set(fault, "--output-format %s: no such sample type", type);
 }
 
 static bool check_usage(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir, struct fault *fault)
@@ -65,8 +62,7 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
         return fault_set(fault, "--block makes a stream, which --range and --resume cannot cut");
     if (s->channels && !s->format) return fault_set(fault, "--channels is for raw samples; say --format too");
     return range_check(s, fault) && check_format("--format", s->format, s->operands[1], ret_in, fault) &&
-           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
-           check_output_format(s->output_format, fault) && engine_check(s->engine, fault);
+           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) && engine_check(s, fault);
 }
 
 // Standard input that may never end: not a redirected file.
@@ -76,19 +72,33 @@ static bool is_live(const char *path)
     return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
 }
 
+// An array of [frames, channels] looks like many channels of next to no frames. Whoever has so many says their number.
+static bool check_axes(const struct settings *s, int operand, const struct audio_info *info, struct fault *fault)
+{
+    static const size_t MANY = 16, RATIO = 8;
+    if (info->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || info->frames == 0 ||
+        info->channels <= MANY || info->frames >= info->channels || info->channels <= RATIO * info->frames)
+        return true;
+    if (operand == 0 && s->matrix) return true; // has many cells, which may be mere gains
+    return fault_set(fault,
+                     "%s: the axes of an .npy array are [channels, frames], which makes %zu channels of %llu frames of "
+                     "this one; save its transpose, x.T, or say --max-channels %zu if they are that many",
+                     operand_name(s, operand), info->channels, (unsigned long long)info->frames, info->channels);
+}
+
 static bool open_inputs(struct job *job, const struct encoding *in, const struct encoding *ir, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    struct audio_request request = {.max_channels = (size_t)s->max_channels, .wake_fd = -1};
+    struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
     request.path = s->operands[0];
     request.raw = s->ir_format ? ir : NULL;
-    if (!audio_open(&job->ir, &request, fault)) return false;
+    if (!audio_open(&job->ir, &request, fault) || !check_axes(s, 0, audio_reader_info(job->ir), fault)) return false;
     request.path = s->operands[1];
     request.raw = s->format ? in : NULL;
     request.channels = (size_t)s->channels;
     request.rate = (uint32_t)s->rate;
     request.wake_fd = is_live(s->operands[1]) ? interrupt_as_end_of_input() : -1;
-    return audio_open(&job->in, &request, fault);
+    return audio_open(&job->in, &request, fault) && check_axes(s, 1, audio_reader_info(job->in), fault);
 }
 
 static bool stored_in_double(const struct audio_info *info)
@@ -143,10 +153,19 @@ static double clock_rate(const struct job *job)
     return job->stats.rate ? job->stats.rate : 1;
 }
 
+// An engine of bounded signals is refused as long as the file is run as a stream.
+static bool explain_refusal(const struct settings *s, struct fault *fault)
+{
+    const struct fault said = *fault;
+    if (engine_needs_bounds(said.text))
+        fault_set(fault, "%s; %s--threads 2 filters in pieces, which are bounded", said.text,
+                  s->block ? "leave out --block: " : "");
+    return option_words(s->command, fault);
+}
+
 static bool prepare(struct job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
-    struct audio_info output;
     uint64_t frames;
     const struct audio_info *in = audio_reader_info(job->in);
     choose_types(job, &type, &taps_type);
@@ -159,16 +178,16 @@ static bool prepare(struct job *job, struct fault *fault)
                               .stats = &job->stats};
     if (!choose_range(job, &frames, fault)) return false;
     uint32_t ir_rate = audio_reader_info(job->ir)->rate;
-    if (!output_choose(&output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
+    if (!output_choose(&job->output, &job->settings, in, ir_rate, &job->taps, type, frames, fault)) return false;
     job->wisdom = wisdom_file_load();
-    job->stats.rate = in->rate ? in->rate : output.rate;
+    job->stats.rate = in->rate ? in->rate : job->output.rate;
     if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames, clock_rate(job),
                      &job->taps, job->wisdom, fault))
-        return false;
+        return explain_refusal(&job->settings, fault);
     explain(job);
     return share_open(&job->share, job->in, &job->taps, type, runner_plan(job->runner), &job->pass.range,
-                      &output.frames, fault) &&
-           share_create(&job->share, &job->out, &output, fault);
+                      &job->output.frames, fault) &&
+           share_create(&job->share, &job->out, &job->output, fault);
 }
 
 static void fill_stats(struct job *job)
@@ -186,6 +205,33 @@ static void fill_stats(struct job *job)
     s->interrupted = audio_interrupted(job->in);
 }
 
+// Of a pipe only the end tells; a result that starts and ends before its first sample does not read it.
+static bool is_empty(const struct job *job)
+{
+    const struct stats *stats = &job->stats;
+    const uint64_t frames = audio_reader_info(job->in)->frames;
+    if (stats->truncated || stats->interrupted) return false;
+    return frames == 0 || (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
+}
+
+// What helps: less gain, how much less if the peak is known, and floats in a file that holds them.
+static void warn_clipped(const struct job *job)
+{
+    const struct settings *s = &job->settings;
+    const struct encoding written = job->output.encoding;
+    const struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4, .is_complex = written.is_complex};
+    struct encoding held;
+    const bool floats =
+        container_encoding(job->output.container, s->operands[2], wish, &held) && held.kind == ENCODING_FLOAT;
+    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes);            // the largest value above 0
+    const bool measured = job->stats.peak > full && !s->range && !s->resume; // those read and write a part
+    char gain[64] = "lower --gain (--stats tells by how much)";
+    if (measured)
+        snprintf(gain, sizeof gain, "--gain %.1f fits", s->gain + floor(200 * log10(full / job->stats.peak)) / 10);
+    report_warning(s, "%s: %llu samples clipped; %s%s", operand_name(s, 2),
+                   (unsigned long long)job->stats.written.clipped, gain, floats ? ", or use --output-format f32" : "");
+}
+
 static void warn(const struct job *job)
 {
     const struct settings *s = &job->settings;
@@ -193,15 +239,14 @@ static void warn(const struct job *job)
     const char *shortfalls[] = {audio_shortfall(job->ir), audio_shortfall(job->in)};
     for (int i = 0; i < 2; i++)
         if (shortfalls[i]) report_warning(s, "%s", shortfalls[i]);
+    if (is_empty(job)) report_warning(s, "%s: holds no samples", operand_name(s, 1));
     if (stats->interrupted) report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
     if (stats->replaced)
-        report_warning(s, "%s: %llu NaN or infinite values read as 0", s->operands[1],
+        report_warning(s, "%s: %llu NaN or infinite values read as 0", operand_name(s, 1),
                        (unsigned long long)stats->replaced);
-    if (stats->written.clipped)
-        report_warning(s, "%s: %llu samples clipped; lower --gain or use --output-format f32", s->operands[2],
-                       (unsigned long long)stats->written.clipped);
+    if (stats->written.clipped) warn_clipped(job);
     if (stats->written.not_finite)
-        report_warning(s, "%s: %llu NaN or infinite values in the result", s->operands[2],
+        report_warning(s, "%s: %llu NaN or infinite values in the result", operand_name(s, 2),
                        (unsigned long long)stats->written.not_finite);
 }
 

@@ -21,16 +21,35 @@ const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE])
     return name;
 }
 
-bool engine_check(const char *wish, struct fault *fault)
+// The device's module knows its engines.
+static bool check_cuda(const struct settings *s, bool on_cuda, struct fault *fault)
 {
+    if (on_cuda) return true;
+    if (s->command == COMMAND_LIVE)
+        return fault_set(fault, "--engine %.80s: live computes on the CPU alone", s->engine);
+    return fault_set(fault, "--engine %.80s: needs --device cuda", s->engine);
+}
+
+bool engine_check(const struct settings *settings, struct fault *fault)
+{
+    const char *wish = settings->engine, *device = settings->device;
     char name[ENGINE_NAME_SIZE], all[N_ENGINES * ENGINE_NAME_SIZE] = "";
+    const bool on_cuda = device && strncmp(device, "cuda", 4) == 0;
     if (!wish) return true;
     engine_name(wish, name);
-    if (strncmp(name, "cuda/", 5) == 0) return true; // the device's module knows
+    if (strncmp(name, "cuda/", 5) == 0) return check_cuda(settings, on_cuda, fault);
+    if (on_cuda)
+        return fault_set(fault, "--engine %.80s: is not of --device %.20s, whose engines are named as cuda/direct is",
+                         wish, device);
     for (int i = 0; i < N_ENGINES; i++) {
         if (strcmp(name, engines[i]) == 0) return true;
         if (i) strcat(all, ", ");
         strcat(all, engines[i]);
     }
     return fault_set(fault, "--engine %.80s: there are %s", wish, all);
+}
+
+bool engine_needs_bounds(const char *said)
+{
+    return strstr(said, "works on bounded signals") != NULL;
 }

@@ -8,7 +8,7 @@
 #include "manual.h"
 #include "report.h"
 
-enum { WIDTH = 79, COLUMN = 30 };
+enum { WIDTH = 79, COLUMN = 30, SUMMARY = 39 }; // columns of a command and its operands in the overview
 
 // Prints words from column `at` on, continued at column `indent`.
 static void print_wrapped(const char *text, int at, int indent)
@@ -51,7 +51,7 @@ void help_print(enum command command)
     const struct command_row *c = &command_rows[command];
     const char *group = NULL;
     bool headed = false;
-    printf("partita %s [options] %s\n", c->name, c->operands);
+    printf("partita %s [options]%s%s\n", c->name, *c->operands ? " " : "", c->operands);
     printf("%s.\n", c->summary);
     if (*c->text) printf("\n");
     if (*c->text) print_wrapped(c->text, 0, 0);
@@ -67,6 +67,11 @@ void help_print(enum command command)
         print_option(row, command);
     }
     if (c->n_operands == 3)
+        print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, .aiff, .caf, .au and "
+                      ".w64; raw samples: .raw, .iq, .cf32 and the like; SigMF recordings, x.sigmf-data with "
+                      "x.sigmf-meta. The first file may also be a .txt of one number a line.",
+                      0, 0);
+    if (c->n_operands == 3)
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are [frames] or "
                       "[channels, frames]. Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, "
                       "but the input was cut short.",
@@ -76,8 +81,11 @@ void help_print(enum command command)
 void help_print_overview(void)
 {
     printf("partita: linear filters for files, pipes and audio devices\n\n");
-    for (int c = 0; c < N_COMMANDS; c++)
-        printf("  partita %-10s %-18s %s\n", command_rows[c].name, command_rows[c].operands, command_rows[c].summary);
+    for (int c = 0; c < N_COMMANDS; c++) {
+        const int at = printf("  partita %-10s %-18s", command_rows[c].name, command_rows[c].operands);
+        if (at > SUMMARY) printf("\n%*s", SUMMARY, "");
+        printf(" %s\n", command_rows[c].summary);
+    }
     printf("\n`partita COMMAND --help` lists the options of a command; `partita --version` names the version.\n");
 }
 

@@ -65,7 +65,7 @@ static bool open_part(const struct part *part, const struct settings *s, struct 
 {
     struct encoding encoding;
     bool known;
-    struct audio_request request = {.path = part->path, .max_channels = (size_t)s->max_channels, .wake_fd = -1};
+    struct audio_request request = {.path = part->path, .max_channels = options_max_channels(s), .wake_fd = -1};
     request.channels = (size_t)s->channels;
     if (container_of_name(part->path, &known) == CONTAINER_RAW && !sigmf_is_recording(part->path) &&
         encoding_parse(part->record.format, &encoding))
@@ -96,6 +96,7 @@ static bool create(struct audio_writer **ret, const char *path, const struct aud
 {
     struct audio_info info = *audio_reader_info(first);
     bool known;
+    if (!sigmf_check_output(path, fault)) return false;
     if (container_of_name(path, &known) != info.container && known)
         return fault_set(fault, "%s: is named as another format than the parts have", path);
     info.frames = frames;

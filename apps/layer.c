@@ -10,8 +10,10 @@
 #include "commands.h"
 #include "engine_name.h"
 #include "interrupt.h"
+#include "io/audio.h"
 #include "io/npy.h"
 #include "io/temp.h"
+#include "option_words.h"
 #include "report.h"
 #include "wisdom_file.h"
 
@@ -86,6 +88,19 @@ static bool parse_pad(const char *text, int rank, struct partita_problem *p, str
     return true;
 }
 
+// Arrays are written as .npy whatever the name; one that promises something else is refused.
+static bool check_names(const struct settings *s, struct fault *fault)
+{
+    const char *const names[][2] = {{"--output", s->output}, {"--grad-bias", s->grad_bias}};
+    bool known;
+    for (int i = 0; i < 2; i++) {
+        const char *name = names[i][1];
+        if (!name || temp_is_special(name) || container_of_name(name, &known) == CONTAINER_NPY) continue;
+        return fault_set(fault, "%s %s: layers write .npy arrays; name a .npy", names[i][0], name);
+    }
+    return true;
+}
+
 // What each direction is given, in the order of the checks.
 static bool check_usage(struct job *job, struct fault *fault)
 {
@@ -114,7 +129,7 @@ static bool check_usage(struct job *job, struct fault *fault)
         if (options[i].needed && !options[i].value) return fault_set(fault, "%s needs %s", word, options[i].name);
         if (!options[i].allowed && options[i].value) return fault_set(fault, "%s has no %s", word, options[i].name);
     }
-    return engine_check(s->engine, fault);
+    return engine_check(s, fault) && check_names(s, fault);
 }
 
 static bool load_inputs(struct job *job, struct fault *fault)
@@ -217,7 +232,8 @@ static void keep_line(void *user, const char *text)
 
 static bool fail(const struct job *job, enum partita_status status, struct fault *fault)
 {
-    return fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "", job->detail);
+    fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "", job->detail);
+    return option_words(COMMAND_LAYER, fault);
 }
 
 // gy against the outputs that the problem has.

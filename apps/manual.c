@@ -67,6 +67,29 @@ static void put_names(void)
     }
 }
 
+static void put_examples(void)
+{
+    static const char *const rows[][2] = {
+        {"partita convolve hall.wav voice.wav wet.wav", "Puts a voice into a hall."},
+        {"partita convolve --resample-ir --gain -6 --stats hall.wav voice.flac wet.flac",
+         "The same between files of different sample rates, 6 dB lower, with the levels of the result."},
+        {"partita convolve --format cf32 low-pass.txt - - <in.cf32 >out.cf32",
+         "Filters raw complex samples on their way through a pipe."},
+        {"partita correlate --mode valid burst.sigmf-meta capture.sigmf-meta match.npy",
+         "Where a burst is in a capture: the largest magnitudes of the result."},
+        {"partita plan --block 64 --taps 96000", "What a filter of two seconds costs when it is played live."},
+        {"partita live --ir hall.wav --device 3", "Plays what device 3 of `partita devices` hears, in that hall."},
+    };
+    printf(".SH EXAMPLES\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        printf(".TP\n.B ");
+        put(rows[i][0]);
+        printf("\n");
+        put(rows[i][1]);
+        printf("\n");
+    }
+}
+
 static void put_exit_status(void)
 {
     static const char *const rows[][2] = {
@@ -100,10 +123,14 @@ void manual_print(void)
     put_section(
         "FILES AND CHANNELS",
         "Signals are WAV and RF64, .npy arrays ([frames], or [channels, frames]) of type f4, f8, c8 and c16, raw "
-        "samples, and in seekable files whatever libsndfile reads. Filters may also be .txt files of one number a "
+        "samples (.raw, .iq, .cf32 and the like), and in seekable files whatever libsndfile reads: .flac, .ogg, .opus, "
+        ".aiff, .caf, .au, .w64. A SigMF recording is read by the name of its .sigmf-meta or its .sigmf-data, and an "
+        "OUT "
+        "named .sigmf-data gets its .sigmf-meta beside it. Filters may also be .txt files of one number a "
         "line. A filter of one channel applies to every channel of the input, a filter of as many channels goes "
         "one to one, a mono input with a filter of N channels gives N channels, and --matrix sums. In the units "
         "of the filter, full scale of an integer is 1.");
+    put_examples();
     put_exit_status();
     put_section(
         "ENVIRONMENT",

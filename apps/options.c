@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/encoding.h"
+
 const struct command_row command_rows[N_COMMANDS] = {
     {"convolve", "IR IN OUT", "filters IN with the impulse response IR",
      "The result is scipy.signal.convolve(IN, IR, mode): the tail is kept and the latency removed. ", 3},
@@ -99,16 +101,16 @@ const struct option_row option_rows[] = {
     {NULL, "relu", 0, OPTION_FLAG, NULL, LAYER, AT(relu), 0, 0,
      "forward sets negative outputs to 0, after the bias"},
 
-    {"Files", "format", 'f', OPTION_TEXT, "TYPE", FILTERS, AT(format), 0, 0,
+    {"Files", "format", 'f', OPTION_SAMPLES, "TYPE", FILTERS, AT(format), 0, 0,
      "IN is raw samples of this type, and so is OUT if it is - or raw: SigMF names such as cf32_le, ri16_le, cu8, or f32le, s16le, u8"},
-    {NULL, "ir-format", 0, OPTION_TEXT, "TYPE", FILTERS, AT(ir_format), 0, 0,
+    {NULL, "ir-format", 0, OPTION_SAMPLES, "TYPE", FILTERS, AT(ir_format), 0, 0,
      "IR is raw samples of this type, one channel"},
-    {NULL, "output-format", 'o', OPTION_TEXT, "TYPE", FILTERS | LIVE, AT(output_format), 0, 0,
+    {NULL, "output-format", 'o', OPTION_SAMPLES, "TYPE", FILTERS | LIVE, AT(output_format), 0, 0,
      "sample type of OUT, for example i16, i24, f32 (default: that of IN, for live f32, as far as the file can hold it)"},
     {NULL, "rate", 'r', OPTION_NUMBER, "HZ", FILTERS, AT(rate), 1, UINT32_MAX,
      "sample rate of an IN that does not say it itself (raw, .npy)"},
-    {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | PLAN | JOIN, AT(channels), 1, 1 << 20,
-     "channels of raw samples; for plan, input channels (default: 1)"},
+    {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | JOIN, AT(channels), 1, 1 << 20,
+     "channels of raw samples (default: 1)"},
     {NULL, "max-channels", 0, OPTION_NUMBER, "N", FILTERS | LIVE | JOIN, AT(max_channels), 1, 1 << 20,
      "refuse files of more channels (default: 1024)"},
     {NULL, "nan", 0, OPTION_CHOICE, "zero|propagate|error", FILTERS, AT(nan), 0, 0,
@@ -140,6 +142,8 @@ const struct option_row option_rows[] = {
      "largest delay allowed, in frames (default: 0 with --block, as a live filter has it, else any)"},
     {NULL, "whole-blocks", 0, OPTION_FLAG, NULL, PLAN, AT(whole_blocks), 0, 0,
      "every call holds a multiple of --block frames: long filters cost less then"},
+    {NULL, "channels", 'c', OPTION_NUMBER, "N", PLAN, AT(channels), 1, 1 << 20,
+     "input channels (default: 1)"},
     {NULL, "out-channels", 0, OPTION_NUMBER, "N", PLAN, AT(out_channels), 1, 1 << 20,
      "output channels (default: as --channels)"},
     {NULL, "groups", 0, OPTION_NUMBER, "N", PLAN, AT(groups), 1, 1 << 20,
@@ -207,11 +211,15 @@ const struct option_row option_rows[] = {
     {NULL, "json", 0, OPTION_FLAG, NULL, LIVE, AT(json), 0, 0,
      "print one line of JSON a second on standard output, and one more at the end"},
     {NULL, "json", 0, OPTION_FLAG, NULL, DEVICES, AT(json), 0, 0,
-     "print the list as JSON"},
+     "print the list as JSON: objects of the kind audio, then those of the kind compute"},
     {NULL, "quiet", 'q', OPTION_FLAG, NULL, FILTERS | LIVE, AT(quiet), 0, 0,
      "no warnings and no progress; errors only"},
-    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS | LIVE | DEVICES | LAYER, AT(verbose), 0, 0,
+    {NULL, "verbose", 'v', OPTION_FLAG, NULL, FILTERS | LAYER, AT(verbose), 0, 0,
+     "print on standard error what was decided and why"},
+    {NULL, "verbose", 'v', OPTION_FLAG, NULL, LIVE, AT(verbose), 0, 0,
      "print on standard error what was decided and why, and what the audio libraries say"},
+    {NULL, "verbose", 'v', OPTION_FLAG, NULL, DEVICES, AT(verbose), 0, 0,
+     "print on standard error what the audio libraries say"},
     {NULL, "man", 0, OPTION_FLAG, NULL, HELP, AT(man), 0, 0,
      "print the manual page as roff"},
     {NULL, "completion", 0, OPTION_CHOICE, "none|bash|zsh|fish", HELP, AT(completion), 0, 0,
@@ -248,6 +256,17 @@ bool command_find(const char *name, enum command *ret_command)
         return true;
     }
     return false;
+}
+
+const char *operand_name(const struct settings *settings, int i)
+{
+    if (strcmp(settings->operands[i], "-") != 0) return settings->operands[i];
+    return i == 2 ? "standard output" : "standard input";
+}
+
+size_t options_max_channels(const struct settings *settings)
+{
+    return settings->max_channels == NOT_GIVEN ? 1024 : (size_t)settings->max_channels;
 }
 
 static bool store_number(const struct option_row *row, int64_t *field, const char *value, struct fault *fault)
@@ -298,6 +317,18 @@ static bool store_in_list(const struct option_row *row, struct word_list *list, 
     return true;
 }
 
+// Whoever takes -o for "output" gives it the name of a file.
+static bool store_samples(const struct option_row *row, enum command command, const char **field, const char *value,
+                          struct fault *fault)
+{
+    struct encoding ignored;
+    const char *operands = command_rows[command].operands;
+    *field = value;
+    if (encoding_parse(value, &ignored)) return true;
+    return fault_set(fault, "--%s %s: no such sample type%s%s", row->name, value,
+                     *operands ? "; files are named without options: " : "", operands);
+}
+
 static bool store(const struct option_row *row, struct settings *settings, const char *value, struct fault *fault)
 {
     void *field = (char *)settings + row->field;
@@ -316,6 +347,8 @@ static bool store(const struct option_row *row, struct settings *settings, const
         return store_in_list(row, field, value, fault);
     case OPTION_CHOICE:
         return store_choice(row, field, value, fault);
+    case OPTION_SAMPLES:
+        return store_samples(row, settings->command, field, value, fault);
     }
     return false;
 }
@@ -346,11 +379,30 @@ static const struct option_row *row_of(enum command command, int found)
     return NULL;
 }
 
+// What getopt does not take for an option: nothing, the beginning of several, or a flag with a value.
+static bool explain_unknown(enum command command, const char *written, struct fault *fault)
+{
+    char names[256] = "";
+    const size_t length = strcspn(written, "=");
+    int n = 0;
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (!(row->commands & 1u << command) || strncmp(written, "--", 2) != 0 || length <= 2 ||
+            strncmp(row->name, written + 2, length - 2) != 0)
+            continue;
+        const size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, "%s--%s", n++ ? ", " : "", row->name);
+    }
+    if (n == 0) return fault_set(fault, "%s: no such option", written);
+    return n > 1 ? fault_set(fault, "%s: ambiguous: %s", written, names)
+                 : fault_set(fault, "%s: %s takes no value", written, names);
+}
+
 static bool take_option(struct settings *s, int found, const char *written, bool given[MAX_ROWS], struct fault *fault)
 {
     if (found == ':') return fault_set(fault, "%s: needs a value", written);
     const struct option_row *row = found == '?' ? NULL : row_of(s->command, found);
-    if (!row) return fault_set(fault, "%s: no such option", written);
+    if (!row) return explain_unknown(s->command, written, fault);
     bool *before = &given[row - option_rows];
     if (*before && row->kind != OPTION_FLAG && row->kind != OPTION_LIST)
         return fault_set(fault, "--%s: given twice", row->name);
@@ -369,9 +421,11 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
         (n == 0 && s->command == COMMAND_HELP))
         return true;
     if (command->n_operands == 0)
-        return fault_set(fault, "takes no files, but %d are named%s", n,
+        return fault_set(fault, "takes no files, but %d %s named%s", n, n == 1 ? "is" : "are",
                          s->command == COMMAND_LIVE ? "; filters go by --ir" : "");
-    return fault_set(fault, "needs %s, but %d names are given", command->operands, n);
+    const bool files = 1u << s->command & (FILTERS | JOIN);
+    return fault_set(fault, "needs %s, but %d %s%s %s given", command->operands, n, files ? "file " : "",
+                     n == 1 ? "name" : "names", n == 1 ? "is" : "are");
 }
 
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault)
@@ -382,7 +436,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     bool given[MAX_ROWS] = {false};
     int found;
     s.first = s.last = s.max_lag = NOT_GIVEN;
-    s.max_channels = 1024;
+    s.max_channels = NOT_GIVEN;
     s.threads = 1;
     s.layer_groups = 1;
     s.taps = 4096;

@@ -79,12 +79,13 @@ struct settings {
 };
 
 enum option_kind {
-    OPTION_FLAG,   // int: 1 when given
-    OPTION_TEXT,   // const char *
-    OPTION_NUMBER, // int64_t within [low, high]
-    OPTION_REAL,   // double within [low, high], unless both are 0
-    OPTION_LIST,   // struct word_list
-    OPTION_CHOICE, // int: which of the words separated by '|' in `argument`
+    OPTION_FLAG,    // int: 1 when given
+    OPTION_TEXT,    // const char *
+    OPTION_NUMBER,  // int64_t within [low, high]
+    OPTION_REAL,    // double within [low, high], unless both are 0
+    OPTION_LIST,    // struct word_list
+    OPTION_CHOICE,  // int: which of the words separated by '|' in `argument`
+    OPTION_SAMPLES, // const char *: the name of a sample encoding
 };
 
 struct option_row {
@@ -114,6 +115,12 @@ void option_help(const struct option_row *row, enum command command, char text[O
 
 // Fills settings from the arguments behind the command's name. False: a usage error, described in fault.
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault);
+
+// Operand i as a sentence names it: "-" is standard input or, as OUT, standard output.
+const char *operand_name(const struct settings *settings, int i);
+
+// --max-channels or its default.
+size_t options_max_channels(const struct settings *settings);
 
 // False if there is no such command.
 bool command_find(const char *name, enum command *ret_command);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "io/sigmf.h"
+
 static bool is_complex(enum partita_type type)
 {
     return type == PARTITA_CF32 || type == PARTITA_CF64;
@@ -20,6 +22,7 @@ static bool is_nameless(const char *path)
 static bool choose_container(struct audio_info *out, const char *path, const struct audio_info *in, struct fault *fault)
 {
     bool known;
+    if (!sigmf_check_output(path, fault)) return false;
     out->container = container_of_name(path, &known);
     if (known && out->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);

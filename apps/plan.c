@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "engine_name.h"
+#include "option_words.h"
 #include "range.h"
 #include "report.h"
 #include "wisdom_file.h"
@@ -79,7 +80,7 @@ static bool check(const struct settings *s, struct fault *fault)
     struct partita_parts ignored;
     if (!s->size && (s->parts || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
         return fault_set(fault, "--parts, --first and --last are for a signal; say --size too");
-    return engine_check(s->engine, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
+    return engine_check(s, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
 }
 
 static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
@@ -99,7 +100,11 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
     struct partita_plan *plan;
     if (!parse_parts(s, &options.parts, fault)) return false;
     enum partita_status status = partita_plan_create(&problem, &options, &plan);
-    if (status) return fault_set(fault, "%s%s%s", partita_status_string(status), *detail.text ? ": " : "", detail.text);
+    if (status) {
+        fault_set(fault, "%s%s%s%s", partita_status_string(status), *detail.text ? ": " : "", detail.text,
+                  engine_needs_bounds(detail.text) && !s->size ? "; say --size" : "");
+        return option_words(COMMAND_PLAN, fault);
+    }
     char *text = report_plan(plan);
     if (text) fputs(text, stdout);
     free(text);

@@ -17,8 +17,9 @@ int report_fault(enum command command, const struct fault *fault, enum exit_stat
 int report_usage(enum command command, const struct fault *fault)
 {
     report_fault(command, fault, EXIT_USAGE);
-    fprintf(stderr, "usage: partita %s [options] %s   (partita %s --help)\n", command_rows[command].name,
-            command_rows[command].operands, command_rows[command].name);
+    const struct command_row *c = &command_rows[command];
+    fprintf(stderr, "usage: partita %s [options]%s%s   (partita %s --help)\n", c->name, *c->operands ? " " : "",
+            c->operands, c->name);
     return EXIT_USAGE;
 }
 

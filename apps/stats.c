@@ -76,13 +76,12 @@ static void print_calls(const struct stats *s, FILE *to)
 
 void stats_print(const struct stats *s, FILE *to)
 {
-    double nothing = 1e-30;
     fprintf(to, "engine      %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps, s->in_channels,
             s->out_channels);
     fprintf(to, "frames      %llu in, %llu out, tail %llu, latency removed %zu\n", (unsigned long long)s->frames_in,
             (unsigned long long)s->frames_out, (unsigned long long)s->tail, s->latency);
-    fprintf(to, "peak        %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak + nothing));
-    fprintf(to, "rms         %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s) + nothing));
+    fprintf(to, "peak        %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak));
+    fprintf(to, "rms         %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s)));
     fprintf(to, "clipped     %llu samples\n", (unsigned long long)s->written.clipped);
     fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n", (unsigned long long)s->replaced,
             (unsigned long long)s->written.not_finite);

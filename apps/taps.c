@@ -92,12 +92,12 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate, const st
     *ret_lead = 0;
     if (!rate || !signal->rate || rate == signal->rate) return true;
     if (!settings->resample_ir)
-        return fault_set(fault, "%s: sample rate %u Hz differs from %s %u Hz; use --resample-ir", settings->operands[0],
-                         rate, settings->operands[1], signal->rate);
+        return fault_set(fault, "%s: sample rate %u Hz differs from the %u Hz of %s; use --resample-ir",
+                         operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1));
     struct resampled resampled;
     if (!resample_taps(&resampled, f->type, f->data, f->n, f->channels, rate, signal->rate, fault)) return false;
-    report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s, %zu frames to %zu", settings->operands[0],
-                  rate, signal->rate, settings->operands[1], f->n, resampled.n - 2 * resampled.lead);
+    report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s, %zu frames to %zu", operand_name(settings, 0),
+                  rate, signal->rate, operand_name(settings, 1), f->n, resampled.n - 2 * resampled.lead);
     free(f->data);
     f->data = resampled.frames;
     f->n = resampled.n;
@@ -120,7 +120,7 @@ static void describe_shape(const struct audio_info *info, char shape[SHAPE_SIZE]
 static bool map_channels(struct taps *t, const struct audio_info *info, size_t n_in, const struct settings *settings,
                          struct fault *fault)
 {
-    const char *ir = settings->operands[0], *in = settings->operands[1];
+    const char *ir = operand_name(settings, 0), *in = operand_name(settings, 1);
     char shape[SHAPE_SIZE];
     size_t n_ir = info->channels;
     describe_shape(info, shape);
@@ -169,8 +169,8 @@ static bool check_memory(const struct audio_info *info, enum partita_type type, 
     return fault_set(fault,
                      "%s: %llu frames are too long: they take about %.0f GiB of memory, this machine has %.0f; only %s "
                      "may be longer%s",
-                     settings->operands[0], (unsigned long long)info->frames, needed / gib, machine / gib,
-                     settings->operands[1],
+                     operand_name(settings, 0), (unsigned long long)info->frames, needed / gib, machine / gib,
+                     operand_name(settings, 1),
                      settings->command == COMMAND_CONVOLVE ? " (a convolution is the same with both exchanged)" : "");
 }
 
@@ -178,7 +178,7 @@ bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type 
                const struct settings *settings, struct fault *fault)
 {
     const struct audio_info *info = audio_reader_info(reader);
-    const char *name = settings->operands[0];
+    const char *name = operand_name(settings, 0);
     struct frames f = {.channels = info->channels, .type = type};
     struct taps t = {0};
     bool good = map_channels(&t, info, signal->channels, settings, fault) &&

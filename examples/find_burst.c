@@ -11,7 +11,10 @@
 static float complex *load(const char *path, size_t *ret_n)
 {
     FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
+    if (!file) {
+        perror(path);
+        return NULL;
+    }
     size_t n = 0, room = 1 << 16;
     float complex *x = malloc(room * sizeof *x);
     while (x) {
@@ -44,11 +47,17 @@ static bool find(const float complex *capture, size_t n, const float complex *bu
 
 int main(int argc, char **argv)
 {
+    if (argc != 3) {
+        fprintf(stderr, "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
+        return 2;
+    }
     size_t n = 0, m = 0;
-    float complex *burst = argc == 3 ? load(argv[1], &m) : NULL, *capture = burst ? load(argv[2], &n) : NULL;
-    int status = 2;
-    if (capture && m >= 1 && n >= m) status = find(capture, n, burst, m) ? 0 : 1;
-    else fprintf(stderr, "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
+    float complex *burst = load(argv[1], &m), *capture = burst ? load(argv[2], &n) : NULL;
+    int status = 1;
+    if (capture && (m < 1 || n < m))
+        fprintf(stderr, "find_burst: %s holds %zu samples, %s %zu; a burst is no longer than the capture\n", argv[1], m,
+                argv[2], n);
+    else if (capture && find(capture, n, burst, m)) status = 0;
     free(capture);
     free(burst);
     return status;

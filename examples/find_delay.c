@@ -12,7 +12,10 @@
 static float *load(const char *path, size_t *ret_n)
 {
     FILE *file = fopen(path, "rb");
-    if (!file) return NULL;
+    if (!file) {
+        perror(path);
+        return NULL;
+    }
     size_t n = 0, room = 1 << 16;
     float *x = malloc(room * sizeof *x);
     while (x) {
@@ -50,12 +53,16 @@ static bool find(const float *second, size_t n, const float *first, size_t m, lo
 
 int main(int argc, char **argv)
 {
-    size_t n = 0, m = 0;
     const long most = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
-    float *first = most > 0 ? load(argv[1], &m) : NULL, *second = first ? load(argv[2], &n) : NULL;
-    int status = 2;
-    if (second && m && n) status = find(second, n, first, m, most) ? 0 : 1;
-    else fprintf(stderr, "usage: find_delay FIRST SECOND MOST, raw f32; MOST: samples either way\n");
+    if (most <= 0) {
+        fprintf(stderr, "usage: find_delay FIRST SECOND MOST, raw f32; MOST: samples either way\n");
+        return 2;
+    }
+    size_t n = 0, m = 0;
+    float *first = load(argv[1], &m), *second = first ? load(argv[2], &n) : NULL;
+    int status = 1;
+    if (second && (!m || !n)) fprintf(stderr, "find_delay: %s holds no samples\n", argv[m ? 2 : 1]);
+    else if (second && find(second, n, first, m, most)) status = 0;
     free(first);
     free(second);
     return status;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static const char *const MODULE = "libpartita-cuda.so";
+static const char *const ABSENT = "there is no libpartita-cuda.so; it is built with -Dcuda=enabled";
 
 // Beside the library itself, then where the system looks; PARTITA_CUDA_MODULE names another file. What is loaded stays
 // loaded: a driver's threads may run in it.
@@ -33,7 +34,9 @@ static enum partita_status open_cuda(size_t index, char *text, size_t size, stru
 {
     void *library = load();
     if (!library) {
-        snprintf(text, size, "no CUDA device: module not loaded: %s", dlerror());
+        const char *error = dlerror();
+        const bool absent = !strncmp(error, MODULE, strlen(MODULE)) && strstr(error, "No such file");
+        snprintf(text, size, "no CUDA device: module not loaded: %s", absent ? ABSENT : error);
         return PARTITA_ERR_DEVICE;
     }
     const struct device_module *module = dlsym(library, DEVICE_MODULE_SYMBOL);

@@ -173,6 +173,7 @@ struct partita_plan {
     double sample_rate;               // of streams; 0: calls are not timed
     bool measure;                     // let transforms be timed while planning
     bool remembered;                  // the choice was measured, now or earlier
+    bool engine_asked, parts_asked;   // the options named the engine; and the sizes of its parts
     struct partita_allocator allocator;
     struct partita_log log;
     struct estimate *considered; // one per engine of the device, for explain

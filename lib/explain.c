@@ -93,6 +93,15 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     text_add(text, "%s\n", chosen ? "  <- chosen" : "");
 }
 
+// Who chose: what was asked for is no choice of a model's.
+static void describe_chooser(const struct partita_plan *plan, struct text *text)
+{
+    const char *chooser = plan->remembered ? "measurement" : plan->device ? "the device's model" : "the host model";
+    if (plan->parts_asked) text_add(text, "; as asked\n");
+    else if (plan->engine_asked) text_add(text, "; the engine as asked, its sizes by %s\n", chooser);
+    else text_add(text, "; chosen by %s\n", chooser);
+}
+
 static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
@@ -102,10 +111,8 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     else if (choice->transform)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
-    text_add(text, "; %.3g flops %s; chosen by %s\n", choice->flops, plan->shape.stream ? "a frame" : "in all",
-             plan->remembered ? "measurement"
-             : plan->device   ? "the device's model"
-                              : "the host model");
+    text_add(text, "; %.3g flops %s", choice->flops, plan->shape.stream ? "a frame" : "in all");
+    describe_chooser(plan, text);
     if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
         text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
                  choice->transform);

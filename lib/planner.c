@@ -120,6 +120,8 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
         plan->remembered = true;
     }
     plan->engine = plan->engines[index];
+    plan->engine_asked = options->engine;
+    plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
     const struct request request = estimate_request(plan, options, &host, choice.transform);
     const enum partita_status status = plan->engine->plan_create(plan, &request);

@@ -67,5 +67,14 @@ head -c 1000 digits.bin >short.bin
 "$digits" short.bin 2>short.err
 [ $? -eq 1 ] && grep -q short.bin short.err
 report $? "a file that is too short"
+"$digits" none.bin 2>none.err
+[ $? -eq 1 ] && grep -q 'none.bin: No such file' none.err
+report $? "a file that is not there"
+"$digits" --help 2>help.err
+[ $? -eq 2 ] && grep -q usage help.err
+report $? "--help is no file"
+/usr/bin/python3 "$export" 2>export.err
+[ $? -eq 1 ] && [ "$(cat export.err)" = 'usage: export.py OUT' ]
+report $? "export.py without a name"
 echo "1..$n"
 exit $failed

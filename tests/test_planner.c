@@ -393,7 +393,11 @@ static void measured_choice_is_remembered(void **state)
     partita_plan_destroy(plan);
     options.wisdom = NULL;
     assert_ok(partita_plan_create(problem, &options, &plan));
-    assert_non_null(strstr(explain(plan), "host model"));
+    assert_non_null(strstr(explain(plan), "; chosen by the host model"));
+    partita_plan_destroy(plan);
+    options.engine = engine;
+    assert_ok(partita_plan_create(problem, &options, &plan));
+    assert_non_null(strstr(explain(plan), "; the engine as asked, its sizes by the host model"));
     partita_plan_destroy(plan);
     free(engine);
     partita_wisdom_destroy(wisdom);

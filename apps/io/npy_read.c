@@ -162,8 +162,9 @@ static bool parse_text(struct source *source, size_t n, bool real, struct npy_he
 bool npy_header_read(struct source *source, bool real, struct npy_header *ret, struct fault *fault)
 {
     unsigned char x[12];
-    if (source_read(source, x, 8) < 8 || memcmp(x, "\x93NUMPY", 6) != 0)
-        return fault_set(fault, "%s: not an .npy file", source->name);
+    const size_t got = source_read(source, x, 8);
+    if (got == 0 && !source->error) return fault_set(fault, "%s: is empty", source->name);
+    if (got < 8 || memcmp(x, "\x93NUMPY", 6) != 0) return fault_set(fault, "%s: not an .npy file", source->name);
     if (x[6] < 1 || x[6] > 3) return fault_set(fault, "%s: .npy version %u; 1 to 3 are known", source->name, x[6]);
     size_t n_size = x[6] == 1 ? 2 : 4, n = 0;
     if (source_read(source, x, n_size) < n_size)
@@ -173,6 +174,15 @@ bool npy_header_read(struct source *source, bool real, struct npy_header *ret, s
         return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read", source->name, n,
                          HEADER_LIMIT);
     return parse_text(source, n, real, ret, fault);
+}
+
+// The other order of axes makes every frame a channel; a larger limit would not help then.
+static bool explain_axes(const struct npy_header *p, const char *name, size_t max_channels, struct fault *fault)
+{
+    return fault_set(fault,
+                     "%s: %llu channels of %llu frames, more than the %zu of --max-channels; the axes are [channels, "
+                     "frames], so if these are [frames, channels], save the transpose, x.T",
+                     name, (unsigned long long)p->shape[0], (unsigned long long)p->shape[1], max_channels);
 }
 
 static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels, struct audio_info *info,
@@ -186,12 +196,13 @@ static bool fill_info(const struct npy_header *p, const char *name, size_t max_c
     info->encoding = p->encoding;
     info->frames = p->shape[p->rank - 1];
     info->rank = p->rank;
+    if (channels > max_channels) return explain_axes(p, name, max_channels, fault);
     if (!audio_check_shape(name, channels, max_channels, fault)) return false;
     info->channels = (size_t)channels;
     if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) || bytes >> 62)
         return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", name,
                          (unsigned long long)channels, (unsigned long long)info->frames);
-    info->planar = channels > 1 && !p->fortran;
+    info->planar = channels > 1 && info->frames > 1 && !p->fortran; // one frame is the same in both orders
     return true;
 }
 

@@ -38,6 +38,13 @@ const char *sigmf_samples(const char *path, char buffer[PATH_MAX])
     return ends_with(path, META) && with_suffix(buffer, path, DATA) ? buffer : path;
 }
 
+bool sigmf_check_output(const char *path, struct fault *fault)
+{
+    char data[PATH_MAX];
+    if (sigmf_samples(path, data) == path) return true;
+    return fault_set(fault, "%s: is written beside the samples; name %s", path, data);
+}
+
 static bool take_global(const json_t *global, const char *meta, struct sigmf *ret, struct fault *fault)
 {
     const char *type = json_string_value(json_object_get(global, "core:datatype"));

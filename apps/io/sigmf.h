@@ -21,6 +21,9 @@ bool sigmf_is_recording(const char *path);
 // The name of the samples of such a recording, or `path` itself if it is none.
 const char *sigmf_samples(const char *path, char buffer[PATH_MAX]);
 
+// False for the .sigmf-meta of a recording, which is written beside samples and holds none.
+bool sigmf_check_output(const char *path, struct fault *fault);
+
 // Reads the metadata of such a recording.
 bool sigmf_read(const char *path, struct sigmf *ret, struct fault *fault);
 

@@ -20,5 +20,6 @@ int live_main(const struct settings *settings)
 int devices_main(const struct settings *settings)
 {
     if (!settings->json) devices_to_compute();
+    else if (!devices_print_json(json_array())) return EXIT_FAILED;
     return say_absent(settings->command);
 }

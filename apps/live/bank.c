@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../engine_name.h"
+#include "../option_words.h"
 #include "../report.h"
 #include "../wisdom_file.h"
 #include "denormals.h"
@@ -56,7 +57,8 @@ static void keep_line(void *user, const char *text)
 
 static bool failed(const struct bank *b, enum partita_status status, struct fault *fault)
 {
-    return fault_set(fault, "%s%s%s", partita_status_string(status), *b->detail.text ? ": " : "", b->detail.text);
+    fault_set(fault, "%s%s%s", partita_status_string(status), *b->detail.text ? ": " : "", b->detail.text);
+    return option_words(COMMAND_LIVE, fault);
 }
 
 static bool make_plan(struct bank *b, struct fault *fault)

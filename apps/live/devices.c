@@ -20,7 +20,7 @@ static void print_table(void)
         if ((int)strlen(d.name) > name) name = (int)strlen(d.name);
         if ((int)strlen(d.api) > api) api = (int)strlen(d.api);
     }
-    printf("index  %-*s  %-*s  %4s %4s %7s  %s\n", name, "name", api, "API", "in", "out", "rate",
+    printf("\nindex  %-*s  %-*s  %4s %4s %7s  %s\n", name, "name", api, "API", "in", "out", "rate",
            "latency in / out, ms");
     for (size_t i = 0; i < host_n_devices(); i++) {
         struct host_device d = host_device(i);
@@ -46,17 +46,15 @@ static bool print_json(void)
     for (size_t i = 0; i < host_n_devices(); i++) {
         struct host_device d = host_device(i);
         json_t *name = json_string(d.name);
-        json_t *j = json_pack("{s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "index", d.index, "name",
-                              name ? name : json_string("?"), "api", d.api, "in_channels", (json_int_t)d.in_channels,
-                              "out_channels", (json_int_t)d.out_channels, "rate", d.rate, "in_latency",
-                              latencies(d.in_channels, d.low_in, d.high_in), "out_latency",
+        json_t *j = json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "kind", "audio", "index",
+                              d.index, "name", name ? name : json_string("?"), "api", d.api, "in_channels",
+                              (json_int_t)d.in_channels, "out_channels", (json_int_t)d.out_channels, "rate", d.rate,
+                              "in_latency", latencies(d.in_channels, d.low_in, d.high_in), "out_latency",
                               latencies(d.out_channels, d.low_out, d.high_out), "default_in", d.is_default_in,
                               "default_out", d.is_default_out);
         json_array_append_new(list, j);
     }
-    bool good = list && json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-    json_decref(list);
-    return good;
+    return devices_print_json(list);
 }
 
 static int list(const struct settings *s)

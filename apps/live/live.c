@@ -47,7 +47,7 @@ static bool check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--gain %g: a sweep of more than %g dB is beyond full scale", s->gain, MAX_SWEEP_GAIN);
     if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0) return fault_set(fault, "--record -: names a file, not a pipe");
-    return host_check_latency(s->audio_latency, fault) && engine_check(s->engine, fault);
+    return host_check_latency(s->audio_latency, fault) && engine_check(s, fault);
 }
 
 // Waits a moment. False: the user wants no more. There is no filter to read again.

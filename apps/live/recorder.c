@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../io/sigmf.h"
 #include "../record.h"
 #include "outputs.h"
 #include "writer.h"
@@ -32,14 +33,14 @@ static bool choose_format(struct audio_info *ret, const struct settings *s, cons
 {
     struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
     bool known;
+    if (!sigmf_check_output(path, fault)) return false;
     ret->container = container_of_name(path, &known);
     if (!known && strncmp(path, "/dev/", 5) != 0)
         return fault_set(fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
                          path);
     if (ret->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
-    if (s->output_format && !encoding_parse(s->output_format, &wish))
-        return fault_set(fault, "--output-format %s: no such sample type", s->output_format);
+    if (s->output_format) encoding_parse(s->output_format, &wish); // options.c has seen that it is one
     if (wish.is_complex) return fault_set(fault, "--output-format %s: sound is real", s->output_format);
     container_encoding(ret->container, path, wish, &ret->encoding);
     bool exact = ret->encoding.kind == wish.kind && ret->encoding.bytes == wish.bytes;

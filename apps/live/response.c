@@ -17,7 +17,7 @@ static const float ONSET_SHARE = 0.1f;
 
 static bool open_file(struct audio_reader **ret_reader, const struct settings *s, const char *path, struct fault *fault)
 {
-    struct audio_request request = {.path = path, .max_channels = (size_t)s->max_channels, .wake_fd = -1};
+    struct audio_request request = {.path = path, .max_channels = options_max_channels(s), .wake_fd = -1};
     if (strcmp(path, "-") == 0) return fault_set(fault, "--ir -: a live filter is read from a file");
     return audio_open(ret_reader, &request, fault);
 }

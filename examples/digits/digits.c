@@ -43,11 +43,15 @@ static struct image *load(const char *path)
     struct image *images = allocate(IMAGES * sizeof *images);
     FILE *file = fopen(path, "rb");
     size_t n = 0;
-    while (file && n < IMAGES && fread(record, sizeof record, 1, file) == 1 && record[PIXELS] < DIGITS) {
+    if (!file) {
+        perror(path);
+        exit(1);
+    }
+    while (n < IMAGES && fread(record, sizeof record, 1, file) == 1 && record[PIXELS] < DIGITS) {
         for (size_t i = 0; i < PIXELS; i++) images[n].pixel[i] = (float)record[i] / 16;
         images[n++].digit = record[PIXELS];
     }
-    if (file) fclose(file);
+    fclose(file);
     if (n == IMAGES) return images;
     fprintf(stderr, "digits: %s does not hold the %d images that export.py writes\n", path, IMAGES);
     exit(1);
@@ -258,7 +262,7 @@ static bool arguments_parse(struct arguments *ret, int argc, char **argv)
         else if (strcmp(name, "--loss") == 0) ret->loss = value;
         else return false;
     }
-    if (i != argc - 1) return false;
+    if (i != argc - 1 || argv[i][0] == '-') return false;
     ret->images = argv[i];
     return ret->epochs > 0 && ret->wishes.threads >= 0;
 }

@@ -10,5 +10,7 @@ import sys
 import numpy
 import sklearn.datasets
 
+if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    sys.exit("usage: export.py OUT")
 digits = sklearn.datasets.load_digits()
 numpy.column_stack([digits.data, digits.target]).astype(numpy.uint8).tofile(sys.argv[1])

@@ -413,10 +413,30 @@ class Arguments(Faults):
 
     def test_operands(self):
         self.usage("convolve", says="IR IN OUT")
-        self.usage("convolve", "a", "b", says="2 names")
+        self.usage("convolve", "a", says="1 file name is given")
+        self.usage("convolve", "a", "b", says="2 file names are given")
         self.usage("correlate", "a", "b", "c", "d", says="TEMPLATE IN OUT")
-        self.usage("plan", "a", says="1 are named")
-        self.usage("convolve", *["x"] * 5000, says="5000 names")
+        self.usage("plan", "a", says="1 is named")
+        self.usage("devices", "a", "b", says="2 are named")
+        self.usage("convolve", *["x"] * 5000, says="5000 file names")
+        for line in self.usage("plan", "a").splitlines():
+            self.assertNotIn("[options]  ", line.replace("[options]   (", ""))
+
+    def test_a_file_name_is_no_sample_type(self):
+        """-o is not for OUT, and --ir is short for --ir-format: what they are given is looked at before it is missed."""
+        three = "files are named without options: IR IN OUT"
+        self.usage("convolve", "hall.wav", "voice.wav", "-o", "wet.wav",
+                   says=["--output-format wet.wav: no such sample type", three])
+        self.usage("convolve", "--ir", "hall.wav", "voice.wav", "wet.wav", says=["--ir-format hall.wav", three])
+        self.usage("correlate", "--format", "x.wav", "a", "b", says=["--format x.wav", "TEMPLATE IN OUT"])
+
+    def test_beginnings_of_options(self):
+        for written in ("--res", "--re", "--re=3"):
+            self.assertIn("--resample-ir, --resume", self.usage("convolve", written, says=[written, "ambiguous"]))
+        self.usage("convolve", "--resam=3", says="--resample-ir takes no value")
+        self.usage("convolve", "--matrix=2", says="--matrix takes no value")
+        self.usage("convolve", "--resumed", says="--resumed: no such option")
+        self.usage("convolve", "--=3", says="no such option")
 
     def test_options(self):
         three = ["ir.txt", "in.wav", "out.wav"]
@@ -443,7 +463,15 @@ class Arguments(Faults):
         self.usage("convolve", "--engine", "cpu/magic", "ir.txt", "in.wav", "out.wav",
                    says="--engine cpu/magic: there are cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles")
         self.usage("convolve", "--engine", "x" * 500, "ir.txt", "in.wav", "out.wav")
-        self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav")
+        self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav", says='--device "abacus": no such')
+        self.usage("convolve", "--engine", "cuda/direct", "ir.txt", "in.wav", "out.wav", says="needs --device cuda")
+
+    def test_an_engine_of_whole_signals_says_how_a_file_becomes_some(self):
+        self.write("in.wav", noise_wav(500))
+        three = ("ir.txt", "in.wav", "out.wav")
+        self.fails("convolve", "-e", "blocks", *three, says=["not on streams", "; --threads 2 filters in pieces"])
+        self.fails("convolve", "-e", "blocks", "-b", 64, *three, says="leave out --block: --threads 2")
+        self.run_program("convolve", "-e", "blocks", "--threads", 2, *three)
 
     def test_options_may_follow_names_and_end(self):
         self.write("in.wav", noise_wav(5))

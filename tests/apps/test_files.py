@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Files good and bad: headers of WAV, RF64 and .npy, raw samples, text taps. For each bad one the exit status, what the
 message names, and that nothing is left under the output's name."""
+import io
 import os
 import struct
 import subprocess
@@ -78,7 +79,9 @@ class Wav(Case):
         self.good(wav_bytes(RAMP, data=0, riff=36), RAMP)
 
     def test_an_honest_empty_file_stays_empty(self):
-        self.good(wav_bytes(np.zeros((0, 1), int)), np.zeros((0, 1)))
+        said = self.good(wav_bytes(np.zeros((0, 1), int)), np.zeros((0, 1)))
+        self.assertIn("in.wav: holds no samples", said)
+        self.assertEqual(self.run_program("convolve", "-q", "ir.txt", "in.wav", "out.wav").stderr, b"")
         self.good(wav_bytes(np.zeros((0, 1), int), after=chunk(b"LIST", b"some words!!")), np.zeros((0, 1)))
 
     def test_programs_in_a_pipe(self):
@@ -286,6 +289,49 @@ class Npy(Case):
         self.fails("convolve", "one.npy", "x.npy", "y.npy", says=["x.npy", "not an .npy"])
         self.write("x.npy", b"\x93NUMPY\1\0")
         self.fails("convolve", "one.npy", "x.npy", "y.npy", says=["x.npy", "8 bytes"])
+
+    def test_an_empty_file_is_called_empty(self):
+        np.save("one.npy", np.ones(1, "f4"))
+        self.write("x.npy", b"")
+        self.fails("convolve", "one.npy", "x.npy", "y.npy", says="x.npy: is empty")
+        self.fails("convolve", "x.npy", "one.npy", "y.npy", says="x.npy: is empty")
+
+    def test_axes_in_the_other_order(self):
+        """[frames, channels] makes a channel of every frame; whoever has as many channels says so."""
+        np.save("one.npy", np.ones(1, "f4"))
+        for shape in ((1000, 2), (17, 2), (1000, 1), (1024, 2), (1000, 16)):
+            np.save("x.npy", np.ones(shape, "f4"))
+            with self.subTest(shape=shape):
+                self.fails("convolve", "one.npy", "x.npy", "y.npy",
+                           says=["x.npy", "[channels, frames]", "x.T", "--max-channels %d" % shape[0]])
+                self.fails("convolve", "x.npy", "one.npy", "y.npy", says=["x.npy", "[channels, frames]", "x.T"])
+                self.fails("convolve", "one.npy", "-", "-", stdin=self.fortran(shape), says=["standard input", "x.T"])
+                self.run_program("convolve", "--max-channels", shape[0], "one.npy", "x.npy", "y.npy")
+                self.assertEqual(np.load("y.npy").shape, shape)
+                os.remove("y.npy")
+        for shape in ((48000, 2), (2000, 1)):
+            np.save("x.npy", np.ones(shape, "f4"))
+            self.fails("convolve", "one.npy", "x.npy", "y.npy",
+                       says=["x.npy: %d channels" % shape[0], "1024 of --max-channels", "[channels, frames]", "x.T"])
+
+    def test_many_channels_of_few_frames(self):
+        """What is no mistake: filters of as many cells, and signals of some channels that are short."""
+        np.save("one.npy", np.ones(1, "f4"))
+        for shape in ((64, 10), (16, 1), (16, 2), (256, 64), (3, 2), (1000, 0)):
+            np.save("x.npy", np.ones(shape, "f4"))
+            with self.subTest(shape=shape):
+                self.run_program("convolve", "one.npy", "x.npy", "y.npy")
+                self.assertEqual(np.load("y.npy").shape, shape)
+        np.save("h.npy", np.ones((256, 1), "f4"))
+        np.save("x.npy", np.ones((16, 500), "f4"))
+        self.run_program("convolve", "--matrix", "h.npy", "x.npy", "y.npy")
+        self.assertEqual(np.load("y.npy").tolist(), np.full((16, 500), 16).tolist())
+
+    @staticmethod
+    def fortran(shape):
+        file = io.BytesIO()
+        np.save(file, np.asfortranarray(np.ones(shape, "f4")))
+        return file.getvalue()
 
     def test_truncated(self):
         np.save("one.npy", np.ones(1, "f4"))

@@ -149,7 +149,7 @@ class Layer(Case):
         bad("x.npy", "w.npy", "--dilation 1,x", more=("--dilation", "1,x"))
         bad("x.npy", "w.npy", "--pad 1,2,3", "for 2 axes", more=("--pad", "1,2,3"))
         bad("x.npy", "w.npy", "workspace", more=("--workspace-limit", 100))
-        bad("x.npy", "w.npy", "gpu", more=("--device", "gpu"))
+        bad("x.npy", "w.npy", '--device "gpu": no such device', more=("--device", "gpu"))
         self.fails("layer", "forward", "--input", "x.npy", "--weight", "w.npy", "--output", "x.npy", says="x.npy")
         self.fails("layer", "backward-weight", "--input", "x.npy", "--grad-output", "gy.npy", "--kernel-shape", 3, "--output",
                    "gw.npy", says=("gy.npy: shape 1,2,7,6", "1,2,7,7"))
@@ -170,6 +170,10 @@ class Layer(Case):
             (("backward-data", "--relu", "--grad-output", "g", "--weight", "w", "--output", "y", "--input-shape", "1"), "--relu"),
             (("forward", "--input", "x", "--weight", "w", "--output", "y", "--engine", "magic"), "magic"),
             (("forward", "--groups", "0"), "--groups"),
+            (("forward", "--input", "x", "--weight", "w", "--output", "y.wav"), "--output y.wav: layers write .npy"),
+            (("forward", "--input", "x", "--weight", "w", "--output", "y"), "--output y: layers write .npy"),
+            (("backward-weight", "--input", "x", "--grad-output", "g", "--kernel-shape", "3", "--output", "w.npy",
+              "--grad-bias", "b.txt"), "--grad-bias b.txt: layers write .npy"),
         ]:
             with self.subTest(arguments=arguments):
                 self.fails("layer", *arguments, rc=2, says=says)

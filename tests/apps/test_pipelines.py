@@ -52,6 +52,13 @@ class Recordings(Case):
         self.fails("convolve", "h.txt", "in.sigmf-meta", "in.sigmf-data", says=["is the input"])
         self.assertEqual(self.read("in.sigmf-data"), before)
 
+    def test_metadata_is_no_output(self):
+        x = self.recording("in", self.iq(30))
+        self.write("h.txt", b"1\n")
+        self.fails("convolve", "h.txt", "in.sigmf-meta", "o.sigmf-meta", says=["o.sigmf-meta", "name o.sigmf-data"])
+        self.run_program("convolve", "--range", "1/1", "h.txt", "in.sigmf-meta", "part.sigmf-data")
+        self.fails("join", "o.sigmf-meta", "part.sigmf-data", says=["o.sigmf-meta", "name o.sigmf-data"])
+
     def test_as_template_of_integers_and_channels(self):
         x = self.recording("in", self.random.integers(-9000, 9000, (500, 2)).astype("<i2"), "ri16_le",
                            **{"core:num_channels": 2})
@@ -98,7 +105,18 @@ class Examples(Case):
     def example(self, *arguments, rc=0):
         done = subprocess.run([str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         self.assertEqual(done.returncode, rc, done.stderr)
-        return done.stdout.decode()
+        return (done.stderr if rc else done.stdout).decode()
+
+    def test_missing_and_empty_files_are_named(self):
+        self.write("x", bytes(80))
+        self.write("empty", b"")
+        for example, more in ((FIND_BURST, []), (FIND_DELAY, [5])):
+            for files in (("none", "x"), ("x", "none")):
+                said = self.example(example, *files, *more, rc=1)
+                self.assertEqual(said, "none: No such file or directory\n")
+            for files in (("empty", "x"), ("x", "empty")):
+                self.assertRegex(self.example(example, *files, *more, rc=1), r"empty (holds )?(0|no samples)")
+            self.assertIn("usage: ", self.example(example, "x", rc=2))
 
     def test_burst_in_noise_is_found_at_its_sample(self):
         """20 dB below noise that is ten times louder elsewhere, turned by some phase."""
@@ -111,7 +129,7 @@ class Examples(Case):
             noise.astype("c8").tofile("capture.cf32")
             self.assertTrue(self.example(FIND_BURST, "burst.cf32", "capture.cf32").startswith("sample %d," % at))
         self.example(FIND_BURST, "burst.cf32", rc=2)
-        self.example(FIND_BURST, "capture.cf32", "burst.cf32", rc=2)
+        self.assertIn("no longer", self.example(FIND_BURST, "capture.cf32", "burst.cf32", rc=1))
 
     def test_delay_between_two_recordings_of_one_voice(self):
         """A voice: noise in syllables, through a low pass; two rooms' noise, gains of their own."""

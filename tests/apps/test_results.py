@@ -4,6 +4,7 @@
 decimation, channels, sample types, resampling, values."""
 import itertools
 import json
+import re
 
 import numpy as np
 import scipy.signal
@@ -233,6 +234,52 @@ class Channels(ArrayCase):
         self.fails("convolve", "h.npy", "x.npy", "y.npy", 
                    says=["h.npy: 3 channels of 5 frames ([channels, frames]); x.npy has 2 channels", "1 or 2", "--matrix"])
         self.fails("convolve", "--matrix", "h.npy", "x.npy", "y.npy", says=["3 channels", "2 channels", "multiple"])
+
+
+class Warnings(Case):
+    def said(self, *arguments, stdin=b""):
+        return self.run_program("convolve", *arguments, stdin=stdin).stderr.decode()
+
+    def test_clipping_names_what_helps(self):
+        """The gain it names fits; floats are named only where the file holds them."""
+        self.write("h.txt", b"2.54\n")
+        self.write("in.wav", wav_bytes(self.random.integers(-32768, 32767, (4000, 1))))
+        for out, more, floats in (("y.flac", [], False), ("y.flac", ["-o", "i24"], False), ("y.wav", [], True),
+                                  ("y.wav", ["-o", "u8"], True), ("y.aiff", [], True), ("y.raw", ["-o", "i16"], True)):
+            for gain in (0, -3.2):
+                with self.subTest(out=out, more=more, gain=gain):
+                    arguments = [*more, "--gain", gain, "h.txt", "in.wav", out]
+                    said = self.said(*arguments)
+                    self.assertIn("clipped; lower --gain (--stats tells by how much)", said)
+                    self.assertEqual("--output-format f32" in said, floats)
+                    fits = float(re.search(r"clipped; --gain (\S+) fits", self.said("--stats", *arguments)).group(1))
+                    self.assertLess(fits, -8)
+                    self.assertGreater(fits, -8.4)
+                    arguments[arguments.index(gain)] = fits
+                    self.assertEqual(self.said(*arguments), "")
+        self.run_program("convolve", "-o", "f32", "h.txt", "in.wav", "y.wav")
+
+    def test_inputs_without_samples(self):
+        self.write("h.txt", b"1\n")
+        np.save("x.npy", np.zeros(0, "f4"))
+        self.assertEqual(self.said("h.txt", "x.npy", "y.npy"), "partita convolve: x.npy: holds no samples\n")
+        self.assertEqual(self.said("-f", "f32", "h.txt", "-", "-"), "partita convolve: standard input: holds no samples\n")
+        self.assertEqual(self.said("-q", "h.txt", "x.npy", "y.npy"), "")
+        np.save("x.npy", np.zeros(5, "f4"))
+        self.assertEqual(self.said("--first", -5, "--last", 0, "h.txt", "x.npy", "y.npy"), "")
+
+    def test_silence_has_no_level(self):
+        self.write("h.txt", b"1\n")
+        np.save("x.npy", np.zeros(50, "f4"))
+        said = self.said("--stats", "h.txt", "x.npy", "y.npy")
+        self.assertRegex(said, r"peak +0 \(-inf dBFS\)\nrms +0 \(-inf dBFS\)")
+
+    def test_standard_input_is_named(self):
+        self.write("hall.wav", wav_bytes(np.ones((5, 1), int)))
+        np.save("h.npy", np.ones((3, 5), "f4"))
+        self.fails("convolve", "-f", "f32", "-r", 1000000, "hall.wav", "-", "-",
+                   says="hall.wav: sample rate 48000 Hz differs from the 1000000 Hz of standard input")
+        self.fails("convolve", "-f", "f32", "-c", 2, "h.npy", "-", "-", says="standard input has 2 channels")
 
 
 class Audio(Case):

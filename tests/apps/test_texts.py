@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
+
 import rig
 from rig import Case
 
@@ -28,6 +30,21 @@ class Help(Case):
             self.assertIn("partita " + command, overview)
             self.assertEqual(self.out("help", command), self.out(command, "--help"))
             self.assertEqual(self.out(command, "-h"), self.out(command, "--help"))
+
+    def test_overview_is_in_columns(self):
+        """Every summary starts in one column, below its operands if they are long."""
+        lines = [l for l in self.out("help").splitlines() if l.startswith("  ")]
+        self.assertEqual({l[40] != " " and l[39] == " " for l in lines if len(l) > 59}, {True}, lines)
+        self.assertIn("\n" + " " * 40 + "runs a layer", self.out("help"))
+
+    def test_no_space_ends_a_line(self):
+        for command in COMMANDS:
+            self.assertNotRegex(self.out(command, "--help"), r"(?m) $")
+
+    def test_options_speak_of_their_command(self):
+        self.assertNotIn("for plan", self.out("convolve", "--help") + self.out("join", "--help"))
+        self.assertNotIn("audio libraries", self.out("layer", "--help") + self.out("convolve", "--help"))
+        self.assertIn("audio libraries", self.out("live", "--help"))
 
     def test_help_wins_over_missing_names(self):
         self.assertIn("--mode", self.out("convolve", "--help", "one"))
@@ -69,6 +86,38 @@ class Help(Case):
                 self.assertIn("--" + option, plain)
         for status in ("EXIT STATUS", ".B 0", ".B 1", ".B 2", ".B 3", ".B 4", ".B 141"):
             self.assertIn(status, page)
+
+    def test_formats_are_named(self):
+        page = self.out("help", "--man").replace("\\-", "-")
+        for text in (page, self.out("convolve", "--help"), self.out("correlate", "--help")):
+            for word in (".wav", ".npy", ".flac", ".raw", ".txt", ".sigmf-data", ".sigmf-meta"):
+                self.assertIn(word, text)
+
+    def test_examples_of_the_manual_work(self):
+        rng = np.random.default_rng(1)
+        for name, rate in (("hall.wav", 44100), ("voice.wav", 44100), ("voice48.wav", 48000)):
+            self.write(name, rig.wav_bytes(rng.integers(-900, 900, 500), rate=rate))
+        self.write("one.txt", b"1\n")
+        self.write("low-pass.txt", b"0.5\n0.5\n")
+        self.run_program("convolve", "one.txt", "voice48.wav", "voice.flac")
+        for name, n in (("burst", 50), ("capture", 500)):
+            x = (rng.standard_normal(n) + 1j).astype("c8")
+            np.save(name + ".npy", x)
+            self.run_program("convolve", "one.txt", name + ".npy", name + ".sigmf-data")
+        self.write("in.cf32", self.read("capture.sigmf-data"))
+        page = self.out("help", "--man").replace("\\-", "-").split(".SH EXAMPLES")[1].split(".SH")[0]
+        examples = re.findall(r"^\.B partita (.*)", page, re.M)
+        self.assertGreater(len(examples), 4)
+        for example in examples:
+            if example.startswith("live"):
+                self.assertIn("--ir", example)
+                continue
+            with self.subTest(example=example):
+                done = subprocess.run(
+                    ["bash", "-c", '"$0" ' + example, rig.PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    env=dict(os.environ, XDG_CACHE_HOME=self.folder))
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn(b"clipped;", done.stderr)
 
     def test_manual_is_correct_roff(self):
         self.write("partita.1", self.out("help", "--man").encode())
@@ -131,6 +180,13 @@ class Plan(Case):
             with self.subTest(arguments=arguments):
                 self.assertIn(b"chosen", self.run_program("plan", *arguments).stdout)
 
+    def test_what_was_asked_for_is_not_chosen(self):
+        said = lambda *more: self.run_program("plan", "--taps", 100, "--size", 5000, *more).stdout.decode()
+        self.assertIn("; chosen by the host model\n", said())
+        self.assertIn("; the engine as asked, its sizes by the host model\n", said("--engine", "direct"))
+        self.assertIn("; as asked\n", said("--parts", "50,100"))
+        self.assertIn("; the engine as asked, its sizes by the host model\n", said("--engine", "blocks"))
+
     def test_a_block_alone_means_a_live_filter(self):
         """--block without --latency asks for no delay; without either any delay will do."""
         self.assertIn("latency at most 0;", self.run_program("plan", "--block", 64).stdout.decode())
@@ -159,6 +215,28 @@ class Plan(Case):
         for arguments, says in ((["--channels", 3, "--groups", 2], "groups"),
                                 (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save")):
             self.fails("plan", *arguments, says=says)
+
+    def test_the_library_s_fields_are_said_as_options(self):
+        for arguments, says in ((["--groups", 3, "--channels", 4, "--out-channels", 2],
+                                 "--groups 3 does not divide --channels 4 and --out-channels 2"),
+                                (["--whole-blocks", "--block", 20], "multiple of 16 frames, not --block 20"),
+                                (["--taps", 1 << 60], "--taps %d: at most" % (1 << 60)),
+                                (["--device", "abacus"], '--device "abacus": no such device'),
+                                (["--engine", "blocks"], "say --size")):
+            with self.subTest(arguments=arguments):
+                said = self.fails("plan", *arguments, says=says)
+                self.assertNotRegex(said, r"options\.|problem\.")
+
+    def test_engines_of_a_device_that_was_not_asked_for(self):
+        self.fails("plan", "--engine", "cuda/direct", rc=2, says="--engine cuda/direct: needs --device cuda")
+        self.fails("plan", "--engine", "direct", "--device", "cuda", rc=2, says="is not of --device cuda")
+
+    def test_a_build_without_cuda_says_so(self):
+        """Not what the dynamic linker says of a file that nobody built."""
+        done = subprocess.run([rig.PROGRAM, "plan", "--device", "cuda"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertNotIn(b"cannot open shared object file", done.stderr)
+        if b"there is no libpartita-cuda.so" in done.stderr:
+            self.assertIn(b"-Dcuda", done.stderr)
 
     def test_every_engine_has_its_name_in_the_list(self):
         engines = set(re.findall(r"\bcpu/[a-z-]+", self.run_program("plan").stdout.decode()))

@@ -105,6 +105,12 @@ class Live(Case):
     def fails_live(self, *arguments, rc=1, says=()):
         return self.fails("live", *arguments, rc=rc, says=says, env=self.environment())
 
+    def listed_devices(self):
+        return json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+
+    def audio_devices(self):
+        return [d for d in self.listed_devices() if d["kind"] == "audio"]
+
     def start(self, *arguments, env=None, **more):
         """The program beside the test."""
         more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}

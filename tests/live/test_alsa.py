@@ -23,7 +23,7 @@ class Devices(Live):
         self.assertEqual(text.stderr, b"")
         for word in (b"index", b"fl_null", b"fl_in", b"fl_out", b"ALSA"):
             self.assertIn(word, text.stdout)
-        listed = json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        listed = self.audio_devices()
         names = {d["name"]: d for d in listed}
         self.assertEqual([d["index"] for d in listed], list(range(len(listed))))
         self.assertEqual(names["fl_out"]["api"], "ALSA")
@@ -36,7 +36,18 @@ class Devices(Live):
         self.assertTrue(done.stdout.startswith(b"cpu ")) # to compute on there is always one
         self.assertNotIn(b"index", done.stdout)
         self.assertIn(b"no audio device", done.stderr)
-        self.assertEqual(json.loads(self.run_program("devices", "--json", env=self.environment()).stdout), [])
+        self.assertFalse(done.stdout.endswith(b"\n\n"))
+        self.assertEqual(self.audio_devices(), [])
+
+    def test_devices_to_compute_on(self):
+        """The same in the text and, behind the audio devices, in the JSON."""
+        self.alsa()
+        listed = self.listed_devices()
+        compute = [d for d in listed if d["kind"] == "compute"]
+        self.assertEqual(listed, self.audio_devices() + compute)
+        self.assertEqual((compute[0]["name"], compute[0]["available"]), ("cpu", True))
+        text = self.run_program("devices", env=self.environment()).stdout.decode().split("\n\n")[0]
+        self.assertEqual(text.splitlines(), ["%-8s %s" % (d["name"], d["description"]) for d in compute])
 
     def test_the_libraries_speak_only_when_asked(self):
         self.assertIn(b"ALSA lib", self.run_program("devices", "-v", env=self.environment()).stderr)
@@ -254,7 +265,8 @@ class Wrong(Live):
                                 (["--ir", "ir.wav", "--block", "-1"], "--block"), (["--ir", "ir.wav", "--block", "1e9"], "--block"),
                                 (["--ir", "ir.wav", "--fade", "-1"], "--fade"), (["--ir", "ir.wav", "--duration", "nan"], "--duration"),
                                 (["--ir", "ir.wav", "--gain", "1000"], "--gain"), (["--ir", "ir.wav", "--limiter", "soft"], "on|off"),
-                                (["--ir", "ir.wav", "--engine", "cpu/magic"], "cpu/magic"), (["--ir", "ir.wav", "-q", "-v"], "contradict"),
+                                (["--ir", "ir.wav", "--engine", "cpu/magic"], "cpu/magic"),
+                                (["--ir", "ir.wav", "--engine", "cuda/direct"], "live computes on the CPU"), (["--ir", "ir.wav", "-q", "-v"], "contradict"),
                                 (["--ir", "ir.wav", "--record", "-"], "pipe"), (["--measure", "m.wav", "--duration", "700"], "700"), (["ir.wav"], "--ir"),
                                 (["--ir", "ir.wav", "--mode", "full"], "--mode")):
             with self.subTest(arguments=arguments):
@@ -268,7 +280,7 @@ class Wrong(Live):
                 self.fails_live("--ir", "ir.wav", *arguments, says=says)
 
     def test_selection_by_index_and_part_of_a_name(self):
-        listed = json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        listed = self.audio_devices()
         index = {d["name"]: d["index"] for d in listed}
         for a, b in ((index["fl_in"], index["fl_out"]), ("_IN", "l_out"), ("fl_in, ALSA", "fl_out")):
             done = self.live("--ir", "ir.wav", "--input", a, "--output", b, "--duration", 0.01)

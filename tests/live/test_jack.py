@@ -102,7 +102,7 @@ class Sound(Connected):
 
     def test_stereo_and_tables(self):
         self.start_server(period=256, channels=2)
-        listed = json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        listed = self.audio_devices()
         system = [d for d in listed if d["name"] == "system"][0]
         self.assertEqual((system["in_channels"], system["out_channels"], system["rate"]), (2, 2, 48000))
         self.assertIn("JACK", system["api"])
