@@ -203,9 +203,13 @@ class Played(Connected):
         self.start_server(period=256)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--record", "rec.wav", *more)
         self.assertIn(b"system", child.stderr.readline())
-        time.sleep(1)
+        self.wait_for(lambda: self.recorded() > 48000 * 8 / rig_live.SLOWER)
         self.assertIsNone(child.poll())
         return child
+
+    def recorded(self):
+        """Bytes of the recording that is going on, of which a frame has at most eight."""
+        return sum(os.stat(name).st_size for name in os.listdir(".") if name.startswith(".rec.wav."))
 
     def says(self, child, words):
         """Reads what it says until the words have come."""
