@@ -164,6 +164,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     const struct partita_allocator allocator = plan->allocator;
     partita_plan_destroy(plan->backward_data);
     partita_plan_destroy(plan->backward_weight);
+    if (plan->device) plan->device->plan_end(plan);
     if (plan->engine) plan->engine->plan_destroy(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->considered);
@@ -210,7 +211,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     const size_t alignment = shape_alignment(&plan->shape);
     if ((uintptr_t)y % alignment || (uintptr_t)x % alignment || (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
-    if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){y, {x}}, workspace);
+    if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);

@@ -15,10 +15,12 @@ struct device {
     const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
     // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.
     enum partita_status (*backward_bias)(const struct partita_plan *plan, void *gb, const void *gy);
+    // Before a plan of the device goes, and before its engine's plan_destroy: releases what calls kept.
+    void (*plan_end)(struct partita_plan *plan);
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 1 };
+enum { DEVICE_MODULE_VERSION = 2 };
 
 // What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they say that every
 // internal struct is the same on both sides.

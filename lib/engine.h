@@ -79,6 +79,7 @@ struct region {
 struct operands {
     void *to;            // y, gx or gw
     const void *from[2]; // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy; of a single use of taps x and taps
+    bool queued;         // of a device's: all of them are there, and the caller waits for what the call queues
 };
 
 struct engine {

@@ -87,7 +87,7 @@ enum partita_status partita_forward_saved(const struct partita_plan *plan, const
     if (!plan || !filter || !saved || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
     const enum partita_status status = check(plan, saved, y, x, workspace);
     if (status != PARTITA_OK) return status;
-    if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){y, {x}}, workspace);
+    if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward_saving(plan, filter, saved->data, y, x, workspace ? workspace : own);
@@ -106,7 +106,8 @@ enum partita_status partita_backward_weight_saved(const struct partita_plan *pla
     if (!saved->filled) return PARTITA_ERR_STATE;
     const struct partita_plan *weight = &saved->weight;
     if (weight->engine->run_saved)
-        return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){gw, {NULL, gy}}, workspace);
+        return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){.to = gw, .from = {NULL, gy}},
+                                         workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(weight));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     weight->engine->backward_weight_saved(weight, gw, saved->data, gy, workspace ? workspace : own);

@@ -12,7 +12,7 @@ enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb
     const struct cuda_sizes sizes = {.to = shape->out_channels * shape->scalar_bytes,
                                      .from = {shape->out_channels * channel}};
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, &(struct operands){gb, {gy}}, &sizes, NULL, &call);
+    enum partita_status status = cuda_call_begin(plan, &(struct operands){.to = gb, .from = {gy}}, &sizes, NULL, &call);
     if (status == PARTITA_OK)
         status = CU(plan,
                     cuda_launch_bias(shape->f64, call.to, call.from[0], (int64_t)shape->batch,

@@ -53,8 +53,8 @@ cudaError_t call_end(cudaError_t error);
 cudaError_t queue(cudaStream_t stream, const struct operation *operation);
 bool device_lost(void);
 
-// queue.c, with the lock held: queues an operation; carries one out; releases it; carries out what waits in a stream, or
-// in all (NULL); where orders are drawn, something that waits; events that were not released.
+// queue.c, with the lock held: queues an operation; carries one out; releases it; carries out what waits in a stream,
+// or in all (NULL); where orders are drawn, something that waits; events that were not released.
 void queue_append(const struct operation *operation);
 void carry_out(const struct operation *operation);
 void operation_free(struct operation *operation);

@@ -206,7 +206,8 @@ static cudaError_t allocate(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
-// Until the stream comes to it the memory may be somebody else's: what another stream has written there by then is lost.
+// Until the stream comes to it the memory may be somebody else's: what another stream has written there by then is
+// lost.
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 {
     cudaError_t error = call_begin();
@@ -265,10 +266,10 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
         return call_end(cudaErrorInvalidValue);
     for (size_t i = 0; i < rows && error == cudaSuccess; i++)
         queue_append(&(struct operation){.kind = COPY,
-                                   .stream = stream,
-                                   .to = (char *)to + i * to_pitch,
-                                   .from = (const char *)from + i * from_pitch,
-                                   .bytes = bytes});
+                                         .stream = stream,
+                                         .to = (char *)to + i * to_pitch,
+                                         .from = (const char *)from + i * from_pitch,
+                                         .bytes = bytes});
     return call_end(error);
 }
 
