@@ -69,6 +69,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->engine = NULL;
     gradient->considered = NULL;
     gradient->state = NULL;
+    gradient->group = NULL;
     gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
@@ -211,7 +212,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     const size_t alignment = shape_alignment(&plan->shape);
     if ((uintptr_t)y % alignment || (uintptr_t)x % alignment || (uintptr_t)workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
-    if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
+    if (plan->device) return plan->device->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, workspace ? workspace : own);

@@ -38,7 +38,7 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
 static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
 {
     if ((uintptr_t)y % plan->shape.scalar_bytes || (uintptr_t)x % plan->shape.scalar_bytes) return PARTITA_ERR_ARG;
-    if (plan->engine->run) return plan->engine->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
+    if (plan->device) return plan->device->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
     void *workspace = mem_reserve(&plan->allocator, plan_workspace(plan));
     if (!workspace) return PARTITA_ERR_NOMEM;
     plan->engine->forward_taps(plan, taps, y, x, workspace);

@@ -59,7 +59,7 @@ enum partita_status partita_backward_weight(const struct partita_plan *plan, voi
     const struct partita_plan *of = plan->backward_weight;
     const enum partita_status status = check(plan, of, gw, gy, workspace);
     if (status != PARTITA_OK) return status;
-    if (of->engine->run) return of->engine->run(of, NULL, &(struct operands){.to = gw, .from = {x, gy}}, workspace);
+    if (of->device) return of->device->run(of, NULL, &(struct operands){.to = gw, .from = {x, gy}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(of));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     of->engine->backward_weight(of, gw, x, gy, workspace ? workspace : own);

@@ -120,5 +120,6 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->choice = choice;
     plan->threads = affordable_threads(plan, options);
     const struct request request = estimate_request(plan, options, &host, choice.transform);
-    return plan->engine->plan_create(plan, &request);
+    const enum partita_status status = plan->engine->plan_create(plan, &request);
+    return status == PARTITA_OK && plan->device ? plan->device->plan_begin(plan, &request) : status;
 }

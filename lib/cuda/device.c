@@ -8,6 +8,7 @@
 #include "bias.h"
 #include "blocks.h"
 #include "direct.h"
+#include "groups.h"
 #include "overlap_add.h"
 #include "overlap_save.h"
 #include "partitioned.h"
@@ -106,8 +107,14 @@ static void close_device(struct device *device)
     free(device);
 }
 
+static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
+{
+    return plan->shape.stream ? PARTITA_OK : cuda_groups_plan(plan, request);
+}
+
 static void plan_end(struct partita_plan *plan)
 {
+    cuda_groups_forget(plan);
     if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
 }
 
@@ -124,6 +131,8 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     if (!device) return PARTITA_ERR_NOMEM;
     device->base.engines = cuda_engines;
     device->base.backward_bias = cuda_backward_bias;
+    device->base.plan_begin = plan_begin;
+    device->base.run = cuda_groups_run;
     device->base.plan_end = plan_end;
     device->base.close = close_device;
     device->index = (int)index;

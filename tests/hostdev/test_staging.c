@@ -88,12 +88,104 @@ static void failing_chunks(void **state)
         }
 }
 
+// Batches of layers and signals whose last group has fewer items than the others.
+static const struct partita_problem batches[] = {
+    {.rank = 2,
+     .batch = 7,
+     .in_channels = 4,
+     .out_channels = 6,
+     .groups = 2,
+     .kernel = {3, 3},
+     .size = {9, 11},
+     .pad_begin = {1, 1},
+     .pad_end = {1, 1},
+     .activation = PARTITA_RELU},
+    {.rank = 2,
+     .op = PARTITA_CORRELATE,
+     .batch = 7,
+     .in_channels = 2,
+     .out_channels = 2,
+     .groups = 2,
+     .kernel = {5, 5},
+     .size = {12, 13},
+     .pad_begin = {2, 2},
+     .pad_end = {2, 2}},
+    {.rank = 2, .batch = 7, .kernel = {7, 7}, .size = {16, 20}, .pad_begin = {3, 3}, .pad_end = {3, 3}, .separable = true},
+    {.batch = 7, .in_channels = 2, .out_channels = 3, .kernel = {33}, .size = {500}, .pad_begin = {32}},
+    {.batch = 7, .kernel = {300}, .size = {700}, .pad_begin = {299}, .pad_end = {299}},
+};
+enum { N_BATCHES = sizeof batches / sizeof *batches, MOST_ENGINES = 32 };
+
+// An engine and the batch that it is tried on.
+struct subject {
+    const char *engine;
+    const struct partita_problem *problem;
+};
+
+// Bytes of the arrays of one item.
+static size_t item_of(const struct layer *layer)
+{
+    return (layer->n[LAYER_X] + layer->n[LAYER_Y]) * sizeof(float) / layer->problem.batch;
+}
+
+// With the least limit that the engine can work in: then groups are as small as they get.
+static bool open_in_groups(struct layer *layer, const struct subject *subject, struct random *random)
+{
+    struct layer whole;
+    const struct partita_options free = {.engine = subject->engine, .directions = LAYER_ALL};
+    layer_open(&whole, subject->problem, &free, random);
+    bool cut = false;
+    for (size_t items = 1; items <= 3 && !cut; items++) {
+        struct partita_plan *plan;
+        struct partita_options options = layer_options(&free);
+        options.workspace_limit = 4 * items * item_of(&whole);
+        if (partita_plan_create(subject->problem, &options, &plan) != PARTITA_OK) continue;
+        cut = plan->group && plan->backward_data->group && plan->backward_weight->group;
+        partita_plan_destroy(plan);
+        if (cut) layer_open_like(layer, &whole, &options);
+    }
+    layer_close(&whole);
+    return cut;
+}
+
+static void groups(void **state)
+{
+    const struct subject *subject = *state;
+    struct random random = random_start("groups");
+    struct layer layer;
+    if (!open_in_groups(&layer, subject, &random)) fail_msg("%s is not cut into groups", subject->engine);
+    print_message("%s: %zu %zu %zu\n", subject->engine, layer.plan->group->shape.batch, layer.plan->backward_data->group->shape.batch, layer.plan->backward_weight->group->shape.batch);
+    layer_run(&layer);
+    layer_check(&layer);
+    layer_close(&layer);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// The engines of the device, each with the first batch that it serves in all directions.
+static size_t list_subjects(struct subject ret[MOST_ENGINES])
+{
+    struct partita_plan *plan;
+    size_t n = 0;
+    if (partita_plan_create(&batches[0], &(struct partita_options){.device = "cuda:0"}, &plan) != PARTITA_OK) return 0;
+    for (size_t e = 0; plan->engines[e] && n < MOST_ENGINES; e++)
+        for (size_t i = 0; i < N_BATCHES; i++) {
+            if (!layer_served(plan->engines[e]->name, &batches[i])) continue;
+            ret[n++] = (struct subject){plan->engines[e]->name, &batches[i]};
+            break;
+        }
+    partita_plan_destroy(plan);
+    return n;
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
+    static struct CMUnitTest tests[2 + MOST_ENGINES] = {
         cmocka_unit_test(chunks),
         cmocka_unit_test(failing_chunks),
     };
+    static struct subject subjects[MOST_ENGINES];
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    return run_all(tests);
+    const size_t n = list_subjects(subjects);
+    for (size_t i = 0; i < n; i++) tests[2 + i] = named_test(groups, &subjects[i], "%s/groups", subjects[i].engine);
+    return run_test_list(tests, 2 + n);
 }
