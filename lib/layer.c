@@ -43,8 +43,8 @@ enum partita_status partita_backward_data(const struct partita_plan *plan, const
     const struct partita_plan *of = plan->backward_data;
     const enum partita_status status = check(plan, of, gx, gy, workspace);
     if (status != PARTITA_OK) return status;
-    if (of->engine->run)
-        return of->engine->run(of, filter->backward_data, &(struct operands){.to = gx, .from = {gy}}, workspace);
+    if (of->device)
+        return of->device->run(of, filter->backward_data, &(struct operands){.to = gx, .from = {gy}}, workspace);
     void *own = workspace ? NULL : mem_reserve(&plan->allocator, plan_workspace(of));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     of->engine->backward_data(of, filter->backward_data, gx, gy, workspace ? workspace : own);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bias.h"
 #include "blocks.h"
 #include "direct.h"
 #include "groups.h"
@@ -130,7 +129,7 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     struct cuda_device *device = calloc(1, sizeof *device);
     if (!device) return PARTITA_ERR_NOMEM;
     device->base.engines = cuda_engines;
-    device->base.backward_bias = cuda_backward_bias;
+    device->base.backward_bias = cuda_groups_bias;
     device->base.plan_begin = plan_begin;
     device->base.run = cuda_groups_run;
     device->base.plan_end = plan_end;

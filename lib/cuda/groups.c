@@ -2,6 +2,7 @@
 #include "groups.h"
 
 #include "../sizes.h"
+#include "bias.h"
 #include "jobs.h"
 #include "staging.h"
 
@@ -82,14 +83,15 @@ struct array {
 };
 
 struct pipeline {
-    const struct partita_plan *plan; // of the whole batch
+    const struct partita_plan *plan;  // of the whole batch
+    const struct partita_plan *group; // NULL: the gradient of the bias
     const struct partita_filter *filter;
     void *workspace;
     struct cuda_staging *staging;
-    struct array to, from[2]; // `to` not of PARTITA_BACKWARD_WEIGHT
+    struct array to, from[2]; // `to` not where groups are summed
     size_t items, groups;     // of a group; the last one may have fewer
-    char *sums;               // of PARTITA_BACKWARD_WEIGHT: of all groups so far, and of one
-    size_t sum_bytes;
+    char *sums;               // where they are: of all groups so far, and of one
+    size_t sum_bytes;         // 0: they are not
 };
 
 static size_t items_of(const struct pipeline *p, size_t g)
@@ -142,7 +144,7 @@ static enum partita_status arrive(const struct pipeline *p, size_t g)
     return status == PARTITA_OK ? record(p, CUDA_ARRIVED, g, p->staging->in) : status;
 }
 
-// Adds a group's gradient of the taps to those before it, in their order.
+// Adds a group's gradient to those before it, in their order.
 static enum partita_status add(const struct pipeline *p)
 {
     const struct shape *shape = &p->plan->shape;
@@ -152,15 +154,15 @@ static enum partita_status add(const struct pipeline *p)
 
 static enum partita_status compute(const struct pipeline *p, size_t g)
 {
-    const struct partita_plan *plan = p->plan, *group = plan->group;
-    const bool weight = p->sums;
     struct operands operands = {.queued = true};
-    operands.to = !weight ? place_of(p, &p->to, g) : g ? p->sums + p->sum_bytes : p->sums;
+    operands.to = !p->sums ? place_of(p, &p->to, g) : g ? p->sums + p->sum_bytes : p->sums;
     for (int i = 0; i < 2; i++) operands.from[i] = p->from[i].caller ? place_of(p, &p->from[i], g) : NULL;
     enum partita_status status = wait_for(p, CUDA_ARRIVED, g, cudaStreamPerThread);
     if (status == PARTITA_OK) status = wait_for(p, CUDA_LEFT, g, cudaStreamPerThread);
-    if (status == PARTITA_OK) status = plan->engine->run(group, p->filter, &operands, p->workspace);
-    if (status == PARTITA_OK && weight && g) status = add(p);
+    if (status == PARTITA_OK)
+        status = p->group ? p->group->engine->run(p->group, p->filter, &operands, p->workspace)
+                          : cuda_queue_bias(p->plan, operands.to, operands.from[0], items_of(p, g));
+    if (status == PARTITA_OK && p->sums && g) status = add(p);
     return status == PARTITA_OK ? record(p, CUDA_COMPUTED, g, cudaStreamPerThread) : status;
 }
 
@@ -180,14 +182,14 @@ static enum partita_status leave(const struct pipeline *p, size_t g)
     return status == PARTITA_OK ? record(p, CUDA_LEFT, g, out) : status;
 }
 
-// The gradient of the taps, when all groups are in it.
-static enum partita_status leave_sums(const struct pipeline *p, void *gw)
+// A gradient, when all groups are in it.
+static enum partita_status leave_sums(const struct pipeline *p, void *to)
 {
     enum cuda_place place;
-    const enum partita_status status = cuda_place_of(p->plan, gw, p->sum_bytes, &place);
+    const enum partita_status status = cuda_place_of(p->plan, to, p->sum_bytes, &place);
     if (status != PARTITA_OK) return status;
-    return place == CUDA_PAGEABLE ? cuda_stage_out(p->plan, p->staging, cudaStreamPerThread, gw, p->sums, p->sum_bytes)
-                                  : cuda_copy(p->plan, gw, p->sums, p->sum_bytes);
+    return place == CUDA_PAGEABLE ? cuda_stage_out(p->plan, p->staging, cudaStreamPerThread, to, p->sums, p->sum_bytes)
+                                  : cuda_copy(p->plan, to, p->sums, p->sum_bytes);
 }
 
 static enum partita_status run_groups(const struct pipeline *p, void *to)
@@ -254,26 +256,39 @@ static enum partita_status finish(const struct pipeline *p, enum partita_status 
     return status == PARTITA_OK ? waited : status;
 }
 
-// The arrays of a call; whether any of them is not the device's.
-static enum partita_status look_at(struct pipeline *p, const struct operands *operands, bool *ret_away)
+// The arrays of a call of a plan's direction.
+static void take_arrays(struct pipeline *p, const struct operands *operands)
 {
-    const struct partita_plan *plan = p->plan;
-    const struct shape *shape = &plan->shape;
-    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT, forward = plan->direction == PARTITA_FORWARD;
+    const struct shape *shape = &p->plan->shape;
+    const enum partita_direction direction = p->plan->direction;
+    const bool weight = direction == PARTITA_BACKWARD_WEIGHT, forward = direction == PARTITA_FORWARD;
     const size_t x = item_of_x(shape), y = item_of_y(shape);
     p->from[0] = (struct array){.caller = (char *)operands->from[0], .item = forward || weight ? x : y};
     p->from[1] = (struct array){.caller = weight ? (char *)operands->from[1] : NULL, .item = y};
     p->to = (struct array){.caller = weight ? NULL : operands->to, .item = forward ? y : x};
     if (weight) p->sum_bytes = shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
+}
+
+// Where they are; whether any of them is not the device's. What is summed does not count.
+static enum partita_status look_at(struct pipeline *p, bool *ret_away)
+{
     struct array *const arrays[] = {&p->from[0], &p->from[1], &p->to};
-    enum partita_status status = PARTITA_OK;
+    enum partita_status status = cuda_enter(p->plan);
     *ret_away = false;
     for (int i = 0; i < 3 && status == PARTITA_OK; i++) {
         if (!arrays[i]->caller) continue;
-        status = cuda_place_of(plan, arrays[i]->caller, shape->batch * arrays[i]->item, &arrays[i]->place);
+        status = cuda_place_of(p->plan, arrays[i]->caller, p->plan->shape.batch * arrays[i]->item, &arrays[i]->place);
         *ret_away = *ret_away || arrays[i]->place != CUDA_HERE;
     }
     return status;
+}
+
+static enum partita_status run_pipeline(struct pipeline *p, void *to)
+{
+    enum partita_status status = reserve(p);
+    p->groups = ceil_div(p->plan->shape.batch, p->items);
+    if (status == PARTITA_OK) status = run_groups(p, to);
+    return finish(p, status);
 }
 
 enum partita_status cuda_groups_run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -281,15 +296,33 @@ enum partita_status cuda_groups_run(const struct partita_plan *plan, const struc
 {
     const bool from_taps = !filter && plan->direction == PARTITA_FORWARD;
     if (!plan->group || from_taps) return plan->engine->run(plan, filter, operands, workspace);
-    struct pipeline p = {.plan = plan, .filter = filter, .items = plan->group->shape.batch};
-    p.groups = ceil_div(plan->shape.batch, p.items);
+    struct pipeline p = {.plan = plan, .group = plan->group, .filter = filter, .items = plan->group->shape.batch};
     if (plan->group->choice.shared <= plan->choice.shared) p.workspace = workspace;
     bool away;
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = look_at(&p, operands, &away);
+    take_arrays(&p, operands);
+    const enum partita_status status = look_at(&p, &away);
     if (status != PARTITA_OK) return status;
-    if (!away) return plan->engine->run(plan, filter, operands, workspace);
-    status = reserve(&p);
-    if (status == PARTITA_OK) status = run_groups(&p, operands->to);
-    return finish(&p, status);
+    return away ? run_pipeline(&p, operands->to) : plan->engine->run(plan, filter, operands, workspace);
+}
+
+// As the plan's directions are cut; which are all cut alike.
+static size_t items_for_bias(const struct partita_plan *plan)
+{
+    const struct partita_plan *const plans[] = {plan, plan->backward_data, plan->backward_weight};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
+        if (plans[i] && plans[i]->group) return plans[i]->group->shape.batch;
+    return plan->shape.batch;
+}
+
+enum partita_status cuda_groups_bias(const struct partita_plan *plan, void *gb, const void *gy)
+{
+    const struct shape *shape = &plan->shape;
+    struct pipeline p = {.plan = plan, .items = items_for_bias(plan)};
+    if (p.items == shape->batch) return cuda_backward_bias(plan, gb, gy);
+    bool away;
+    p.from[0] = (struct array){.caller = (char *)gy, .item = item_of_y(shape)};
+    p.sum_bytes = shape->out_channels * shape->scalar_bytes;
+    const enum partita_status status = look_at(&p, &away);
+    if (status != PARTITA_OK) return status;
+    return away ? run_pipeline(&p, gb) : cuda_backward_bias(plan, gb, gy);
 }

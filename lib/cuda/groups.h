@@ -15,4 +15,7 @@ void cuda_groups_forget(struct partita_plan *plan); // releases it
 enum partita_status cuda_groups_run(const struct partita_plan *plan, const struct partita_filter *filter,
                                     const struct operands *operands, void *workspace);
 
+// The gradient of the bias, likewise.
+enum partita_status cuda_groups_bias(const struct partita_plan *plan, void *gb, const void *gy);
+
 #endif

@@ -24,6 +24,9 @@ size_t hostdev_calls(void);
 // Bytes of shared memory that a thread block may ask for from now on; 0: as at first.
 void hostdev_shared(size_t bytes);
 
+// Bytes that the device has from now on; 0: as at first.
+void hostdev_memory(size_t bytes);
+
 // Allocations of device memory that were not released; queued releases are carried out first.
 size_t hostdev_allocations(void);
 

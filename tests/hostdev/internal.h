@@ -94,6 +94,7 @@ size_t order_draw(size_t n);
 
 // memory.c: device memory.
 void *memory_map(size_t bytes);                       // NULL: none left
+void memory_limit(size_t bytes);                      // how much there is; 0: as at first
 void memory_unmap(void *memory);                      // checks what lies around it
 bool memory_contains(const void *pointer);            // any byte of an allocation
 void memory_check(const void *pointer, size_t bytes); // a range within one allocation or outside of all

@@ -78,6 +78,13 @@ void hostdev_shared(size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
+void hostdev_memory(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    memory_limit(bytes);
+    pthread_mutex_unlock(&lock);
+}
+
 size_t hostdev_calls(void)
 {
     return n_calls;
@@ -201,6 +208,10 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 static cudaError_t allocate(void **memory, size_t bytes)
 {
     void *mapped = memory_map(bytes);
+    if (!mapped) {
+        queue_drain(NULL); // releases that are queued
+        mapped = memory_map(bytes);
+    }
     if (!mapped) return cudaErrorMemoryAllocation;
     *memory = mapped;
     return cudaSuccess;
