@@ -205,8 +205,12 @@ static void run_elsewhere(struct layer *layer, unsigned directions, enum memory 
         assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY], NULL));
         assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
     }
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        if (to != DEVICE)
+            memcpy(layer->array[i], array[i], layer->n[i] * sizeof(float)); // nobody waits for it any more
     for (int i = 0; i < LAYER_ARRAYS; i++) {
-        cudaMemcpy(layer->array[i], array[i], layer->n[i] * sizeof(float), cudaMemcpyDefault);
+        if (i >= LAYER_Y && to == DEVICE)
+            cudaMemcpy(layer->array[i], array[i], layer->n[i] * sizeof(float), cudaMemcpyDefault);
         release(i < LAYER_Y ? from : to, array[i]);
     }
 }
