@@ -3,6 +3,8 @@
 // ahead or lags behind; pinned arrays go directly; nothing is made twice; a failure leaves nothing behind.
 #include "cuda/staging.h"
 
+#include <pthread.h>
+
 #include "../layer_rig.h"
 #include "hostdev.h"
 
@@ -244,6 +246,47 @@ static void any_memory_same_bits(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
+// One of several calls on a plan at the same time.
+struct caller {
+    const struct layer *layer;
+    void *y;
+    enum partita_status status;
+    pthread_t thread;
+};
+
+static void *call(void *context)
+{
+    struct caller *caller = context;
+    const struct layer *layer = caller->layer;
+    caller->status = partita_forward(layer->plan, layer->filter, caller->y, layer->array[LAYER_X], NULL);
+    return NULL;
+}
+
+static void several_callers(void **state)
+{
+    enum { CALLERS = 4 };
+    const struct subject subject = {"cuda/direct", &batches[0], LAYER_ALL};
+    struct random random = random_start("callers");
+    struct layer layer;
+    struct caller callers[CALLERS];
+    (void)state;
+    assert_true(open_in_groups(&layer, &subject, 2, &random));
+    layer_run(&layer);
+    const size_t bytes = layer.n[LAYER_Y] * sizeof(float);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (struct caller){.layer = &layer, .y = calloc(1, bytes)};
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        assert_ok(callers[i].status);
+        assert_memory_equal(callers[i].y, layer.array[LAYER_Y], bytes);
+        free(callers[i].y);
+    }
+    layer_close(&layer);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
 static size_t n_blocks; // of the host's memory that were asked for
 
 static void *count_allocate(void *context, size_t bytes)
@@ -386,7 +429,7 @@ static size_t list_subjects(struct subject ret[MOST_ENGINES])
 
 int main(void)
 {
-    enum { ALONE = 4, N_FAILING = 2 };
+    enum { ALONE = 5, N_FAILING = 2 };
     static const struct subject failing[N_FAILING] = {{"cuda/direct-plain", &few_sums, LAYER_ALL},
                                                       {"cuda/overlap-save", &few_lines, LAYER_ALL}};
     static struct CMUnitTest tests[ALONE + 2 * MOST_ENGINES + N_FAILING] = {
@@ -394,6 +437,7 @@ int main(void)
         cmocka_unit_test(failing_chunks),
         cmocka_unit_test(kept),
         cmocka_unit_test(larger_than_memory),
+        cmocka_unit_test(several_callers),
     };
     static struct subject subjects[MOST_ENGINES];
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
