@@ -341,7 +341,7 @@ static bool attempt(const struct layer *right, const struct partita_options *opt
     for (int i = 0; i < 4; i++) {
         failures += status[i] != PARTITA_OK;
         assert_true(status[i] == PARTITA_OK || status[i] == expected);
-        const enum layer_array result = LAYER_Y + i;
+        const int result = (int)LAYER_Y + i;
         if (status[i] == PARTITA_OK) assert_memory_equal(a[result], right->array[result], bytes_of(&layer, result));
     }
     if (!failed) assert_int_equal(failures, 0);
