@@ -200,6 +200,9 @@ static void complex_samples(void **state)
     assert_ok(partita_plan_create(&complex_lines, &options, &plan));
     assert_non_null(plan->group);
     assert_int_equal(plan->group->shape.batch, 3);
+    char text[4096];
+    partita_plan_explain(plan, text, sizeof text);
+    assert_non_null(strstr(text, "3 items of the batch at a time"));
     assert_ok(partita_filter_create(plan, w, &filter));
     assert_ok(partita_forward(plan, filter, y, x, NULL));
     void *device_x = allocate(DEVICE, sizeof x), *device_y = allocate(DEVICE, sizeof y);
