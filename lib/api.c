@@ -69,6 +69,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->engine = NULL;
     gradient->considered = NULL;
     gradient->state = NULL;
+    gradient->group = NULL;
     gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
@@ -164,6 +165,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     const struct partita_allocator allocator = plan->allocator;
     partita_plan_destroy(plan->backward_data);
     partita_plan_destroy(plan->backward_weight);
+    if (plan->device) plan->device->plan_end(plan);
     if (plan->engine) plan->engine->plan_destroy(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->considered);
@@ -207,7 +209,7 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
     const enum partita_status status = bounded_check(plan, plan->engine ? plan : NULL, y, x, workspace);
     if (status != PARTITA_OK) return status;
-    if (plan->engine->run) return plan->engine->run(plan, filter, &(struct operands){y, {x}}, workspace);
+    if (plan->device) return plan->device->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own, *work = bounded_workspace(plan, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, work);

@@ -40,7 +40,7 @@ static enum partita_status run_from_taps(const struct partita_plan *plan, void *
 {
     const enum partita_status status = bounded_check(plan, plan, y, x, NULL);
     if (status != PARTITA_OK) return status;
-    if (plan->engine->run) return plan->engine->run(plan, NULL, &(struct operands){y, {x, taps}}, NULL);
+    if (plan->device) return plan->device->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
     void *own, *workspace = bounded_workspace(plan, NULL, &own);
     if (!workspace) return PARTITA_ERR_NOMEM;
     plan->engine->forward_taps(plan, taps, y, x, workspace);

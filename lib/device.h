@@ -7,18 +7,28 @@
 #include <partita/plan.h>
 
 struct engine;
+struct operands;
+struct request;
 
 // A device that was opened for one plan. The module's own struct begins with this one.
 struct device {
     char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                        // the same in one word, for remembered choices
     const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
+    // Bounded problems on arrays in any memory, in place of engine->run; what it needs besides the engine's plan is
+    // made when plan_create has made that.
+    enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
+    enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
+                               const struct operands *operands, void *workspace);
     // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.
     enum partita_status (*backward_bias)(const struct partita_plan *plan, void *gb, const void *gy);
+    // Before a plan of the device goes, and before its engine's plan_destroy: releases what plan_begin made and what
+    // calls kept.
+    void (*plan_end)(struct partita_plan *plan);
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 1 };
+enum { DEVICE_MODULE_VERSION = 2 };
 
 // What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they say that every
 // internal struct is the same on both sides.

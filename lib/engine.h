@@ -41,7 +41,8 @@ struct request {
     size_t transform;            // this FFT size and no other; 0: the engine chooses
     size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
-    double error_budget; // largest predicted error; 0: no limit but what the engine itself thinks right
+    double error_budget;         // largest predicted error; 0: no limit but what the engine itself thinks right
+    const struct estimate *like; // a choice for another batch, whose filters shall serve; NULL: there is none
 };
 
 // Frames of one process call that are still to be done.
@@ -79,6 +80,7 @@ struct region {
 struct operands {
     void *to;            // y, gx or gw
     const void *from[2]; // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy; of a single use of taps x and taps
+    bool queued;         // of a device's: all of them are there, and the caller waits for what the call queues
 };
 
 struct engine {
@@ -161,6 +163,7 @@ struct partita_plan {
     const struct engine *engine;         // NULL: forward was not asked for
     const struct engine *const *engines; // those of the device
     struct device *device;               // NULL: the CPU; the plan of the caller owns it
+    struct partita_plan *group;          // of a device: for so many items of the batch at a time; NULL: never cut
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;

@@ -117,6 +117,8 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
         text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
                  choice->transform);
     if (cut) plan->engine->plan_explain(plan, text);
+    if (plan->group)
+        text_add(text, "  arrays in the host's memory: %zu items of the batch at a time\n", plan->group->shape.batch);
 }
 
 static void describe_direction(const struct partita_plan *plan, const char *name, struct text *text)

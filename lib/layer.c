@@ -33,7 +33,8 @@ enum partita_status partita_backward_data(const struct partita_plan *plan, const
     const struct partita_plan *of = plan->backward_data;
     const enum partita_status status = bounded_check(plan, of, gx, gy, workspace);
     if (status != PARTITA_OK) return status;
-    if (of->engine->run) return of->engine->run(of, filter->backward_data, &(struct operands){gx, {gy}}, workspace);
+    if (of->device)
+        return of->device->run(of, filter->backward_data, &(struct operands){.to = gx, .from = {gy}}, workspace);
     void *own, *work = bounded_workspace(of, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     of->engine->backward_data(of, filter->backward_data, gx, gy, work);
@@ -48,7 +49,7 @@ enum partita_status partita_backward_weight(const struct partita_plan *plan, voi
     const struct partita_plan *of = plan->backward_weight;
     const enum partita_status status = bounded_check(plan, of, gw, gy, workspace);
     if (status != PARTITA_OK) return status;
-    if (of->engine->run) return of->engine->run(of, NULL, &(struct operands){gw, {x, gy}}, workspace);
+    if (of->device) return of->device->run(of, NULL, &(struct operands){.to = gw, .from = {x, gy}}, workspace);
     void *own, *work = bounded_workspace(of, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     of->engine->backward_weight(of, gw, x, gy, work);

@@ -126,5 +126,5 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     const struct request request = estimate_request(plan, options, &host, choice.transform);
     const enum partita_status status = plan->engine->plan_create(plan, &request);
     if (status == PARTITA_OK) plan->threads = affordable_threads(plan, options);
-    return status;
+    return status == PARTITA_OK && plan->device ? plan->device->plan_begin(plan, &request) : status;
 }

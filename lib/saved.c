@@ -78,7 +78,7 @@ enum partita_status partita_forward_saved(const struct partita_plan *plan, const
     if (!plan || !filter || !saved || !y || !x || filter->plan != plan || saved->plan != plan) return PARTITA_ERR_ARG;
     const enum partita_status status = bounded_check(plan, plan, y, x, workspace);
     if (status != PARTITA_OK) return status;
-    if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){y, {x}}, workspace);
+    if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own, *work = bounded_workspace(plan, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     plan->engine->forward_saving(plan, filter, saved->data, y, x, work);
@@ -97,7 +97,8 @@ enum partita_status partita_backward_weight_saved(const struct partita_plan *pla
     if (!saved->filled) return PARTITA_ERR_STATE;
     const struct partita_plan *weight = &saved->weight;
     if (weight->engine->run_saved)
-        return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){gw, {NULL, gy}}, workspace);
+        return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){.to = gw, .from = {NULL, gy}},
+                                         workspace);
     void *own, *work = bounded_workspace(weight, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     weight->engine->backward_weight_saved(weight, gw, saved->data, gy, work);

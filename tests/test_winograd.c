@@ -203,7 +203,8 @@ static void run(struct forced *forced, void *to, const void *from, const void *o
     void *workspace = guarded_alloc(plan_workspace(plan), 0);
     if (!weight) assert_ok(engine->filter_create(&forced->filter, other));
     if (engine->run)
-        assert_ok(engine->run(plan, &forced->filter, &(struct operands){to, {from, weight ? other : NULL}}, workspace));
+        assert_ok(engine->run(plan, &forced->filter,
+                              &(struct operands){.to = to, .from = {from, weight ? other : NULL}}, workspace));
     else if (weight) engine->backward_weight(plan, to, from, other, workspace);
     else if (plan->direction == PARTITA_FORWARD) engine->forward(plan, &forced->filter, to, from, workspace);
     else engine->backward_data(plan, &forced->filter, to, from, workspace);

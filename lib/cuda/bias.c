@@ -5,6 +5,13 @@
 #include "call.h"
 #include "kernels.h"
 
+enum partita_status cuda_queue_bias(const struct partita_plan *plan, void *gb, const void *gy, size_t batch)
+{
+    const struct shape *shape = &plan->shape;
+    return CU(plan, cuda_launch_bias(shape->f64, gb, gy, (int64_t)batch, (int64_t)shape->out_channels,
+                                     (int64_t)shape_outputs(shape), cudaStreamPerThread));
+}
+
 enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb, const void *gy)
 {
     const struct shape *shape = &plan->shape;
@@ -12,10 +19,7 @@ enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb
     const struct cuda_sizes sizes = {.to = shape->out_channels * shape->scalar_bytes,
                                      .from = {shape->out_channels * channel}};
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, &(struct operands){gb, {gy}}, &sizes, NULL, &call);
-    if (status == PARTITA_OK)
-        status = CU(plan,
-                    cuda_launch_bias(shape->f64, call.to, call.from[0], (int64_t)shape->batch,
-                                     (int64_t)shape->out_channels, (int64_t)shape_outputs(shape), cudaStreamPerThread));
+    enum partita_status status = cuda_call_begin(plan, &(struct operands){.to = gb, .from = {gy}}, &sizes, NULL, &call);
+    if (status == PARTITA_OK) status = cuda_queue_bias(plan, call.to, call.from[0], shape->batch);
     return cuda_call_end(&call, status);
 }

@@ -4,7 +4,10 @@
 
 #include "device.h"
 
-// struct device's backward_bias.
+// Queues it for so many items in the device's memory.
+enum partita_status cuda_queue_bias(const struct partita_plan *plan, void *gb, const void *gy, size_t batch);
+
+// Of the whole batch, in any memory.
 enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb, const void *gy);
 
 #endif

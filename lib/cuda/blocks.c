@@ -23,7 +23,8 @@ static void estimate(const struct request *request, struct estimate *ret)
     struct shape shape;
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason)) return;
     run.shape = &shape;
-    if (!cuda_blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
+    const int way = run.like ? run.like->variant : -1;
+    if (!cuda_blocks_search(&run, way, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
         .transform = layout.n,

@@ -14,21 +14,50 @@ struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
     return (struct cuda_sizes){.to = gw, .from = {x, y}, .workspace = workspace};
 }
 
-// The device's view of an array of the caller's: itself, or memory of the call's own.
+// Memory of the call's own in place of an array that kernels may not use as it is.
 static enum partita_status view(const struct partita_plan *plan, const void *array, size_t bytes, size_t alignment,
                                 void **ret_own)
 {
-    bool owns;
-    const enum partita_status status = cuda_owns(plan, array, &owns);
-    if (alignment && (uintptr_t)array % alignment) owns = false;
-    return status == PARTITA_OK && !owns ? cuda_allocate(plan, bytes, ret_own) : status;
+    enum cuda_place place;
+    const enum partita_status status = cuda_place_of(plan, array, 1, &place);
+    const bool usable = place == CUDA_HERE && (!alignment || (uintptr_t)array % alignment == 0);
+    return status == PARTITA_OK && !usable ? cuda_allocate(plan, bytes, ret_own) : status;
+}
+
+// How an array of the caller's is copied: through pinned memory, which the call then has, where its own pages are not.
+static enum partita_status choose_way(struct cuda_call *call, const void *array, size_t bytes, bool *ret_staged)
+{
+    enum cuda_place place;
+    enum partita_status status = cuda_place_of(call->plan, array, bytes, &place);
+    *ret_staged = place == CUDA_PAGEABLE;
+    if (status == PARTITA_OK && *ret_staged && !call->staging) status = cuda_staging_borrow(call->plan, &call->staging);
+    return status;
+}
+
+static enum partita_status bring(struct cuda_call *call, void *to, const void *array, size_t bytes)
+{
+    bool staged;
+    const enum partita_status status = choose_way(call, array, bytes, &staged);
+    if (status != PARTITA_OK) return status;
+    return staged ? cuda_stage_in(call->plan, call->staging, cudaStreamPerThread, to, array, bytes)
+                  : cuda_copy(call->plan, to, array, bytes);
+}
+
+static enum partita_status bring_home(struct cuda_call *call)
+{
+    bool staged;
+    const enum partita_status status = choose_way(call, call->caller_to, call->to_bytes, &staged);
+    if (status != PARTITA_OK) return status;
+    return staged ? cuda_stage_out(call->plan, call->staging, cudaStreamPerThread, call->caller_to, call->own[0],
+                                   call->to_bytes)
+                  : cuda_copy(call->plan, call->caller_to, call->own[0], call->to_bytes);
 }
 
 static enum partita_status view_input(struct cuda_call *call, int i, const void *array, const struct cuda_sizes *sizes)
 {
     void **own = &call->own[1 + i];
     enum partita_status status = view(call->plan, array, sizes->from[i], sizes->alignment, own);
-    if (status == PARTITA_OK && *own) status = cuda_copy(call->plan, *own, array, sizes->from[i]);
+    if (status == PARTITA_OK && *own) status = bring(call, *own, array, sizes->from[i]);
     call->from[i] = *own ? *own : array;
     return status;
 }
@@ -44,7 +73,8 @@ static enum partita_status view_workspace(struct cuda_call *call, void *workspac
 enum partita_status cuda_call_begin(const struct partita_plan *plan, const struct operands *operands,
                                     const struct cuda_sizes *sizes, void *workspace, struct cuda_call *ret)
 {
-    *ret = (struct cuda_call){.plan = plan, .to_bytes = sizes->to, .caller_to = operands->to};
+    *ret =
+        (struct cuda_call){.plan = plan, .to_bytes = sizes->to, .caller_to = operands->to, .queued = operands->queued};
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = view(plan, operands->to, sizes->to, sizes->alignment, &ret->own[0]);
     ret->to = ret->own[0] ? ret->own[0] : operands->to;
@@ -57,9 +87,11 @@ enum partita_status cuda_call_begin(const struct partita_plan *plan, const struc
 enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status)
 {
     const struct partita_plan *plan = call->plan;
-    if (status == PARTITA_OK && call->own[0]) status = cuda_copy(plan, call->caller_to, call->own[0], call->to_bytes);
+    if (status == PARTITA_OK && call->own[0]) status = bring_home(call);
     for (size_t i = 0; i < sizeof call->own / sizeof *call->own; i++) cuda_release(plan, call->own[i]);
+    if (call->queued) return status;
     // Also after a failure: what was queued reads the caller's arrays.
     const enum partita_status waited = cuda_wait(plan);
+    cuda_staging_give_back(plan, call->staging);
     return status == PARTITA_OK ? waited : status;
 }

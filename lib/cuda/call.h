@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // One call on a device: arrays that are there already are used as they are, others get a copy there for the time of the
-// call.
+// call, through staging.h where the host's pages are not pinned.
 #ifndef PARTITA_CUDA_CALL_H
 #define PARTITA_CUDA_CALL_H
 
 #include "device.h"
+#include "staging.h"
 
 struct cuda_call {
     const struct partita_plan *plan;
@@ -12,8 +13,10 @@ struct cuda_call {
     const void *from[2]; // likewise
     void *workspace;     // likewise; as large as the plan's choice says
     size_t to_bytes;
-    void *caller_to; // where the result belongs
-    void *own[4];    // to, from, workspace, where the call allocated them; NULL: the caller's
+    void *caller_to;              // where the result belongs
+    void *own[4];                 // to, from, workspace, where the call allocated them; NULL: the caller's
+    bool queued;                  // as operands->queued
+    struct cuda_staging *staging; // NULL: nothing was pageable
 };
 
 // The bytes of the arrays of a call; 0 where there is none. Arrays of the device's that are not at a multiple of
@@ -29,7 +32,7 @@ struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan);
 enum partita_status cuda_call_begin(const struct partita_plan *plan, const struct operands *operands,
                                     const struct cuda_sizes *sizes, void *workspace, struct cuda_call *ret);
 
-// Brings the result home if `status` is PARTITA_OK, waits, releases; returns the first failure.
+// Brings the result home if `status` is PARTITA_OK, releases, waits unless the caller will; returns the first failure.
 enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status);
 
 #endif

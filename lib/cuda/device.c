@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bias.h"
 #include "blocks.h"
 #include "direct.h"
+#include "groups.h"
 #include "overlap_add.h"
 #include "overlap_save.h"
 #include "partitioned.h"
 #include "separable.h"
+#include "staging.h"
 #include "tiles.h"
 #include "winograd.h"
 
@@ -101,7 +102,19 @@ static bool keep_memory(int index)
 
 static void close_device(struct device *device)
 {
+    pthread_mutex_destroy(&((struct cuda_device *)device)->lock);
     free(device);
+}
+
+static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
+{
+    return plan->shape.stream ? PARTITA_OK : cuda_groups_plan(plan, request);
+}
+
+static void plan_end(struct partita_plan *plan)
+{
+    cuda_groups_forget(plan);
+    if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
 }
 
 enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device)
@@ -116,12 +129,16 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     struct cuda_device *device = calloc(1, sizeof *device);
     if (!device) return PARTITA_ERR_NOMEM;
     device->base.engines = cuda_engines;
-    device->base.backward_bias = cuda_backward_bias;
+    device->base.backward_bias = cuda_groups_bias;
+    device->base.plan_begin = plan_begin;
+    device->base.run = cuda_groups_run;
+    device->base.plan_end = plan_end;
     device->base.close = close_device;
     device->index = (int)index;
+    pthread_mutex_init(&device->lock, NULL);
     if (!read_attributes(device) || !keep_memory(device->index)) {
         snprintf(text, size, "cuda:%zu: %s", index, cudaGetErrorString(cudaGetLastError()));
-        free(device);
+        close_device(&device->base);
         return PARTITA_ERR_DEVICE;
     }
     *ret_device = &device->base;
@@ -158,15 +175,35 @@ void cuda_release(const struct partita_plan *plan, void *memory)
     if (memory) CU(plan, cudaFreeAsync(memory, cudaStreamPerThread));
 }
 
-enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns)
+static enum partita_status place_of_byte(const struct partita_plan *plan, const char *byte, enum cuda_place *ret)
 {
     struct cudaPointerAttributes attributes;
-    *ret_owns = false;
-    if (!pointer) return PARTITA_OK;
-    const enum partita_status status = CU(plan, cudaPointerGetAttributes(&attributes, pointer));
-    if (status == PARTITA_OK)
-        *ret_owns = attributes.type == cudaMemoryTypeManaged ||
-                    (attributes.type == cudaMemoryTypeDevice && attributes.device == cuda_device_of(plan)->index);
+    const enum partita_status status = CU(plan, cudaPointerGetAttributes(&attributes, byte));
+    if (status != PARTITA_OK) return status;
+    if (attributes.type == cudaMemoryTypeManaged ||
+        (attributes.type == cudaMemoryTypeDevice && attributes.device == cuda_device_of(plan)->index))
+        *ret = CUDA_HERE;
+    else *ret = attributes.type == cudaMemoryTypeUnregistered ? CUDA_PAGEABLE : CUDA_WITHIN_REACH;
+    return status;
+}
+
+// Somebody may have pinned a part of it.
+enum partita_status cuda_place_of(const struct partita_plan *plan, const void *array, size_t bytes,
+                                  enum cuda_place *ret)
+{
+    *ret = CUDA_PAGEABLE;
+    if (!array) return PARTITA_OK;
+    enum partita_status status = place_of_byte(plan, array, ret);
+    if (status == PARTITA_OK && *ret == CUDA_WITHIN_REACH && bytes)
+        status = place_of_byte(plan, (const char *)array + bytes - 1, ret);
+    return status;
+}
+
+enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns)
+{
+    enum cuda_place place;
+    const enum partita_status status = cuda_place_of(plan, pointer, 1, &place);
+    *ret_owns = place == CUDA_HERE;
     return status;
 }
 

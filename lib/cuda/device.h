@@ -5,6 +5,7 @@
 #define PARTITA_CUDA_DEVICE_H
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "../engine.h"
@@ -12,13 +13,15 @@
 struct cuda_device {
     struct device base; // first
     int index;
-    int processors;      // streaming multiprocessors
-    size_t shared_bytes; // of one thread block, at most
-    size_t memory;       // bytes, all of it
-    double flops;        // a second: f32, two for a multiply-add
-    double bytes;        // a second, from and to its memory
-    int f64_share;       // f32 operations done in the time of one of f64
-    atomic_bool lost;    // a call failed in a way after which nothing may be trusted
+    int processors;       // streaming multiprocessors
+    size_t shared_bytes;  // of one thread block, at most
+    size_t memory;        // bytes, all of it
+    double flops;         // a second: f32, two for a multiply-add
+    double bytes;         // a second, from and to its memory
+    int f64_share;        // f32 operations done in the time of one of f64
+    atomic_bool lost;     // a call failed in a way after which nothing may be trusted
+    pthread_mutex_t lock; // around what follows
+    struct cuda_staging *idle;
 };
 
 // Opens device `index` of this process: what the module exports.
@@ -42,6 +45,14 @@ enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t err
 // Memory of the device, ordered after what the thread queued; NULL is allowed in release.
 enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory);
 void cuda_release(const struct partita_plan *plan, void *memory);
+
+// Where an array is, for a device: where its kernels may use it, where it copies from and to by itself (memory that the
+// caller pinned, or another device's), or where the host has to hand it over.
+enum cuda_place { CUDA_HERE, CUDA_WITHIN_REACH, CUDA_PAGEABLE };
+
+// Of `bytes` from the pointer on. Of NULL: CUDA_PAGEABLE.
+enum partita_status cuda_place_of(const struct partita_plan *plan, const void *array, size_t bytes,
+                                  enum cuda_place *ret);
 
 // Whether a pointer is one that kernels of the device may use; false also for NULL.
 enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns);

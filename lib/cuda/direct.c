@@ -20,6 +20,7 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
     struct estimate best = {0};
     for (int v = 0; v < CUDA_VARIANTS; v++) {
         struct estimate estimate = {0};
+        if (request->like && request->like->variant != v) continue;
         cuda_direct_estimate(request, (enum cuda_variant)v, &estimate);
         if (v == CUDA_PLAIN || (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
             best = estimate;

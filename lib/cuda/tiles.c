@@ -33,6 +33,7 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
     struct estimate best = {0};
     for (int kind = 0; kind < CUDA_TILES_KINDS; kind++) {
         struct estimate estimate = {0};
+        if (request->like && request->like->variant != kind) continue;
         cuda_tiles_estimate(request, (enum cuda_tiles_kind)kind, &estimate);
         if (kind == 0 || (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
             best = estimate;

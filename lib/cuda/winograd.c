@@ -221,6 +221,7 @@ static void estimate(const struct request *request, struct estimate *ret)
         struct estimate now;
         if (!decide(request, variant, &winograd, &now)) continue;
         if (request->transform && now.transform != request->transform) continue;
+        if (request->like && request->like->variant != variant) continue;
         least_error = fmin(least_error, now.error);
         if (now.error > winograd_budget(request)) continue;
         const bool fits = now.shared <= request->workspace_limit, fitted = ret->shared <= request->workspace_limit;

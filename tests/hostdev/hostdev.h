@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A stand-in for a GPU that is as unkind as the rules of CUDA allow: threads of a block run as fibers in an order that
 // is drawn, and no further than a barrier; memory begins as NaN, lies between guard pages and cannot be touched by the
-// host; nothing that is queued happens before somebody waits for it; any call may fail. What breaks the rules ends the
-// process with a message. What is here is for tests; engines know cuda_runtime_api.h alone.
+// host; what is queued happens when somebody waits for it, or, where orders are drawn, at any time before; any call may
+// fail. What breaks the rules ends the process with a message. What is here is for tests; engines know
+// cuda_runtime_api.h alone.
 #ifndef HOSTDEV_H
 #define HOSTDEV_H
 
@@ -24,8 +25,11 @@ size_t hostdev_calls(void);
 // Bytes of shared memory that a thread block may ask for from now on; 0: as at first.
 void hostdev_shared(size_t bytes);
 
-// What is queued and has not happened yet, releases of memory aside.
+// Operations that are queued and have not happened yet, other than giving and taking memory.
 size_t hostdev_queued(void);
+
+// Bytes that the device has from now on; 0: as at first.
+void hostdev_memory(size_t bytes);
 
 // Allocations of device memory that were not released; queued releases are carried out first.
 size_t hostdev_allocations(void);

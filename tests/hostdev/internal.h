@@ -31,7 +31,7 @@ struct hostdev_kernel {
 
 // What is queued until somebody waits for it.
 struct operation {
-    enum { COPY, SET, RELEASE, KERNEL, CALL, GRAPH } kind;
+    enum { COPY, SET, ALLOCATE, RELEASE, KERNEL, CALL, GRAPH, RECORD, WAIT } kind;
     cudaStream_t stream;
     pthread_t owner; // of cudaStreamPerThread there is one each
     void *to;
@@ -40,6 +40,8 @@ struct operation {
     int value;
     struct hostdev_kernel kernel;
     cudaGraphExec_t graph;
+    uint64_t ticket; // of an event's record, and of what waits for it
+    bool done;
     struct operation *next;
 };
 
@@ -47,11 +49,19 @@ struct operation {
 cudaError_t call_begin(void);
 cudaError_t call_end(cudaError_t error);
 
-// runtime.c: a call that queues an operation. With the lock held: carries one out; releases it; carries out everything.
+// runtime.c: a call that queues an operation; with the lock held, whether the device is lost.
 cudaError_t queue(cudaStream_t stream, const struct operation *operation);
+bool device_lost(void);
+
+// queue.c, with the lock held: queues an operation; carries one out; releases it; carries out what waits in a stream,
+// or in all (NULL); where orders are drawn, something that waits; events that were not released.
+void queue_append(const struct operation *operation);
 void carry_out(const struct operation *operation);
 void operation_free(struct operation *operation);
-void stream_drain(void);
+void queue_drain(cudaStream_t stream);
+void queue_stir(void);
+size_t queue_work(void); // operations that have not happened, other than giving and taking memory
+size_t event_count(void);
 
 // stream.c, with the lock held: whether a stream is being recorded and took the operation over; runs and releases what
 // was recorded; streams, graphs and pinned memory that were not released.
@@ -61,6 +71,7 @@ void stream_spoil(cudaStream_t stream); // what it was to record failed
 void graph_run(cudaGraphExec_t graph);
 void graph_release(cudaGraphExec_t graph);
 size_t stream_count(void);
+bool pinned_contains(const void *pointer);
 
 // runtime.c: what the template in cuda_runtime.h queues a kernel with.
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
@@ -79,11 +90,13 @@ void hostdev_barrier(const char *file, int line);
 void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
                void (*shuffle)(unsigned *order, unsigned n));
 
-// launch.c: runs a kernel to its end.
+// launch.c: runs a kernel to its end; a number below n where orders are drawn, else 0.
 void launch_run(const struct hostdev_kernel *kernel);
+size_t order_draw(size_t n);
 
 // memory.c: device memory.
 void *memory_map(size_t bytes);                       // NULL: none left
+void memory_limit(size_t bytes);                      // how much there is; 0: as at first
 void memory_unmap(void *memory);                      // checks what lies around it
 bool memory_contains(const void *pointer);            // any byte of an allocation
 void memory_check(const void *pointer, size_t bytes); // a range within one allocation or outside of all

@@ -30,6 +30,17 @@ static uint64_t draw(void)
     return z ^ z >> 31;
 }
 
+static void read_order(void)
+{
+    if (order_kind == UNSET) hostdev_order(getenv("HOSTDEV_ORDER"));
+}
+
+size_t order_draw(size_t n)
+{
+    read_order();
+    return order_kind == SHUFFLED && n ? (size_t)(draw() % n) : 0;
+}
+
 static void shuffle(unsigned *order, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) order[i] = order_kind == REVERSE ? n - 1 - i : i;
@@ -73,7 +84,7 @@ void launch_run(const struct hostdev_kernel *kernel)
     const unsigned n = kernel->grid.x * kernel->grid.y * kernel->grid.z;
     unsigned *order = malloc(n * sizeof *order);
     if (!order) hostdev_break("out of memory");
-    if (order_kind == UNSET) hostdev_order(getenv("HOSTDEV_ORDER"));
+    read_order();
     running = kernel;
     gridDim = kernel->grid;
     blockDim = kernel->block;

@@ -8,7 +8,8 @@
 #include "internal.h"
 
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
-static const size_t RANGE = (size_t)1 << 30;
+#define RANGE ((size_t)1 << 30)
+static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
 
 struct allocation {
     unsigned char *memory;
@@ -28,10 +29,22 @@ static void reserve(void)
     if (range == MAP_FAILED) hostdev_break("no addresses for device memory");
 }
 
+void memory_limit(size_t bytes)
+{
+    capacity = bytes ? bytes : RANGE;
+}
+
+static size_t memory_bytes(void)
+{
+    size_t sum = 0;
+    for (const struct allocation *a = allocations; a; a = a->next) sum += a->bytes;
+    return sum;
+}
+
 void *memory_map(size_t bytes)
 {
     const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
-    if (bytes > RANGE) return NULL;
+    if (bytes > capacity || memory_bytes() > capacity - bytes) return NULL;
     if (!range) reserve();
     unsigned char *at = range + GAP;
     struct allocation **link = &allocations;

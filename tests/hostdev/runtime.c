@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The run-time's functions: every call is counted and may be made to fail; what is queued waits until somebody waits
-// for it, or for everything.
+// The run-time's functions: every call is counted and may be made to fail; what is queued goes to queue.c.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 #include "internal.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct operation *first, **last = &first;
 static size_t n_calls, failing_call;
 static cudaError_t failing_error;
 static bool lost;
@@ -47,60 +45,9 @@ cudaError_t call_end(cudaError_t error)
     return error;
 }
 
-void carry_out(const struct operation *o)
+bool device_lost(void)
 {
-    if (o->kind == COPY) {
-        memory_check(o->to, o->bytes);
-        memory_check(o->from, o->bytes);
-        memcpy(o->to, o->from, o->bytes);
-    }
-    if (o->kind == SET) {
-        memory_check(o->to, o->bytes);
-        memset(o->to, o->value, o->bytes);
-    }
-    if (o->kind == KERNEL) launch_run(&o->kernel);
-    if (o->kind == CALL) o->kernel.run(o->kernel.call);
-    if (o->kind == GRAPH) graph_run(o->graph);
-    if (o->kind == RELEASE) memory_unmap(o->to);
-}
-
-void operation_free(struct operation *o)
-{
-    if (o->kind == KERNEL || o->kind == CALL) o->kernel.release(o->kernel.call);
-    if (o->kind == GRAPH) graph_release(o->graph);
-    free(o);
-}
-
-// Carries out what waits in a stream, or in all (NULL). Nothing happens any more on a lost device, but for releases.
-static void drain(cudaStream_t stream)
-{
-    const pthread_t self = pthread_self();
-    struct operation **at = &first;
-    memory_open();
-    while (*at) {
-        struct operation *o = *at;
-        if (stream && (o->stream != stream || (stream == cudaStreamPerThread && !pthread_equal(o->owner, self)))) {
-            at = &o->next;
-            continue;
-        }
-        if (!lost || o->kind == RELEASE) carry_out(o);
-        *at = o->next;
-        if (last == &o->next) last = at;
-        operation_free(o);
-    }
-    memory_close();
-}
-
-static void append(const struct operation *operation)
-{
-    struct operation *o = malloc(sizeof *o);
-    if (!o) hostdev_break("out of memory");
-    *o = *operation;
-    o->owner = pthread_self();
-    o->next = NULL;
-    if (stream_records(o->stream, o)) return;
-    *last = o;
-    last = &o->next;
+    return lost;
 }
 
 cudaError_t queue(cudaStream_t stream, const struct operation *operation)
@@ -108,8 +55,9 @@ cudaError_t queue(cudaStream_t stream, const struct operation *operation)
     const cudaError_t error = call_begin();
     struct operation o = *operation;
     o.stream = stream;
-    if (error == cudaSuccess) append(&o);
+    if (error == cudaSuccess) queue_append(&o);
     else stream_spoil(stream);
+    queue_stir();
     return call_end(error);
 }
 
@@ -131,6 +79,13 @@ void hostdev_shared(size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
+void hostdev_memory(size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    memory_limit(bytes);
+    pthread_mutex_unlock(&lock);
+}
+
 size_t hostdev_calls(void)
 {
     return n_calls;
@@ -138,9 +93,8 @@ size_t hostdev_calls(void)
 
 size_t hostdev_queued(void)
 {
-    size_t n = 0;
     pthread_mutex_lock(&lock);
-    for (const struct operation *o = first; o; o = o->next) n += o->kind != RELEASE;
+    const size_t n = queue_work();
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -148,8 +102,8 @@ size_t hostdev_queued(void)
 size_t hostdev_allocations(void)
 {
     pthread_mutex_lock(&lock);
-    drain(NULL);
-    const size_t n = memory_count() + stream_count();
+    queue_drain(NULL);
+    const size_t n = memory_count() + stream_count() + event_count();
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -270,38 +224,47 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 
 static cudaError_t allocate(void **memory, size_t bytes)
 {
-    const cudaError_t error = call_begin();
-    if (error != cudaSuccess) return call_end(error);
     void *mapped = memory_map(bytes);
-    if (!mapped) return call_end(cudaErrorMemoryAllocation);
+    if (!mapped) {
+        queue_drain(NULL); // releases that are queued
+        mapped = memory_map(bytes);
+    }
+    if (!mapped) return cudaErrorMemoryAllocation;
     *memory = mapped;
-    return call_end(cudaSuccess);
+    return cudaSuccess;
 }
 
+// Until the stream comes to it the memory may be somebody else's: what another stream has written there by then is
+// lost.
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 {
-    (void)stream;
-    return allocate(memory, bytes);
+    cudaError_t error = call_begin();
+    if (error == cudaSuccess) error = allocate(memory, bytes);
+    if (error == cudaSuccess)
+        queue_append(
+            &(struct operation){.kind = ALLOCATE, .stream = stream, .to = *memory, .bytes = bytes, .value = 0xff});
+    return call_end(error);
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-    return allocate(memory, bytes);
+    const cudaError_t error = call_begin();
+    return call_end(error == cudaSuccess ? allocate(memory, bytes) : error);
 }
 
 // Releases, also where it then says that something else went wrong, as the run-time does.
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
-    append(&(struct operation){.kind = RELEASE, .stream = stream, .to = memory});
+    queue_append(&(struct operation){.kind = RELEASE, .stream = stream, .to = memory});
     return call_end(error);
 }
 
 cudaError_t cudaFree(void *memory)
 {
     const cudaError_t error = call_begin();
-    if (memory) append(&(struct operation){.kind = RELEASE, .stream = cudaStreamPerThread, .to = memory});
-    drain(NULL);
+    if (memory) queue_append(&(struct operation){.kind = RELEASE, .stream = cudaStreamPerThread, .to = memory});
+    queue_drain(NULL);
     return call_end(error);
 }
 
@@ -316,9 +279,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     const cudaError_t error = call_begin();
     (void)kind;
     if (error == cudaSuccess)
-        append(
+        queue_append(
             &(struct operation){.kind = COPY, .stream = cudaStreamPerThread, .to = to, .from = from, .bytes = bytes});
-    drain(NULL);
+    queue_drain(NULL);
     return call_end(error);
 }
 
@@ -330,11 +293,11 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
     if (bytes > to_pitch || bytes > from_pitch || to_pitch > INT32_MAX || from_pitch > INT32_MAX)
         return call_end(cudaErrorInvalidValue);
     for (size_t i = 0; i < rows && error == cudaSuccess; i++)
-        append(&(struct operation){.kind = COPY,
-                                   .stream = stream,
-                                   .to = (char *)to + i * to_pitch,
-                                   .from = (const char *)from + i * from_pitch,
-                                   .bytes = bytes});
+        queue_append(&(struct operation){.kind = COPY,
+                                         .stream = stream,
+                                         .to = (char *)to + i * to_pitch,
+                                         .from = (const char *)from + i * from_pitch,
+                                         .bytes = bytes});
     return call_end(error);
 }
 
@@ -346,19 +309,16 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
-    drain(stream);
+    queue_drain(stream);
     return call_end(error);
-}
-
-void stream_drain(void)
-{
-    drain(NULL);
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
 {
     const cudaError_t error = call_begin();
-    attributes->type = memory_contains(pointer) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    attributes->type = memory_contains(pointer)   ? cudaMemoryTypeDevice
+                       : pinned_contains(pointer) ? cudaMemoryTypeHost
+                                                  : cudaMemoryTypeUnregistered;
     attributes->device = 0;
     return call_end(error);
 }

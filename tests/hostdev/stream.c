@@ -94,11 +94,24 @@ size_t stream_count(void)
     return n;
 }
 
+bool pinned_contains(const void *pointer)
+{
+    const char *byte = pointer;
+    for (const struct pinned *p = pins; p; p = p->next)
+        if (byte >= (char *)p->memory && byte < (char *)p->memory + p->bytes) return true;
+    return false;
+}
+
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
     *least = 0;
     *greatest = -5;
     return call_end(call_begin());
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
@@ -210,7 +223,7 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *memory)
 {
     const cudaError_t error = call_begin();
-    stream_drain(); // as the run-time does
+    queue_drain(NULL); // as the run-time does
     struct pinned **at = &pins;
     while (*at && (*at)->memory != memory) at = &(*at)->next;
     if (!*at) hostdev_break("released %p, which is not pinned", memory);

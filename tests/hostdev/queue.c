@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+// What is queued, and when it happens: as late as the rules allow, that is when somebody waits for it, or for something
+// that waits for it. Other streams then stand where they stood. Where orders are drawn, things also happen at once, so
+// that neither what runs ahead nor what lags behind without having been told to wait goes unseen.
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+struct CUevent_st {
+    uint64_t ticket; // of the last record; 0: none yet
+    struct CUevent_st *next;
+};
+
+static struct operation *first, **last = &first;
+static struct CUevent_st *events;
+static uint64_t n_tickets;
+
+static void copy(const struct operation *o)
+{
+    memory_check(o->to, o->bytes);
+    memory_check(o->from, o->bytes);
+    memcpy(o->to, o->from, o->bytes);
+}
+
+static void set(const struct operation *o)
+{
+    memory_check(o->to, o->bytes);
+    memset(o->to, o->value, o->bytes);
+}
+
+void carry_out(const struct operation *o)
+{
+    if (o->kind == COPY) copy(o);
+    if (o->kind == SET || o->kind == ALLOCATE) set(o);
+    if (o->kind == KERNEL) launch_run(&o->kernel);
+    if (o->kind == CALL) o->kernel.run(o->kernel.call);
+    if (o->kind == GRAPH) graph_run(o->graph);
+    if (o->kind == RELEASE) memory_unmap(o->to);
+}
+
+void operation_free(struct operation *o)
+{
+    if (o->kind == KERNEL || o->kind == CALL) o->kernel.release(o->kernel.call);
+    if (o->kind == GRAPH) graph_release(o->graph);
+    free(o);
+}
+
+static bool is_of(const struct operation *o, cudaStream_t stream, pthread_t owner)
+{
+    return o->stream == stream && (stream != cudaStreamPerThread || pthread_equal(o->owner, owner));
+}
+
+static struct operation *find_record(uint64_t ticket)
+{
+    struct operation *o = first;
+    while (o && (o->kind != RECORD || o->ticket != ticket)) o = o->next;
+    return o;
+}
+
+static void advance(const struct operation *until);
+
+// Nothing happens any more on a lost device, but for releases.
+static void perform(struct operation *o)
+{
+    if (o->done) return;
+    o->done = true;
+    const struct operation *record = o->kind == WAIT ? find_record(o->ticket) : NULL;
+    if (record) advance(record);
+    if (!device_lost() || o->kind == RELEASE) carry_out(o);
+}
+
+// Everything in an operation's stream up to it.
+static void advance(const struct operation *until)
+{
+    for (struct operation *o = first;; o = o->next) {
+        if (is_of(o, until->stream, until->owner)) perform(o);
+        if (o == until) return;
+    }
+}
+
+static void sweep(void)
+{
+    struct operation **at = &first;
+    while (*at) {
+        struct operation *o = *at;
+        if (!o->done) {
+            at = &o->next;
+            continue;
+        }
+        *at = o->next;
+        operation_free(o);
+    }
+    last = at;
+}
+
+void queue_drain(cudaStream_t stream)
+{
+    const pthread_t self = pthread_self();
+    memory_open();
+    for (struct operation *o = first; o; o = o->next)
+        if (!stream || is_of(o, stream, self)) perform(o);
+    sweep();
+    memory_close();
+}
+
+void queue_append(const struct operation *operation)
+{
+    struct operation *o = malloc(sizeof *o);
+    if (!o) hostdev_break("out of memory");
+    *o = *operation;
+    o->owner = pthread_self();
+    o->done = false;
+    o->next = NULL;
+    if (stream_records(o->stream, o)) return;
+    *last = o;
+    last = &o->next;
+}
+
+size_t queue_work(void)
+{
+    size_t n = 0;
+    for (const struct operation *o = first; o; o = o->next) n += o->kind != ALLOCATE && o->kind != RELEASE;
+    return n;
+}
+
+// Something that is queued happens, with what had to happen before.
+void queue_stir(void)
+{
+    size_t n = 0;
+    for (const struct operation *o = first; o; o = o->next) n++;
+    size_t i = order_draw(2 * n); // half of the time nothing does
+    if (i == 0 || i > n) return;
+    const struct operation *o = first;
+    while (--i) o = o->next;
+    memory_open();
+    advance(o);
+    sweep();
+    memory_close();
+}
+
+size_t event_count(void)
+{
+    size_t n = 0;
+    for (const struct CUevent_st *event = events; event; event = event->next) n++;
+    return n;
+}
+
+static struct CUevent_st **find_event(cudaEvent_t event)
+{
+    struct CUevent_st **at = &events;
+    while (*at && *at != event) at = &(*at)->next;
+    if (!*at) hostdev_break("an event that is not served");
+    return at;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    const cudaError_t error = call_begin();
+    if (error != cudaSuccess) return call_end(error);
+    if (flags != cudaEventDisableTiming) return call_end(cudaErrorInvalidValue);
+    struct CUevent_st *made = malloc(sizeof *made);
+    if (!made) hostdev_break("out of memory");
+    *made = (struct CUevent_st){0, events};
+    *event = events = made;
+    return call_end(cudaSuccess);
+}
+
+// Releases, also where it then says that something else went wrong, as the run-time does.
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    const cudaError_t error = call_begin();
+    *find_event(event) = event->next;
+    free(event);
+    return call_end(error);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    const cudaError_t error = call_begin();
+    find_event(event);
+    if (error == cudaSuccess) {
+        event->ticket = ++n_tickets;
+        queue_append(&(struct operation){.kind = RECORD, .stream = stream, .ticket = event->ticket});
+    }
+    return call_end(error);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    const cudaError_t error = call_begin();
+    find_event(event);
+    if (flags) return call_end(cudaErrorInvalidValue);
+    if (error == cudaSuccess)
+        queue_append(&(struct operation){.kind = WAIT, .stream = stream, .ticket = event->ticket});
+    return call_end(error);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    const cudaError_t error = call_begin();
+    find_event(event);
+    const struct operation *record = find_record(event->ticket);
+    if (record) {
+        memory_open();
+        advance(record);
+        sweep();
+        memory_close();
+    }
+    return call_end(error);
+}
