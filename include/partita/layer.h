@@ -14,11 +14,11 @@
 // Arrays are plain and contiguous: [batch][channels][size...], the last axis fastest. gy is the gradient with respect
 // to the sum, before problem.activation: with PARTITA_RELU the caller first sets it to 0 where y is 0.
 //
-// Accuracy: of engines that transform tiles (winograd, tiles, depthwise with large kernels) rounding errors are as
-// large as what meets in a tile makes them, not as each result would. What is 0 exactly, because products cancel or
-// none is left, may come out as noise, in f32 of some 1e-6 of the largest results. options.engine = "cpu/direct" or
-// "cpu/gemm" sums each result by itself, and options.error_budget bounds the error of all results together (relative
-// L2).
+// Accuracy: of engines that transform (all but direct and gemm, and depthwise with small kernels) rounding errors are
+// as large as what meets in a transform makes them, not as each result would. What is 0 exactly, because products
+// cancel or none is left, may come out as noise, in f32 of some 1e-6 of the largest results. options.engine =
+// "cpu/direct" or "cpu/gemm" sums each result by itself, and options.error_budget bounds the error of all results
+// together (relative L2).
 #ifndef PARTITA_LAYER_H
 #define PARTITA_LAYER_H
 

@@ -10,7 +10,7 @@
 enum { CUFFT_C2C = 0x29, CUFFT_Z2Z = 0x69, CUFFT_FORWARD = -1, CUFFT_INVERSE = 1 };
 
 // Results, of which 0 is success.
-enum { CUFFT_ALLOC_FAILED = 2, CUFFT_INTERNAL_ERROR = 5, CUFFT_SETUP_FAILED = 7, CUFFT_INVALID_SIZE = 8 };
+enum { CUFFT_ALLOC_FAILED = 2, CUFFT_INTERNAL_ERROR = 5, CUFFT_EXEC_FAILED = 6, CUFFT_SETUP_FAILED = 7 };
 
 struct cufft {
     int (*create)(int *handle);

@@ -11,8 +11,8 @@
 // One plan of cuFFT. It keeps the stream and the work area of its last use, so that one call at a time has it.
 struct cuda_fft_lease {
     int handle;
-    size_t area; // bytes that it wants
-    bool made;
+    size_t area;        // bytes that it wants
+    bool made, planned; // the handle; a plan in it
     struct cuda_fft_lease *next;
 };
 
@@ -104,10 +104,12 @@ static enum partita_status cufft_status(const struct partita_plan *plan, int res
 // cufftMakePlanMany64.
 static enum partita_status making_status(const struct partita_plan *plan, int result, const char *call, int line)
 {
-    if (result != CUFFT_INTERNAL_ERROR && result != CUFFT_SETUP_FAILED && result != CUFFT_INVALID_SIZE)
+    if (result == 0 || result == CUFFT_ALLOC_FAILED || result == CUFFT_EXEC_FAILED)
         return cufft_status(plan, result, call, line);
+    (void)cudaGetLastError(); // what it tried leaves nothing behind
     log_line(&plan->log, "cuFFT makes no such plan: result %d at %s:%d: %s", result, __FILE__, line, call);
-    return result == CUFFT_INVALID_SIZE ? PARTITA_ERR_UNSUPPORTED : PARTITA_ERR_DEVICE;
+    return result == CUFFT_INTERNAL_ERROR || result == CUFFT_SETUP_FAILED ? PARTITA_ERR_DEVICE
+                                                                          : PARTITA_ERR_UNSUPPORTED;
 }
 
 #define MAKING(plan, call) making_status(plan, call, #call, __LINE__)
@@ -132,13 +134,18 @@ static enum partita_status lease_create(const struct partita_plan *plan, const s
         status =
             MAKING(plan, cufft->make_plan(lease->handle, 3 - skipped, n, NULL, 1, all, NULL, 1, all,
                                           fft->f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)passes->batch, &lease->area));
+    lease->planned = status == PARTITA_OK;
     return status;
 }
 
 static void lease_destroy(const struct partita_plan *plan, const struct cuda_fft_long *passes,
                           struct cuda_fft_lease *lease)
 {
-    if (lease && lease->made) CUFFT(plan, passes->cufft->destroy(lease->handle));
+    // Destroying what could not be planned may fail without a word about the device.
+    if (lease && lease->made) {
+        const int result = passes->cufft->destroy(lease->handle);
+        if (lease->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
+    }
     mem_release(&plan->allocator, lease);
 }
 

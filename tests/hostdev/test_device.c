@@ -312,7 +312,11 @@ static void plans_that_cufft_refuses(void **state)
     static const struct {
         int result;
         enum partita_status status;
-    } cases[] = {{5, PARTITA_ERR_DEVICE}, {7, PARTITA_ERR_DEVICE}, {8, PARTITA_ERR_UNSUPPORTED}};
+    } cases[] = {{4, PARTITA_ERR_UNSUPPORTED},
+                 {5, PARTITA_ERR_DEVICE},
+                 {7, PARTITA_ERR_DEVICE},
+                 {8, PARTITA_ERR_UNSUPPORTED},
+                 {16, PARTITA_ERR_UNSUPPORTED}};
     (void)state;
     void *cufft = dlopen(getenv("PARTITA_CUFFT"), RTLD_NOW | RTLD_LOCAL), *symbol;
     void (*refuse)(int result);
