@@ -75,7 +75,7 @@ static bool is_live(const char *path)
 // An array of [frames, channels] looks like many channels of next to no frames. Whoever has so many says their number.
 static bool check_axes(const struct settings *s, int operand, const struct audio_info *info, struct fault *fault)
 {
-    static const size_t MANY = 16, RATIO = 8;
+    static const size_t MANY = 256, RATIO = 8;
     if (info->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || info->frames == 0 ||
         info->channels <= MANY || info->frames >= info->channels || info->channels <= RATIO * info->frames)
         return true;
@@ -92,13 +92,15 @@ static bool open_inputs(struct job *job, const struct encoding *in, const struct
     struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
     request.path = s->operands[0];
     request.raw = s->ir_format ? ir : NULL;
-    if (!audio_open(&job->ir, &request, fault) || !check_axes(s, 0, audio_reader_info(job->ir), fault)) return false;
+    if (!audio_open(&job->ir, &request, fault)) return false;
     request.path = s->operands[1];
     request.raw = s->format ? in : NULL;
     request.channels = (size_t)s->channels;
     request.rate = (uint32_t)s->rate;
     request.wake_fd = is_live(s->operands[1]) ? interrupt_as_end_of_input() : -1;
-    return audio_open(&job->in, &request, fault) && check_axes(s, 1, audio_reader_info(job->in), fault);
+    if (!audio_open(&job->in, &request, fault)) return false;
+    const struct audio_info *x = audio_reader_info(job->in), *taps = audio_reader_info(job->ir);
+    return x->channels == taps->channels || (check_axes(s, 0, taps, fault) && check_axes(s, 1, x, fault));
 }
 
 static bool stored_in_double(const struct audio_info *info)
@@ -223,11 +225,12 @@ static void warn_clipped(const struct job *job)
     struct encoding held;
     const bool floats =
         container_encoding(job->output.container, s->operands[2], wish, &held) && held.kind == ENCODING_FLOAT;
-    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes);            // the largest value above 0
-    const bool measured = job->stats.peak > full && !s->range && !s->resume; // those read and write a part
+    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes); // the largest value above 0
+    const double fitting = s->gain + floor(200 * log10(full / job->stats.peak)) / 10;
+    // --range and --resume read and write a part.
+    const bool measured = job->stats.peak > full && !s->range && !s->resume && fitting >= LEAST_GAIN;
     char gain[64] = "lower --gain (--stats tells by how much)";
-    if (measured)
-        snprintf(gain, sizeof gain, "--gain %.1f fits", s->gain + floor(200 * log10(full / job->stats.peak)) / 10);
+    if (measured) snprintf(gain, sizeof gain, "--gain %.1f fits", fitting);
     report_warning(s, "%s: %llu samples clipped; %s%s", operand_name(s, 2),
                    (unsigned long long)job->stats.written.clipped, gain, floats ? ", or use --output-format f32" : "");
 }

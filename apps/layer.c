@@ -88,7 +88,7 @@ static bool parse_pad(const char *text, int rank, struct partita_problem *p, str
     return true;
 }
 
-// Arrays are written as .npy whatever the name; one that promises something else is refused.
+// Arrays are written as .npy; a name that does not say so is refused.
 static bool check_names(const struct settings *s, struct fault *fault)
 {
     const char *const names[][2] = {{"--output", s->output}, {"--grad-bias", s->grad_bias}};

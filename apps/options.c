@@ -67,7 +67,7 @@ const struct option_row option_rows[] = {
      "write the lags -N to N and no others"},
     {NULL, "stride", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(stride), 1, 1 << 30,
      "keep every Nth sample of the result: decimation"},
-    {NULL, "gain", 'g', OPTION_REAL, "DB", FILTERS | LIVE, AT(gain), -300, 300,
+    {NULL, "gain", 'g', OPTION_REAL, "DB", FILTERS | LIVE, AT(gain), LEAST_GAIN, -LEAST_GAIN,
      "amplify by this many decibels"},
     {NULL, "matrix", 0, OPTION_FLAG, NULL, FILTERS | LIVE, AT(matrix), 0, 0,
      "the channels of IR are the cells [out][in] of a matrix: every output sums over all inputs"},

@@ -38,6 +38,8 @@ struct word_list {
     int n;
 };
 
+enum { LEAST_GAIN = -300 }; // dB
+
 struct settings {
     enum command command;
     const char *operands[MAX_OPERANDS];

@@ -115,6 +115,7 @@ static void share_out(struct runner *r, size_t threads, uint64_t frames, const c
     const size_t most = MEMORY / (2 * (x_bytes(r) + y_bytes(r)));
     size_t workers = threads < PIECES_WORKERS ? threads : PIECES_WORKERS;
     if (workers + 2 > most) workers = most > 2 ? most - 2 : 0;
+    while (workers > 1 && threads % workers) workers--; // all threads work, the same number on each piece
     if (workers < 2) return;
     r->n_workers = workers;
     r->plan_threads = threads / workers;

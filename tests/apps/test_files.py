@@ -299,7 +299,7 @@ class Npy(Case):
     def test_axes_in_the_other_order(self):
         """[frames, channels] makes a channel of every frame; whoever has as many channels says so."""
         np.save("one.npy", np.ones(1, "f4"))
-        for shape in ((1000, 2), (17, 2), (1000, 1), (1024, 2), (1000, 16)):
+        for shape in ((1000, 2), (257, 2), (1000, 1), (1024, 2), (1000, 16)):
             np.save("x.npy", np.ones(shape, "f4"))
             with self.subTest(shape=shape):
                 self.fails("convolve", "one.npy", "x.npy", "y.npy",
@@ -317,11 +317,14 @@ class Npy(Case):
     def test_many_channels_of_few_frames(self):
         """What is no mistake: filters of as many cells, and signals of some channels that are short."""
         np.save("one.npy", np.ones(1, "f4"))
-        for shape in ((64, 10), (16, 1), (16, 2), (256, 64), (3, 2), (1000, 0)):
+        for shape in ((64, 10), (64, 7), (256, 1), (16, 2), (256, 64), (3, 2), (1000, 0)):
             np.save("x.npy", np.ones(shape, "f4"))
             with self.subTest(shape=shape):
                 self.run_program("convolve", "one.npy", "x.npy", "y.npy")
                 self.assertEqual(np.load("y.npy").shape, shape)
+        np.save("x.npy", np.ones((500, 2), "f4")) # as many filters as channels
+        self.run_program("convolve", "x.npy", "x.npy", "y.npy")
+        self.assertEqual(np.load("y.npy").shape, (500, 3))
         np.save("h.npy", np.ones((256, 1), "f4"))
         np.save("x.npy", np.ones((16, 500), "f4"))
         self.run_program("convolve", "--matrix", "h.npy", "x.npy", "y.npy")
