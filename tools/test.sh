@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds with the default compiler into build/, runs the whole test suite, and ends with a
-# line that counts its tests. With --slow: the long runs instead (other seeds, fuzzers for 60 s each, aarch64 under
-# qemu).
+# line that counts its tests. With --slow: the long runs instead (other seeds, all subjects under the address sanitizer,
+# fuzzers for 60 s each, aarch64 under qemu).
 set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in
@@ -23,6 +23,7 @@ tools/setup.sh test slow
 . tools/steps.sh
 step "long runs" tools/suite.sh build slow -Dgpu_arch=80,90
 step "registers of CUDA kernels" tools/ptxas.sh
+step "addresses and undefined behaviour, all of it" tools/sanitize.sh address,undefined --all
 fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy'
 step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
     -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
