@@ -5,7 +5,7 @@
 #include "formats.h"
 
 // Bytes a write: what was encoded is still in the cache when the system copies it, and pages of the file are filled
-// whole, from memory that lies within its page as they do: copying goes twice as fast.
+// whole, from memory that lies within its page as they do.
 enum { PAGE = 4096, PIECE = 16 * PAGE };
 
 // Scalars up to the next multiple of PIECE in the file, n at most.
