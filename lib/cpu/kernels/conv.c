@@ -34,9 +34,14 @@ struct conv {
 INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
     const REAL *x = call->x + i, *w = call->w + k;
+    REAL *y = call->y + k * call->y_stride + i;
     vec sum[SUMS];
     UNROLL
-    for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
+    for (size_t s = 0; s < rows * width; s++) {
+        sum[s] = (vec){0};
+        // What is added to at the end is often in memory until now: it arrives meanwhile.
+        __builtin_prefetch(y + s / width * call->y_stride + s % width * LANES);
+    }
     NO_UNROLL
     for (size_t t = 0; t < call->terms; t++, w += call->w_stride) {
         const REAL *in = x + call->offset[t];
@@ -52,7 +57,7 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
     }
     UNROLL
     for (size_t s = 0; s < rows * width; s++) {
-        REAL *out = call->y + (k + s / width) * call->y_stride + i + s % width * LANES;
+        REAL *out = y + s / width * call->y_stride + s % width * LANES;
         store(out, load(out) + sum[s]);
     }
 }
