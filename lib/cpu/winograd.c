@@ -18,7 +18,6 @@ enum {
     LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
     MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
     STRIP = 4,                           // vectors of channels side by side in panels, two and two for kernels->conv
-    HELD = 4,                            // blocks of output channels whose sums stay nearby until they are taps
 };
 
 static size_t even(size_t n, size_t piece)
@@ -114,7 +113,7 @@ static void measure_panels(struct winograd *winograd, bool weight)
     const size_t strips = ceil_div(winograd->chunk, strip), blocks = ceil_div(winograd->part, CONV_CHANNELS);
     const size_t samples = size_mul(winograd->frequencies, winograd->positions);
     winograd->strip = strip;
-    winograd->held = winograd->once ? lesser(HELD, blocks) : blocks;
+    winograd->held = winograd->once ? lesser(WINOGRAD_HELD, blocks) : blocks;
     winograd->in_panel = size_mul(samples, strips * strip);
     winograd->out_panel = size_mul(samples, blocks * CONV_CHANNELS);
     winograd->sums =
@@ -154,9 +153,10 @@ static void measure(struct winograd *winograd, bool weight)
         size_add(winograd->shares ? 0 : winograd_inputs_bytes(winograd), winograd_outputs_bytes(winograd));
     winograd->worker = size_add(both, mem_round(winograd->dealt * bytes) + mem_round(winograd->joined * bytes) +
                                           mem_round(winograd->between * bytes));
-    winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));
+    if (!winograd->together || winograd->once)
+        winograd->worker = size_add(winograd->worker, mem_round(size_mul(winograd->sums, bytes)));
     if (winograd->shares) winograd->worker = size_add(winograd->worker, mem_round(winograd->out_panel * bytes));
-    else if (!winograd->once) winograd->worker = size_add(winograd->worker, winograd_panels_bytes(winograd));
+    else if (!winograd->together) winograd->worker = size_add(winograd->worker, winograd_panels_bytes(winograd));
 }
 
 // Backward weight turns whole vectors of input channels and whole blocks of output channels.
@@ -167,17 +167,12 @@ static void whole_panels(struct winograd *winograd)
     winograd->parts = ceil_div(winograd->out, winograd->part);
 }
 
-static size_t count_blocks(const struct winograd *winograd)
-{
-    return size_mul(winograd->blocks[0] * winograd->blocks[1], winograd->blocks[2]);
-}
-
 // Bytes that the threads of a call share, runs aside.
 static size_t shared_bytes(const struct winograd *winograd)
 {
     const size_t groups = winograd->grid.groups;
-    if (winograd->shares) return size_mul(size_mul(count_blocks(winograd), groups), winograd_shared_bytes(winograd));
-    return winograd->once ? size_mul(groups, winograd_panels_bytes(winograd)) : 0;
+    if (winograd->shares) return size_mul(size_mul(winograd_blocks(winograd), groups), winograd_shared_bytes(winograd));
+    return winograd->together ? size_mul(groups, winograd_together_bytes(winograd)) : 0;
 }
 
 static bool fits(const struct winograd *winograd, const struct request *request)
@@ -201,18 +196,20 @@ static void share(struct winograd *winograd, const struct request *request)
     if (fits(&shares, request)) *winograd = shares;
 }
 
-// Backward weight with one block for all tiles and channels, if there is room.
-static bool cut_once(struct winograd *winograd, const struct request *request)
+// Backward weight by all threads together, if there is room: where one block has all tiles, or where more channels meet
+// than a task would take, so that tasks would transform the same tiles again.
+static bool cut_together(struct winograd *winograd, const struct request *request)
 {
-    struct winograd once = *winograd;
-    if (count_blocks(&once) > 1) return false;
-    once.once = true;
-    once.chunk = once.in;
-    once.part = once.out;
-    whole_panels(&once);
-    measure(&once, true);
-    if (!fits(&once, request)) return false;
-    *winograd = once;
+    struct winograd together = *winograd;
+    together.once = winograd_blocks(&together) == 1;
+    if (!together.once && greater(together.in, together.out) <= WINOGRAD_WEIGHT_CHANNELS) return false;
+    together.together = true;
+    together.chunk = together.in;
+    together.part = together.out;
+    whole_panels(&together);
+    measure(&together, true);
+    if (!fits(&together, request)) return false;
+    *winograd = together;
     return true;
 }
 
@@ -245,8 +242,8 @@ static double cut(struct winograd *winograd, const struct request *request)
     winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
     if (weight) tiles = MOST_TILES;
     double cost = cut_blocks(winograd, tiles);
-    if (weight && cut_once(winograd, request)) return cost;
-    const size_t tasks = size_mul(count_blocks(winograd), winograd->grid.groups);
+    if (weight && cut_together(winograd, request)) return cost;
+    const size_t tasks = size_mul(winograd_blocks(winograd), winograd->grid.groups);
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
         winograd->part = greater(LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
     for (;;) {
@@ -272,13 +269,15 @@ static double cut(struct winograd *winograd, const struct request *request)
 static void cut_runs(struct winograd *winograd, const struct request *request)
 {
     const struct shape *shape = request->shape;
-    const size_t blocks = count_blocks(winograd);
+    const size_t blocks = winograd_blocks(winograd);
     const size_t tasks = shape->groups * winograd->parts * ceil_div(winograd->in, winograd->chunk);
     const size_t left = request->workspace_limit > winograd->worker ? request->workspace_limit - winograd->worker : 0;
     winograd->run_bytes =
         mem_round(size_mul(size_mul(shape->out_channels, shape->group_in), shape_taps(shape) * shape->scalar_bytes));
     // The first run sums in the caller's gw.
-    winograd->runs = lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
+    winograd->runs = winograd->together
+                         ? 1
+                         : lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
 }
 
 // Multiply-adds of a vector in each transform of a whole tile, roughly: rows of half as many terms as an extent.

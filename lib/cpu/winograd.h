@@ -11,7 +11,11 @@
 // The axes that are transformed: of three, the last two.
 enum { AXES = 2, FIRST_AXIS = 1 };
 
-enum { WINOGRAD_WEIGHT_CHANNELS = 256 }; // of x and of gy that meet in one task of backward weight
+// Backward weight.
+enum {
+    WINOGRAD_WEIGHT_CHANNELS = 256, // of x and of gy that meet in one task
+    WINOGRAD_HELD = 4,              // blocks of output channels whose taps are made at once
+};
 
 // A block of tiles: `maps` maps (an image of an item of the batch each) of rows x cols tiles.
 struct winograd_block {
@@ -37,9 +41,10 @@ struct winograd {
     size_t sums, in_panel, out_panel; // backward weight and turned, see struct winograd_scratch
     size_t in_plane, out_plane;       // from one frequency to the next
     size_t dealt, joined, between;    // scratch of a transform: samples dealt out, rows end to end, between the axes
-    // Backward weight. once: one block has all tiles, threads share its panels. Input channels side by side in a panel;
-    // blocks of output channels whose sums are held for a strip; runs of blocks with sums of their own.
-    bool once;
+    // Backward weight. together: threads share the panels of a block, and its sums; once: that block has all tiles, so
+    // sums are held by a thread, and only for a strip. Input channels side by side in a panel; blocks of output channels
+    // whose sums are held; runs of blocks with sums of their own.
+    bool together, once;
     size_t strip, held;
     size_t runs, run_bytes;
     size_t filter_plane; // of a filter
@@ -71,6 +76,11 @@ static inline size_t winograd_positions(const struct winograd *winograd, size_t 
 {
     const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
     return (tiles + lanes - 1) / lanes * lanes;
+}
+
+static inline size_t winograd_blocks(const struct winograd *winograd)
+{
+    return size_mul(winograd->blocks[0] * winograd->blocks[1], winograd->blocks[2]);
 }
 
 // Lines of `cols` samples that are dealt out to one residue.
@@ -136,11 +146,17 @@ static inline struct winograd_scratch winograd_scratch(const struct winograd *wi
     return at;
 }
 
-// Backward weight, one group: bytes of the panels that threads share.
+// Backward weight, one group: bytes of panels; and of what threads share, panels and then sums.
 static inline size_t winograd_panels_bytes(const struct winograd *winograd)
 {
     const size_t bytes = winograd->grid.scalar_bytes;
     return size_add(mem_round(size_mul(winograd->in_panel, bytes)), mem_round(size_mul(winograd->out_panel, bytes)));
+}
+
+static inline size_t winograd_together_bytes(const struct winograd *winograd)
+{
+    const size_t sums = winograd->once ? 0 : mem_round(size_mul(winograd->sums, winograd->grid.scalar_bytes));
+    return size_add(winograd_panels_bytes(winograd), sums);
 }
 
 // One block and group: bytes of its transformed inputs; of those and their panels, turned, one for each frequency.

@@ -2,9 +2,10 @@
 // Backward weight of cpu/winograd: tiles of x and of gy are transformed, for each frequency their products are summed
 // over all tiles (kernels->conv on panels, tiles being the terms), and the sums are transformed to taps: F(r x r, m x
 // m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). Channels are turned over into panels a vector at
-// a time, while their transforms are near. Where one block has all tiles, threads share its panels: a task makes one
-// piece of them, after all of which a task multiplies one strip of input channels by some blocks of output channels and
-// is done with their taps. Else a task is some channels of x, some of gy and a run of blocks.
+// a time, while their transforms are near. With many channels threads work together, block by block: a task makes one
+// piece of the panels that all share; when all are made, a task adds the products of some frequencies. Where one block has
+// all tiles, a task multiplies one strip of input channels by some blocks of output channels for all frequencies, and is
+// done with their taps. With fewer channels a task is by itself: some channels of x, some of gy and a run of blocks.
 #include <string.h>
 
 #include "../sizes.h"
@@ -15,9 +16,10 @@
 
 struct call {
     const struct partita_plan *plan;
-    char *panels, *workers;
+    char *shared, *workers;
     struct run_sums sums;
     const char *x, *gy;
+    size_t block; // that threads are at together
 };
 
 // One task: channels of x and of gy of a group, counted with phases, and the block they are at.
@@ -50,13 +52,21 @@ static char *out_panel(const struct task *task, size_t k, size_t f)
     return task->at.out_panel + plane * winograd->positions * CONV_CHANNELS * winograd->grid.scalar_bytes;
 }
 
-// Sums of a strip and a block of output channels: [frequency][channel of the block][strip].
+// Sums of one frequency: [strip][block of output channels][channel of the block][channel of the strip]; of all strips,
+// or of the one at hand.
+static size_t sums_plane(const struct winograd *winograd)
+{
+    const size_t strips = winograd->once ? 1 : ceil_div(winograd->chunk, winograd->strip);
+    return strips * winograd->held * CONV_CHANNELS * winograd->strip;
+}
+
 static char *sums_of(const struct task *task, size_t c, size_t k, size_t f)
 {
     const struct winograd *winograd = task->winograd;
     const size_t strip = winograd->once ? 0 : c / winograd->strip;
-    const size_t at = (strip * winograd->held + k / CONV_CHANNELS % winograd->held) * winograd->frequencies + f;
-    return task->at.sums + at * CONV_CHANNELS * winograd->strip * winograd->grid.scalar_bytes;
+    const size_t block = strip * winograd->held + k / CONV_CHANNELS % winograd->held;
+    return task->at.sums +
+           (f * sums_plane(winograd) + block * CONV_CHANNELS * winograd->strip) * winograd->grid.scalar_bytes;
 }
 
 // Panels of a vector of input channels from c on, or of a block of output channels.
@@ -83,21 +93,20 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
                                      (ptrdiff_t)winograd->positions, count, tiles);
 }
 
-// The share of the block in the sums of input channels first .. last-1, whole strips, and of output channels k ..
-// end-1; `fresh`: they begin with it. Terms are tiles, positions input channels. Panels of a frequency stay nearby.
-static void multiply(const struct task *task, size_t first, size_t last, size_t k, size_t end, bool fresh)
+// The share of the block in the sums of a frequency, of input channels first .. last-1, whole strips, and of output
+// channels k .. end-1; `fresh`: they begin with it. Terms are tiles, positions input channels.
+static void multiply(const struct task *task, size_t f, size_t first, size_t last, size_t k, size_t end, bool fresh)
 {
     const struct winograd *winograd = task->winograd;
     const size_t bytes = winograd->grid.scalar_bytes, strip = winograd->strip, tiles = tiles_of(task);
-    for (size_t f = 0; f < winograd->frequencies; f++)
-        for (size_t c = first; c < last; c += strip)
-            for (size_t i = k; i < end; i += CONV_CHANNELS) {
-                char *sums = sums_of(task, c, i, f);
-                if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
-                task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
-                                                out_panel(task, i, f), CONV_CHANNELS,
-                                                winograd_positions(winograd, lesser(last - c, strip)));
-            }
+    for (size_t c = first; c < last; c += strip)
+        for (size_t i = k; i < end; i += CONV_CHANNELS) {
+            char *sums = sums_of(task, c, i, f);
+            if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
+            task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
+                                            out_panel(task, i, f), CONV_CHANNELS,
+                                            winograd_positions(winograd, lesser(last - c, strip)));
+        }
 }
 
 // Taps of output channel k of the task and the strip of input channels from first on; tap (i, j) of channel c is at
@@ -137,7 +146,8 @@ static void finish(const struct task *task, size_t c, size_t k, size_t end)
     const struct winograd *winograd = task->winograd;
     const size_t strip = winograd->strip;
     struct winograd_both both = winograd_of_tap_sums(winograd);
-    both.n = both.y_plane = both.x_column = CONV_CHANNELS * strip;
+    both.n = both.y_plane = CONV_CHANNELS * strip;
+    both.x_column = sums_plane(winograd);
     for (size_t i = 0; i < both.from[0]; i++) both.x_row[i] = i * both.from[1] * both.x_column;
     // Tiles are done with.
     char *between = task->at.in + both.to[0] * both.to[1] * both.n * winograd->grid.scalar_bytes;
@@ -176,24 +186,27 @@ static void run_task(void *context, size_t index, int worker)
     task.run = index / n_chunks / winograd->parts / winograd->grid.groups;
     task.n_in = lesser(winograd->chunk, winograd->in - task.in);
     task.n_out = lesser(winograd->part, winograd->out - task.out);
-    const size_t blocks = winograd->blocks[0] * winograd->blocks[1] * winograd->blocks[2];
+    const size_t blocks = winograd_blocks(winograd);
     const size_t begin = task.run * blocks / winograd->runs, end = (task.run + 1) * blocks / winograd->runs;
     for (size_t block = begin; block < end; block++) {
         task.place = winograd_place(winograd, block);
         for (size_t c = 0; c < task.n_in; c += lanes) make_panels(&task, false, c);
         for (size_t k = 0; k < task.n_out; k += CONV_CHANNELS) make_panels(&task, true, k);
-        multiply(&task, 0, task.n_in, 0, task.n_out, block == begin);
+        for (size_t f = 0; f < winograd->frequencies; f++)
+            multiply(&task, f, 0, task.n_in, 0, task.n_out, block == begin);
     }
     for (size_t c = 0; c < task.n_in; c += winograd->strip) finish(&task, c, 0, task.n_out);
 }
 
-// One block has all tiles: its panels are made by all threads ..
-static struct task shared_task(const struct call *call, size_t group, int worker)
+// Threads together: all channels of a group, at the block of the call.
+static struct task task_together(const struct call *call, size_t group, int worker)
 {
     struct task task = task_of(call, group, worker);
     const struct winograd *winograd = task.winograd;
-    task.at.in_panel = call->panels + group * winograd_panels_bytes(winograd);
+    task.place = winograd_place(winograd, call->block);
+    task.at.in_panel = call->shared + group * winograd_together_bytes(winograd);
     task.at.out_panel = task.at.in_panel + mem_round(winograd->in_panel * winograd->grid.scalar_bytes);
+    if (!winograd->once) task.at.sums = task.at.in_panel + winograd_panels_bytes(winograd);
     return task;
 }
 
@@ -202,29 +215,60 @@ static size_t in_vectors(const struct winograd *winograd)
     return ceil_div(winograd->in, CONV_BLOCK_BYTES / winograd->grid.scalar_bytes);
 }
 
+// A vector of input channels, or a block of output channels.
 static void run_panels(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
     const size_t vectors = in_vectors(winograd), pieces = vectors + ceil_div(winograd->out, CONV_CHANNELS);
-    const struct task task = shared_task(call, index / pieces, worker);
+    const struct task task = task_together(call, index / pieces, worker);
     const size_t piece = index % pieces;
     if (piece < vectors) make_panels(&task, false, piece * (CONV_BLOCK_BYTES / winograd->grid.scalar_bytes));
     else make_panels(&task, true, (piece - vectors) * CONV_CHANNELS);
 }
 
-// .. and multiplied by all.
-static void run_products(void *context, size_t index, int worker)
+// A frequency of some input channels and all output channels, whose panels and sums stay near.
+static void run_frequency(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    const size_t held = winograd->held * CONV_CHANNELS, pieces = ceil_div(winograd->out, held),
+    const size_t n_chunks = ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS), f = index / n_chunks;
+    const struct task task = task_together(call, f / winograd->frequencies, worker);
+    const size_t c = index % n_chunks * WINOGRAD_WEIGHT_CHANNELS;
+    multiply(&task, f % winograd->frequencies, c, lesser(c + WINOGRAD_WEIGHT_CHANNELS, task.n_in), 0, task.n_out,
+             call->block == 0);
+}
+
+// The taps of a strip and as many blocks of output channels as one block of tiles holds sums of.
+static void run_taps(void *context, size_t index, int worker)
+{
+    const struct call *call = context;
+    const struct winograd *winograd = call->plan->state;
+    const size_t channels = WINOGRAD_HELD * CONV_CHANNELS, pieces = ceil_div(winograd->out, channels),
                  strips = ceil_div(winograd->in, winograd->strip);
-    const struct task task = shared_task(call, index / pieces / strips, worker);
-    const size_t c = index / pieces % strips * winograd->strip, k = index % pieces * held,
-                 end = lesser(k + held, winograd->out);
-    multiply(&task, c, lesser(c + winograd->strip, task.n_in), k, end, true);
+    const struct task task = task_together(call, index / pieces / strips, worker);
+    const size_t c = index / pieces % strips * winograd->strip, k = index % pieces * channels,
+                 end = lesser(k + channels, winograd->out);
+    for (size_t f = 0; f < winograd->frequencies && winograd->once; f++)
+        multiply(&task, f, c, lesser(c + winograd->strip, task.n_in), k, end, true);
     finish(&task, c, k, end);
+}
+
+static void run_together(struct call *call)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct winograd *winograd = plan->state;
+    const size_t groups = winograd->grid.groups, blocks = winograd_blocks(winograd);
+    const size_t chunks = groups * winograd->frequencies * ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS);
+    for (call->block = 0; call->block < blocks; call->block++) {
+        thread_loop(plan->threads, groups * (in_vectors(winograd) + ceil_div(winograd->out, CONV_CHANNELS)), run_panels,
+                    call);
+        if (!winograd->once) thread_loop(plan->threads, chunks, run_frequency, call);
+    }
+    call->block = 0;
+    thread_loop(plan->threads,
+                groups * ceil_div(winograd->in, winograd->strip) * ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS),
+                run_taps, call);
 }
 
 void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
@@ -235,16 +279,14 @@ void winograd_backward_weight(const struct partita_plan *plan, void *gw, const v
                         (char *)workspace + plan->choice.shared,
                         {plan, gw, workspace, winograd->runs, winograd->run_bytes},
                         x,
-                        gy};
-    const size_t groups = winograd->grid.groups, blocks_out = ceil_div(winograd->out, CONV_CHANNELS);
-    if (winograd->once) {
-        thread_loop(plan->threads, groups * (in_vectors(winograd) + blocks_out), run_panels, &call);
-        thread_loop(plan->threads,
-                    groups * ceil_div(winograd->in, winograd->strip) * ceil_div(blocks_out, winograd->held),
-                    run_products, &call);
+                        gy,
+                        0};
+    if (winograd->together) {
+        run_together(&call);
         return;
     }
-    thread_loop(plan->threads, winograd->runs * ceil_div(winograd->in, winograd->chunk) * winograd->parts * groups,
+    thread_loop(plan->threads,
+                winograd->runs * ceil_div(winograd->in, winograd->chunk) * winograd->parts * winograd->grid.groups,
                 run_task, &call);
     run_sums_add(&call.sums);
 }
