@@ -12,10 +12,12 @@
 
 enum {
     MOST_TILES = 256,                    // of a block
+    WEIGHT_TILES = 128,                  // the same of several in backward weight, whose panels are to stay near
     ENOUGH_TILES = 96,                   // share a pass over the transformed taps
     MOST_BYTES = 2 << 20,                // of a block's transformed inputs and outputs, where there is a choice
     ENOUGH_TASKS = 4,                    // so many are worth transforming the same inputs again ..
     LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
+    FEW_CHANNELS = 128,                  // a block of so many is too little work for threads to wait for each other
     MOST_MAPS = 1 << 20,                 // of one item: images of a dilated layer
     STRIP = 4,                           // vectors of channels side by side in panels, two and two for kernels->conv
 };
@@ -196,13 +198,13 @@ static void share(struct winograd *winograd, const struct request *request)
     if (fits(&shares, request)) *winograd = shares;
 }
 
-// Backward weight by all threads together, if there is room: where one block has all tiles, or where more channels meet
-// than a task would take, so that tasks would transform the same tiles again.
+// Backward weight by all threads together, if there is room: where one block has all tiles, or many channels meet, so
+// that panels and sums of each thread's own would not stay near, or tasks transform the same tiles again.
 static bool cut_together(struct winograd *winograd, const struct request *request)
 {
     struct winograd together = *winograd;
     together.once = winograd_blocks(&together) == 1;
-    if (!together.once && greater(together.in, together.out) <= WINOGRAD_WEIGHT_CHANNELS) return false;
+    if (!together.once && greater(together.in, together.out) <= FEW_CHANNELS) return false;
     together.together = true;
     together.chunk = together.in;
     together.part = together.out;
@@ -242,6 +244,7 @@ static double cut(struct winograd *winograd, const struct request *request)
     winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
     if (weight) tiles = MOST_TILES;
     double cost = cut_blocks(winograd, tiles);
+    if (weight && winograd_blocks(winograd) > 1) cost = cut_blocks(winograd, tiles = WEIGHT_TILES);
     if (weight && cut_together(winograd, request)) return cost;
     const size_t tasks = size_mul(winograd_blocks(winograd), winograd->grid.groups);
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)

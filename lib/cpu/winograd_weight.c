@@ -3,9 +3,10 @@
 // over all tiles (kernels->conv on panels, tiles being the terms), and the sums are transformed to taps: F(r x r, m x
 // m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). Channels are turned over into panels a vector at
 // a time, while their transforms are near. With many channels threads work together, block by block: a task makes one
-// piece of the panels that all share; when all are made, a task adds the products of some frequencies. Where one block has
-// all tiles, a task multiplies one strip of input channels by some blocks of output channels for all frequencies, and is
-// done with their taps. With fewer channels a task is by itself: some channels of x, some of gy and a run of blocks.
+// piece of the panels that all share; when all are made, a task adds the products of some frequencies. Where one block
+// has all tiles, a task multiplies one strip of input channels by some blocks of output channels for all frequencies,
+// and is done with their taps. With fewer channels a task is by itself: some channels of x, some of gy and a run of
+// blocks.
 #include <string.h>
 
 #include "../sizes.h"
@@ -267,7 +268,8 @@ static void run_together(struct call *call)
     }
     call->block = 0;
     thread_loop(plan->threads,
-                groups * ceil_div(winograd->in, winograd->strip) * ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS),
+                groups * ceil_div(winograd->in, winograd->strip) *
+                    ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS),
                 run_taps, call);
 }
 
