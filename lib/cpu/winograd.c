@@ -278,9 +278,8 @@ static void cut_runs(struct winograd *winograd, const struct request *request)
     winograd->run_bytes =
         mem_round(size_mul(size_mul(shape->out_channels, shape->group_in), shape_taps(shape) * shape->scalar_bytes));
     // The first run sums in the caller's gw.
-    winograd->runs = winograd->together
-                         ? 1
-                         : lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
+    winograd->runs =
+        winograd->together ? 1 : lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks), 1 + left / winograd->run_bytes);
 }
 
 // Multiply-adds of a vector in each transform of a whole tile, roughly: rows of half as many terms as an extent.

@@ -42,8 +42,8 @@ struct winograd {
     size_t in_plane, out_plane;       // from one frequency to the next
     size_t dealt, joined, between;    // scratch of a transform: samples dealt out, rows end to end, between the axes
     // Backward weight. together: threads share the panels of a block, and its sums; once: that block has all tiles, so
-    // sums are held by a thread, and only for a strip. Input channels side by side in a panel; blocks of output channels
-    // whose sums are held; runs of blocks with sums of their own.
+    // sums are held by a thread, and only for a strip. Input channels side by side in a panel; blocks of output
+    // channels whose sums are held; runs of blocks with sums of their own.
     bool together, once;
     size_t strip, held;
     size_t runs, run_bytes;
