@@ -58,7 +58,7 @@ static void check_conv(const struct kernels *k, struct operands *o)
     const bool f64 = o->f64;
     const size_t n_y = o->n ? (o->channels - 1) * o->stride + o->n : 0;
     memcpy(o->kept, o->y, n_y * scalar_size(f64));
-    k->conv(o->y, o->stride, o->x, o->offset, o->terms, o->w, o->channels, o->n);
+    k->conv(o->y, o->stride, o->x, o->offset, o->terms, o->w, o->channels, o->n, 0);
     for (size_t i = 0; i < n_y; i++) {
         struct sum sum = {0};
         if (i % o->stride >= o->n) { // between the rows
@@ -132,12 +132,12 @@ static void test_conv_cuts(void **state)
     void *again = malloc(CONV_CHANNELS * o.stride * scalar_size(f64)), *w = malloc(MAX_TERMS * sizeof(double));
     const size_t n_y = (o.channels - 1) * o.stride + o.n;
     memcpy(o.kept, o.y, n_y * scalar_size(f64));
-    s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, o.channels, o.n);
+    s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, o.channels, o.n, 0);
     for (size_t first = 0; first < BLOCKS; first += 4) {
         const size_t at = first * block(f64), n = (first + 3 < BLOCKS ? 3 : BLOCKS - first) * block(f64);
         memcpy(again, o.kept, n_y * scalar_size(f64));
         s->kernels->conv(scalar_at(f64, again, at), o.stride, scalar_at(f64, o.x, at), o.offset, o.terms, o.w,
-                         o.channels, n);
+                         o.channels, n, CONV_AHEAD_BYTES);
         for (size_t k = 0; k < o.channels; k++)
             assert_memory_equal(scalar_at(f64, again, k * o.stride + at), scalar_at(f64, o.y, k * o.stride + at),
                                 n * scalar_size(f64));
@@ -145,7 +145,8 @@ static void test_conv_cuts(void **state)
     for (size_t k = 0; k < o.channels; k++) {
         for (size_t t = 0; t < o.terms; t++) scalar_put(f64, w, t, scalar_get(f64, o.w, t * o.channels + k));
         memcpy(again, o.kept, n_y * scalar_size(f64));
-        s->kernels->conv(scalar_at(f64, again, k * o.stride), o.stride, o.x, o.offset, o.terms, w, 1, o.n);
+        s->kernels->conv(scalar_at(f64, again, k * o.stride), o.stride, o.x, o.offset, o.terms, w, 1, o.n,
+                         SIZE_MAX / 3);
         assert_memory_equal(scalar_at(f64, again, k * o.stride), scalar_at(f64, o.y, k * o.stride),
                             o.n * scalar_size(f64));
     }

@@ -208,7 +208,7 @@ static void sum_positions(const struct conv_call *call, const struct conv_task *
         for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS)
             call->plan->kernels->conv(sums + ((first - task->begin) * stride + i) * bytes, stride, panel->x + i * bytes,
                                       panel->offset, panel->terms, taps_of(call, task, panel, first),
-                                      conv_run_width(call->run, first), n);
+                                      conv_run_width(call->run, first), n, 0);
     }
 }
 
@@ -230,8 +230,8 @@ static void sum_channels(const struct conv_call *call, const struct conv_task *t
         for (size_t t = 0; t < terms; t++) offset[t] = t * width;
         for (size_t p = 0; p < panel->positions; p += CONV_CHANNELS)
             kernels->conv(sums + (p * stride + first - task->begin) * bytes, stride, taps_of(call, task, panel, first),
-                          offset, terms, blocks + p * terms * bytes, lesser(CONV_CHANNELS, panel->positions - p),
-                          width);
+                          offset, terms, blocks + p * terms * bytes, lesser(CONV_CHANNELS, panel->positions - p), width,
+                          p ? 0 : CONV_AHEAD_BYTES);
     }
 }
 

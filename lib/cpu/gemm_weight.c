@@ -261,7 +261,7 @@ static void sum_box(const struct call *call, const struct task *task, size_t pos
         for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS)
             call->plan->kernels->conv(scratch->sums + (k * row + t) * bytes, row, scratch->columns + t * bytes, offset,
                                       positions, scratch->blocks + k * conv_panel_stride(pass) * bytes,
-                                      lesser(CONV_CHANNELS, task->n_out - k), n);
+                                      lesser(CONV_CHANNELS, task->n_out - k), n, 0);
     }
 }
 

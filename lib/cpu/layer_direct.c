@@ -128,7 +128,7 @@ static void sum_block(const struct conv_call *call, const struct conv_task *task
     for (size_t t = 0; t < n * pass->terms; t += MOST_TERMS) {
         const size_t terms = n * pass->terms - t < MOST_TERMS ? n * pass->terms - t : MOST_TERMS;
         call->plan->kernels->conv(sums, positions, packed, call->run->offset + t, terms, w + t * channels * bytes,
-                                  channels, positions);
+                                  channels, positions, 0);
     }
     for (size_t k = 0; k < channels && (last || !held); k++)
         conv_call_store(call, task, first + k, sums + k * positions * bytes, pass->box.extent, held || in == 0, last);

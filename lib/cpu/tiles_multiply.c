@@ -33,7 +33,7 @@ static void multiply_complex(const struct tiles_call *call, char *y, const char 
                              size_t rows)
 {
     const struct tiles *tiles = call->tiles;
-    call->plan->kernels->conv(y, 2 * tiles->block, packed, tiles->offset, 2 * n, w, rows, 2 * tiles->block);
+    call->plan->kernels->conv(y, 2 * tiles->block, packed, tiles->offset, 2 * n, w, rows, 2 * tiles->block, 0);
 }
 
 static void multiply_gauss(const struct tiles_call *call, char *y, const char *packed, const char *w, size_t plane,
@@ -43,9 +43,9 @@ static void multiply_gauss(const struct tiles_call *call, char *y, const char *p
     const struct kernels *kernels = call->plan->kernels;
     const size_t block = tiles->block, row = block * tiles->grid.scalar_bytes;
     memset(sums, 0, rows * row);
-    kernels->conv(sums, block, packed, tiles->offset, n, w, rows, block);
-    kernels->conv(y, 2 * block, packed + 2 * row, tiles->offset, n, w + plane, rows, block);
-    kernels->conv(y + row, 2 * block, packed + row, tiles->offset, n, w + 2 * plane, rows, block);
+    kernels->conv(sums, block, packed, tiles->offset, n, w, rows, block, 0);
+    kernels->conv(y, 2 * block, packed + 2 * row, tiles->offset, n, w + plane, rows, block, 0);
+    kernels->conv(y + row, 2 * block, packed + row, tiles->offset, n, w + 2 * plane, rows, block, 0);
     for (size_t k = 0; k < rows; k++) {
         kernels->add(y + 2 * k * row, sums + k * row, block);
         kernels->add(y + (2 * k + 1) * row, sums + k * row, block);
@@ -122,7 +122,7 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
                 samples_copy(weights + (i % 2 * rows + i / 2) * bytes, 2 * rows, x + (2 * c + i) * row + p * bytes, 1,
                              n, bytes);
             call->plan->kernels->conv(y + c * 2 * out * bytes, 2 * out, packed, tiles->offset, 2 * n, weights, rows,
-                                      2 * out);
+                                      2 * out, 0);
         }
     }
 }

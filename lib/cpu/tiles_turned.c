@@ -27,7 +27,8 @@ static void multiply_rows(const struct turned *turned, size_t row, size_t own, s
         const struct tile_spectrum to = tiles_sums(tiles, turned->sums, turned->rows, row, k);
         const struct tile_spectrum factors =
             tiles_factors(tiles, turned->factors, 0, turned->terms, first, call->part_first + k);
-        call->plan->kernels->conv(to.re, tiles->panel, factors.re, tiles->offset, 2 * n, packed, 2 * own, tiles->panel);
+        call->plan->kernels->conv(to.re, tiles->panel, factors.re, tiles->offset, 2 * n, packed, 2 * own, tiles->panel,
+                                  row ? 0 : CONV_AHEAD_BYTES);
     }
 }
 

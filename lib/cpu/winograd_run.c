@@ -104,7 +104,7 @@ static void multiply(const struct task *task, size_t first, size_t n)
             if (first == 0) memset(sums, 0, channels * pitch * bytes);
             task->call->plan->kernels->conv(sums, pitch, task->in + f * winograd->in_plane * bytes, winograd->offset, n,
                                             filter + (plane + k * winograd->in + first * channels) * bytes, channels,
-                                            task->n);
+                                            task->n, 0);
         }
 }
 
@@ -160,7 +160,7 @@ static void multiply_turned(const struct task *task)
                     const size_t n = lesser(tiles - t, CONV_CHANNELS);
                     kernels->conv(task->at.out_panel + (t * pitch + k - task->first) * bytes, pitch,
                                   taps + c * winograd->width * bytes, winograd->offset, lesser(in - c, WINOGRAD_TERMS),
-                                  panel + (t * in + c * n) * bytes, n, winograd->width);
+                                  panel + (t * in + c * n) * bytes, n, winograd->width, t ? 0 : CONV_AHEAD_BYTES);
                 }
         }
         for (size_t t = 0; t < tiles; t += lanes)

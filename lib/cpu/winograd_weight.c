@@ -106,7 +106,7 @@ static void multiply(const struct task *task, size_t f, size_t first, size_t las
             if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
             task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
                                             out_panel(task, i, f), CONV_CHANNELS,
-                                            winograd_positions(winograd, lesser(last - c, strip)));
+                                            winograd_positions(winograd, lesser(last - c, strip)), 0);
         }
 }
 

@@ -27,7 +27,7 @@ struct conv {
     REAL *y;
     const REAL *x, *w;
     const size_t *offset;
-    size_t y_stride, w_stride, terms;
+    size_t y_stride, w_stride, terms, ahead;
 };
 
 // rows channels from k on, width vectors from position i on.
@@ -47,7 +47,11 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
         const REAL *in = x + call->offset[t];
         vec v[SUMS];
         UNROLL
-        for (size_t p = 0; p < width; p++) v[p] = held(load(in + p * LANES));
+        for (size_t p = 0; p < width; p++) {
+            v[p] = held(load(in + p * LANES));
+            // Into the second cache: it will be a while. A number, for the line need not be one of the array's.
+            if (call->ahead) __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + call->ahead), 0, 2);
+        }
         UNROLL
         for (size_t r = 0; r < rows; r++) {
             const vec factor = width > 1 ? held(broadcast(w[r])) : broadcast(w[r]);
@@ -80,9 +84,9 @@ INLINE void band(const struct conv *call, size_t k, size_t n, size_t rows, size_
 }
 
 void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms, const void *w,
-                  size_t channels, size_t n)
+                  size_t channels, size_t n, size_t ahead)
 {
-    const struct conv call = {y, x, w, offset, y_stride, channels, terms};
+    const struct conv call = {y, x, w, offset, y_stride, channels, terms, ahead};
     size_t k = 0;
     for (; channels - k >= ROWS; k += ROWS) band(&call, k, n, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4) {

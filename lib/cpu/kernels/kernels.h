@@ -90,12 +90,17 @@ typedef void join_fn(void *y, const void *x, size_t n);
 // Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset: with neighbours of
 // neighbours side by side one loop serves any rank, dilation and number of channels. n is a multiple of a block
 // everywhere; what the caller does not want among the sums it does not store.
-enum { CONV_CHANNELS = 8, CONV_BLOCK_BYTES = 64 }; // outputs computed at once; n counts whole blocks of so many bytes
+enum {
+    CONV_CHANNELS = 8,          // outputs computed at once
+    CONV_BLOCK_BYTES = 64,      // n counts whole blocks of so many
+    CONV_AHEAD_BYTES = 8 << 10, // of x: so far ahead it comes from memory in time
+};
 
 // y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels <= CONV_CHANNELS,
-// i < n. The sum is rounded once into y, in order of t. Tolerance of the sum: 4 u sqrt(terms) rel. L2.
+// i < n. The sum is rounded once into y, in order of t. With x[offset[t] + i] the line `ahead` bytes further on is
+// asked for, if there is one; 0: x is near. Tolerance of the sum: 4 u sqrt(terms) rel. L2.
 typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms, const void *w,
-                     size_t channels, size_t n);
+                     size_t channels, size_t n, size_t ahead);
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t < terms. Lane by
 // lane, the lanes in a tree. Tolerance of the sum: 4 u sqrt(n) rel. L2.

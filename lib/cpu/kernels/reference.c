@@ -129,8 +129,9 @@ void KERNEL(join)(void *y_, const void *x_, size_t n)
 }
 
 void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms, const void *w_,
-                  size_t channels, size_t n)
+                  size_t channels, size_t n, size_t ahead)
 {
+    (void)ahead;
     REAL *y = y_;
     const REAL *x = x_, *w = w_;
     enum { STRIP = 8 * CONV_LANES };
