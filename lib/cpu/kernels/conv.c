@@ -18,6 +18,8 @@ enum {
     COLUMNS = 6,
 #endif
     SUMS = ROWS * WIDTH,
+    // What is added to at the end is often in memory until then. It arrives during so many terms.
+    FEW_TERMS = 32,
     WEIGHT_ROWS = 4,
     WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + 4 + 1
 };
@@ -37,10 +39,11 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
     REAL *y = call->y + k * call->y_stride + i;
     vec sum[SUMS];
     UNROLL
-    for (size_t s = 0; s < rows * width; s++) {
-        sum[s] = (vec){0};
-        // What is added to at the end is often in memory until now: it arrives meanwhile.
-        __builtin_prefetch(y + s / width * call->y_stride + s % width * LANES);
+    for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
+    if (call->terms > FEW_TERMS) {
+        UNROLL
+        for (size_t s = 0; s < rows * width; s++)
+            __builtin_prefetch(y + s / width * call->y_stride + s % width * LANES);
     }
     NO_UNROLL
     for (size_t t = 0; t < call->terms; t++, w += call->w_stride) {
