@@ -12,6 +12,7 @@ enum {
     MOST_UNIT = 1 << 26,    // elements
     LEAST_THREADS = 32,
     BUTTERFLY = 8,    // elements of a thread's butterfly
+    SECTOR = 8,       // threads that share a row of samples, so that each has several and finds its row seldom
     PITCH = 4,        // elements that any operand of a product is a multiple of
     PROCESSORS = 128, // that products of backward weight are cut for: bits do not depend on the device
     MOST_PARTS = 32,
@@ -90,7 +91,7 @@ static bool cut_block(struct cuda_tiles_cut *cut, size_t shared_bytes)
     const bool single = tiles->fused && cut->direction == PARTITA_BACKWARD_WEIGHT; // a pair is of one position
     const int64_t wanted = single ? tiles->positions : (tiles->positions + 1) / 2;
     tiles->row_threads = 1;
-    while (tiles->row_threads < LEAST_THREADS && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
+    while (tiles->row_threads < SECTOR && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
     cut_pairs(cut, wanted < 1 ? 1 : wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : (int)wanted);
     while (tiles->pairs > 1 && cut->shared_bytes > USUAL_SHARED) cut_pairs(cut, tiles->pairs - 1);
     return cut->shared_bytes <= shared_bytes;
