@@ -8,8 +8,15 @@
 
 // Times in multiply-adds of one thread, counted from the kernels' inner loops: a load from shared memory or the L1
 // cache takes the place of four, one load being issued for every four multiply-adds (CUDA C++ Programming Guide,
-// throughput of native arithmetic instructions). Counted, not measured.
-enum { LOAD = 4, ADDRESS = 6 };
+// throughput of native arithmetic instructions). Those of tiles are counted from the machine code (sm_90, f32), where
+// loads go beside multiply-adds: the longer of the two counts. Counted, not measured.
+enum {
+    LOAD = 4,
+    ADDRESS = 6,
+    TILE_ADDRESS = 14,  // of a tap in a tile, for CUDA_TILE_CHANNELS channels ..
+    TILE_ADDRESS_1 = 4, // .. and for one
+    TILE_SAMPLE = 24,   // to shared memory, and a tap for one channel
+};
 
 enum {
     MOST_PASSES = 1 << 16,
@@ -72,11 +79,12 @@ static bool work_of_tiles(const struct cuda_pass *pass, enum cuda_variant varian
     ret->threads = tile.threads_x * tile.threads_y;
     ret->blocks = tiles * (double)pass->groups * (double)pass->batch;
     ret->launches = 1;
-    // Loads of samples and taps, the latter 16 bytes at a time, for n products; loading tile and taps for all.
+    // Loads of samples and taps, the latter 16 bytes at a time in two cycles, for n products; tile and taps for all.
     const double tap_loads = tile.channels == 1 ? 1 : tile.channels * (f64 ? 8 : 4) / 16.;
-    ret->slots =
-        1 + (LOAD * (CUDA_TILE_COLUMNS + tap_loads) + ADDRESS) / n +
-        (LOAD + ADDRESS) * ((double)tile.rows * tile.columns + taps * tile.channels) / (taps * n * ret->threads);
+    const double cycles = CUDA_TILE_COLUMNS + tap_loads * (tile.channels == 1 ? 1 : 2);
+    const double issued = n + CUDA_TILE_COLUMNS + tap_loads + (tile.channels == 1 ? TILE_ADDRESS_1 : TILE_ADDRESS);
+    ret->slots = fmax(issued, LOAD * cycles) / n +
+                 TILE_SAMPLE * ((double)tile.rows * tile.columns + taps * tile.channels) / (taps * n * ret->threads);
     if (variant == CUDA_CACHED) ret->slots += ADDRESS * CUDA_TILE_COLUMNS / n; // inside or not, for each sample
     ret->slots *= tiles * n * ret->threads / (outputs_of(pass) * (double)pass->to);
     return true;

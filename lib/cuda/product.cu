@@ -216,21 +216,25 @@ struct block_shape {
 constexpr block_shape shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on: fewer take as long. A
-// block waits for its panels now and then, the more the less it does with each of their elements.
+// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on: fewer take as long. The
+// rest is counted from the machine code (sm_90; decision 21): loads of a thread's operands and the loop, what a block
+// does with each element of its panels, and what it does before its first term and after its last, in terms.
 double slots_of(const cuda_product &product, int shape, int processors, int64_t *ret_tiles)
 {
-    enum { FULL = 256, PANEL = 4 };
-    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns, complex = product.element >= CUDA_CF32;
+    enum { FULL = 256 };
+    const bool complex = product.element >= CUDA_CF32;
+    const double loads = complex ? 0.09 : 0.1, panel = complex ? 1 : 3, ends = complex ? 5 : 10;
+    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
     const int thread_rows = product.element == CUDA_CF64 ? 4 : 8, thread_columns = product.element == CUDA_F32 ? 8 : 4;
     const int64_t rows = shapes[shape].warp_rows * LANE_ROWS * thread_rows;
     const int64_t columns = shapes[shape].warp_columns * LANE_COLUMNS * thread_columns;
     const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
     const int64_t blocks = tiles * product.batch * product.parts, least = FULL / (WARP * warps);
     const int64_t rounds = ceiling(blocks, processors) > least ? ceiling(blocks, processors) : least;
-    const double terms = (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP);
+    const double terms = (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP) + ends;
     *ret_tiles = tiles;
-    return (double)rounds * terms * (complex ? 4 : 1) * (double)(rows * columns + PANEL * (rows + columns));
+    return (double)rounds * terms * (complex ? 4 : 1) *
+           ((1 + loads) * (double)(rows * columns) + panel * (double)(rows + columns));
 }
 
 int best_shape(const cuda_product &product, int processors, double *ret_slots, int64_t *ret_tiles)

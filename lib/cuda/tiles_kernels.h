@@ -30,7 +30,7 @@ struct cuda_dft {
     uint32_t inverse_n;  // for divisions by n, as tile_fft.cuh makes them: UINT32_MAX / n
     int radix[CUDA_DFT_PASSES];
     uint32_t inverse[CUDA_DFT_PASSES]; // by the butterflies of a block of a pass
-    int twiddle[CUDA_DFT_PASSES]; // first factor of a pass in the table
+    int twiddle[CUDA_DFT_PASSES];      // first factor of a pass in the table
 };
 
 // Samples of image i, phase j and position q: base + image*i + phase*j + step*q; none outside [0, size).
