@@ -19,6 +19,7 @@ budgets='direct_kernelIf 80
 tile_kernelIfLi8ELb1E 128
 tile_kernelIfLi1ELb1E 64
 tile_kernelIfLi8ELb0E 128
+run_kernelIf 64
 weight_kernelIfEE 192
 product_kernelIfLi4ELi2E 128
 product_kernelIfLi2ELi2E 128

@@ -13,9 +13,13 @@
 enum {
     LOAD = 4,
     ADDRESS = 6,
-    TILE_ADDRESS = 14,  // of a tap in a tile, for CUDA_TILE_CHANNELS channels ..
-    TILE_ADDRESS_1 = 4, // .. and for one
-    TILE_SAMPLE = 24,   // to shared memory, and a tap for one channel
+    TILE_ADDRESS = 14,   // of a tap in a tile, for CUDA_TILE_CHANNELS channels ..
+    TILE_ADDRESS_1 = 4,  // .. and for one
+    TILE_SAMPLE = 24,    // to shared memory, and a tap for one channel
+    RUN_GROUP = 16,      // of a group of taps of a run, besides its products
+    RUN_ROW = 25,        // of a row of taps of a run
+    WEIGHT_PRODUCT = 14, // of a gradient's sum ..
+    WEIGHT_ROW = 476,    // .. and of a row of gy, for CUDA_WEIGHT_TAPS of them
 };
 
 enum {
@@ -72,7 +76,7 @@ static bool work_of_tiles(const struct cuda_pass *pass, enum cuda_variant varian
         snprintf(reason, size, "a tile does not fit %zu bytes of shared memory", most);
         return false;
     }
-    const double columns = CUDA_TILE_COLUMNS * tile.threads_x, n = CUDA_TILE_COLUMNS * tile.channels;
+    const double columns = tile.each * tile.threads_x, n = tile.each * tile.channels;
     const double tiles = ceil((double)pass->axis[2].n / columns) * ceil((double)pass->axis[1].n / tile.threads_y) *
                          (double)pass->axis[0].n * ceil((double)pass->to / tile.channels);
     const double taps = (double)pass->axis[1].taps * (double)pass->axis[2].taps;
@@ -83,8 +87,10 @@ static bool work_of_tiles(const struct cuda_pass *pass, enum cuda_variant varian
     const double tap_loads = tile.channels == 1 ? 1 : tile.channels * (f64 ? 8 : 4) / 16.;
     const double cycles = CUDA_TILE_COLUMNS + tap_loads * (tile.channels == 1 ? 1 : 2);
     const double issued = n + CUDA_TILE_COLUMNS + tap_loads + (tile.channels == 1 ? TILE_ADDRESS_1 : TILE_ADDRESS);
-    ret->slots = fmax(issued, LOAD * cycles) / n +
-                 TILE_SAMPLE * ((double)tile.rows * tile.columns + taps * tile.channels) / (taps * n * ret->threads);
+    const double row = RUN_GROUP * ceil((double)pass->axis[2].taps / CUDA_TILE_GROUP) + RUN_ROW;
+    ret->slots =
+        tile.each == CUDA_TILE_RUN ? 1 + row / (n * (double)pass->axis[2].taps) : fmax(issued, LOAD * cycles) / n;
+    ret->slots += TILE_SAMPLE * ((double)tile.rows * tile.columns + taps * tile.channels) / (taps * n * ret->threads);
     if (variant == CUDA_CACHED) ret->slots += ADDRESS * CUDA_TILE_COLUMNS / n; // inside or not, for each sample
     ret->slots *= tiles * n * ret->threads / (outputs_of(pass) * (double)pass->to);
     return true;
@@ -106,12 +112,12 @@ static void work_of_weight(const struct cuda_pass *pass, bool f64, size_t limit,
 {
     const int64_t parts = cuda_weight_parts(pass, f64, limit);
     const double runs = ceil(taps_of(pass) / CUDA_WEIGHT_TAPS);
-    const double lanes = ceil((double)pass->axis[2].n / 32) * 32 / (double)pass->axis[2].n;
+    const double columns = ceil((double)pass->axis[2].n / 32), lanes = columns * 32 / (double)pass->axis[2].n;
     ret->threads = CUDA_THREADS;
     ret->blocks = runs * (double)(pass->from * pass->to * pass->groups * parts);
     ret->launches = parts > 1 ? 2 : 1;
     ret->slots =
-        (1 + LOAD + ADDRESS + (double)LOAD / CUDA_WEIGHT_TAPS) * lanes * runs * CUDA_WEIGHT_TAPS / taps_of(pass);
+        (WEIGHT_PRODUCT + WEIGHT_ROW / (columns * CUDA_WEIGHT_TAPS)) * lanes * runs * CUDA_WEIGHT_TAPS / taps_of(pass);
     *ret_bytes = parts > 1 ? (size_t)(parts * pass->groups * pass->tap_group) * (f64 ? 8 : 4) : 0;
 }
 
