@@ -128,7 +128,7 @@ __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
 // Thread blocks that a processor is to hold at once, as registers for windows allow.
 template <typename T> constexpr int resident(int groups)
 {
-    return sizeof(T) == 8 ? (groups == 8 ? 1 : 2) : (groups == 8 ? 3 : 4);
+    return sizeof(T) == 8 ? (groups == 8 ? 1 : 2) : (groups >= 7 ? 3 : 4);
 }
 
 // Blocks are [item][channel][tile of rows][tile of columns].
