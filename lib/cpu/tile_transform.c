@@ -79,6 +79,21 @@ static double axis_flops(size_t n)
     return flops;
 }
 
+static double axis_cost(size_t n, const double cost[TILE_MOST_RADIX + 1])
+{
+    unsigned char radix[TILE_MOST_PASSES];
+    const int passes = factor(n, radix);
+    double sum = 0;
+    for (int p = 0; p < passes; p++) sum += (double)(n / radix[p]) * cost[radix[p]];
+    return sum;
+}
+
+double tile_transform_cost(const size_t n[3], size_t rows, const double cost[TILE_MOST_RADIX + 1])
+{
+    return (double)rows * axis_cost(n[2], cost) + (double)(n[0] * n[2]) * axis_cost(n[1], cost) +
+           (double)(n[1] * n[2]) * axis_cost(n[0], cost);
+}
+
 double tile_transform_flops(const size_t n[3], size_t rows)
 {
     return (double)rows * axis_flops(n[2]) + (double)(n[0] * n[2]) * axis_flops(n[1]) +

@@ -10,7 +10,10 @@
 #include "../mem.h"
 #include "kernels/kernels.h"
 
-enum { TILE_TRANSFORM_MOST = 1 << 16 }; // samples along one axis
+enum {
+    TILE_TRANSFORM_MOST = 1 << 16, // samples along one axis
+    TILE_MOST_RADIX = 8,
+};
 
 struct tile_transform {
     size_t n[3];    // samples along each axis, the last the fastest
@@ -27,6 +30,9 @@ size_t tile_transform_size(size_t n);
 // Multiplications and additions of the transforms along all axes of one pair of tiles, forward or inverse, with
 // `rows` of the rows along the last axis.
 double tile_transform_flops(const size_t n[3], size_t rows);
+
+// The same where a butterfly, with its factors, costs what the table says of its radix.
+double tile_transform_cost(const size_t n[3], size_t rows, const double cost[TILE_MOST_RADIX + 1]);
 
 // Samples of a tile and bins of its spectrum.
 size_t tile_transform_bins(const size_t n[3]);

@@ -8,8 +8,19 @@
 
 // Times in multiply-adds of one thread, counted from the kernels' inner loops: a load from shared memory or the L1
 // cache takes the place of four, one load being issued for every four multiply-adds (CUDA C++ Programming Guide,
-// throughput of native arithmetic instructions). Counted, not measured.
-enum { LOAD = 4, ADDRESS = 6 };
+// throughput of native arithmetic instructions). Those of tiles are counted from the machine code (sm_90, f32), where
+// loads go beside multiply-adds: the longer of the two counts. Counted, not measured.
+enum {
+    LOAD = 4,
+    ADDRESS = 6,
+    TILE_ADDRESS = 14,   // of a tap in a tile, for CUDA_TILE_CHANNELS channels ..
+    TILE_ADDRESS_1 = 4,  // .. and for one
+    TILE_SAMPLE = 24,    // to shared memory, and a tap for one channel
+    RUN_GROUP = 16,      // of a group of taps of a run, besides its products
+    RUN_ROW = 25,        // of a row of taps of a run
+    WEIGHT_PRODUCT = 14, // of a gradient's sum ..
+    WEIGHT_ROW = 476,    // .. and of a row of gy, for CUDA_WEIGHT_TAPS of them
+};
 
 enum {
     MOST_PASSES = 1 << 16,
@@ -65,18 +76,21 @@ static bool work_of_tiles(const struct cuda_pass *pass, enum cuda_variant varian
         snprintf(reason, size, "a tile does not fit %zu bytes of shared memory", most);
         return false;
     }
-    const double columns = CUDA_TILE_COLUMNS * tile.threads_x, n = CUDA_TILE_COLUMNS * tile.channels;
+    const double columns = tile.each * tile.threads_x, n = tile.each * tile.channels;
     const double tiles = ceil((double)pass->axis[2].n / columns) * ceil((double)pass->axis[1].n / tile.threads_y) *
                          (double)pass->axis[0].n * ceil((double)pass->to / tile.channels);
     const double taps = (double)pass->axis[1].taps * (double)pass->axis[2].taps;
     ret->threads = tile.threads_x * tile.threads_y;
     ret->blocks = tiles * (double)pass->groups * (double)pass->batch;
     ret->launches = 1;
-    // Loads of samples and taps, the latter 16 bytes at a time, for n products; loading tile and taps for all.
+    // Loads of samples and taps, the latter 16 bytes at a time in two cycles, for n products; tile and taps for all.
     const double tap_loads = tile.channels == 1 ? 1 : tile.channels * (f64 ? 8 : 4) / 16.;
+    const double cycles = CUDA_TILE_COLUMNS + tap_loads * (tile.channels == 1 ? 1 : 2);
+    const double issued = n + CUDA_TILE_COLUMNS + tap_loads + (tile.channels == 1 ? TILE_ADDRESS_1 : TILE_ADDRESS);
+    const double row = RUN_GROUP * ceil((double)pass->axis[2].taps / CUDA_TILE_GROUP) + RUN_ROW;
     ret->slots =
-        1 + (LOAD * (CUDA_TILE_COLUMNS + tap_loads) + ADDRESS) / n +
-        (LOAD + ADDRESS) * ((double)tile.rows * tile.columns + taps * tile.channels) / (taps * n * ret->threads);
+        tile.each == CUDA_TILE_RUN ? 1 + row / (n * (double)pass->axis[2].taps) : fmax(issued, LOAD * cycles) / n;
+    ret->slots += TILE_SAMPLE * ((double)tile.rows * tile.columns + taps * tile.channels) / (taps * n * ret->threads);
     if (variant == CUDA_CACHED) ret->slots += ADDRESS * CUDA_TILE_COLUMNS / n; // inside or not, for each sample
     ret->slots *= tiles * n * ret->threads / (outputs_of(pass) * (double)pass->to);
     return true;
@@ -98,12 +112,12 @@ static void work_of_weight(const struct cuda_pass *pass, bool f64, size_t limit,
 {
     const int64_t parts = cuda_weight_parts(pass, f64, limit);
     const double runs = ceil(taps_of(pass) / CUDA_WEIGHT_TAPS);
-    const double lanes = ceil((double)pass->axis[2].n / 32) * 32 / (double)pass->axis[2].n;
+    const double columns = ceil((double)pass->axis[2].n / 32), lanes = columns * 32 / (double)pass->axis[2].n;
     ret->threads = CUDA_THREADS;
     ret->blocks = runs * (double)(pass->from * pass->to * pass->groups * parts);
     ret->launches = parts > 1 ? 2 : 1;
     ret->slots =
-        (1 + LOAD + ADDRESS + (double)LOAD / CUDA_WEIGHT_TAPS) * lanes * runs * CUDA_WEIGHT_TAPS / taps_of(pass);
+        (WEIGHT_PRODUCT + WEIGHT_ROW / (columns * CUDA_WEIGHT_TAPS)) * lanes * runs * CUDA_WEIGHT_TAPS / taps_of(pass);
     *ret_bytes = parts > 1 ? (size_t)(parts * pass->groups * pass->tap_group) * (f64 ? 8 : 4) : 0;
 }
 

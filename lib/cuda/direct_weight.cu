@@ -44,18 +44,24 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     const int64_t c = take(&block, pass.from), k = take(&block, pass.to), g = take(&block, pass.groups), part = block;
     T sum[CUDA_WEIGHT_TAPS] = {};
     const rows run = rows_of_part(pass, part, parts);
+    int64_t met_first[CUDA_WEIGHT_TAPS][3]; // the sample that each tap meets with output 0, along each axis
+#pragma unroll
+    for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
+        int64_t tap = first_tap + t;
+        met_first[t][2] = met(axis[2], 0, take(&tap, axis[2].taps));
+        met_first[t][1] = met(axis[1], 0, take(&tap, axis[1].taps));
+        met_first[t][0] = met(axis[0], 0, tap);
+    }
     for (int64_t i = run.first + threadIdx.y; i < run.last; i += blockDim.y) {
         int64_t row = i;
         const int64_t y = take(&row, axis[1].n), z = take(&row, axis[0].n), item = row;
         const T *samples = x + ((item * pass.groups + g) * pass.from + c) * from_plane(pass);
         const T *gradient = gy + ((item * pass.groups + g) * pass.to + k) * y_plane + (z * axis[1].n + y) * axis[2].n;
         const T *line[CUDA_WEIGHT_TAPS]; // the row of samples that each tap meets, from where output 0 would
-        int64_t first[CUDA_WEIGHT_TAPS];
 #pragma unroll
         for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
-            int64_t tap = first_tap + t;
-            first[t] = met(axis[2], 0, take(&tap, axis[2].taps));
-            const int64_t at_row = met(axis[1], y, take(&tap, axis[1].taps)), at_plane = met(axis[0], z, tap);
+            const int64_t at_row = met_first[t][1] + axis[1].from_step * y;
+            const int64_t at_plane = met_first[t][0] + axis[0].from_step * z;
             const bool meets =
                 first_tap + t < n_taps && inside(at_row, axis[1].from_size) && inside(at_plane, axis[0].from_size);
             line[t] = meets ? samples + (at_plane * axis[1].from_size + at_row) * axis[2].from_size : nullptr;
@@ -64,7 +70,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
             const T factor = gradient[column];
 #pragma unroll
             for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
-                const int64_t at = first[t] + axis[2].from_step * column;
+                const int64_t at = met_first[t][2] + axis[2].from_step * column;
                 if (line[t] && inside(at, axis[2].from_size)) sum[t] += factor * line[t][at];
             }
         }

@@ -62,6 +62,7 @@ inline __host__ __device__ int64_t ceiling(int64_t n, int64_t step)
 // Takes the last digit, of base n, off a number.
 inline __device__ int64_t take(int64_t *number, int64_t n)
 {
+    if (n == 1) return 0; // often so, and a division of 64 bits takes long
     const int64_t digit = *number % n;
     *number /= n;
     return digit;

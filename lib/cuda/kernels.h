@@ -42,14 +42,17 @@ enum cuda_variant {
 enum {
     CUDA_CONSTANT_BYTES = 16 << 10, // of taps in one launch
     CUDA_THREADS = 256,             // of a thread block, at most
-    CUDA_TILE_COLUMNS = 4,          // outputs of one thread in a tile, along the columns
+    CUDA_TILE_COLUMNS = 4,          // outputs of one thread in a tile, along the columns ..
+    CUDA_TILE_RUN = 8,              // .. or, neighbours, of one channel and stride and dilation 1 along them
+    CUDA_TILE_GROUP = 4,            // taps of a row that are read at once for such a run
     CUDA_TILE_CHANNELS = 8,         // output channels of one thread in a tile
     CUDA_WEIGHT_TAPS = 8,           // gradients of taps that one thread block sums
 };
 
 // How a tile variant cuts a pass; chosen on the host, by shape alone.
 struct cuda_tile {
-    int threads_x, threads_y; // CUDA_TILE_COLUMNS*threads_x columns by threads_y rows
+    int threads_x, threads_y; // each*threads_x columns by threads_y rows
+    int each;                 // CUDA_TILE_COLUMNS, threads_x apart, or CUDA_TILE_RUN neighbours
     int channels;             // 1 or CUDA_TILE_CHANNELS
     int rows, columns;        // of samples in shared memory
     size_t shared_bytes;

@@ -12,6 +12,19 @@
 namespace {
 constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 
+// A lane's place in its warp. Of all pairs of neighbours one has the same row, and of neighbours but one the same
+// column: then shared memory answers a load of 16 bytes in two cycles, not four (an answer of NVIDIA's on its forum,
+// "unexpected shared memory bank conflict", 2019).
+inline __device__ int lane_row(int lane)
+{
+    return lane % 2 + lane / 8 % 2 * 2;
+}
+
+inline __device__ int lane_column(int lane)
+{
+    return lane / 2 % 4 + lane / 16 * 4;
+}
+
 // How many elements of C a thread sums: 64 reals of f32, of the others half as many of twice the size.
 template <typename E> struct thread_tile {
     static constexpr int ROWS = sizeof(E) == 16 ? 4 : 8, COLUMNS = sizeof(E) == 4 ? 8 : 4;
@@ -93,7 +106,7 @@ template <typename E> struct sums {
     // Adds the products of STEP terms; a and b point at this thread's first vectors.
     __device__ void add_products(const E *a, int a_pitch, const E *b, int b_pitch)
     {
-#pragma unroll 2 // all eight at once would take more registers than there are
+#pragma unroll
         for (int t = 0; t < STEP; t++) {
             vector_of<E> rows[ROWS / N], columns[COLUMNS / N];
 #pragma unroll
@@ -166,8 +179,8 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WAR
     const int64_t column = take(&block, ceiling(product.columns, tile::COLUMNS)) * tile::COLUMNS;
     const int64_t part = take(&block, product.parts), matrix = block, first = part_begin(product, part);
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    const int my_row = warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + lane / LANE_COLUMNS * N;
-    const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane % LANE_COLUMNS * N;
+    const int my_row = warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + lane_row(lane) * N;
+    const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane_column(lane) * N;
     E *const shared = (E *)shared_memory;
     c += matrix * product.c.plane + part * product.part_plane + (row + my_row) * product.c.pitch + column + my_column;
     const int rows_left = at_most(product.rows - row, tile::ROWS),
@@ -203,21 +216,25 @@ struct block_shape {
 constexpr block_shape shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on: fewer take as long. A
-// block waits for its panels now and then, the more the less it does with each of their elements.
+// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on: fewer take as long. The
+// rest is counted from the machine code (sm_90; decision 21): loads of a thread's operands and the loop, what a block
+// does with each element of its panels, and what it does before its first term and after its last, in terms.
 double slots_of(const cuda_product &product, int shape, int processors, int64_t *ret_tiles)
 {
-    enum { FULL = 256, PANEL = 4 };
-    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns, complex = product.element >= CUDA_CF32;
+    enum { FULL = 256 };
+    const bool complex = product.element >= CUDA_CF32;
+    const double loads = complex ? 0.09 : 0.1, panel = complex ? 1 : 3, ends = complex ? 5 : 10;
+    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
     const int thread_rows = product.element == CUDA_CF64 ? 4 : 8, thread_columns = product.element == CUDA_F32 ? 8 : 4;
     const int64_t rows = shapes[shape].warp_rows * LANE_ROWS * thread_rows;
     const int64_t columns = shapes[shape].warp_columns * LANE_COLUMNS * thread_columns;
     const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
     const int64_t blocks = tiles * product.batch * product.parts, least = FULL / (WARP * warps);
     const int64_t rounds = ceiling(blocks, processors) > least ? ceiling(blocks, processors) : least;
-    const double terms = (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP);
+    const double terms = (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP) + ends;
     *ret_tiles = tiles;
-    return (double)rounds * terms * (complex ? 4 : 1) * (double)(rows * columns + PANEL * (rows + columns));
+    return (double)rounds * terms * (complex ? 4 : 1) *
+           ((1 + loads) * (double)(rows * columns) + panel * (double)(rows + columns));
 }
 
 int best_shape(const cuda_product &product, int processors, double *ret_slots, int64_t *ret_tiles)

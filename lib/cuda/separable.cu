@@ -52,20 +52,28 @@ inline __device__ void add_products(T *sum, const T *window, const T *taps, int 
     }
 }
 
-// Samples from (row, column) on of a plane, zeros outside.
+// Samples from (row, column) on of a plane, zeros outside. A thread's columns are the same in all rows, and are read
+// before one of them is waited for.
 template <int GROUPS, typename T>
 __device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row, int64_t column, T *samples)
 {
     typedef tile<GROUPS> of;
+    constexpr int COLUMNS = (of::COLUMNS + WARP - 1) / WARP;
     const cuda_axis *axis = pass.axis;
-    const int rows = HEIGHT + (int)axis[1].taps - 1, lane = threadIdx.x % WARP;
-    for (int i = threadIdx.x / WARP; i < rows; i += WARPS) {
-        const bool row_inside = inside(row + i, axis[1].from_size);
-        const T *line = plane + (row + i) * axis[2].from_size + column;
+    const int rows = HEIGHT + (int)axis[1].taps - 1, lane = threadIdx.x % WARP, first = threadIdx.x / WARP;
+    const T *line = plane + (row + first) * axis[2].from_size + column + lane;
+    bool within[COLUMNS];
 #pragma unroll
-        for (int j = lane; j < (of::COLUMNS + WARP - 1) / WARP * WARP; j += WARP)
-            if (j < of::COLUMNS)
-                samples[i * of::PITCH + j] = row_inside && inside(column + j, axis[2].from_size) ? line[j] : 0;
+    for (int k = 0; k < COLUMNS; k++) within[k] = inside(column + lane + k * WARP, axis[2].from_size);
+#pragma unroll 2
+    for (int i = first; i < rows; i += WARPS, line += WARPS * axis[2].from_size) {
+        const bool row_within = inside(row + i, axis[1].from_size);
+        T held[COLUMNS];
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) held[k] = row_within && within[k] ? line[k * WARP] : 0;
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++)
+            if (lane + k * WARP < of::COLUMNS) samples[i * of::PITCH + lane + k * WARP] = held[k];
     }
 }
 
@@ -106,11 +114,13 @@ __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
         for (int k = 0; k < RUN + of::TAPS_OF_AXIS; k++) window[k] = sums[(y + k) * of::SUMS_PITCH + x];
         add_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
         T *to = plane + (row + y) * axis[2].to_size + column + x;
+        const int64_t left = axis[1].n - row - y;
+        const int n = left < RUN ? (int)left : RUN;
 #pragma unroll
-        for (int r = 0; r < RUN; r++) {
+        for (int r = 0; r < RUN; r++, to += axis[2].to_size) {
             T output = sum[r] + bias;
             if (pass.relu && output < 0) output = 0;
-            if (row + y + r < axis[1].n) to[r * axis[2].to_size] = output;
+            if (r < n) *to = output;
         }
     }
 }
@@ -118,7 +128,7 @@ __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
 // Thread blocks that a processor is to hold at once, as registers for windows allow.
 template <typename T> constexpr int resident(int groups)
 {
-    return sizeof(T) == 8 ? (groups == 8 ? 1 : 2) : (groups == 8 ? 3 : 4);
+    return sizeof(T) == 8 ? (groups == 8 ? 1 : 2) : (groups >= 7 ? 3 : 4);
 }
 
 // Blocks are [item][channel][tile of rows][tile of columns].
@@ -210,15 +220,15 @@ double cuda_separable_blocks(const cuda_pass *pass)
     return (double)blocks_of(*pass);
 }
 
-// A load takes the place of four multiply-adds, its address of six more where it is computed each time.
+// Counted from the machine code (sm_90, f32; decision 21): what a run of outputs takes besides its products, for each
+// group of taps and in all, and a sample on its way to shared memory.
 double cuda_separable_slots(const cuda_pass *pass)
 {
-    enum { LOAD = 4, ADDRESS = 6 };
+    enum { GROUP = 7, COLUMNS = 24, ROW_GROUP = 10, ROWS = 77, SAMPLE = 11 };
     const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps, n = groups_of(*pass);
     const double above = (HEIGHT + rows - 1) / HEIGHT, beside = (WIDTH + columns - 1) / WIDTH;
-    const double products = rows + columns * above;
-    const double along_columns = (RUN + TAPS * n) / TAPS + n + 2, along_rows = RUN + TAPS * n + n;
-    return products + LOAD * (along_columns * above + along_rows) / RUN + (2 * LOAD + ADDRESS) * above * beside;
+    const double along_columns = RUN * columns + GROUP * n + COLUMNS, along_rows = RUN * rows + ROW_GROUP * n + ROWS;
+    return (along_columns * above + along_rows) / RUN + SAMPLE * above * beside;
 }
 
 cudaError_t cuda_launch_separable(const cuda_pass *pass, bool f64, void *to, const void *from, const void *taps,

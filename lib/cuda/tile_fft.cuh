@@ -74,19 +74,29 @@ template <typename T> inline __device__ void dft(complex_of<T> (&a)[8])
     }
 }
 
-// Division by a number that many threads and elements share: for n*by below 2^31, which what fits shared memory is.
+// Division by a number that many threads and elements share: for (n + 1)*by up to 2^32, which what fits shared memory
+// is. With inverse = (2^32 - e)/by, 1 <= e <= by, it takes less than 1/by off (n + 1)/by, but something.
 struct divider {
     int by;
     unsigned inverse;
 
-    explicit __device__ divider(int by) : by(by), inverse(0x80000000u / (unsigned)by + 1)
+    __device__ divider(int by, unsigned inverse) : by(by), inverse(inverse)
     {
+    }
+
+    explicit __device__ divider(int by) : by(by), inverse(UINT32_MAX / (unsigned)by)
+    {
+    }
+
+    __device__ int quotient(int n) const
+    {
+        return (int)(((uint64_t)(unsigned)n * inverse + inverse) >> 32);
     }
 
     // Takes the last digit, of base `by`, off a number.
     __device__ int take(int *number) const
     {
-        const int quotient = (int)((uint64_t)(unsigned)*number * inverse >> 31), digit = *number - quotient * by;
+        const int quotient = this->quotient(*number), digit = *number - quotient * by;
         *number = quotient;
         return digit;
     }
@@ -94,13 +104,14 @@ struct divider {
 
 // Lines of a transform: `inner` of them inner_step elements apart, `outer` times, of every one of `tiles` tiles.
 struct lines {
-    int inner, inner_step, outer, outer_step, tiles, tile_step;
+    divider inner, outer, tiles;
+    int inner_step, outer_step, tile_step;
 };
 
-// One butterfly, its elements `step` apart; w NULL: all factors are 1. The inverse is the mirrored forward one with
-// real and imaginary parts exchanged.
+// One butterfly, its elements `step` apart; its factors are from w[first] on, or all 1. The inverse is the mirrored
+// forward one with real and imaginary parts exchanged.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w)
+inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w, int first, bool turned)
 {
     complex_of<T> a[RADIX];
 #pragma unroll
@@ -108,13 +119,13 @@ inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T>
         a[k] = z[k * step];
         if (INVERSE) a[k] = {a[k].im, a[k].re};
     }
-    if (INVERSE && w)
+    if (INVERSE && turned)
 #pragma unroll
-        for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[k - 1];
+        for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
     dft(a);
-    if (!INVERSE && w)
+    if (!INVERSE && turned)
 #pragma unroll
-        for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[k - 1];
+        for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
 #pragma unroll
     for (int k = 0; k < RADIX; k++) {
         if (INVERSE) a[k] = {a[k].im, a[k].re};
@@ -122,42 +133,45 @@ inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T>
     }
 }
 
-// One pass over blocks of `length`.
+// Pass p, over blocks of `length`. A butterfly's number has the digits line (inner, outer, tile), place within its
+// block and block; its element is the sum of their steps, here of what a number adds beyond what the next one's digits
+// do.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int length, const complex_of<T> *w)
+inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p, int length,
+                            const complex_of<T> *w)
 {
-    const divider quotient(length / RADIX), inner(of.inner), outer(of.outer), tiles(of.tiles);
-    const int n = of.inner * of.outer * of.tiles * (plan.n / RADIX), step = quotient.by * plan.step;
+    const divider within(length / RADIX, plan.inverse[p]);
+    const int n = of.inner.by * of.outer.by * of.tiles.by * (plan.n / RADIX), step = within.by * plan.step;
+    const int of_outer = of.outer_step - of.inner.by * of.inner_step,
+              of_tile = of.tile_step - of.outer.by * of.outer_step;
+    const int of_place = plan.step - of.tiles.by * of.tile_step, of_block = (length - within.by) * plan.step;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        int rest = i, at = inner.take(&rest) * of.inner_step;
-        at += outer.take(&rest) * of.outer_step;
-        at += tiles.take(&rest) * of.tile_step;
-        const int j = quotient.take(&rest);
-        butterfly<RADIX, INVERSE>(z + at + (rest * length + j) * plan.step, step,
-                                  j ? w + (j - 1) * (RADIX - 1) : nullptr);
+        const int outer = of.inner.quotient(i), tile = of.outer.quotient(outer), place = of.tiles.quotient(tile);
+        const int block = within.quotient(place), j = place - block * within.by;
+        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + place * of_place + block * of_block;
+        butterfly<RADIX, INVERSE>(z + at, step, w, plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
     }
 }
 
 template <bool INVERSE, typename T>
 inline __device__ void pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p, int length,
-                               const complex_of<T> *twiddle)
+                               const complex_of<T> *w)
 {
-    const complex_of<T> *w = twiddle + plan.twiddle[p];
     switch (plan.radix[p]) {
     case 2:
-        pass<2, INVERSE>(z, plan, of, length, w);
+        pass<2, INVERSE>(z, plan, of, p, length, w);
         break;
     case 3:
-        pass<3, INVERSE>(z, plan, of, length, w);
+        pass<3, INVERSE>(z, plan, of, p, length, w);
         break;
     case 4:
-        pass<4, INVERSE>(z, plan, of, length, w);
+        pass<4, INVERSE>(z, plan, of, p, length, w);
         break;
     case 6:
-        pass<6, INVERSE>(z, plan, of, length, w);
+        pass<6, INVERSE>(z, plan, of, p, length, w);
         break;
     default:
-        pass<8, INVERSE>(z, plan, of, length, w);
+        pass<8, INVERSE>(z, plan, of, p, length, w);
     }
     __syncthreads();
 }
@@ -183,9 +197,12 @@ inline __device__ void transform(complex_of<T> *z, const cuda_tiles &tiles, int 
 {
     const cuda_dft *axis = tiles.dft;
     const complex_of<T> *twiddle = (const complex_of<T> *)tiles.tables.twiddle;
-    const lines along[3] = {{axis[2].n, 1, axis[1].n, axis[1].step, pairs, tiles.elements},
-                            {axis[2].n, 1, planes, axis[0].step, pairs, tiles.elements},
-                            {rows, axis[1].step, planes, axis[0].step, pairs, tiles.elements}};
+    const divider n[3] = {
+        {axis[0].n, axis[0].inverse_n}, {axis[1].n, axis[1].inverse_n}, {axis[2].n, axis[2].inverse_n}};
+    const divider of_planes(planes), of_rows(rows), of_pairs(pairs);
+    const lines along[3] = {{n[2], n[1], of_pairs, 1, axis[1].step, tiles.elements},
+                            {n[2], of_planes, of_pairs, 1, axis[0].step, tiles.elements},
+                            {of_rows, of_planes, of_pairs, axis[1].step, axis[0].step, tiles.elements}};
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 3; i++) {

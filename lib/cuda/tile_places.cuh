@@ -7,38 +7,15 @@
 #include "grid.cuh"
 #include "tile_fft.cuh"
 
-// One tile of one channel.
+// One tile of one channel. Its elements that are samples make a box; there are none if there is no such tile.
 struct tile_place {
-    int64_t plane; // first sample of its channel; below 0: there is no such tile
-    int64_t at[3]; // sample of element 0 along each axis; may lie outside
+    int64_t first;          // index of the sample of element (0, 0, 0), which may lie outside
+    int begin[3], count[3]; // of the box: elements along each axis from `begin` on
 };
 
 inline __device__ const cuda_tiles_side &side_of(const cuda_tiles_axis &axis, bool outputs)
 {
     return outputs ? axis.out : axis.in;
-}
-
-// Channel `channel` of a group, phases included, at a position.
-inline __device__ tile_place place_tile(const cuda_tiles &tiles, bool outputs, int64_t group, int64_t channel,
-                                        int64_t position)
-{
-    tile_place place = {-1, {}};
-    if (position >= tiles.positions) return place;
-    const bool phased = outputs == tiles.phases_out;
-    const int64_t channels = (outputs ? tiles.out : tiles.in) / (phased ? tiles.phases : 1);
-    int64_t phase = phased ? take(&channel, tiles.phases) : 0, tile = take(&position, tiles.tiles);
-    int64_t image = take(&position, tiles.images), plane = 1;
-#pragma unroll
-    for (int a = 2; a >= 0; a--) {
-        const cuda_tiles_axis &axis = tiles.axis[a];
-        const cuda_tiles_side &side = side_of(axis, outputs);
-        const int64_t q = axis.first + axis.tile * take(&tile, axis.tiles) + (outputs ? 0 : axis.lead);
-        place.at[a] =
-            side.base + side.image * take(&image, axis.images) + side.phase * take(&phase, axis.phases) + side.step * q;
-        plane *= side.size;
-    }
-    place.plane = ((position * tiles.groups + group) * channels + channel) * plane;
-    return place;
 }
 
 // A box of elements of a tile: the first ones along each axis.
@@ -60,9 +37,51 @@ inline __device__ tile_box box_of(const cuda_tiles &tiles, bool outputs)
     return {lesser(axis[0].extent, dft[0].n), lesser(axis[1].extent, dft[1].n), lesser(axis[2].extent, dft[2].n)};
 }
 
+// Of `most` elements from sample `at` on, those whose samples exist.
+inline __device__ void bound(const cuda_tiles_side &side, int64_t at, int most, int *ret_begin, int *ret_count)
+{
+    const int64_t before = at < 0 ? -at : 0, until = at < side.size ? side.size - at : 0;
+    const int begin = lesser(side.step == 1 ? before : ceiling(before, side.step), most);
+    *ret_begin = begin;
+    *ret_count = lesser(side.step == 1 ? until : ceiling(until, side.step), most) - begin;
+}
+
+// Channel `channel` of a group, phases included, at a position.
+inline __device__ tile_place place_tile(const cuda_tiles &tiles, bool outputs, int64_t group, int64_t channel,
+                                        int64_t position)
+{
+    tile_place place = {};
+    if (position >= tiles.positions) return place;
+    const bool phased = outputs == tiles.phases_out;
+    const int64_t channels = (outputs ? tiles.out : tiles.in) / (phased ? tiles.phases : 1);
+    int64_t phase = phased ? take(&channel, tiles.phases) : 0, tile = take(&position, tiles.tiles);
+    int64_t image = take(&position, tiles.images), plane = 1;
+    const tile_box box = box_of(tiles, outputs);
+    const int most[3] = {box.planes, box.rows, box.columns};
+#pragma unroll
+    for (int a = 2; a >= 0; a--) {
+        const cuda_tiles_axis &axis = tiles.axis[a];
+        const cuda_tiles_side &side = side_of(axis, outputs);
+        const int64_t q = axis.first + axis.tile * take(&tile, axis.tiles) + (outputs ? 0 : axis.lead);
+        const int64_t at =
+            side.base + side.image * take(&image, axis.images) + side.phase * take(&phase, axis.phases) + side.step * q;
+        bound(side, at, most[a], &place.begin[a], &place.count[a]);
+        place.first += at * plane;
+        plane *= side.size;
+    }
+    place.first += ((position * tiles.groups + group) * channels + channel) * plane;
+    return place;
+}
+
 inline __device__ tile_box box_of_taps(const cuda_tiles &tiles)
 {
     return {(int)tiles.axis[0].taps, (int)tiles.axis[1].taps, (int)tiles.axis[2].taps};
+}
+
+// Whether i is one of `count` numbers from `begin` on.
+inline __device__ bool has(int begin, int count, int i)
+{
+    return (unsigned)(i - begin) < (unsigned)count;
 }
 
 // A row of elements of a pair of tiles.
@@ -104,30 +123,47 @@ struct tile_rows {
     }
 };
 
-// A row of samples of one tile: sample i of it, for first <= i < end, is at `samples` + step*i; there may be none.
+// A row of samples of one tile, `count` of them from element `begin` on; element i's is at samples + first + step*i.
 template <typename T> struct sample_row {
     T *samples;
-    int64_t at, step, size;
+    int64_t first, step;
+    int begin, count;
 
     __device__ sample_row(const cuda_tiles &tiles, bool outputs, const tile_place &place, const tile_row &row, T *array)
-        : samples(nullptr)
+        : samples(array), begin(place.begin[2]), count(0)
     {
         const cuda_tiles_side &plane = side_of(tiles.axis[0], outputs), &line = side_of(tiles.axis[1], outputs);
         const cuda_tiles_side &column = side_of(tiles.axis[2], outputs);
-        const tile_box box = box_of(tiles, outputs);
-        const int64_t d = place.at[0] + plane.step * row.d, h = place.at[1] + line.step * row.h;
-        at = place.at[2];
+        const int64_t row_step = line.step * column.size, plane_step = plane.step * line.size * column.size;
         step = column.step;
-        size = column.size;
-        if (place.plane >= 0 && row.d < box.planes && row.h < box.rows && inside(d, plane.size) && inside(h, line.size))
-            samples = array + place.plane + (d * line.size + h) * column.size;
+        first = place.first + plane_step * row.d + row_step * row.h;
+        if (has(place.begin[0], place.count[0], row.d) && has(place.begin[1], place.count[1], row.h))
+            count = place.count[2];
     }
 
-    // NULL: there is no such sample.
-    __device__ T *of(int i) const
+    // Whether there is a sample of element i.
+    __device__ bool holds(int i) const
     {
-        const int64_t column = at + step * i;
-        return samples && inside(column, size) ? samples + column : nullptr;
+        return has(begin, count, i);
+    }
+
+    // The samples of elements i, i + apart, ..; 0 where there is none. All are asked for before one is waited for.
+    template <int N, typename Sample> __device__ void read(int i, int apart, Sample (&ret)[N]) const
+    {
+        const int64_t to_next = step * apart;
+        T *from = samples + (first + step * i);
+#pragma unroll
+        for (int k = 0; k < N; k++, i += apart, from += to_next) ret[k] = holds(i) ? *from : 0;
+    }
+
+    // The reverse.
+    template <int N> __device__ void write(int i, int apart, const T (&given)[N]) const
+    {
+        const int64_t to_next = step * apart;
+        T *to = samples + (first + step * i);
+#pragma unroll
+        for (int k = 0; k < N; k++, i += apart, to += to_next)
+            if (holds(i)) *to = given[k];
     }
 };
 
@@ -144,29 +180,38 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
                                   const tile_source<T> (&from)[2], int n_pairs)
 {
     const tile_rows rows(tiles, n_pairs, tiles.dft[0].n, tiles.dft[1].n);
-    const int columns[2] = {box_of(tiles, from[0].outputs).columns, box_of(tiles, from[1].outputs).columns};
+    const int n = tiles.dft[2].n;
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
         const tile_row row = rows.at(r);
         const sample_row<const T> a(tiles, from[0].outputs, place[2 * row.pair], row, from[0].samples);
         const sample_row<const T> b(tiles, from[1].outputs, place[2 * row.pair + 1], row, from[1].samples);
         complex_of<T> *const to = z + row.offset(tiles);
-        for (int i = rows.column; i < tiles.dft[2].n; i += rows.width) {
-            const T *const re = i < columns[0] ? a.of(i) : nullptr, *const im = i < columns[1] ? b.of(i) : nullptr;
-            to[i] = {re ? *re : 0, im ? *im : 0};
+        for (int i = rows.column; i < n; i += CUDA_TILES_COLUMNS * rows.width) {
+            T re[CUDA_TILES_COLUMNS], im[CUDA_TILES_COLUMNS];
+            a.read(i, rows.width, re);
+            b.read(i, rows.width, im);
+#pragma unroll
+            for (int k = 0; k < CUDA_TILES_COLUMNS; k++)
+                if (i + k * rows.width < n) to[i + k * rows.width] = {re[k], im[k]};
         }
     }
 }
 
-// Stores element i of a row of a pair of tiles, `scale` times, with bias and activation. A NaN stays one.
-template <typename T>
-inline __device__ void store_pair(const sample_row<T> (&to)[2], int i, complex_of<T> sums, T scale, T bias, bool relu)
+// Stores elements i, i + apart, .. of a row of a pair of tiles, `scale` times, with bias and activation. A NaN stays
+// one.
+template <int N, typename T>
+inline __device__ void store_pairs(const sample_row<T> (&to)[2], int i, int apart, const complex_of<T> (&sums)[N],
+                                   T scale, T bias, bool relu)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        T *const at = to[half].of(i);
-        T sum = (half ? sums.im : sums.re) * scale + bias;
-        if (relu && sum < 0) sum = 0;
-        if (at) *at = sum;
+        T outputs[N];
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            outputs[k] = (half ? sums[k].im : sums[k].re) * scale + bias;
+            if (relu && outputs[k] < 0) outputs[k] = 0;
+        }
+        to[half].write(i, apart, outputs);
     }
 }
 
@@ -182,7 +227,13 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
         const complex_of<T> *const from = z + row.offset(tiles);
         const sample_row<T> to[2] = {{tiles, true, place[2 * row.pair], row, samples},
                                      {tiles, true, place[2 * row.pair + 1], row, samples}};
-        for (int i = rows.column; i < box.columns; i += rows.width) store_pair(to, i, from[i], scale, bias, relu);
+        for (int i = rows.column; i < box.columns; i += CUDA_TILES_COLUMNS * rows.width) {
+            complex_of<T> sums[CUDA_TILES_COLUMNS];
+#pragma unroll
+            for (int k = 0; k < CUDA_TILES_COLUMNS; k++)
+                sums[k] = i + k * rows.width < box.columns ? from[i + k * rows.width] : complex_of<T>{0, 0};
+            store_pairs(to, i, rows.width, sums, scale, bias, relu);
+        }
     }
 }
 

@@ -45,8 +45,12 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
 static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const char *first, size_t element)
 {
     struct cuda_dft ret = {.n = (int)dft->n, .passes = dft->passes, .step = (int)step};
+    uint32_t length = (uint32_t)dft->n;
+    ret.inverse_n = UINT32_MAX / length;
     for (int p = 0; p < dft->passes; p++) {
         ret.radix[p] = dft->radix[p];
+        length /= dft->radix[p];
+        ret.inverse[p] = UINT32_MAX / length;
         ret.twiddle[p] = (int)((size_t)((const char *)dft->twiddle[p] - first) / element);
     }
     return ret;

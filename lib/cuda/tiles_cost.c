@@ -9,18 +9,18 @@
 #include "cufft.h"
 #include "tiles.h"
 
-// Times of a multiply-add for an addition or multiplication of a transform, with its share of the loads and stores of a
-// butterfly (2 of 8 bytes for every 12 operations of radix 8, each as long as four, as in cost.c) and of its addresses.
-static const double TRANSFORM = 2;
-// The same for a sample on its way in or out: its place in the grid, and a load or store of 4 slots.
-static const double SAMPLE = 40;
+// All times are in multiply-adds of one thread, counted from the machine code (sm_90, f32; decision 22), not measured.
+// A butterfly with its factors, by radix: what is issued, or, for radix 8, what shared memory takes. A bin of a pair of
+// tiles on its way between memory and shared memory, or to and from a product there. A sample on its way in or out.
+static const double BUTTERFLY[TILE_MOST_RADIX + 1] = {[2] = 44, [3] = 62, [4] = 76, [6] = 116, [8] = 156};
+static const double BIN = 50, SAMPLE = 20;
 static const double LAUNCH = 3e-6;             // seconds to queue a kernel
 static const double MOST_BLOCKS = 2147483647.; // of one launch
 enum { FULL_THREADS = 512 };                   // of a processor, from which on it is busy
 
 // One stage on the device.
 struct stage {
-    double slots, bytes, blocks, threads;
+    double slots, bytes, blocks, threads, flops;
 };
 
 static double seconds_of_stage(const struct request *request, const struct stage *stage)
@@ -38,8 +38,10 @@ static struct stage stage_of_transforms(const struct cuda_tiles_cut *cut, double
     const double blocks = ceil((double)tiles->positions / (2 * tiles->pairs)), pairs = blocks * tiles->pairs;
     const double samples = 2 * (double)box[0] * (double)box[1] * (double)box[2];
     const double scalar = tiles->f64 ? 8 : 4, forms = tiles->gauss ? 3 : 2;
-    const double flops = tile_transform_flops(cut->n, (size_t)(box[0] * box[1])) + 4. * tiles->bins;
-    return (struct stage){.slots = channels * pairs * (TRANSFORM * flops + SAMPLE * samples),
+    const size_t rows = (size_t)(box[0] * box[1]);
+    const double slots = tile_transform_cost(cut->n, rows, BUTTERFLY) + BIN * tiles->bins;
+    return (struct stage){.slots = channels * pairs * (slots + SAMPLE * samples),
+                          .flops = channels * pairs * (tile_transform_flops(cut->n, rows) + 4. * tiles->bins),
                           .bytes = channels * pairs * (samples + 2 * tiles->bins * forms) * scalar,
                           .blocks = channels * blocks,
                           .threads = tiles->threads};
@@ -91,13 +93,14 @@ static double seconds_of(const struct request *request, const struct cuda_tiles_
     seconds += seconds_of_products(request, cut, ret_flops) + runs * (weight ? 4 : 3) * LAUNCH;
     if (weight) {
         const double cells = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
-        const struct stage taps = {.slots = cells * TRANSFORM * tile_transform_flops(cut->n, cut->n[0] * cut->n[1]),
-                                   .bytes = (double)(cut->y_bytes + 2 * cut->sets_bytes),
-                                   .blocks = cells / tiles->pairs,
-                                   .threads = tiles->threads};
+        const struct stage taps = {
+            .slots = cells * (tile_transform_cost(cut->n, cut->n[0] * cut->n[1], BUTTERFLY) + BIN * tiles->bins),
+            .bytes = (double)(cut->y_bytes + 2 * cut->sets_bytes),
+            .blocks = cells / tiles->pairs,
+            .threads = tiles->threads};
         seconds += seconds_of_stage(request, &taps);
     }
-    *ret_flops += load.slots + store.slots;
+    *ret_flops += load.flops + store.flops;
     return seconds;
 }
 
@@ -114,19 +117,20 @@ static double seconds_of_fused(const struct request *request, const struct cuda_
                             (double)axis[0].tile * (double)axis[1].tile * (double)axis[2].tile};
     const double per_block = (weight ? 1 : 2) * tiles->pairs;
     const double blocks = ceil((double)tiles->positions / per_block), pairs = blocks * tiles->pairs;
-    const double forward =
-        tile_transform_flops(cut->n, cut->n[0] * (size_t)fmin((double)axis[1].extent, (double)cut->n[1]));
-    const double inverse = tile_transform_flops(cut->n, (size_t)(axis[0].tile * axis[1].tile));
-    const double flops = cells * pairs * (forward + 12. * tiles->bins) +
-                         (weight ? 0 : (double)(tiles->groups * tiles->out) * pairs * inverse);
+    const size_t in_rows = cut->n[0] * (size_t)fmin((double)axis[1].extent, (double)cut->n[1]);
+    const size_t out_rows = (size_t)(axis[0].tile * axis[1].tile);
+    const double units = cells * pairs, results = weight ? 0 : (double)(tiles->groups * tiles->out) * pairs;
+    const double transforms = units * tile_transform_cost(cut->n, in_rows, BUTTERFLY) +
+                              results * tile_transform_cost(cut->n, out_rows, BUTTERFLY);
     const double samples = cells * pairs * (tile[0] + tile[1]) * (weight ? 1 : 2);
     const struct stage stage = {
-        .slots = TRANSFORM * flops + SAMPLE * samples,
+        .slots = transforms + units * BIN * tiles->bins + SAMPLE * samples,
         .bytes = (samples + cells * (weight ? (double)cut->parts : 1) * 2 * tiles->bins) * scalar,
         .blocks = (double)(tiles->groups * tiles->out) * (weight ? (double)tiles->in * (double)cut->parts : blocks),
         .threads = tiles->threads,
     };
-    *ret_flops = flops;
+    *ret_flops = units * (tile_transform_flops(cut->n, in_rows) + 12. * tiles->bins) +
+                 results * tile_transform_flops(cut->n, out_rows);
     return seconds_of_stage(request, &stage) + (weight ? 3 : 1) * LAUNCH;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tiles_cut.h"
 
+#include <math.h>
+
 #include "../cpu/tile_cut.h"
 #include "../cpu/tile_transform.h"
 #include "../sizes.h"
@@ -12,6 +14,7 @@ enum {
     MOST_UNIT = 1 << 26,    // elements
     LEAST_THREADS = 32,
     BUTTERFLY = 8,    // elements of a thread's butterfly
+    SECTOR = 8,       // threads that share a row of samples, so that each has several and finds its row seldom
     PITCH = 4,        // elements that any operand of a product is a multiple of
     PROCESSORS = 128, // that products of backward weight are cut for: bits do not depend on the device
     MOST_PARTS = 32,
@@ -83,16 +86,28 @@ static void cut_pairs(struct cuda_tiles_cut *cut, int pairs)
     cut->shared_bytes = cuda_tiles_shared_bytes(tiles, held_pairs(cut, pairs));
 }
 
-// As many pairs as there are and leave room for other thread blocks; false if not one fits.
+// Turns of a thread for a pair's butterflies, of those that a thread block of so many pairs takes.
+static double turns_of(const struct cuda_tiles_cut *cut, int pairs)
+{
+    const double butterflies = (double)(cut->n[0] * cut->n[1] * cut->n[2]) / BUTTERFLY;
+    return ceil(pairs * butterflies / CUDA_TILES_THREADS) / pairs;
+}
+
+// As many pairs as there are and leave room for other thread blocks, or fewer if threads are idle less; false if not
+// one fits.
 static bool cut_block(struct cuda_tiles_cut *cut, size_t shared_bytes)
 {
     struct cuda_tiles *tiles = &cut->tiles;
     const bool single = tiles->fused && cut->direction == PARTITA_BACKWARD_WEIGHT; // a pair is of one position
     const int64_t wanted = single ? tiles->positions : (tiles->positions + 1) / 2;
     tiles->row_threads = 1;
-    while (tiles->row_threads < LEAST_THREADS && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
+    while (tiles->row_threads < SECTOR && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
     cut_pairs(cut, wanted < 1 ? 1 : wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : (int)wanted);
     while (tiles->pairs > 1 && cut->shared_bytes > USUAL_SHARED) cut_pairs(cut, tiles->pairs - 1);
+    int best = tiles->pairs;
+    for (int pairs = best - 1; 2 * pairs >= tiles->pairs && pairs > 0; pairs--)
+        if (turns_of(cut, pairs) < 0.95 * turns_of(cut, best)) best = pairs;
+    cut_pairs(cut, best);
     return cut->shared_bytes <= shared_bytes;
 }
 

@@ -15,8 +15,8 @@ __device__ void multiply_tiles(const cuda_tiles &tiles, complex_of<T> *sum, cons
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
         const int first = pairs.take(&bin) * tiles.elements;
-        const uint32_t *pair = tiles.tables.pair + 2 * bin;
-        const int f = first + (int)pair[0], g = first + (int)pair[1];
+        const bin_elements pair = elements_of(tiles, bin);
+        const int f = first + (int)pair.f, g = first + (int)pair.g;
         const complex_of<T> w = taps[bin], at_f = z[f] * w, at_g = z[g] * conjugate(w);
         if (f != g) sum[g] = onto ? sum[g] + at_g : at_g;
         sum[f] = onto ? sum[f] + at_f : at_f;
@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 template <typename T> __device__ void add_products(const cuda_tiles &tiles, complex_of<T> *sum, const complex_of<T> *z)
 {
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) {
-        const uint32_t *pair = tiles.tables.pair + 2 * bin;
+        const bin_elements pair = elements_of(tiles, bin);
         complex_of<T> of_bin = sum[bin];
         for (int p = 0; p < tiles.pairs; p++) {
-            const bin_of_pair<T> of(z[p * tiles.elements + pair[0]], z[p * tiles.elements + pair[1]]);
+            const bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
             multiply_add(of_bin, of.a, conjugate(of.b));
         }
         sum[bin] = of_bin;
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     for (int64_t first = begin; first < end; first += tiles.pairs) {
         __syncthreads();
         for (int i = threadIdx.x; i < 2 * tiles.pairs; i += blockDim.x)
-            place[i] = first + i / 2 < end ? place_tile(tiles, i % 2, group, i % 2 ? k : c, first + i / 2)
-                                           : tile_place{-1, {}};
+            place[i] =
+                first + i / 2 < end ? place_tile(tiles, i % 2, group, i % 2 ? k : c, first + i / 2) : tile_place{};
         __syncthreads();
         fill_tiles(tiles, z, place, from, tiles.pairs);
         transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);

@@ -21,13 +21,16 @@ enum {
     CUDA_DFT_PASSES = 10,
     CUDA_TILES_THREADS = 256, // of a thread block, at most
     CUDA_TILES_PAIRS = 8,     // pairs of tiles of a thread block, at most
+    CUDA_TILES_COLUMNS = 4,   // of a row of samples, that a thread reads at once
 };
 
 // A transform along one axis (struct tile_dft): passes of decimation in frequency, in place.
 struct cuda_dft {
     int n, passes, step; // step: elements from one sample to the next
+    uint32_t inverse_n;  // for divisions by n, as tile_fft.cuh makes them: UINT32_MAX / n
     int radix[CUDA_DFT_PASSES];
-    int twiddle[CUDA_DFT_PASSES]; // first factor of a pass in the table
+    uint32_t inverse[CUDA_DFT_PASSES]; // by the butterflies of a block of a pass
+    int twiddle[CUDA_DFT_PASSES];      // first factor of a pass in the table
 };
 
 // Samples of image i, phase j and position q: base + image*i + phase*j + step*q; none outside [0, size).

@@ -83,14 +83,15 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 2)
     const unit_place at(tiles, part, units, unit);
     const bool outputs = units.of == CUDA_UNITS_OUTPUTS;
     const tile_place place[2] = {at.place(tiles, part, units, 0), at.place(tiles, part, units, 1)};
-    const int columns = box_of(tiles, outputs).columns;
     z += unit * tiles.elements;
     for (int r = rows.first; r < rows.end; r += rows.step) {
         const tile_row row = rows.at(r);
         const sample_row<const T> a(tiles, outputs, place[0], row, samples), b(tiles, outputs, place[1], row, samples);
         for (int i = rows.column; i < tiles.dft[2].n; i += rows.width) {
-            const T *const re = i < columns ? a.of(i) : nullptr, *const im = i < columns ? b.of(i) : nullptr;
-            z[row.offset(tiles) + i] = {re ? *re : 0, im ? *im : 0};
+            T re[1], im[1];
+            a.read(i, 0, re);
+            b.read(i, 0, im);
+            z[row.offset(tiles) + i] = {re[0], im[0]};
         }
     }
 }
@@ -134,8 +135,10 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, 2)
     for (int r = rows.first; r < rows.end; r += rows.step) {
         const tile_row row = rows.at(r);
         const sample_row<T> to[2] = {{tiles, true, place[0], row, samples}, {tiles, true, place[1], row, samples}};
-        for (int i = rows.column; i < box.columns; i += rows.width)
-            store_pair(to, i, z[row.offset(tiles) + i], scale, of_channel, relu);
+        for (int i = rows.column; i < box.columns; i += rows.width) {
+            const complex_of<T> sums[1] = {z[row.offset(tiles) + i]};
+            store_pairs(to, i, 0, sums, scale, of_channel, relu);
+        }
     }
 }
 

@@ -23,6 +23,8 @@ enum {
     MOST_TILES = INT32_MAX,
 };
 static const double LAUNCH = 3e-6; // seconds to queue a kernel
+// Times of a multiply-add for an element of a transformed tile, counted from the machine code (sm_90, F(4x4,3x3)).
+static const double ELEMENT = 23;
 
 static struct cuda_winograd_side side_of(const struct tile_axis *axis, bool outputs, bool has_phases)
 {
@@ -151,11 +153,13 @@ static void account(const struct cuda_winograd *winograd, const struct request *
     const double rate = device->flops / 2 / (shape->f64 ? device->f64_share : 1) / device->processors;
     const double samples = (double)shape->batch * ((double)shape->in_channels * (double)shape_inputs(shape) +
                                                    (double)shape->out_channels * (double)shape_outputs(shape));
-    // Tiles are written and read once between kernels, and so are sums.
-    const double moved = samples * scalar + 2 * matrices * tiles * (in + out) +
-                         matrices * in * out * (weight ? (double)winograd->product.parts * (runs + 1) : runs);
-    ret->seconds = runs * 3 * LAUNCH + moved / device->bytes +
-                   runs * cuda_product_slots(&winograd->product, device->processors) / rate;
+    // Tiles are written by one kernel and read by the next, and so are sums.
+    const double between = matrices * tiles * (in + out);
+    const double taps = matrices * in * out * (weight ? (double)winograd->product.parts * (runs + 1) : runs);
+    const double transforms =
+        fmax(ELEMENT * between / scalar / (rate * device->processors), (samples * scalar + between) / device->bytes);
+    const double products = runs * cuda_product_slots(&winograd->product, device->processors) / rate;
+    ret->seconds = runs * 3 * LAUNCH + transforms + fmax(products, (between + taps) / device->bytes);
     ret->flops = 2 * groups * in * out * (double)winograd->frequencies * tiles;
     ret->error = winograd_error(&winograd->grid, shape->f64, weight ? tiles : in);
     ret->shared = winograd->from_bytes + winograd->other_bytes + winograd->sum_bytes;

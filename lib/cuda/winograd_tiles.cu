@@ -16,6 +16,12 @@ struct place {
     int64_t at[CUDA_WINOGRAD_AXES];
 };
 
+// Lines of one frequency.
+inline __host__ __device__ int64_t lines_of(const cuda_winograd_tiles &tiles)
+{
+    return tiles.groups * tiles.axis[0].phases * tiles.axis[1].phases * tiles.channels;
+}
+
 inline __device__ uint32_t take_tile(uint32_t *number, int64_t n)
 {
     const uint32_t digit = *number % (uint32_t)n;
@@ -27,11 +33,10 @@ inline __device__ uint32_t take_tile(uint32_t *number, int64_t n)
 inline __device__ bool locate(const cuda_winograd_tiles &tiles, place *ret)
 {
     const cuda_winograd_side *down = &tiles.axis[0], *along = &tiles.axis[1];
-    const int64_t phases = down->phases * along->phases;
     int64_t block = blockIdx.x;
     ret->column = take(&block, ceiling(tiles.n, blockDim.x)) * blockDim.x + threadIdx.x;
     ret->line = block * blockDim.y + threadIdx.y;
-    if (ret->column >= tiles.n || ret->line >= tiles.groups * phases * tiles.channels) return false;
+    if (ret->column >= tiles.n || ret->line >= lines_of(tiles)) return false;
     uint32_t tile = tiles.first + (uint32_t)ret->column;
     const int64_t tile_along = take_tile(&tile, along->tiles), tile_down = take_tile(&tile, down->tiles);
     const int64_t image_along = take_tile(&tile, along->images), image_down = take_tile(&tile, down->images);
@@ -60,23 +65,23 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     for (int j = 0; j < E1; j++)
         within[j] = j < columns->elements && inside(at.at[1] + columns->step * j, columns->size);
     T v[E0][E1];
+    const T *line = from + at.at[0] * columns->size + at.at[1];
 #pragma unroll
-    for (int i = 0; i < E0; i++) {
-        const int64_t row = at.at[0] + rows->step * i;
-        const bool row_within = i < rows->elements && inside(row, rows->size);
-        const T *line = from + row * columns->size + at.at[1];
+    for (int i = 0; i < E0; i++, line += rows->step * columns->size) {
+        const bool row_within = i < rows->elements && inside(at.at[0] + rows->step * i, rows->size);
+        const T *sample = line;
         T x[E1];
 #pragma unroll
-        for (int j = 0; j < E1; j++) x[j] = row_within && within[j] ? line[columns->step * j] : 0;
+        for (int j = 0; j < E1; j++, sample += columns->step) x[j] = row_within && within[j] ? *sample : 0;
         transform_tile<KIND, E1>(v[i], x, columns->elements, along);
     }
     transform_columns<KIND, E0, E1>(v, rows->elements, down);
-    const int64_t lines = tiles.groups * rows->phases * columns->phases * tiles.channels;
+    const int64_t frequency = lines_of(tiles) * tiles.pitch;
     to += at.line * tiles.pitch + at.column;
 #pragma unroll
     for (int i = 0; i < E0; i++)
 #pragma unroll
-        for (int j = 0; j < E1; j++) to[(i * E1 + j) * lines * tiles.pitch] = v[i][j];
+        for (int j = 0; j < E1; j++, to += frequency) *to = v[i][j];
 }
 
 // As many outputs of a row as go in one store.
@@ -122,13 +127,13 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
     place at;
     if (!locate(tiles, &at)) return;
-    const int64_t lines = tiles.groups * rows->phases * columns->phases * tiles.channels;
+    const int64_t frequency = lines_of(tiles) * tiles.pitch;
     sums += at.line * tiles.pitch + at.column;
     T v[E0][E1];
 #pragma unroll
     for (int i = 0; i < E0; i++)
 #pragma unroll
-        for (int j = 0; j < E1; j++) v[i][j] = sums[(i * E1 + j) * lines * tiles.pitch];
+        for (int j = 0; j < E1; j++, sums += frequency) v[i][j] = *sums;
     transform_columns<WINOGRAD_OUTPUT, E0, E1>(v, rows->elements, down);
     const T added = bias ? bias[at.channel] : 0;
     to += at.plane;
@@ -152,8 +157,7 @@ dim3 threads_of(uint32_t tiles)
 
 int64_t blocks_of(const cuda_winograd_tiles &tiles, dim3 threads)
 {
-    const int64_t lines = tiles.groups * tiles.axis[0].phases * tiles.axis[1].phases * tiles.channels;
-    return ceiling(tiles.n, threads.x) * ceiling(lines, threads.y);
+    return ceiling(tiles.n, threads.x) * ceiling(lines_of(tiles), threads.y);
 }
 
 template <typename T, winograd_kind KIND>
