@@ -42,7 +42,7 @@ struct request {
     size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
     double error_budget;         // largest predicted error; 0: no limit but what the engine itself thinks right
-    const struct estimate *like; // a choice for another batch, whose filters shall serve; NULL: there is none
+    const struct estimate *like; // a choice for more of the same, whose filters shall serve; NULL: there is none
 };
 
 // Frames of one process call that are still to be done.
@@ -163,7 +163,7 @@ struct partita_plan {
     const struct engine *engine;         // NULL: forward was not asked for
     const struct engine *const *engines; // those of the device
     struct device *device;               // NULL: the CPU; the plan of the caller owns it
-    struct partita_plan *group;          // of a device: for so many items of the batch at a time; NULL: never cut
+    struct partita_plan *piece;          // of a device: for a piece of the host's arrays at a time; NULL: never cut
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches in the host's memory, group by group (decision 27): every engine's results are right and the same from any
+// Batches in the host's memory, some items at a time (decision 27): every engine's results are right and the same from any
 // memory; batches may be larger than the device's; nothing is made twice; a failure leaves nothing behind.
 #include "engine.h"
 
@@ -9,7 +9,7 @@
 #include "../layer_rig.h"
 #include "hostdev.h"
 
-// Batches of layers and signals whose last group has fewer items than the others.
+// Batches of layers and signals whose last piece has fewer items than the others.
 static const struct partita_problem batches[] = {
     {.rank = 2,
      .batch = 7,
@@ -75,8 +75,8 @@ static size_t item_of(const struct layer *layer)
     return (bytes_of(layer, LAYER_X) + bytes_of(layer, LAYER_Y)) / layer->problem.batch;
 }
 
-// With a limit that leaves so many items to a group; false if the engine cannot work in it.
-static bool open_in_groups(struct layer *layer, const struct subject *subject, size_t items, struct random *random)
+// With a limit that leaves so many items to a piece; false if the engine cannot work in it.
+static bool open_in_pieces(struct layer *layer, const struct subject *subject, size_t items, struct random *random)
 {
     struct layer whole;
     struct partita_options options = {.engine = subject->engine, .directions = subject->directions};
@@ -86,32 +86,32 @@ static bool open_in_groups(struct layer *layer, const struct subject *subject, s
     struct partita_plan *plan;
     bool cut = false;
     if (partita_plan_create(subject->problem, &options, &plan) == PARTITA_OK) {
-        cut = plan->group &&
-              (subject->directions == PARTITA_FORWARD || (plan->backward_data->group && plan->backward_weight->group));
+        cut = plan->piece &&
+              (subject->directions == PARTITA_FORWARD || (plan->backward_data->piece && plan->backward_weight->piece));
         partita_plan_destroy(plan);
     }
     if (cut) layer_open_like(layer, &whole, &options);
     layer_close(&whole);
-    if (cut) assert_int_equal(layer->plan->group->shape.batch, items);
+    if (cut) assert_int_equal(layer->plan->piece->shape.batch, items);
     return cut;
 }
 
-// Of 7 items groups of 1, 2 and 3: all of one size, one item short, two short.
-static void groups(void **state)
+// Of 7 items pieces of 1, 2 and 3: all of one size, one item short, two short.
+static void pieces(void **state)
 {
     const struct subject *subject = *state;
-    struct random random = random_start("groups");
+    struct random random = random_start("pieces");
     struct layer layer;
     size_t cut = 0;
     for (size_t items = 1; items <= 3; items++) {
-        if (!open_in_groups(&layer, subject, items, &random)) continue;
+        if (!open_in_pieces(&layer, subject, items, &random)) continue;
         layer_run(&layer);
         layer_check(&layer);
         layer_close(&layer);
         assert_int_equal(hostdev_allocations(), 0);
         cut += items > 1;
     }
-    if (!cut) fail_msg("%s is not cut into groups", subject->engine);
+    if (!cut) fail_msg("%s is not cut into pieces", subject->engine);
 }
 
 // Where a caller may have arrays: what is read and what is written.
@@ -166,7 +166,7 @@ static void any_memory_same_bits(void **state)
     struct random random = random_start("memory");
     struct layer first, other;
     size_t items = 3;
-    while (items && !open_in_groups(&first, subject, items, &random)) items--;
+    while (items && !open_in_pieces(&first, subject, items, &random)) items--;
     assert_true(items > 1);
     run_elsewhere(&first, subject->directions, PAGEABLE, PAGEABLE);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -185,7 +185,7 @@ static void any_memory_same_bits(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Complex lines in groups have the bits of the whole batch on the device.
+// Complex lines in pieces have the bits of the whole batch on the device.
 static void complex_samples(void **state)
 {
     enum { X = 7 * 600, Y = 7 * 2 * 600, LIMIT = 4 * 3 * (600 + 2 * 600) * 8 };
@@ -198,8 +198,8 @@ static void complex_samples(void **state)
     random_samples(&random, PARTITA_CF32, x, X);
     random_samples(&random, PARTITA_CF32, w, 2 * 40);
     assert_ok(partita_plan_create(&complex_lines, &options, &plan));
-    assert_non_null(plan->group);
-    assert_int_equal(plan->group->shape.batch, 3);
+    assert_non_null(plan->piece);
+    assert_int_equal(plan->piece->shape.batch, 3);
     char text[4096];
     partita_plan_explain(plan, text, sizeof text);
     assert_non_null(strstr(text, "3 items of the batch at a time"));
@@ -241,7 +241,7 @@ static void several_callers(void **state)
     struct layer layer;
     struct caller callers[CALLERS];
     (void)state;
-    assert_true(open_in_groups(&layer, &subject, 2, &random));
+    assert_true(open_in_pieces(&layer, &subject, 2, &random));
     layer_run(&layer);
     const size_t bytes = bytes_of(&layer, LAYER_Y);
     for (int i = 0; i < CALLERS; i++) {
@@ -278,7 +278,7 @@ static void count_release(void *context, void *memory)
 static void kept(void **state)
 {
     (void)state;
-    static const size_t limits[] = {0, 4 * 2 * 99 * 10 * sizeof(float)}; // as they are; in groups
+    static const size_t limits[] = {0, 4 * 2 * 99 * 10 * sizeof(float)}; // as they are; in pieces
     for (size_t i = 0; i < 2; i++) {
         struct random random = random_start("kept");
         struct layer layer;
@@ -288,7 +288,7 @@ static void kept(void **state)
                                              .workspace_limit = limits[i],
                                              .allocator = {.allocate = count_allocate, .release = count_release}},
                    &random);
-        assert_true(!layer.plan->group == !limits[i]);
+        assert_true(!layer.plan->piece == !limits[i]);
         const size_t before = hostdev_allocations();
         layer_run(&layer);
         const size_t after = hostdev_allocations(), blocks = n_blocks;
@@ -354,13 +354,13 @@ static bool attempt(const struct layer *right, const struct partita_options *opt
     return failed;
 }
 
-static void failing_groups(void **state)
+static void failing_pieces(void **state)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
     const struct subject *subject = *state;
-    struct random random = random_start("failing-groups");
+    struct random random = random_start("failing-pieces");
     struct layer right, copy;
-    assert_true(open_in_groups(&right, subject, 3, &random));
+    assert_true(open_in_pieces(&right, subject, 3, &random));
     const struct partita_options options = {
         .engine = subject->engine, .directions = LAYER_ALL, .workspace_limit = 4 * 3 * item_of(&right)};
     layer_run(&right);
@@ -417,10 +417,10 @@ int main(void)
         const struct subject *subject = &subjects[i];
         const char *type = partita_type_name(subject->problem->signal);
         const bool all = subject->directions == LAYER_ALL;
-        if (all) tests[n++] = named_test(groups, subject, "%s/groups %s", subject->engine, type);
+        if (all) tests[n++] = named_test(pieces, subject, "%s/pieces %s", subject->engine, type);
         tests[n++] = named_test(any_memory_same_bits, subject, "%s/any-memory-same-bits %s", subject->engine, type);
     }
     for (size_t i = 0; i < N_FAILING && !layer_is_brief(); i++)
-        tests[n++] = named_test(failing_groups, &failing[i], "%s/failing-groups", failing[i].engine);
+        tests[n++] = named_test(failing_pieces, &failing[i], "%s/failing-pieces", failing[i].engine);
     return run_test_list(tests, n);
 }

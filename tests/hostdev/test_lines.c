@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: MIT
+// Long lines in the host's memory, piece by piece (decision 27): every engine's results are right wherever a line is
+// cut and the same from any memory; signals and filters may be larger than the device's memory; a failure leaves
+// nothing behind.
+#include "../rig.h"
+
+#include <math.h>
+
+#include "../layer_rig.h"
+#include "hostdev.h"
+
+// Lines that are cut: with zeros before and behind, without, with more of them than a piece is long, less than all of a
+// signal; of channels; strided and dilated; of a batch.
+static const struct partita_problem problems[] = {
+    {.kernel = {33}, .size = {500}, .pad_begin = {32}, .pad_end = {32}},
+    {.op = PARTITA_CORRELATE, .kernel = {20}, .size = {400}},
+    {.kernel = {8}, .size = {100}, .pad_begin = {150}, .pad_end = {200}},
+    {.op = PARTITA_CORRELATE, .kernel = {8}, .size = {400}, .pad_begin = {-30}, .pad_end = {-50}},
+    {.in_channels = 4,
+     .out_channels = 6,
+     .groups = 2,
+     .kernel = {9},
+     .size = {200},
+     .pad_begin = {4},
+     .pad_end = {4},
+     .activation = PARTITA_RELU},
+    {.op = PARTITA_CORRELATE,
+     .in_channels = 2,
+     .kernel = {10},
+     .size = {303},
+     .stride = {3},
+     .dilation = {2},
+     .pad_begin = {7},
+     .pad_end = {5}},
+    {.kernel = {3}, .size = {301}, .stride = {4}, .pad_begin = {-5}, .pad_end = {9}},
+    {.batch = 3, .out_channels = 2, .kernel = {17}, .size = {256}, .pad_begin = {16}},
+    {.signal = PARTITA_F64, .taps = PARTITA_F64, .kernel = {24}, .size = {333}, .pad_begin = {11}, .pad_end = {12}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems, MOST_ENGINES = 32 };
+
+static size_t bytes_of(const struct layer *layer, int array)
+{
+    return layer->n[array] * partita_type_size(layer->problem.signal);
+}
+
+// Bytes of x and y of one item.
+static size_t item_of(const struct partita_problem *problem)
+{
+    const size_t samples = problem_inputs(problem) + problem_outputs(problem);
+    return samples * partita_type_size(problem->signal) / (problem->batch ? problem->batch : 1);
+}
+
+// Outputs of a line in a piece, inputs of backward data; 0: a plan whose lines are not cut.
+static size_t outputs_of_piece(const struct partita_plan *plan)
+{
+    if (!plan || !plan->piece) return 0;
+    const struct axis *piece = &plan->piece->shape.axis[0], *whole = &plan->shape.axis[0];
+    if (plan->direction == PARTITA_BACKWARD_DATA) return piece->size < whole->size ? piece->size : 0;
+    return piece->out < whole->out ? piece->out : 0;
+}
+
+static struct partita_options options_of(const char *engine, size_t limit)
+{
+    return layer_options(
+        &(struct partita_options){.engine = engine, .directions = LAYER_ALL, .workspace_limit = limit});
+}
+
+// How many of the directions that an engine has are cut within a limit.
+static size_t directions_cut(const char *engine, const struct partita_problem *problem, size_t limit)
+{
+    size_t cut = 0;
+    for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
+        struct partita_options options = options_of(engine, limit);
+        struct partita_plan *plan;
+        options.directions = direction;
+        if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
+        cut += outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) ||
+               outputs_of_piece(plan->backward_weight);
+        partita_plan_destroy(plan);
+    }
+    return cut;
+}
+
+static void run_forward(struct layer *layer)
+{
+    assert_ok(partita_forward(layer->plan, layer->filter, layer->array[LAYER_Y], layer->array[LAYER_X], NULL));
+}
+
+// Every engine, its lines cut into ever shorter pieces.
+static void lines(void **state)
+{
+    const char *engine = *state;
+    struct random random = random_start("lines");
+    size_t cut = 0;
+    for (size_t i = 0; i < N_PROBLEMS; i++)
+        for (size_t parts = 1; parts <= (layer_is_brief() ? 2 : 6); parts++) {
+            const size_t limit = 4 * item_of(&problems[i]) / parts - 1;
+            const struct partita_options options = options_of(engine, limit);
+            struct partita_plan *plan;
+            struct layer layer;
+            if (!directions_cut(engine, &problems[i], limit)) continue;
+            if (partita_plan_create(&problems[i], &options, &plan) != PARTITA_OK) continue; // forward alone: below
+            partita_plan_destroy(plan);
+            cut += directions_cut(engine, &problems[i], limit);
+            layer_open(&layer, &problems[i], &options, &random);
+            layer_run(&layer);
+            layer_check(&layer);
+            layer_close(&layer);
+            assert_int_equal(hostdev_allocations(), 0);
+        }
+    if (!cut) print_message("# %s: no lines cut in all directions\n", engine);
+}
+
+// Engines of forward alone, types without gradients: against the oracle too.
+static void forward_lines(void **state)
+{
+    static const struct partita_problem complex_problems[] = {
+        {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .kernel = {30}, .size = {400}, .pad_begin = {29}},
+        {.signal = PARTITA_CF64,
+         .taps = PARTITA_CF64,
+         .op = PARTITA_CORRELATE,
+         .out_channels = 2,
+         .kernel = {12},
+         .size = {300},
+         .stride = {2},
+         .pad_begin = {5},
+         .pad_end = {6}},
+        {.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {25}, .size = {400}, .pad_end = {24}},
+    };
+    enum { N_COMPLEX = sizeof complex_problems / sizeof *complex_problems };
+    const char *engine = *state;
+    struct random random = random_start("forward-lines");
+    size_t cut = 0;
+    for (size_t i = 0; i < N_PROBLEMS + N_COMPLEX; i++)
+        for (size_t parts = 1; parts <= (layer_is_brief() ? 2 : 6); parts++) {
+            const struct partita_problem *problem = i < N_PROBLEMS ? &problems[i] : &complex_problems[i - N_PROBLEMS];
+            if (problem->activation) continue;
+            struct partita_options options = options_of(engine, 4 * item_of(problem) / parts - 1);
+            struct partita_plan *plan;
+            struct rig rig;
+            options.directions = PARTITA_FORWARD;
+            if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
+            const bool is_cut = outputs_of_piece(plan);
+            partita_plan_destroy(plan);
+            if (!is_cut) continue;
+            cut++;
+            rig_open(&rig, problem, &options, &random);
+            rig_forward(&rig);
+            rig_check(&rig);
+            rig_close(&rig);
+            assert_int_equal(hostdev_allocations(), 0);
+        }
+    if (!cut) fail_msg("%s: no lines are cut", engine);
+}
+
+// Samples of x, taps and gy, small integers: all sums are exact, in any order.
+static void put_integers(struct layer *layer, struct random *random)
+{
+    for (int a = 0; a < LAYER_Y; a++)
+        for (size_t i = 0; i < layer->n[a]; i++)
+            sample_put(layer->problem.signal, layer->array[a], i, (double)random_below(random, 7) - 3);
+}
+
+static void copy_inputs(struct layer *to, const struct layer *from)
+{
+    for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], bytes_of(to, a));
+}
+
+// A layer whose inputs were replaced: the filter too.
+static void renew_filter(struct layer *layer)
+{
+    partita_filter_destroy(layer->filter);
+    layer->filter = NULL;
+    assert_ok(
+        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+}
+
+// Impulses on both sides of every cut, of x and of gy, have the bits that they have in a line that is whole.
+static void impulses(struct layer *cut, struct layer *whole)
+{
+    struct layer *const layers[] = {cut, whole};
+    const size_t hop = outputs_of_piece(cut->plan) * cut->plan->shape.axis[0].stride;
+    const ptrdiff_t begin = cut->plan->shape.axis[0].begin;
+    for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)cut->n[LAYER_X]; at += (ptrdiff_t)hop)
+        for (ptrdiff_t i = at; i < at + 2; i++) {
+            if (i < 0 || i >= (ptrdiff_t)cut->n[LAYER_X] || i >= (ptrdiff_t)cut->n[LAYER_GY]) continue;
+            for (int l = 0; l < 2; l++) {
+                memset(layers[l]->array[LAYER_X], 0, bytes_of(cut, LAYER_X));
+                memset(layers[l]->array[LAYER_GY], 0, bytes_of(cut, LAYER_GY));
+                sample_put(cut->problem.signal, layers[l]->array[LAYER_X], (size_t)i, 1);
+                sample_put(cut->problem.signal, layers[l]->array[LAYER_GY], (size_t)i, 1);
+                layer_run(layers[l]);
+            }
+            layer_same_bits(cut, whole);
+        }
+}
+
+// Wherever lines are cut, exact sums are the same.
+static void any_cut_same_integers(void **state)
+{
+    static const struct partita_problem exact[] = {
+        {.kernel = {5}, .size = {60}, .pad_begin = {4}, .pad_end = {4}},
+        {.op = PARTITA_CORRELATE, .kernel = {3}, .size = {70}, .stride = {2}, .dilation = {2}, .pad_begin = {1}},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct random random = random_start("integers");
+        struct layer whole, cut;
+        struct partita_options options = options_of("cuda/direct-plain", 0);
+        size_t last = 0, sizes = 0;
+        layer_open(&whole, &exact[i], &options, &random);
+        assert_null(whole.plan->piece);
+        for (options.workspace_limit = 64; options.workspace_limit < 4 * item_of(&exact[i]);
+             options.workspace_limit += 32) {
+            struct partita_plan *plan;
+            assert_ok(partita_plan_create(&exact[i], &options, &plan));
+            const size_t n = outputs_of_piece(plan);
+            partita_plan_destroy(plan);
+            if (!n || n == last) continue;
+            last = n, sizes++;
+            layer_open_like(&cut, &whole, &options);
+            put_integers(&cut, &random);
+            copy_inputs(&whole, &cut);
+            renew_filter(&cut), renew_filter(&whole);
+            layer_run(&cut), layer_run(&whole);
+            layer_same_bits(&cut, &whole);
+            impulses(&cut, &whole);
+            layer_close(&cut);
+        }
+        assert_true(sizes >= 5);
+        layer_close(&whole);
+    }
+}
+
+// Where a caller may have arrays: what is read and what is written.
+enum memory { PAGEABLE, PINNED, DEVICE };
+
+static void *allocate(enum memory memory, size_t bytes)
+{
+    void *made = NULL;
+    if (memory == PAGEABLE) made = malloc(bytes);
+    else if (memory == PINNED) assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
+    else assert_int_equal(cudaMalloc(&made, bytes), cudaSuccess);
+    assert_non_null(made);
+    return made;
+}
+
+static void release(enum memory memory, void *array)
+{
+    if (memory == PAGEABLE) free(array);
+    else if (memory == PINNED) cudaFreeHost(array);
+    else cudaFree(array);
+}
+
+// Forward and gradients from arrays elsewhere, left in the layer's own.
+static void run_elsewhere(struct layer *layer, enum memory from, enum memory to)
+{
+    void *array[LAYER_ARRAYS] = {0};
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        array[i] = allocate(i < LAYER_Y ? from : to, bytes_of(layer, i));
+        cudaMemcpy(array[i], layer->array[i], bytes_of(layer, i), cudaMemcpyDefault);
+    }
+    assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
+    assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX], array[LAYER_GY], NULL));
+    assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY], NULL));
+    assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        if (i >= LAYER_Y) cudaMemcpy(layer->array[i], array[i], bytes_of(layer, i), cudaMemcpyDefault);
+        release(i < LAYER_Y ? from : to, array[i]);
+    }
+}
+
+// The bits are those of pageable arrays; but for gradients of taps and bias of the device's arrays, which are not cut.
+static void any_memory_same_bits(void **state)
+{
+    static const enum memory ways[][2] = {{PINNED, PINNED}, {PINNED, PAGEABLE}, {DEVICE, PAGEABLE}, {PAGEABLE, DEVICE}};
+    static const size_t tried[] = {0, 4, 7};
+    (void)state;
+    for (size_t k = 0; k < sizeof tried / sizeof *tried; k++) {
+        const struct partita_problem *problem = &problems[tried[k]];
+        struct random random = random_start("memory");
+        const struct partita_options options = options_of("cuda/direct", 4 * item_of(problem) / 2);
+        struct layer first, other;
+        layer_open(&first, problem, &options, &random);
+        assert_true(outputs_of_piece(first.plan) && outputs_of_piece(first.plan->backward_data) &&
+                    outputs_of_piece(first.plan->backward_weight));
+        layer_run(&first);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            layer_open_like(&other, &first, &options);
+            run_elsewhere(&other, ways[i][0], ways[i][1]);
+            for (int a = LAYER_Y; a < LAYER_ARRAYS; a++)
+                if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
+                    assert_memory_equal(first.array[a], other.array[a], bytes_of(&first, a));
+            layer_close(&other);
+        }
+        layer_close(&first);
+        assert_int_equal(hostdev_allocations(), 0);
+    }
+}
+
+// A lone signal that the device's memory does not hold: within a limit it is filtered, and has gradients.
+static void larger_than_memory(void **state)
+{
+    const char *engine = *state;
+    const struct partita_problem problem = {.kernel = {40}, .size = {20000}, .pad_begin = {39}};
+    const size_t limit = 16 << 10;
+    struct random random = random_start("larger");
+    struct layer layer;
+    hostdev_memory(limit + 8192); // beside arrays and workspace there are the filters and two gradients
+    const struct partita_options options = options_of(engine, limit), unlimited = options_of(engine, 0);
+    layer_open(&layer, &problem, &options, &random);
+    layer_run(&layer);
+    layer_check(&layer);
+    layer_close(&layer);
+    layer_open(&layer, &problem, &unlimited, &random);
+    assert_int_equal(partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
+                     PARTITA_ERR_NOMEM);
+    layer_close(&layer);
+    hostdev_memory(0);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// Few outputs of long taps that are used once, in pieces of taps: larger than the device's memory too.
+static const struct partita_problem lags[] = {
+    {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30010}, .pad_begin = {20}, .pad_end = {20}},
+    {.kernel = {30000}, .size = {29990}, .pad_begin = {20}, .pad_end = {20}},
+    {.kernel = {20001}, .size = {40040}, .dilation = {2}, .stride = {3}},
+    {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {9000}, .size = {9010}},
+    {.in_channels = 4, .out_channels = 2, .groups = 2, .kernel = {9001}, .size = {9040}, .pad_begin = {5}},
+};
+enum { N_LAGS = sizeof lags / sizeof *lags };
+
+static void taps_used_once(void **state)
+{
+    const struct partita_problem *problem = *state;
+    const size_t limit = 100 << 10;
+    struct partita_options options = options_of("cuda/blocks", limit);
+    struct random random = random_start("once");
+    struct rig rig;
+    options.directions = PARTITA_FORWARD;
+    rig_open(&rig, problem, &options, &random);
+    assert_true(rig.plan->choice.from_taps);
+    assert_non_null(rig.plan->piece);
+    assert_true(rig.plan->piece->shape.axis[0].kernel < problem->kernel[0]);
+    char text[4096];
+    partita_plan_explain(rig.plan, text, sizeof text);
+    assert_non_null(strstr(text, "taps that are used once at a time"));
+    rig_forward(&rig); // with a filter nothing is cut
+    rig_check(&rig);
+    partita_filter_destroy(rig.filter);
+    rig.filter = NULL;
+    memset(rig.y, 0xff, rig.n_y * rig.sample_bytes);
+    hostdev_memory(limit + 4096); // what is summed
+    assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
+    hostdev_memory(0);
+    rig_check(&rig);
+    rig_close(&rig);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// One attempt with the k-th call failing; false if there were fewer calls.
+static bool attempt(const struct layer *right, const struct partita_options *options, size_t k, cudaError_t error)
+{
+    const enum partita_status expected = error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
+    struct layer layer;
+    layer_open_like(&layer, right, options);
+    hostdev_fail(k, error);
+    void **a = layer.array;
+    const enum partita_status status[] = {
+        partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
+        partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
+        partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
+        partita_backward_bias(layer.plan, a[LAYER_GB], a[LAYER_GY]),
+    };
+    const bool failed = hostdev_calls() >= k;
+    size_t failures = 0;
+    for (int i = 0; i < 4; i++) {
+        const int result = (int)LAYER_Y + i;
+        failures += status[i] != PARTITA_OK;
+        assert_true(status[i] == PARTITA_OK || status[i] == expected);
+        if (status[i] == PARTITA_OK) assert_memory_equal(a[result], right->array[result], bytes_of(&layer, result));
+    }
+    if (!failed) assert_int_equal(failures, 0);
+    hostdev_fail(0, cudaSuccess);
+    layer_close(&layer);
+    assert_int_equal(hostdev_allocations(), 0);
+    return failed;
+}
+
+static void failing_lines(void **state)
+{
+    static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
+    static const struct partita_problem few = {.kernel = {4}, .size = {50}, .pad_begin = {3}};
+    const struct partita_options options = options_of(*state, 4 * item_of(&few) / 2);
+    struct random random = random_start("failing-lines");
+    struct layer right;
+    layer_open(&right, &few, &options, &random);
+    assert_int_equal(directions_cut(*state, &few, options.workspace_limit), 3);
+    layer_run(&right);
+    for (size_t e = 0; e < 2; e++)
+        for (size_t k = 1; attempt(&right, &options, k, errors[e]); k++) {
+        }
+    layer_close(&right);
+}
+
+// The engines of the device that serve a line.
+static size_t list_engines(const char *ret[MOST_ENGINES], struct partita_plan *plan)
+{
+    size_t n = 0;
+    for (size_t e = 0; plan->engines[e] && n < MOST_ENGINES; e++) {
+        const struct partita_options options = {
+            .device = "cuda:0", .engine = plan->engines[e]->name, .directions = PARTITA_FORWARD};
+        struct partita_plan *one;
+        if (partita_plan_create(&problems[0], &options, &one) != PARTITA_OK) continue;
+        partita_plan_destroy(one);
+        ret[n++] = plan->engines[e]->name;
+    }
+    return n;
+}
+
+int main(void)
+{
+    enum { ALONE = 5, FAILING = 1 };
+    static struct CMUnitTest tests[ALONE + N_LAGS + 2 * MOST_ENGINES + FAILING];
+    const char *engines[MOST_ENGINES];
+    struct partita_plan *plan = NULL;
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    if (partita_plan_create(&problems[0], &(struct partita_options){.device = "cuda:0"}, &plan) != PARTITA_OK) return 1;
+    tests[n++] = named_test(any_cut_same_integers, NULL, "any-cut-same-integers");
+    tests[n++] = named_test(any_memory_same_bits, NULL, "any-memory-same-bits");
+    tests[n++] = named_test(larger_than_memory, "cuda/direct-plain", "cuda/direct-plain/larger-than-memory");
+    tests[n++] = named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
+    for (size_t i = 0; i < N_LAGS; i++) tests[n++] = named_test(taps_used_once, &lags[i], "taps-used-once-%zu", i);
+    const size_t n_engines = list_engines(engines, plan);
+    for (size_t e = 0; e < n_engines; e++) {
+        tests[n++] = named_test(lines, engines[e], "%s/lines", engines[e]);
+        tests[n++] = named_test(forward_lines, engines[e], "%s/forward-lines", engines[e]);
+    }
+    if (!layer_is_brief()) tests[n++] = named_test(failing_lines, "cuda/direct-plain", "failing-lines");
+    const int failures = run_test_list(tests, n);
+    partita_plan_destroy(plan);
+    return failures;
+}
