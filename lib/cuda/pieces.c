@@ -208,8 +208,11 @@ void cuda_pieces_forget(struct partita_plan *plan)
 // Items of a batch, one behind the other like a line.
 static struct cuda_cut_lines batch_lines(size_t batch, size_t items, size_t item)
 {
-    return (struct cuda_cut_lines){
-        .lines = 1, .pitch = batch * item, .end = batch * item, .bytes = items * item, .hop = (ptrdiff_t)(items * item)};
+    return (struct cuda_cut_lines){.lines = 1,
+                                   .pitch = batch * item,
+                                   .end = batch * item,
+                                   .bytes = items * item,
+                                   .hop = (ptrdiff_t)(items * item)};
 }
 
 // Lines of `size` samples, in samples of so many bytes.
@@ -284,8 +287,8 @@ struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan)
     struct cuda_pieces ret = {.sets = 1};
     if (kind == OF_TAPS) return taps_of(plan);
     if (kind == OF_LINES) {
-        const size_t step = plan->direction == PARTITA_BACKWARD_DATA ? piece->axis[0].size / piece->axis[0].stride
-                                                                     : piece->axis[0].out;
+        const size_t step =
+            plan->direction == PARTITA_BACKWARD_DATA ? piece->axis[0].size / piece->axis[0].stride : piece->axis[0].out;
         ret.sets = shape->batch;
         ret.of_set = ceil_div(steps_of(plan, kind), step);
         cut_x_and_y(plan, &x, &y);

@@ -177,7 +177,8 @@ static enum partita_status run_pieces(const struct pipeline *p, void *to)
 static bool lies_ready(const struct pipeline *p, const struct array *array)
 {
     const struct cuda_cut_lines *cut = &array->cut;
-    const ptrdiff_t last = cut->first + (ptrdiff_t)(p->of_set - 1) * cut->hop, most = (ptrdiff_t)(cut->end - cut->bytes);
+    const ptrdiff_t last = cut->first + (ptrdiff_t)(p->of_set - 1) * cut->hop,
+                    most = (ptrdiff_t)(cut->end - cut->bytes);
     return array->place == CUDA_HERE && cut->lines == 1 && cut->end >= cut->bytes && cut->first >= 0 && last >= 0 &&
            cut->first <= most && last <= most;
 }
@@ -254,8 +255,8 @@ static void take_arrays(struct pipeline *p, const struct cuda_pieces *pieces, co
     p->sum_bytes = pieces->sum_bytes;
     p->to = (struct array){.cut = pieces->to, .caller = pieces->to.lines ? operands->to : NULL};
     for (int i = 0; i < 2; i++)
-        p->from[i] = (struct array){.cut = pieces->from[i],
-                                    .caller = pieces->from[i].lines ? (char *)operands->from[i] : NULL};
+        p->from[i] =
+            (struct array){.cut = pieces->from[i], .caller = pieces->from[i].lines ? (char *)operands->from[i] : NULL};
 }
 
 static enum partita_status run_pipeline(struct pipeline *p, void *to)
