@@ -124,6 +124,12 @@ static bool sees_all_taps(const struct partita_plan *plan)
     return cut_trim(&shape).taps == shape.axis[0].span;
 }
 
+// Whether a filter holds more than the taps: gradients of taps have none, engines that read taps in place keep them.
+static bool has_spectra(const struct partita_plan *plan)
+{
+    return plan->direction != PARTITA_BACKWARD_WEIGHT && !plan->choice.from_taps;
+}
+
 // Steps of a piece, `all` where this kind is of no use.
 static size_t cut(const struct partita_plan *plan, enum kind kind, size_t limit)
 {
@@ -138,7 +144,7 @@ static size_t cut(const struct partita_plan *plan, enum kind kind, size_t limit)
     }
     // Filters by transforms serve what has room for a transform; of dilated taps those of layers are made for each
     // phase.
-    size_t least = plan->direction == PARTITA_BACKWARD_WEIGHT ? 1 : plan->choice.transform;
+    size_t least = has_spectra(plan) ? plan->choice.transform : 1;
     if (plan->engine->max_rank) least = size_mul(least, shape->axis[0].dilation);
     return sees_all_taps(plan) ? cut_lines(plan, kind, least, most, room) : all;
 }
@@ -165,9 +171,8 @@ static enum partita_status make(struct partita_plan *plan, const struct request 
     piece->state = NULL;
     struct request of_piece = *request;
     of_piece.shape = &piece->shape;
-    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    if (!weight) of_piece.like = &plan->choice;
-    if (weight || kind == OF_TAPS) of_piece.transform = 0; // there is no filter
+    if (plan->direction != PARTITA_BACKWARD_WEIGHT) of_piece.like = &plan->choice;
+    if (!has_spectra(plan)) of_piece.transform = 0;
     // The arrays have one half of the limit, the workspace the other, or all of it where the engine needs more.
     if (limit != SIZE_MAX) of_piece.workspace_limit = limit / 2;
     bool served = serves(plan, &of_piece, &piece->choice);
@@ -279,7 +284,7 @@ static struct cuda_pieces taps_of(const struct partita_plan *plan)
     };
 }
 
-struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan)
+struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan, bool from_taps)
 {
     const struct shape *shape = &plan->shape, *piece = &plan->piece->shape;
     const enum kind kind = kind_of(plan);
@@ -297,6 +302,8 @@ struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan)
         x = batch_lines(shape->batch, piece->batch, item_of_x(shape));
         y = batch_lines(shape->batch, piece->batch, item_of_y(shape));
     }
+    const size_t w = bytes_of_w(shape);
+    if (from_taps) ret.from[1] = (struct cuda_cut_lines){.lines = 1, .end = w, .bytes = w}; // all with every piece
     if (plan->direction == PARTITA_FORWARD) ret.to = y, ret.from[0] = x;
     else if (plan->direction == PARTITA_BACKWARD_DATA) ret.to = x, ret.from[0] = y;
     else ret.from[0] = x, ret.from[1] = y, ret.sum_bytes = bytes_of_w(shape);

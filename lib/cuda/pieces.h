@@ -13,7 +13,7 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
 void cuda_pieces_forget(struct partita_plan *plan); // releases it
 
 // Lines of an array, and the part of each that belongs to a piece: bytes first + i*hop .. + bytes - 1 to piece i, with
-// zeros for what is before the line or from `end` on, which no output sees.
+// zeros for what is before the line or from `end` on, which no output sees. A pitch of 0: every set has the same.
 struct cuda_cut_lines {
     size_t lines, pitch, end, bytes;
     ptrdiff_t first, hop;
@@ -26,8 +26,8 @@ struct cuda_pieces {
     size_t sum_bytes;                  // of a result that is the sum over all pieces; 0: it is not
 };
 
-// Of a plan that has a piece.
-struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan);
+// Of a plan that has a piece; `from_taps`: of calls that read the taps in place.
+struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan, bool from_taps);
 
 // Of the gradient of the bias, ret_piece having batch and outputs of a piece of gy; false if gy stays whole.
 bool cuda_pieces_of_bias(const struct partita_plan *plan, struct cuda_pieces *ret, struct shape *ret_piece);

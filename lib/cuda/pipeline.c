@@ -240,7 +240,8 @@ static enum partita_status look_at(struct pipeline *p, bool *ret_away)
     *ret_away = false;
     for (int i = 0; i < 3 && status == PARTITA_OK; i++) {
         if (!arrays[i]->caller) continue;
-        const size_t bytes = sets * arrays[i]->cut.lines * arrays[i]->cut.pitch;
+        const struct cuda_cut_lines *cut = &arrays[i]->cut;
+        const size_t bytes = cut->pitch ? sets * cut->lines * cut->pitch : cut->end;
         status = cuda_place_of(p->plan, arrays[i]->caller, bytes, &arrays[i]->place);
         *ret_away = *ret_away || arrays[i]->place != CUDA_HERE;
     }
@@ -270,9 +271,9 @@ enum partita_status cuda_pipeline_run(const struct partita_plan *plan, const str
                                       const struct operands *operands, void *workspace)
 {
     const bool from_taps = !filter && plan->direction == PARTITA_FORWARD;
-    if (!plan->piece || from_taps != cuda_pieces_are_taps(plan))
+    if (!plan->piece || (cuda_pieces_are_taps(plan) && !from_taps))
         return plan->engine->run(plan, filter, operands, workspace);
-    const struct cuda_pieces pieces = cuda_pieces_of(plan);
+    const struct cuda_pieces pieces = cuda_pieces_of(plan, from_taps);
     struct pipeline p = {.plan = plan, .piece = plan->piece, .filter = filter};
     if (plan->piece->choice.shared <= plan->choice.shared) p.workspace = workspace;
     bool away;

@@ -403,6 +403,34 @@ static void taps_used_once(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
+// Taps that are used once and go with every piece of many outputs, or of a batch.
+static void taps_with_every_piece(void **state)
+{
+    static const struct {
+        struct partita_problem problem;
+        size_t limit;
+    } many[] = {{{.batch = 3, .kernel = {40}, .size = {20000}}, 32 << 10},
+                {{.batch = 20, .kernel = {3000}, .size = {3010}}, 128 << 10}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct partita_options options = options_of("cuda/blocks", many[i].limit);
+        struct random random = random_start("every-piece");
+        struct rig rig;
+        options.directions = PARTITA_FORWARD;
+        rig_open(&rig, &many[i].problem, &options, &random);
+        assert_true(rig.plan->choice.from_taps);
+        assert_true(i ? rig.plan->piece->shape.batch > 1 : outputs_of_piece(rig.plan) > 1);
+        partita_filter_destroy(rig.filter);
+        rig.filter = NULL;
+        hostdev_memory(2 * many[i].limit);
+        assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
+        hostdev_memory(0);
+        rig_check(&rig);
+        rig_close(&rig);
+        assert_int_equal(hostdev_allocations(), 0);
+    }
+}
+
 // One attempt with the k-th call failing; false if there were fewer calls.
 static bool attempt(const struct layer *right, const struct partita_options *options, size_t k, cudaError_t error)
 {
@@ -466,7 +494,7 @@ static size_t list_engines(const char *ret[MOST_ENGINES], struct partita_plan *p
 
 int main(void)
 {
-    enum { ALONE = 6, FAILING = 1 };
+    enum { ALONE = 7, FAILING = 1 };
     static struct CMUnitTest tests[ALONE + N_LAGS + 2 * MOST_ENGINES + FAILING];
     const char *engines[MOST_ENGINES];
     struct partita_plan *plan = NULL;
@@ -480,6 +508,7 @@ int main(void)
     tests[n++] = named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
     tests[n++] = named_test(larger_than_memory, "cuda/blocks", "cuda/blocks/larger-than-memory");
     for (size_t i = 0; i < N_LAGS; i++) tests[n++] = named_test(taps_used_once, &lags[i], "taps-used-once-%zu", i);
+    tests[n++] = named_test(taps_with_every_piece, NULL, "taps-with-every-piece");
     const size_t n_engines = list_engines(engines, plan);
     for (size_t e = 0; e < n_engines; e++) {
         tests[n++] = named_test(lines, engines[e], "%s/lines", engines[e]);
