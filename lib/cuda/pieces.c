@@ -187,6 +187,17 @@ static enum partita_status make(struct partita_plan *plan, const struct request 
     return status;
 }
 
+// Says it when a call cannot have what it needs, however little else is on the device.
+static void say_too_large(const struct partita_plan *plan, const struct partita_plan *piece)
+{
+    const size_t arrays = size_mul(piece == plan ? 1 : 2, piece_bytes(piece, OF_BATCH, piece->shape.batch));
+    const size_t others = piece->choice.bytes, memory = cuda_device_of(plan)->memory;
+    if (size_add(arrays, others) <= memory) return;
+    log_line(&plan->log, "%s: %zu MiB for arrays%s, %zu MiB for filter and workspace; the device has %zu MiB",
+             plan->engine->name, arrays >> 20, piece == plan ? ", which are not cut" : " of two pieces", others >> 20,
+             memory >> 20);
+}
+
 enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct request *request)
 {
     static const enum kind kinds[] = {OF_TAPS, OF_LINES, OF_BATCH};
@@ -197,8 +208,10 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
         const size_t n = cut(plan, kinds[i], limit);
         if (n >= steps_of(plan, kinds[i])) continue;
         const enum partita_status status = make(plan, request, kinds[i], n);
+        if (status == PARTITA_OK && kinds[i] != OF_TAPS) say_too_large(plan, plan->piece);
         if (status != PARTITA_ERR_UNSUPPORTED) return status;
     }
+    say_too_large(plan, plan);
     return PARTITA_OK;
 }
 
