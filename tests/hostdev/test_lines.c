@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "../layer_rig.h"
-#include "hostdev.h"
+#include "places.h"
 
 // Lines that are cut: with zeros before and behind, without, with more of them than a piece is long, less than all of a
 // signal, not all of the taps; of channels; strided and dilated; of a batch.
@@ -40,11 +40,6 @@ static const struct partita_problem problems[] = {
     {.signal = PARTITA_F64, .taps = PARTITA_F64, .kernel = {24}, .size = {333}, .pad_begin = {11}, .pad_end = {12}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, MOST_ENGINES = 32 };
-
-static size_t bytes_of(const struct layer *layer, int array)
-{
-    return layer->n[array] * partita_type_size(layer->problem.signal);
-}
 
 // Bytes of x and y of one item.
 static size_t item_of(const struct partita_problem *problem)
@@ -180,7 +175,7 @@ static void put_integers(struct layer *layer, struct random *random)
 
 static void copy_inputs(struct layer *to, const struct layer *from)
 {
-    for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], bytes_of(to, a));
+    for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], place_bytes(to, a));
 }
 
 // A layer whose inputs were replaced: the filter too.
@@ -202,8 +197,8 @@ static void impulses(struct layer *cut, struct layer *whole)
         for (ptrdiff_t i = at; i < at + 2; i++) {
             if (i < 0 || i >= (ptrdiff_t)cut->n[LAYER_X] || i >= (ptrdiff_t)cut->n[LAYER_GY]) continue;
             for (int l = 0; l < 2; l++) {
-                memset(layers[l]->array[LAYER_X], 0, bytes_of(cut, LAYER_X));
-                memset(layers[l]->array[LAYER_GY], 0, bytes_of(cut, LAYER_GY));
+                memset(layers[l]->array[LAYER_X], 0, place_bytes(cut, LAYER_X));
+                memset(layers[l]->array[LAYER_GY], 0, place_bytes(cut, LAYER_GY));
                 sample_put(cut->problem.signal, layers[l]->array[LAYER_X], (size_t)i, 1);
                 sample_put(cut->problem.signal, layers[l]->array[LAYER_GY], (size_t)i, 1);
                 layer_run(layers[l]);
@@ -304,44 +299,6 @@ static void too_large(void **state)
     assert_non_null(strstr(lines.text, "for arrays, which are not cut"));
 }
 
-// Where a caller may have arrays: what is read and what is written.
-enum memory { PAGEABLE, PINNED, DEVICE };
-
-static void *allocate(enum memory memory, size_t bytes)
-{
-    void *made = NULL;
-    if (memory == PAGEABLE) made = malloc(bytes);
-    else if (memory == PINNED) assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
-    else assert_int_equal(cudaMalloc(&made, bytes), cudaSuccess);
-    assert_non_null(made);
-    return made;
-}
-
-static void release(enum memory memory, void *array)
-{
-    if (memory == PAGEABLE) free(array);
-    else if (memory == PINNED) cudaFreeHost(array);
-    else cudaFree(array);
-}
-
-// Forward and gradients from arrays elsewhere, left in the layer's own.
-static void run_elsewhere(struct layer *layer, enum memory from, enum memory to)
-{
-    void *array[LAYER_ARRAYS] = {0};
-    for (int i = 0; i < LAYER_ARRAYS; i++) {
-        array[i] = allocate(i < LAYER_Y ? from : to, bytes_of(layer, i));
-        cudaMemcpy(array[i], layer->array[i], bytes_of(layer, i), cudaMemcpyDefault);
-    }
-    assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
-    assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX], array[LAYER_GY], NULL));
-    assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY], NULL));
-    assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
-    for (int i = 0; i < LAYER_ARRAYS; i++) {
-        if (i >= LAYER_Y) cudaMemcpy(layer->array[i], array[i], bytes_of(layer, i), cudaMemcpyDefault);
-        release(i < LAYER_Y ? from : to, array[i]);
-    }
-}
-
 // The bits are those of pageable arrays; but for gradients of taps and bias of the device's arrays, which are not cut.
 static void any_memory_same_bits(void **state)
 {
@@ -359,10 +316,10 @@ static void any_memory_same_bits(void **state)
         layer_run(&first);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
             layer_open_like(&other, &first, &options);
-            run_elsewhere(&other, ways[i][0], ways[i][1]);
+            place_run(&other, LAYER_ALL, ways[i][0], ways[i][1]);
             for (int a = LAYER_Y; a < LAYER_ARRAYS; a++)
                 if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
-                    assert_memory_equal(first.array[a], other.array[a], bytes_of(&first, a));
+                    assert_memory_equal(first.array[a], other.array[a], place_bytes(&first, a));
             layer_close(&other);
         }
         layer_close(&first);
@@ -458,36 +415,6 @@ static void taps_with_every_piece(void **state)
     }
 }
 
-// One attempt with the k-th call failing; false if there were fewer calls.
-static bool attempt(const struct layer *right, const struct partita_options *options, size_t k, cudaError_t error)
-{
-    const enum partita_status expected = error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
-    const size_t allocations = hostdev_allocations(); // of the right layer
-    struct layer layer;
-    layer_open_like(&layer, right, options);
-    hostdev_fail(k, error);
-    void **a = layer.array;
-    const enum partita_status status[] = {
-        partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
-        partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
-        partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
-        partita_backward_bias(layer.plan, a[LAYER_GB], a[LAYER_GY]),
-    };
-    const bool failed = hostdev_calls() >= k;
-    size_t failures = 0;
-    for (int i = 0; i < 4; i++) {
-        const int result = (int)LAYER_Y + i;
-        failures += status[i] != PARTITA_OK;
-        assert_true(status[i] == PARTITA_OK || status[i] == expected);
-        if (status[i] == PARTITA_OK) assert_memory_equal(a[result], right->array[result], bytes_of(&layer, result));
-    }
-    if (!failed) assert_int_equal(failures, 0);
-    hostdev_fail(0, cudaSuccess);
-    layer_close(&layer);
-    assert_int_equal(hostdev_allocations(), allocations);
-    return failed;
-}
-
 static void failing_lines(void **state)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
@@ -499,7 +426,7 @@ static void failing_lines(void **state)
     assert_int_equal(directions_cut(*state, &few, options.workspace_limit), 3);
     layer_run(&right);
     for (size_t e = 0; e < 2; e++)
-        for (size_t k = 1; attempt(&right, &options, k, errors[e]); k++) {
+        for (size_t k = 1; place_attempt(&right, &options, k, errors[e]); k++) {
         }
     layer_close(&right);
 }
