@@ -103,6 +103,9 @@ struct engine {
                                                size_t n_cells, const struct partita_filter *base);
     // The bias goes with the taps; NULL: the caller keeps a copy in filter->bias.
     enum partita_status (*filter_bias)(struct partita_filter *filter, const void *bias);
+    // The taps as the caller had them, in the device's memory, where the filter is nothing else; else NULL. NULL:
+    // never.
+    const void *(*filter_taps)(const struct partita_filter *filter);
     void (*filter_destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
     // Streams. The state is one arena, released by the caller. A step takes as many of the frames as it likes, at least
     // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs

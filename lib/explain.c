@@ -102,15 +102,14 @@ static void describe_chooser(const struct partita_plan *plan, struct text *text)
     else text_add(text, "; chosen by %s\n", chooser);
 }
 
-// What is on a device at a time: of a batch, of taps that are used once, of lines.
+// What is on a device at a time: of a batch, of taps, of lines.
 static void describe_piece(const struct partita_plan *plan, struct text *text)
 {
     const struct shape *whole = &plan->shape, *piece = &plan->piece->shape;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const size_t n = data ? piece->axis[0].size : piece->axis[0].out;
     text_add(text, "  arrays in the host's memory: ");
-    if (piece->axis[0].kernel < whole->axis[0].kernel)
-        text_add(text, "%zu taps that are used once at a time\n", piece->axis[0].kernel);
+    if (piece->axis[0].kernel < whole->axis[0].kernel) text_add(text, "%zu taps at a time\n", piece->axis[0].kernel);
     else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
         text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
     else text_add(text, "%zu items of the batch at a time\n", piece->batch);

@@ -140,7 +140,7 @@ static size_t cut(const struct partita_plan *plan, enum kind kind, size_t limit)
     if (shape->rank > 1 || piece_bytes(plan, kind, all) <= most) return all;
     if (kind == OF_TAPS) {
         const bool lone = shape->batch == 1 && plan->direction == PARTITA_FORWARD && !shape->relu;
-        return lone && plan->choice.from_taps ? cut_lines(plan, kind, 1, most, room) : all;
+        return lone && plan->choice.from_taps && plan->engine->filter_taps ? cut_lines(plan, kind, 1, most, room) : all;
     }
     // Filters by transforms serve what has room for a transform; of dilated taps those of layers are made for each
     // phase.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Arrays in the host's memory in pieces, each for a plan of its own: so many items of a batch; where an item is too
-// large and has one axis, so many outputs of its lines, with the inputs that they see; where few outputs see long taps
-// that are used once, so many taps. (decision 27)
+// large and has one axis, so many outputs of its lines, with the inputs that they see; where few outputs see long taps,
+// so many taps. (decision 27)
 #ifndef PARTITA_CUDA_PIECES_H
 #define PARTITA_CUDA_PIECES_H
 
@@ -32,7 +32,7 @@ struct cuda_pieces cuda_pieces_of(const struct partita_plan *plan, bool from_tap
 // Of the gradient of the bias, ret_piece having batch and outputs of a piece of gy; false if gy stays whole.
 bool cuda_pieces_of_bias(const struct partita_plan *plan, struct cuda_pieces *ret, struct shape *ret_piece);
 
-// Whether its pieces are of taps: of calls without a filter alone.
+// Whether its pieces are of taps: those of the call, or filter_taps.
 bool cuda_pieces_are_taps(const struct partita_plan *plan);
 
 #endif

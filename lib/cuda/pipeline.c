@@ -270,14 +270,15 @@ static enum partita_status run_pipeline(struct pipeline *p, void *to)
 enum partita_status cuda_pipeline_run(const struct partita_plan *plan, const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
 {
-    const bool from_taps = !filter && plan->direction == PARTITA_FORWARD;
-    if (!plan->piece || (cuda_pieces_are_taps(plan) && !from_taps))
-        return plan->engine->run(plan, filter, operands, workspace);
+    struct operands of_pieces = *operands;
+    const bool taps = cuda_pieces_are_taps(plan), from_taps = !filter && plan->direction == PARTITA_FORWARD;
+    if (taps && !from_taps) of_pieces.from[1] = plan->engine->filter_taps(filter);
+    if (!plan->piece || (taps && !of_pieces.from[1])) return plan->engine->run(plan, filter, operands, workspace);
     const struct cuda_pieces pieces = cuda_pieces_of(plan, from_taps);
-    struct pipeline p = {.plan = plan, .piece = plan->piece, .filter = filter};
+    struct pipeline p = {.plan = plan, .piece = plan->piece, .filter = taps ? NULL : filter};
     if (plan->piece->choice.shared <= plan->choice.shared) p.workspace = workspace;
     bool away;
-    take_arrays(&p, &pieces, operands);
+    take_arrays(&p, &pieces, &of_pieces);
     const enum partita_status status = look_at(&p, &away);
     if (status != PARTITA_OK) return status;
     return away ? run_pipeline(&p, operands->to) : plan->engine->run(plan, filter, operands, workspace);
