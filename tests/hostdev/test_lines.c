@@ -388,6 +388,13 @@ static void few_outputs(void **state)
     hostdev_memory(0);
     assert_memory_equal(rig.y, first, rig.n_y * rig.sample_bytes);
     free(first);
+    if (!type_is_complex(problem->signal)) { // a bias is added once
+        const float bias[] = {3, 3};
+        for (size_t i = 0; i < rig.n_y; i++) rig.reference[i] += bias[0];
+        assert_ok(partita_filter_create_biased(rig.plan, rig.w, bias, &rig.filter));
+        rig_forward(&rig);
+        rig_check(&rig);
+    }
     rig_close(&rig);
     assert_int_equal(hostdev_allocations(), 0);
 }
