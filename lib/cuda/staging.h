@@ -11,7 +11,7 @@ enum {
     CUDA_STAGING_CHUNK = 4 << 20, // bytes of a buffer
 };
 
-// Places of events that a pipeline of groups has besides, two each (groups.c).
+// Places of events that a pipeline of pieces has besides, two each (pipeline.c).
 enum cuda_staging_event { CUDA_ARRIVED, CUDA_COMPUTED, CUDA_LEFT, CUDA_STAGING_EVENTS };
 
 // What one call uses, and the next one after it.
