@@ -52,10 +52,11 @@ static enum partita_status check_options(const struct partita_options *options)
     return PARTITA_ERR_ARG;
 }
 
-// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines need one.
+// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines need one, more only
+// copy.
 static int bounded_threads(const struct device *device, const struct partita_options *options)
 {
-    return device ? 1 : options->threads ? options->threads : cpu_count();
+    return options->threads ? options->threads : device ? 1 : cpu_count();
 }
 
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible: they stay NULL.
@@ -69,7 +70,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->engine = NULL;
     gradient->considered = NULL;
     gradient->state = NULL;
-    gradient->group = NULL;
+    gradient->piece = NULL;
     gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};

@@ -42,7 +42,7 @@ struct request {
     size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
     double error_budget;         // largest predicted error; 0: no limit but what the engine itself thinks right
-    const struct estimate *like; // a choice for another batch, whose filters shall serve; NULL: there is none
+    const struct estimate *like; // a choice for more of the same, whose filters shall serve; NULL: there is none
 };
 
 // Frames of one process call that are still to be done.
@@ -103,6 +103,9 @@ struct engine {
                                                size_t n_cells, const struct partita_filter *base);
     // The bias goes with the taps; NULL: the caller keeps a copy in filter->bias.
     enum partita_status (*filter_bias)(struct partita_filter *filter, const void *bias);
+    // The taps as the caller had them, in the device's memory, where the filter is nothing else; else NULL. NULL:
+    // never.
+    const void *(*filter_taps)(const struct partita_filter *filter);
     void (*filter_destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
     // Streams. The state is one arena, released by the caller. A step takes as many of the frames as it likes, at least
     // one, and writes the outputs that fall due meanwhile; stream.c repeats it and keeps position and phase. All inputs
@@ -163,7 +166,7 @@ struct partita_plan {
     const struct engine *engine;         // NULL: forward was not asked for
     const struct engine *const *engines; // those of the device
     struct device *device;               // NULL: the CPU; the plan of the caller owns it
-    struct partita_plan *group;          // of a device: for so many items of the batch at a time; NULL: never cut
+    struct partita_plan *piece;          // of a device: for a piece of the host's arrays at a time; NULL: never cut
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;

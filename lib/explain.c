@@ -85,7 +85,7 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     if (estimate->way[0]) text_add(text, "%-12s ", estimate->way);
     else if (estimate->transform) text_add(text, "fft %-8zu ", estimate->transform);
     else text_add(text, "%-12s ", "");
-    describe_time(estimate->seconds / plan->threads, plan->shape.stream, text);
+    describe_time(estimate->seconds / (plan->device ? 1 : plan->threads), plan->shape.stream, text);
     text_add(text, "  ");
     describe_bytes(estimate->bytes, text);
     text_add(text, "  error %.0e", estimate->error);
@@ -100,6 +100,19 @@ static void describe_chooser(const struct partita_plan *plan, struct text *text)
     if (plan->parts_asked) text_add(text, "; as asked\n");
     else if (plan->engine_asked) text_add(text, "; the engine as asked, its sizes by %s\n", chooser);
     else text_add(text, "; chosen by %s\n", chooser);
+}
+
+// What is on a device at a time: of a batch, of taps, of lines.
+static void describe_piece(const struct partita_plan *plan, struct text *text)
+{
+    const struct shape *whole = &plan->shape, *piece = &plan->piece->shape;
+    const bool data = plan->direction == PARTITA_BACKWARD_DATA;
+    const size_t n = data ? piece->axis[0].size : piece->axis[0].out;
+    text_add(text, "  arrays in the host's memory: ");
+    if (piece->axis[0].kernel < whole->axis[0].kernel) text_add(text, "%zu taps at a time\n", piece->axis[0].kernel);
+    else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
+        text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
+    else text_add(text, "%zu items of the batch at a time\n", piece->batch);
 }
 
 static void describe_choice(const struct partita_plan *plan, struct text *text)
@@ -117,8 +130,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
         text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
                  choice->transform);
     if (cut) plan->engine->plan_explain(plan, text);
-    if (plan->group)
-        text_add(text, "  arrays in the host's memory: %zu items of the batch at a time\n", plan->group->shape.batch);
+    if (plan->piece) describe_piece(plan, text);
 }
 
 static void describe_direction(const struct partita_plan *plan, const char *name, struct text *text)

@@ -50,7 +50,8 @@ struct partita_options {
     const char *device;         // "cpu", "cuda" or "cuda:N", see device.h [NULL: "cpu"]
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
-    int threads; // of bounded problems [0: all cores]; of one stream, the calling one included [0: it alone]
+    int threads; // of bounded problems [0: all cores], on a device those that copy pageable arrays [0: the calling
+                 // one]; of one stream, the calling one included [0: it alone]
     struct partita_executor executor; // streams: use these threads and start none [none]
     double sample_rate;               // streams: frames a second, for partita_stream_stats [0: calls are not timed]
     size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]

@@ -5,10 +5,10 @@
 #include "call.h"
 #include "kernels.h"
 
-enum partita_status cuda_queue_bias(const struct partita_plan *plan, void *gb, const void *gy, size_t batch)
+enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape, void *gb,
+                                    const void *gy)
 {
-    const struct shape *shape = &plan->shape;
-    return CU(plan, cuda_launch_bias(shape->f64, gb, gy, (int64_t)batch, (int64_t)shape->out_channels,
+    return CU(plan, cuda_launch_bias(shape->f64, gb, gy, (int64_t)shape->batch, (int64_t)shape->out_channels,
                                      (int64_t)shape_outputs(shape), cudaStreamPerThread));
 }
 
@@ -20,6 +20,6 @@ enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb
                                      .from = {shape->out_channels * channel}};
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, &(struct operands){.to = gb, .from = {gy}}, &sizes, NULL, &call);
-    if (status == PARTITA_OK) status = cuda_queue_bias(plan, call.to, call.from[0], shape->batch);
+    if (status == PARTITA_OK) status = cuda_queue_bias(plan, shape, call.to, call.from[0]);
     return cuda_call_end(&call, status);
 }

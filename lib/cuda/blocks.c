@@ -192,6 +192,12 @@ static enum partita_status filter_bias(struct partita_filter *filter, const void
                      &state->bias);
 }
 
+static const void *filter_taps(const struct partita_filter *filter)
+{
+    const struct cuda_blocks_filter *state = filter->state;
+    return cuda_blocks_of(filter->plan)->layout.way == CUDA_BLOCKS_LAGS && !state->bias ? state->taps : NULL;
+}
+
 static void filter_destroy(struct partita_filter *filter)
 {
     const struct partita_plan *plan = filter->plan;
@@ -264,6 +270,7 @@ const struct engine cuda_blocks_engine = {
     .plan_explain = explain,
     .filter_create = filter_create,
     .filter_bias = filter_bias,
+    .filter_taps = filter_taps,
     .filter_destroy = filter_destroy,
     .run = run,
 };

@@ -7,10 +7,11 @@
 
 #include "blocks.h"
 #include "direct.h"
-#include "groups.h"
 #include "overlap_add.h"
 #include "overlap_save.h"
 #include "partitioned.h"
+#include "pieces.h"
+#include "pipeline.h"
 #include "separable.h"
 #include "staging.h"
 #include "tiles.h"
@@ -108,12 +109,12 @@ static void close_device(struct device *device)
 
 static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
 {
-    return plan->shape.stream ? PARTITA_OK : cuda_groups_plan(plan, request);
+    return plan->shape.stream ? PARTITA_OK : cuda_pieces_plan(plan, request);
 }
 
 static void plan_end(struct partita_plan *plan)
 {
-    cuda_groups_forget(plan);
+    cuda_pieces_forget(plan);
     if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
 }
 
@@ -129,9 +130,9 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     struct cuda_device *device = calloc(1, sizeof *device);
     if (!device) return PARTITA_ERR_NOMEM;
     device->base.engines = cuda_engines;
-    device->base.backward_bias = cuda_groups_bias;
+    device->base.backward_bias = cuda_pipeline_bias;
     device->base.plan_begin = plan_begin;
-    device->base.run = cuda_groups_run;
+    device->base.run = cuda_pipeline_run;
     device->base.plan_end = plan_end;
     device->base.close = close_device;
     device->index = (int)index;

@@ -4,7 +4,11 @@
 #include <string.h>
 
 #include "../sizes.h"
+#include "../thread.h"
 #include "queue.h"
+
+// A part of a chunk below which a thread costs more than it copies.
+static const size_t LEAST_PART = 256 << 10;
 
 enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t chunk, struct cuda_staging **ret)
 {
@@ -83,6 +87,29 @@ static char *memory_of(const struct cuda_staging *staging, int buffer)
     return staging->pinned + (size_t)buffer * staging->chunk;
 }
 
+// A copy by the host.
+struct host_copy {
+    char *to;
+    const char *from;
+    size_t bytes, part;
+};
+
+static void copy_part(void *context, size_t i, int worker)
+{
+    const struct host_copy *copy = context;
+    const size_t at = i * copy->part;
+    (void)worker;
+    memcpy(copy->to + at, copy->from + at, lesser(copy->part, copy->bytes - at));
+}
+
+// On the plan's threads, a part each.
+static void copy_on_host(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
+{
+    const size_t most = ceil_div(bytes, LEAST_PART), threads = lesser((size_t)plan->threads, most);
+    struct host_copy copy = {to, from, bytes, ceil_div(bytes, threads ? threads : 1)};
+    thread_loop((int)threads, ceil_div(bytes, copy.part), copy_part, &copy);
+}
+
 // Queues a copy and marks where it ends.
 static enum partita_status copy(const struct partita_plan *plan, struct cuda_staging *staging, cudaStream_t stream,
                                 void *to, const void *from, size_t bytes, int buffer)
@@ -109,7 +136,7 @@ enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_s
         const int buffer = take_turn(staging);
         status = wait_for(plan, staging, buffer);
         if (status != PARTITA_OK) break;
-        memcpy(memory_of(staging, buffer), (const char *)from + at, n);
+        copy_on_host(plan, memory_of(staging, buffer), (const char *)from + at, n);
         status = copy(plan, staging, stream, (char *)to + at, memory_of(staging, buffer), n, buffer);
     }
     return status;
@@ -126,7 +153,7 @@ static enum partita_status empty(const struct partita_plan *plan, struct cuda_st
                                  const struct chunk *chunk)
 {
     const enum partita_status status = wait_for(plan, staging, chunk->buffer);
-    if (status == PARTITA_OK) memcpy(chunk->to, memory_of(staging, chunk->buffer), chunk->bytes);
+    if (status == PARTITA_OK) copy_on_host(plan, chunk->to, memory_of(staging, chunk->buffer), chunk->bytes);
     return status;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Pageable memory of the host to the device and back: chunk by chunk through two pinned buffers, one of which is copied
-// by the device while the host fills or empties the other. (decision 27)
+// by the device while the host fills or empties the other, on as many threads as the plan has. (decision 27)
 #ifndef PARTITA_CUDA_STAGING_H
 #define PARTITA_CUDA_STAGING_H
 
@@ -11,7 +11,7 @@ enum {
     CUDA_STAGING_CHUNK = 4 << 20, // bytes of a buffer
 };
 
-// Places of events that a pipeline of groups has besides, two each (groups.c).
+// Places of events that a pipeline of pieces has besides, two each (pipeline.c).
 enum cuda_staging_event { CUDA_ARRIVED, CUDA_COMPUTED, CUDA_LEFT, CUDA_STAGING_EVENTS };
 
 // What one call uses, and the next one after it.

@@ -58,6 +58,34 @@ static void chunks(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
+// Chunks that several threads copy, a part each, of even and uneven sizes.
+static void threads(void **state)
+{
+    enum { WIDE = 1 << 20 };
+    static const size_t sizes[] = {1, (256 << 10) + 1, WIDE - 1, 2 * WIDE + 3};
+    struct random random = random_start("threads");
+    struct partita_plan plan = plan_on_device();
+    struct cuda_staging *staging;
+    void *device = NULL;
+    (void)state;
+    assert_ok(cuda_staging_create(&plan, WIDE, &staging));
+    for (plan.threads = 1; plan.threads <= 5; plan.threads++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            unsigned char *from = malloc(sizes[i]), *kept = malloc(sizes[i]), *to = calloc(1, sizes[i] + 1);
+            draw(&random, from, sizes[i]);
+            memcpy(kept, from, sizes[i]);
+            assert_int_equal(cudaMalloc(&device, sizes[i]), cudaSuccess);
+            assert_ok(there_and_back(&plan, staging, device, to, from, sizes[i]));
+            assert_memory_equal(to, kept, sizes[i]);
+            assert_int_equal(to[sizes[i]], 0);
+            cudaFree(device);
+            free(from), free(kept), free(to);
+        }
+    cuda_staging_destroy(&plan, staging);
+    plan.device->close(plan.device);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
 // With the k-th call failing, for every k: a status, or no harm.
 static void failing_chunks(void **state)
 {
@@ -92,6 +120,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks),
+        cmocka_unit_test(threads),
         cmocka_unit_test(failing_chunks),
     };
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;

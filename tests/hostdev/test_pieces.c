@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Batches in the host's memory, group by group (decision 27): every engine's results are right and the same from any
-// memory; batches may be larger than the device's; nothing is made twice; a failure leaves nothing behind.
+// Batches in the host's memory, some items at a time (decision 27): every engine's results are right and the same from
+// any memory; batches may be larger than the device's; nothing is made twice; a failure leaves nothing behind.
 #include "engine.h"
 
 #include <complex.h>
 #include <pthread.h>
 
 #include "../layer_rig.h"
-#include "hostdev.h"
+#include "places.h"
 
-// Batches of layers and signals whose last group has fewer items than the others.
+// Batches of layers and signals whose last piece has fewer items than the others.
 static const struct partita_problem batches[] = {
     {.rank = 2,
      .batch = 7,
@@ -64,19 +64,14 @@ struct subject {
     unsigned directions;
 };
 
-static size_t bytes_of(const struct layer *layer, int array)
-{
-    return layer->n[array] * partita_type_size(layer->problem.signal);
-}
-
 // Bytes of the arrays of one item.
 static size_t item_of(const struct layer *layer)
 {
-    return (bytes_of(layer, LAYER_X) + bytes_of(layer, LAYER_Y)) / layer->problem.batch;
+    return (place_bytes(layer, LAYER_X) + place_bytes(layer, LAYER_Y)) / layer->problem.batch;
 }
 
-// With a limit that leaves so many items to a group; false if the engine cannot work in it.
-static bool open_in_groups(struct layer *layer, const struct subject *subject, size_t items, struct random *random)
+// With a limit that leaves so many items to a piece; false if the engine cannot work in it.
+static bool open_in_pieces(struct layer *layer, const struct subject *subject, size_t items, struct random *random)
 {
     struct layer whole;
     struct partita_options options = {.engine = subject->engine, .directions = subject->directions};
@@ -86,74 +81,32 @@ static bool open_in_groups(struct layer *layer, const struct subject *subject, s
     struct partita_plan *plan;
     bool cut = false;
     if (partita_plan_create(subject->problem, &options, &plan) == PARTITA_OK) {
-        cut = plan->group &&
-              (subject->directions == PARTITA_FORWARD || (plan->backward_data->group && plan->backward_weight->group));
+        cut = plan->piece &&
+              (subject->directions == PARTITA_FORWARD || (plan->backward_data->piece && plan->backward_weight->piece));
         partita_plan_destroy(plan);
     }
     if (cut) layer_open_like(layer, &whole, &options);
     layer_close(&whole);
-    if (cut) assert_int_equal(layer->plan->group->shape.batch, items);
+    if (cut) assert_int_equal(layer->plan->piece->shape.batch, items);
     return cut;
 }
 
-// Of 7 items groups of 1, 2 and 3: all of one size, one item short, two short.
-static void groups(void **state)
+// Of 7 items pieces of 1, 2 and 3: all of one size, one item short, two short.
+static void pieces(void **state)
 {
     const struct subject *subject = *state;
-    struct random random = random_start("groups");
+    struct random random = random_start("pieces");
     struct layer layer;
     size_t cut = 0;
     for (size_t items = 1; items <= 3; items++) {
-        if (!open_in_groups(&layer, subject, items, &random)) continue;
+        if (!open_in_pieces(&layer, subject, items, &random)) continue;
         layer_run(&layer);
         layer_check(&layer);
         layer_close(&layer);
         assert_int_equal(hostdev_allocations(), 0);
         cut += items > 1;
     }
-    if (!cut) fail_msg("%s is not cut into groups", subject->engine);
-}
-
-// Where a caller may have arrays: what is read and what is written.
-enum memory { PAGEABLE, PINNED, DEVICE };
-
-static void *allocate(enum memory memory, size_t bytes)
-{
-    void *made = NULL;
-    if (memory == PAGEABLE) made = malloc(bytes);
-    else if (memory == PINNED) assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
-    else assert_int_equal(cudaMalloc(&made, bytes), cudaSuccess);
-    assert_non_null(made);
-    return made;
-}
-
-static void release(enum memory memory, void *array)
-{
-    if (memory == PAGEABLE) free(array);
-    else if (memory == PINNED) cudaFreeHost(array);
-    else cudaFree(array);
-}
-
-// All results of a layer from arrays elsewhere, left in its own.
-static void run_elsewhere(struct layer *layer, unsigned directions, enum memory from, enum memory to)
-{
-    void *array[LAYER_ARRAYS] = {0};
-    for (int i = 0; i < LAYER_ARRAYS; i++) {
-        array[i] = allocate(i < LAYER_Y ? from : to, bytes_of(layer, i));
-        cudaMemcpy(array[i], layer->array[i], bytes_of(layer, i), cudaMemcpyDefault);
-    }
-    assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
-    if (directions != PARTITA_FORWARD) {
-        assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX], array[LAYER_GY], NULL));
-        assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY], NULL));
-        assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
-    }
-    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
-        if (to != DEVICE) memcpy(layer->array[i], array[i], bytes_of(layer, i)); // nobody waits for it any more
-    for (int i = 0; i < LAYER_ARRAYS; i++) {
-        if (i >= LAYER_Y && to == DEVICE) cudaMemcpy(layer->array[i], array[i], bytes_of(layer, i), cudaMemcpyDefault);
-        release(i < LAYER_Y ? from : to, array[i]);
-    }
+    if (!cut) fail_msg("%s is not cut into pieces", subject->engine);
 }
 
 // Wherever the arrays are, the bits are those of pageable ones. Not where nothing is cut, all that is long being the
@@ -166,26 +119,26 @@ static void any_memory_same_bits(void **state)
     struct random random = random_start("memory");
     struct layer first, other;
     size_t items = 3;
-    while (items && !open_in_groups(&first, subject, items, &random)) items--;
+    while (items && !open_in_pieces(&first, subject, items, &random)) items--;
     assert_true(items > 1);
-    run_elsewhere(&first, subject->directions, PAGEABLE, PAGEABLE);
+    place_run(&first, subject->directions, PAGEABLE, PAGEABLE);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const bool whole = ways[i][0] == DEVICE && ways[i][1] == DEVICE;
         const struct partita_options options = {.engine = subject->engine,
                                                 .directions = subject->directions,
                                                 .workspace_limit = 4 * items * item_of(&first)};
         layer_open_like(&other, &first, &options);
-        run_elsewhere(&other, subject->directions, ways[i][0], ways[i][1]);
+        place_run(&other, subject->directions, ways[i][0], ways[i][1]);
         for (int a = LAYER_Y; a < LAYER_ARRAYS && !(whole && layer_in_pairs(&first)); a++)
             if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
-                assert_memory_equal(first.array[a], other.array[a], bytes_of(&first, a));
+                assert_memory_equal(first.array[a], other.array[a], place_bytes(&first, a));
         layer_close(&other);
     }
     layer_close(&first);
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Complex lines in groups have the bits of the whole batch on the device.
+// Complex lines in pieces have the bits of the whole batch on the device.
 static void complex_samples(void **state)
 {
     enum { X = 7 * 600, Y = 7 * 2 * 600, LIMIT = 4 * 3 * (600 + 2 * 600) * 8 };
@@ -198,20 +151,20 @@ static void complex_samples(void **state)
     random_samples(&random, PARTITA_CF32, x, X);
     random_samples(&random, PARTITA_CF32, w, 2 * 40);
     assert_ok(partita_plan_create(&complex_lines, &options, &plan));
-    assert_non_null(plan->group);
-    assert_int_equal(plan->group->shape.batch, 3);
+    assert_non_null(plan->piece);
+    assert_int_equal(plan->piece->shape.batch, 3);
     char text[4096];
     partita_plan_explain(plan, text, sizeof text);
     assert_non_null(strstr(text, "3 items of the batch at a time"));
     assert_ok(partita_filter_create(plan, w, &filter));
     assert_ok(partita_forward(plan, filter, y, x, NULL));
-    void *device_x = allocate(DEVICE, sizeof x), *device_y = allocate(DEVICE, sizeof y);
+    void *device_x = place_allocate(DEVICE, sizeof x), *device_y = place_allocate(DEVICE, sizeof y);
     cudaMemcpy(device_x, x, sizeof x, cudaMemcpyDefault);
     assert_ok(partita_forward(plan, filter, device_y, device_x, NULL));
     cudaMemcpy(whole, device_y, sizeof whole, cudaMemcpyDefault);
     assert_memory_equal(y, whole, sizeof y);
-    release(DEVICE, device_x);
-    release(DEVICE, device_y);
+    place_release(DEVICE, device_x);
+    place_release(DEVICE, device_y);
     partita_filter_destroy(filter);
     partita_plan_destroy(plan);
     assert_int_equal(hostdev_allocations(), 0);
@@ -241,9 +194,9 @@ static void several_callers(void **state)
     struct layer layer;
     struct caller callers[CALLERS];
     (void)state;
-    assert_true(open_in_groups(&layer, &subject, 2, &random));
+    assert_true(open_in_pieces(&layer, &subject, 2, &random));
     layer_run(&layer);
-    const size_t bytes = bytes_of(&layer, LAYER_Y);
+    const size_t bytes = place_bytes(&layer, LAYER_Y);
     for (int i = 0; i < CALLERS; i++) {
         callers[i] = (struct caller){.layer = &layer, .y = calloc(1, bytes)};
         assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
@@ -278,7 +231,7 @@ static void count_release(void *context, void *memory)
 static void kept(void **state)
 {
     (void)state;
-    static const size_t limits[] = {0, 4 * 2 * 99 * 10 * sizeof(float)}; // as they are; in groups
+    static const size_t limits[] = {0, 4 * 2 * 99 * 10 * sizeof(float)}; // as they are; in pieces
     for (size_t i = 0; i < 2; i++) {
         struct random random = random_start("kept");
         struct layer layer;
@@ -288,7 +241,7 @@ static void kept(void **state)
                                              .workspace_limit = limits[i],
                                              .allocator = {.allocate = count_allocate, .release = count_release}},
                    &random);
-        assert_true(!layer.plan->group == !limits[i]);
+        assert_true(!layer.plan->piece == !limits[i]);
         const size_t before = hostdev_allocations();
         layer_run(&layer);
         const size_t after = hostdev_allocations(), blocks = n_blocks;
@@ -325,55 +278,21 @@ static void larger_than_memory(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// One attempt with the k-th call failing; false if there were fewer calls.
-static bool attempt(const struct layer *right, const struct partita_options *options, size_t k, cudaError_t error)
-{
-    const enum partita_status expected = error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
-    struct layer layer;
-    layer_open_like(&layer, right, options);
-    hostdev_fail(k, error);
-    void **a = layer.array;
-    const enum partita_status status[] = {
-        partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
-        partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
-        partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
-        partita_backward_bias(layer.plan, a[LAYER_GB], a[LAYER_GY]),
-    };
-    const bool failed = hostdev_calls() >= k;
-    size_t failures = 0;
-    for (int i = 0; i < 4; i++) {
-        failures += status[i] != PARTITA_OK;
-        assert_true(status[i] == PARTITA_OK || status[i] == expected);
-        const int result = (int)LAYER_Y + i;
-        if (status[i] == PARTITA_OK) assert_memory_equal(a[result], right->array[result], bytes_of(&layer, result));
-    }
-    if (!failed) assert_int_equal(failures, 0);
-    hostdev_fail(0, cudaSuccess);
-    layer_close(&layer);
-    assert_int_equal(hostdev_allocations(), 0);
-    return failed;
-}
-
-static void failing_groups(void **state)
+static void failing_pieces(void **state)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
     const struct subject *subject = *state;
-    struct random random = random_start("failing-groups");
-    struct layer right, copy;
-    assert_true(open_in_groups(&right, subject, 3, &random));
+    struct random random = random_start("failing-pieces");
+    struct layer right;
+    assert_true(open_in_pieces(&right, subject, 3, &random));
     const struct partita_options options = {
         .engine = subject->engine, .directions = LAYER_ALL, .workspace_limit = 4 * 3 * item_of(&right)};
     layer_run(&right);
-    layer_open_like(&copy, &right, &options);
-    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) memcpy(copy.array[i], right.array[i], bytes_of(&right, i));
-    layer_close(&right);
-    partita_filter_destroy(copy.filter); // of the right one its arrays alone are left
-    partita_plan_destroy(copy.plan);
-    copy.filter = NULL, copy.plan = NULL;
     for (size_t e = 0; e < 2; e++)
-        for (size_t k = 1; attempt(&copy, &options, k, errors[e]); k++) {
+        for (size_t k = 1; place_attempt(&right, &options, k, errors[e]); k++) {
         }
-    layer_close(&copy);
+    layer_close(&right);
+    assert_int_equal(hostdev_allocations(), 0);
 }
 
 // The engines of the device, each with the first batch that it serves, in all directions or forward alone.
@@ -417,10 +336,10 @@ int main(void)
         const struct subject *subject = &subjects[i];
         const char *type = partita_type_name(subject->problem->signal);
         const bool all = subject->directions == LAYER_ALL;
-        if (all) tests[n++] = named_test(groups, subject, "%s/groups %s", subject->engine, type);
+        if (all) tests[n++] = named_test(pieces, subject, "%s/pieces %s", subject->engine, type);
         tests[n++] = named_test(any_memory_same_bits, subject, "%s/any-memory-same-bits %s", subject->engine, type);
     }
     for (size_t i = 0; i < N_FAILING && !layer_is_brief(); i++)
-        tests[n++] = named_test(failing_groups, &failing[i], "%s/failing-groups", failing[i].engine);
+        tests[n++] = named_test(failing_pieces, &failing[i], "%s/failing-pieces", failing[i].engine);
     return run_test_list(tests, n);
 }
