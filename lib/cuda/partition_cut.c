@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "partitioned.h"
+#include "partition_head.h"
 
 // Typed, not measured: the host's part of launching a graph and the device's part of it, with the wait; one pass of 16
 // points a thread.
@@ -35,16 +35,13 @@ static double product_seconds(const struct request *request, const struct cuda_p
     return 2 * bin * (double)cells_of(request->shape) * level->parts * partitions->share / device->bytes;
 }
 
-// What the host does for a tick besides queueing it: samples in and out, and the head.
-static double host_seconds(const struct request *request, const struct cuda_cut *cut)
+// Moving a tick's samples in and out, on the host.
+static double copy_seconds(const struct request *request, const struct cuda_cut *cut)
 {
     const struct shape *shape = request->shape;
     const struct host_costs *costs = &request->host->costs[shape->f64];
     const double tick = cut->partitions.tick, reals = shape->complex_signal ? 2 : 1;
-    const double copied = (double)(shape->in_channels * 3 + shape->out_channels * 2) * tick * reals * costs->copy;
-    const double call = fmin((double)shape->block, tick), products = reals * (shape->complex_taps ? 2 : 1);
-    const double head = (double)cut->head * products * costs->fma + (cut->head ? costs->fir_call / call : 0);
-    return copied + (double)cells_of(shape) * tick * head;
+    return (double)(shape->in_channels * 3 + shape->out_channels * 2) * tick * reals * costs->copy;
 }
 
 static void predict(const struct request *request, struct cuda_cut *cut)
@@ -58,9 +55,12 @@ static void predict(const struct request *request, struct cuda_cut *cut)
         device += transforms / level->ticks + products;
         worst += transforms + products;
     }
-    const double host = QUEUE_SECONDS + host_seconds(request, cut);
-    cut->tick = cut->ahead ? fmax(host, device) : host + device;
-    cut->worst = cut->ahead ? fmax(host, worst) : host + worst;
+    const double host = QUEUE_SECONDS + copy_seconds(request, cut) + cut->head_seconds * partitions->tick;
+    // What the host and the device do at the same time: a stream's share of the call that completes a tick.
+    const double call = fmin((double)request->shape->block, partitions->tick);
+    const double both = cut->head_engine ? fmin(cut->head_seconds * call, device) : 0;
+    cut->tick = cut->ahead ? fmax(host, device) : host + device - both;
+    cut->worst = cut->ahead ? fmax(host, worst) : host + worst - both;
     cut->seconds = cut->tick / partitions->tick;
 }
 
@@ -109,6 +109,16 @@ static bool choose_head(const struct request *request, struct cuda_cut *cut)
     return cut->head < shape->axis[0].span;
 }
 
+static void search_levels(const struct request *request, const struct cuda_cut *cut, struct cuda_cut *best)
+{
+    consider(request, cut, 0, 0, best);
+    for (int second = 2; second <= MOST_GROWTH; second *= 2) {
+        consider(request, cut, second, 0, best);
+        for (int third = 2 * second; third <= MOST_GROWTH * second; third *= 2)
+            consider(request, cut, second, third, best);
+    }
+}
+
 static void search_tick(const struct request *request, int tick, bool ahead, struct cuda_cut *best)
 {
     const struct shape *shape = request->shape;
@@ -123,12 +133,9 @@ static void search_tick(const struct request *request, int tick, bool ahead, str
     };
     if (!choose_head(request, &cut)) return;
     cut.partitions.rounds = (int)(cut.delay / (size_t)tick + 2);
-    consider(request, &cut, 0, 0, best);
-    for (int second = 2; second <= MOST_GROWTH; second *= 2) {
-        consider(request, &cut, second, 0, best);
-        for (int third = 2 * second; third <= MOST_GROWTH * second; third *= 2)
-            consider(request, &cut, second, third, best);
-    }
+    cuda_head_sum(request, &cut);
+    search_levels(request, &cut, best);
+    if (cuda_head_stream(request, &cut)) search_levels(request, &cut, best);
 }
 
 bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason, size_t size)
