@@ -32,7 +32,7 @@ static double product_seconds(const struct request *request, const struct cuda_p
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const double bin = 2 * (double)request->shape->scalar_bytes;
-    return 2 * bin * (double)cells_of(request->shape) * level->parts * partitions->share / device->bytes;
+    return 2 * bin * (double)cells_of(request->shape) * level->parts * ldexp(1, partitions->log2_share) / device->bytes;
 }
 
 // Moving a tick's samples in and out, on the host.
@@ -125,7 +125,7 @@ static void search_tick(const struct request *request, int tick, bool ahead, str
     struct cuda_cut cut = {.ahead = ahead, .whole = shape->whole_blocks && shape->block % (size_t)tick == 0};
     cut.partitions = (struct cuda_partitions){
         .tick = tick,
-        .share = tick * (shape->complex_signal ? 2 : 1),
+        .log2_share = (int)log2(tick) + shape->complex_signal,
         .inputs = (int)shape->in_channels,
         .outputs = (int)shape->out_channels,
         .complex = shape->complex_signal,

@@ -206,7 +206,7 @@ static enum partita_status copy_kept(const struct build *build, const struct cud
 {
     const struct cuda_partitions *partitions = &build->cut->partitions;
     const struct cuda_cell *to = &build->cells[c], *from = &build->base->cells[build->sources[c].kept];
-    const size_t piece = (size_t)partitions->share * bin_bytes(build->plan);
+    const size_t piece = bin_bytes(build->plan) << partitions->log2_share;
     enum partita_status status = PARTITA_OK;
     for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
         if (!to->level[i].count) continue;

@@ -263,7 +263,8 @@ static bool launch(struct partita_stream *stream)
     const struct shape *shape = &plan->shape;
     struct cuda_partitioned_stream *state = stream->state;
     const struct position *position = state->position;
-    const size_t tick = (size_t)cut_of(stream)->partitions.tick, bytes = tick * shape->sample_bytes;
+    const struct cuda_partitions *partitions = &cut_of(stream)->partitions;
+    const size_t tick = (size_t)partitions->tick, bytes = tick * shape->sample_bytes;
     const size_t at = position->tick * tick % state->history.frames;
     if (!done(stream, cuda_enter(plan))) return false;
     // The one before may still read what is written here.
@@ -271,6 +272,11 @@ static bool launch(struct partita_stream *stream)
     const struct cuda_partitioned_filter *own = stream->filter->state,
                                          *incoming = hears_both(stream) ? stream->swap.incoming->state : NULL;
     state->tick->tick = position->tick;
+    state->tick->round = (int)(position->tick % (uint64_t)partitions->rounds);
+    for (int i = 0; i < partitions->n_levels; i++) {
+        const uint64_t parts = (uint64_t)partitions->level[i].parts, ticks = (uint64_t)partitions->level[i].ticks;
+        state->tick->newest[i] = (int)(((position->tick + 1) / ticks + parts - 1) % parts);
+    }
     state->tick->filter[position->set] = own->device;
     state->tick->filter[1 - position->set] = incoming ? incoming->device : (struct cuda_cells){.first_cell = NULL};
     for (size_t c = 0; c < shape->in_channels; c++)
