@@ -62,6 +62,7 @@ static void predict(const struct request *request, struct cuda_cut *cut)
     cut->tick = cut->ahead ? fmax(host, device) : host + device - both;
     cut->worst = cut->ahead ? fmax(host, worst) : host + worst - both;
     cut->seconds = cut->tick / partitions->tick;
+    cut->device = device;
 }
 
 // Adds a level of so many ticks a block, with partitions up to the next level's start in ticks, or to the end of the
@@ -93,7 +94,10 @@ static void consider(const struct request *request, const struct cuda_cut *base,
     for (int i = 0; i < CUDA_LEVELS && ticks[i]; i++)
         if (!add_level(request, &cut, ticks[i], ticks[i + 1] ? 2 * ticks[i + 1] - 1 : 0)) return;
     predict(request, &cut);
-    if (!best->partitions.n_levels || cut.seconds < best->seconds) *best = cut;
+    // Where the host has more to do than the device, of equal ones that which leaves the device the most time.
+    if (!best->partitions.n_levels || cut.seconds < best->seconds ||
+        (cut.seconds <= best->seconds && cut.device < best->device))
+        *best = cut;
 }
 
 // Latency as far as it is allowed and needed, in whole output frames; the head has the rest.

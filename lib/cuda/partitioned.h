@@ -25,6 +25,7 @@ struct cuda_cut {
     double head_seconds, head_flops;  // predicted, one frame
     double seconds;                   // the same of everything
     double tick, worst;               // of a call that completes a tick: mean, and where all levels fall together
+    double device;                    // of tick, the device's part
 };
 
 static inline size_t cut_visible_latency(const struct cuda_cut *cut)
