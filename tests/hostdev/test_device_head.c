@@ -247,6 +247,59 @@ static void nothing_is_allocated(void **state)
     swapped_close(&s);
 }
 
+struct failing {
+    size_t calls, at, kept; // the `at`-th call fails
+};
+
+static void *fail_allocate(void *user, size_t bytes)
+{
+    struct failing *failing = user;
+    if (++failing->calls == failing->at) return NULL;
+    failing->kept++;
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void fail_release(void *user, void *memory)
+{
+    ((struct failing *)user)->kept--;
+    free(memory);
+}
+
+// Whichever allocation of plan, filters and stream fails, the status says so and nothing is left.
+static void any_allocation_may_fail(void **state)
+{
+    const struct stream_case *c = *state;
+    struct failing failing = {.at = 0};
+    const struct partita_options options = {
+        .engine = c->engine,
+        .device = "cuda:0",
+        .allocator = {.allocate = fail_allocate, .release = fail_release, .user = &failing}};
+    struct partita_problem problem = c->named->problem;
+    enum partita_status status = PARTITA_ERR_NOMEM;
+    float *w = calloc(problem.in_channels * problem.out_channels * problem.kernel[0], 8);
+    problem.signal = c->types->signal, problem.taps = c->types->taps;
+    w[0] = 1;
+    for (failing.at = 1; status != PARTITA_OK; failing.at++) {
+        struct partita_plan *plan = NULL;
+        struct partita_filter *filter = NULL, *edited = NULL;
+        struct partita_stream *stream = NULL;
+        const struct partita_cell cell = {.length = problem.kernel[0], .taps = w};
+        failing.calls = 0;
+        status = partita_plan_create(&problem, &options, &plan);
+        if (status == PARTITA_OK) status = partita_filter_create(plan, w, &filter);
+        if (status == PARTITA_OK) status = partita_filter_edit(filter, &cell, 1, &edited);
+        if (status == PARTITA_OK) status = partita_stream_open(plan, edited, &stream);
+        assert_true(status == PARTITA_OK ? failing.calls < failing.at : status == PARTITA_ERR_NOMEM);
+        partita_stream_close(stream);
+        partita_filter_destroy(edited);
+        partita_filter_destroy(filter);
+        partita_plan_destroy(plan);
+        assert_int_equal(failing.kept, 0);
+    }
+    assert_true(failing.at > 20);
+    free(w);
+}
+
 // What the model takes is the cheaper: few taps are summed, and so are those that a stream could not do faster.
 static void short_heads_are_summed(void **state)
 {
@@ -271,6 +324,7 @@ static const struct promise promises[] = {
     {"no-number-stays-in-reach", no_number_stays_in_reach},
     {"nothing-is-allocated", nothing_is_allocated},
     {"cells-are-the-dense-filter", cells_are_the_dense_filter},
+    {"any-allocation-may-fail", any_allocation_may_fail},
 };
 enum { N_PROMISES = sizeof promises / sizeof *promises };
 
