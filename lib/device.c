@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "device.h"
+#include "engine.h"
 
 #include <dlfcn.h>
 #include <partita/device.h>
@@ -44,7 +44,9 @@ static enum partita_status open_cuda(size_t index, char *text, size_t size, stru
         snprintf(text, size, "no CUDA device: %s is not of version " PARTITA_VERSION " of the library", MODULE);
         return PARTITA_ERR_DEVICE;
     }
-    return module->open(index, text, size, ret_device);
+    const enum partita_status status = module->open(index, text, size, ret_device);
+    if (status == PARTITA_OK) (*ret_device)->host_engines = cpu_engines;
+    return status;
 }
 
 // The number behind "cuda:"; false if it is none.

@@ -12,9 +12,10 @@ struct request;
 
 // A device that was opened for one plan. The module's own struct begins with this one.
 struct device {
-    char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
-    char key[64];                        // the same in one word, for remembered choices
-    const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
+    char name[160];                           // in words: "NVIDIA H200, compute capability 9.0, ..."
+    char key[64];                             // the same in one word, for remembered choices
+    const struct engine *const *engines;      // NULL-terminated; bounded problems by engine->run
+    const struct engine *const *host_engines; // the CPU's, for what of a problem stays there; of device_open
     // Bounded problems on arrays in any memory, in place of engine->run; what it needs besides the engine's plan is
     // made when plan_create has made that.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
@@ -28,7 +29,7 @@ struct device {
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 2 };
+enum { DEVICE_MODULE_VERSION = 3 };
 
 // What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they say that every
 // internal struct is the same on both sides.

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "partitioned.h"
+#include "partition_head.h"
 
 // Typed, not measured: the host's part of launching a graph and the device's part of it, with the wait; one pass of 16
 // points a thread.
@@ -32,19 +32,16 @@ static double product_seconds(const struct request *request, const struct cuda_p
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const double bin = 2 * (double)request->shape->scalar_bytes;
-    return 2 * bin * (double)cells_of(request->shape) * level->parts * partitions->share / device->bytes;
+    return 2 * bin * (double)cells_of(request->shape) * level->parts * ldexp(1, partitions->log2_share) / device->bytes;
 }
 
-// What the host does for a tick besides queueing it: samples in and out, and the head.
-static double host_seconds(const struct request *request, const struct cuda_cut *cut)
+// Moving a tick's samples in and out, on the host.
+static double copy_seconds(const struct request *request, const struct cuda_cut *cut)
 {
     const struct shape *shape = request->shape;
     const struct host_costs *costs = &request->host->costs[shape->f64];
     const double tick = cut->partitions.tick, reals = shape->complex_signal ? 2 : 1;
-    const double copied = (double)(shape->in_channels * 3 + shape->out_channels * 2) * tick * reals * costs->copy;
-    const double call = fmin((double)shape->block, tick), products = reals * (shape->complex_taps ? 2 : 1);
-    const double head = (double)cut->head * products * costs->fma + (cut->head ? costs->fir_call / call : 0);
-    return copied + (double)cells_of(shape) * tick * head;
+    return (double)(shape->in_channels * 3 + shape->out_channels * 2) * tick * reals * costs->copy;
 }
 
 static void predict(const struct request *request, struct cuda_cut *cut)
@@ -58,10 +55,14 @@ static void predict(const struct request *request, struct cuda_cut *cut)
         device += transforms / level->ticks + products;
         worst += transforms + products;
     }
-    const double host = QUEUE_SECONDS + host_seconds(request, cut);
-    cut->tick = cut->ahead ? fmax(host, device) : host + device;
-    cut->worst = cut->ahead ? fmax(host, worst) : host + worst;
+    const double host = QUEUE_SECONDS + copy_seconds(request, cut) + cut->head_seconds * partitions->tick;
+    // What the host and the device do at the same time: a stream's share of the call that completes a tick.
+    const double call = fmin((double)request->shape->block, partitions->tick);
+    const double both = cut->head_engine ? fmin(cut->head_seconds * call, device) : 0;
+    cut->tick = cut->ahead ? fmax(host, device) : host + device - both;
+    cut->worst = cut->ahead ? fmax(host, worst) : host + worst - both;
     cut->seconds = cut->tick / partitions->tick;
+    cut->device = device;
 }
 
 // Adds a level of so many ticks a block, with partitions up to the next level's start in ticks, or to the end of the
@@ -93,7 +94,10 @@ static void consider(const struct request *request, const struct cuda_cut *base,
     for (int i = 0; i < CUDA_LEVELS && ticks[i]; i++)
         if (!add_level(request, &cut, ticks[i], ticks[i + 1] ? 2 * ticks[i + 1] - 1 : 0)) return;
     predict(request, &cut);
-    if (!best->partitions.n_levels || cut.seconds < best->seconds) *best = cut;
+    // Where the host has more to do than the device, of equal ones that which leaves the device the most time.
+    if (!best->partitions.n_levels || cut.seconds < best->seconds ||
+        (cut.seconds <= best->seconds && cut.device < best->device))
+        *best = cut;
 }
 
 // Latency as far as it is allowed and needed, in whole output frames; the head has the rest.
@@ -109,13 +113,23 @@ static bool choose_head(const struct request *request, struct cuda_cut *cut)
     return cut->head < shape->axis[0].span;
 }
 
+static void search_levels(const struct request *request, const struct cuda_cut *cut, struct cuda_cut *best)
+{
+    consider(request, cut, 0, 0, best);
+    for (int second = 2; second <= MOST_GROWTH; second *= 2) {
+        consider(request, cut, second, 0, best);
+        for (int third = 2 * second; third <= MOST_GROWTH * second; third *= 2)
+            consider(request, cut, second, third, best);
+    }
+}
+
 static void search_tick(const struct request *request, int tick, bool ahead, struct cuda_cut *best)
 {
     const struct shape *shape = request->shape;
     struct cuda_cut cut = {.ahead = ahead, .whole = shape->whole_blocks && shape->block % (size_t)tick == 0};
     cut.partitions = (struct cuda_partitions){
         .tick = tick,
-        .share = tick * (shape->complex_signal ? 2 : 1),
+        .log2_share = (int)log2(tick) + shape->complex_signal,
         .inputs = (int)shape->in_channels,
         .outputs = (int)shape->out_channels,
         .complex = shape->complex_signal,
@@ -123,12 +137,9 @@ static void search_tick(const struct request *request, int tick, bool ahead, str
     };
     if (!choose_head(request, &cut)) return;
     cut.partitions.rounds = (int)(cut.delay / (size_t)tick + 2);
-    consider(request, &cut, 0, 0, best);
-    for (int second = 2; second <= MOST_GROWTH; second *= 2) {
-        consider(request, &cut, second, 0, best);
-        for (int third = 2 * second; third <= MOST_GROWTH * second; third *= 2)
-            consider(request, &cut, second, third, best);
-    }
+    cuda_head_sum(request, &cut);
+    search_levels(request, &cut, best);
+    if (cuda_head_stream(request, &cut)) search_levels(request, &cut, best);
 }
 
 bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason, size_t size)

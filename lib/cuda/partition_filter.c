@@ -6,7 +6,7 @@
 
 #include "../cells.h"
 #include "../cpu/samples.h"
-#include "partitioned.h"
+#include "partition_head.h"
 
 struct build {
     const struct partita_plan *plan;
@@ -123,7 +123,9 @@ static struct cuda_partitioned_filter *cut_filter(const struct build *build, str
         char *head = twin == c ? arena_take(arena, build->head_taps[c] * build->plan->shape.tap_bytes + 1) : NULL;
         if (heads) heads[c] = twin == c ? head : heads[twin];
     }
-    if (state) *state = (struct cuda_partitioned_filter){first_cell, cells, heads, head_taps, {.line = {0}}, NULL};
+    if (state)
+        *state = (struct cuda_partitioned_filter){
+            .first_cell = first_cell, .cells = cells, .heads = heads, .head_taps = head_taps};
     return state;
 }
 
@@ -204,7 +206,7 @@ static enum partita_status copy_kept(const struct build *build, const struct cud
 {
     const struct cuda_partitions *partitions = &build->cut->partitions;
     const struct cuda_cell *to = &build->cells[c], *from = &build->base->cells[build->sources[c].kept];
-    const size_t piece = (size_t)partitions->share * bin_bytes(build->plan);
+    const size_t piece = bin_bytes(build->plan) << partitions->log2_share;
     enum partita_status status = PARTITA_OK;
     for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
         if (!to->level[i].count) continue;
@@ -282,7 +284,8 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
         struct cuda_partitioned_filter *state = cut_filter(&build, &own);
         filter->state = state;
         fill_filter(&build, state);
-        status = fill_device(&build, state);
+        status = cuda_head_filter(filter);
+        if (status == PARTITA_OK) status = fill_device(&build, state);
     }
     mem_release(&plan->allocator, temporary.base);
     return status;
@@ -295,5 +298,6 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter)
     if (!state) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_release(plan, state->memory);
+    cuda_head_filter_forget(filter);
     mem_release(&plan->allocator, state);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../outputs.h"
-#include "partitioned.h"
+#include "partition_head.h"
 
 // Where a stream is. Where calls bring whole ticks, a tick is complete before its outputs are played: `tick` and `fill`
 // are the outputs' place then, a tick ahead of what was asked for.
@@ -18,7 +18,8 @@ struct position {
 struct cuda_partitioned_stream {
     struct position *position;
     struct history history;
-    char *samples[2]; // outputs of one tick of one channel, by either filter
+    struct cuda_head *head; // NULL: summed directly, on the history
+    char *samples[2];       // outputs of one tick of one channel, by either filter
     struct cuda_queue queue;
     struct cuda_flow flow;
     void *device, *pinned; // all that `flow` points to
@@ -26,7 +27,7 @@ struct cuda_partitioned_stream {
     struct cuda_tick *tick; // these three are pinned
     char *x, *y;
     size_t y_bytes;
-    char *mirror, *y_mirror; // of the device's memory and y, in the region
+    char *head_mirror, *mirror, *y_mirror; // of the head's region, the device's memory and y, in the region
     struct region region;
 };
 
@@ -73,17 +74,19 @@ static void cut_pinned(const struct partita_plan *plan, struct cuda_partitioned_
     state->y = arena_take(arena, state->y_bytes);
 }
 
-// The history reaches back as far as the head and the delay of what is heard.
+// The history reaches back as far as the head, where it is summed, and the delay of what is heard.
 static size_t history_frames(const struct cuda_cut *cut)
 {
-    const size_t tick = (size_t)cut->partitions.tick, frames = cut->head + cut->latency + tick;
+    const size_t tick = (size_t)cut->partitions.tick;
+    const size_t frames = (cut->head_engine ? 0 : cut->head) + cut->latency + tick;
     return (frames + tick - 1) / tick * tick;
 }
 
-static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *plan, struct arena *arena)
+static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *plan, struct cuda_head *head,
+                                                  struct arena *arena)
 {
     const struct cuda_cut *cut = &((const struct cuda_partitioned *)plan->state)->cut;
-    struct cuda_partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
+    struct cuda_partitioned_stream fresh = {.head = head}, *state = arena_take(arena, sizeof *state);
     const size_t tick = (size_t)cut->partitions.tick * plan->shape.sample_bytes;
     struct arena device = {0}, pinned = {0};
     cut_device(plan, &fresh.flow, &device);
@@ -94,6 +97,7 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
     fresh.history = (struct history){.frames = history_frames(cut), .late = cut->latency};
     history_cut(&fresh.history, &plan->shape, arena);
     fresh.device_bytes = device.used;
+    fresh.head_mirror = arena_take(arena, cuda_head_region_bytes(head));
     fresh.mirror = arena_take(arena, device.used);
     fresh.y_mirror = arena_take(arena, fresh.y_bytes);
     fresh.region.bytes = arena->used - begin;
@@ -105,7 +109,7 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
 static enum partita_status clear(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
-    memset(state->region.data, 0, (size_t)(state->mirror - (char *)state->region.data));
+    memset(state->region.data, 0, (size_t)(state->head_mirror - (char *)state->region.data));
     memset(state->y, 0, state->y_bytes);
     state->queue.running = true;
     return CU(stream->plan, cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
@@ -152,16 +156,35 @@ static enum partita_status allocate(struct partita_stream *stream)
     return PARTITA_OK;
 }
 
+// The head, and the stream's own arena.
+static enum partita_status open_state(struct partita_stream *stream)
+{
+    const struct partita_plan *plan = stream->plan;
+    struct cuda_head *head;
+    struct arena arena = {0};
+    const enum partita_status status = cuda_head_open(stream, &head);
+    if (status == PARTITA_OK) {
+        cut_stream(plan, head, &arena);
+        arena.base = mem_reserve(&plan->allocator, arena.used);
+    }
+    if (!arena.base) {
+        cuda_head_close(head);
+        return status == PARTITA_OK ? PARTITA_ERR_NOMEM : status;
+    }
+    arena.used = 0;
+    struct cuda_partitioned_stream *state = stream->state = cut_stream(plan, head, &arena);
+    for (size_t c = 0; head && c < plan->shape.in_channels; c++)
+        head->x[c] = history_at(&state->history, &plan->shape, c, 0);
+    return status;
+}
+
 enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
-    struct arena arena = {0};
-    cut_stream(plan, &arena);
-    arena.base = mem_reserve(&plan->allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    struct cuda_partitioned_stream *state = stream->state = cut_stream(plan, &arena);
-    enum partita_status status = cuda_enter(plan);
+    enum partita_status status = open_state(stream);
+    if (status != PARTITA_OK) return status;
+    struct cuda_partitioned_stream *state = stream->state;
+    status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_queue_open(plan, &state->queue);
     if (status == PARTITA_OK) status = allocate(stream);
     if (status == PARTITA_OK) status = clear(stream);
@@ -179,11 +202,13 @@ void cuda_partitioned_close(struct partita_stream *stream)
     cuda_queue_close(stream->plan, &state->queue);
     cuda_release(stream->plan, state->device);
     cuda_unpin(stream->plan, state->pinned);
+    cuda_head_close(state->head);
 }
 
 void cuda_partitioned_reset(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
+    cuda_head_reset(stream, state->head);
     if (atomic_load(&stream->status) == PARTITA_OK && done(stream, cuda_enter(stream->plan)) &&
         done(stream, cuda_queue_wait(stream->plan, &state->queue)))
         done(stream, clear(stream));
@@ -206,6 +231,7 @@ static void move(struct partita_stream *stream, void *to, const void *from)
 void cuda_partitioned_pause(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
+    cuda_head_save(stream, state->head, state->head_mirror);
     move(stream, state->mirror, state->device);
     memcpy(state->y_mirror, state->y, state->y_bytes);
 }
@@ -213,6 +239,7 @@ void cuda_partitioned_pause(struct partita_stream *stream)
 void cuda_partitioned_resume(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
+    cuda_head_restore(stream, state->head, state->head_mirror);
     memcpy(state->y, state->y_mirror, state->y_bytes);
     move(stream, state->device, state->mirror);
 }
@@ -236,7 +263,8 @@ static bool launch(struct partita_stream *stream)
     const struct shape *shape = &plan->shape;
     struct cuda_partitioned_stream *state = stream->state;
     const struct position *position = state->position;
-    const size_t tick = (size_t)cut_of(stream)->partitions.tick, bytes = tick * shape->sample_bytes;
+    const struct cuda_partitions *partitions = &cut_of(stream)->partitions;
+    const size_t tick = (size_t)partitions->tick, bytes = tick * shape->sample_bytes;
     const size_t at = position->tick * tick % state->history.frames;
     if (!done(stream, cuda_enter(plan))) return false;
     // The one before may still read what is written here.
@@ -244,6 +272,11 @@ static bool launch(struct partita_stream *stream)
     const struct cuda_partitioned_filter *own = stream->filter->state,
                                          *incoming = hears_both(stream) ? stream->swap.incoming->state : NULL;
     state->tick->tick = position->tick;
+    state->tick->round = (int)(position->tick % (uint64_t)partitions->rounds);
+    for (int i = 0; i < partitions->n_levels; i++) {
+        const uint64_t parts = (uint64_t)partitions->level[i].parts, ticks = (uint64_t)partitions->level[i].ticks;
+        state->tick->newest[i] = (int)(((position->tick + 1) / ticks + parts - 1) % parts);
+    }
     state->tick->filter[position->set] = own->device;
     state->tick->filter[1 - position->set] = incoming ? incoming->device : (struct cuda_cells){.first_cell = NULL};
     for (size_t c = 0; c < shape->in_channels; c++)
@@ -261,11 +294,18 @@ static bool wait_for_outputs(struct partita_stream *stream, size_t n)
     return done(stream, cuda_enter(stream->plan)) && done(stream, cuda_queue_wait(stream->plan, &state->queue));
 }
 
-static void add_head(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel, char *y,
-                     size_t n)
+// The head's part of the next n outputs. That of a stream is the same by both filters: it fades by itself, and the
+// weights by which what is added to it fades add up to one.
+static void take_head(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel, char *y,
+                      size_t n)
 {
     const struct cuda_partitioned_stream *state = stream->state;
     const struct cuda_partitioned_filter *cells = filter->state;
+    if (state->head) {
+        memcpy(y, state->head->y[channel], n * stream->plan->shape.sample_bytes);
+        return;
+    }
+    memset(y, 0, n * stream->plan->shape.sample_bytes);
     for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++)
         if (cells->head_taps[c])
             history_filter(&state->history, stream->plan, now(stream), (size_t)cells->cells[c].in, cells->heads[c],
@@ -293,8 +333,7 @@ static void add_device(const struct partita_stream *stream, size_t set, size_t c
 static void compute(const struct partita_stream *stream, const struct partita_filter *filter, size_t set,
                     size_t channel, char *y, size_t n)
 {
-    memset(y, 0, n * stream->plan->shape.sample_bytes);
-    add_head(stream, filter, channel, y, n);
+    take_head(stream, filter, channel, y, n);
     add_device(stream, set, channel, y, n);
 }
 
@@ -308,6 +347,16 @@ static size_t emit(const struct partita_stream *stream, const struct frames *fra
                                     .compute = compute,
                                     .cells = cuda_partitioned_cells};
     return outputs_emit(stream, &outputs, frames, n);
+}
+
+// Has the head's stream filter by the next n frames.
+static void run_head(struct partita_stream *stream, size_t n)
+{
+    const struct cuda_cut *cut = cut_of(stream);
+    struct cuda_partitioned_stream *state = stream->state;
+    const size_t tick = (size_t)cut->partitions.tick, ready = cut->whole ? tick - state->position->fill : n;
+    const uint64_t at = now(stream) - (cut->whole ? tick : 0);
+    if (state->head) cuda_head_run(stream, state->head, at % state->history.frames, n, ready);
 }
 
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames)
@@ -326,6 +375,7 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
         history_take(&state->history, stream->plan, now(stream), frames, n);
         if (n == room && !launch(stream)) return nothing;
     }
+    run_head(stream, n); // while the device is at work
     if (!wait_for_outputs(stream, n)) return nothing;
     const size_t written = emit(stream, frames, n);
     history_pass(&state->history, &stream->plan->shape, now(stream), n);
@@ -338,7 +388,8 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct cuda_cut *cut = cut_of(stream);
-    const struct position *position = ((const struct cuda_partitioned_stream *)stream->state)->position;
+    const struct cuda_partitioned_stream *state = stream->state;
+    const struct position *position = state->position;
     const uint64_t tick = position->tick;
     // Between whole ticks the next one's outputs are those of a tick ahead.
     const size_t ahead = cut->whole && position->fill == 0 ? (size_t)cut->partitions.tick : 0;
@@ -349,7 +400,9 @@ size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
         const uint64_t played = block * ticks + (uint64_t)level->start;
         if (played > last) last = played;
     }
-    return (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
+    const size_t own = (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
+    const size_t head = cuda_head_swap_begin(stream, state->head);
+    return head > own ? head : own;
 }
 
 // The device may still be at work with the old filter until the next launch.
@@ -359,7 +412,9 @@ size_t cuda_partitioned_swap_end(struct partita_stream *stream)
     const struct cuda_partitioned_stream *state = stream->state;
     struct position *position = state->position;
     const size_t tick = (size_t)cut->partitions.tick;
+    const size_t head = cuda_head_swap_end(stream, state->head);
     position->set = 1 - position->set;
-    if (!state->queue.running) return 0;
-    return cut->whole ? (tick - position->fill) % tick + 1 : tick - position->fill;
+    if (!state->queue.running) return head;
+    const size_t own = cut->whole ? (tick - position->fill) % tick + 1 : tick - position->fill;
+    return head > own ? head : own;
 }

@@ -52,7 +52,7 @@ __device__ void transform(const cuda_partitions &partitions, const job<T> &job, 
                           int64_t pitch)
 {
     const int points = partitions.level[job.level].points, threads = points / CUDA_FFT_POINTS;
-    const int share = partitions.share;
+    const int share = 1 << partitions.log2_share;
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
@@ -65,7 +65,7 @@ __device__ void transform(const cuda_partitions &partitions, const job<T> &job, 
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int k = job.place.thread + j * threads;
-        to[k / share * pitch + k % share] = v[j];
+        to[(k >> partitions.log2_share) * pitch + (k & (share - 1))] = v[j];
     }
 }
 
@@ -75,9 +75,10 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
 {
     const job<T> job = take_job<T>(partitions, partitions.inputs);
     const uint64_t tick = flow.tick->tick;
+    const int64_t slot = flow.tick->newest[job.level];
     const cuda_level &level = partitions.level[job.level];
     if (blockIdx.x == 0 && threadIdx.x == 0) *flow.own_tick = *flow.tick;
-    if ((tick + 1) % level.ticks) return;
+    if ((tick + 1) & (level.ticks - 1)) return;
     const int reals = partitions.complex ? 2 : 1, own = partitions.tick * reals, line = partitions.window * reals;
     const int old = 2 * level.hop * reals - own; // reals of the window that came before the tick
     const uint64_t begin = tick * own - old;
@@ -89,9 +90,9 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
         if (job.level == 0 && !job.idle) *kept = x[j - old];
         return x[j - old];
     };
-    const int64_t slot = ((tick + 1) / level.ticks - 1) % level.parts, row = (int64_t)level.parts * partitions.share;
+    const int64_t row = (int64_t)level.parts << partitions.log2_share;
     transform(partitions, job, sample,
-              (complex_of<T> *)flow.level[job.level].spectra + job.number * row + slot * partitions.share,
+              (complex_of<T> *)flow.level[job.level].spectra + job.number * row + (slot << partitions.log2_share),
               partitions.inputs * row);
 }
 
@@ -110,26 +111,39 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     const T *w = (const T *)taps.taps + cell * end;
     job.idle |= p >= range.count;
     const auto sample = [=](int j) { return j < n && first + j < end ? w[first + j] / level.points : T(0); };
-    transform(partitions, job, sample, (complex_of<T> *)taps.spectra + (range.base + p) * partitions.share,
-              taps.line * partitions.share);
+    transform(partitions, job, sample, (complex_of<T> *)taps.spectra + ((range.base + p) << partitions.log2_share),
+              taps.line << partitions.log2_share);
 }
 
-// What the other levels have ready for a real of the tick's outputs of level 0.
-template <typename T>
-__device__ T sum_of_levels(const cuda_partitions &partitions, const cuda_flow &flow, uint64_t tick, int64_t channel,
-                           int j)
-{
-    const int reals = partitions.complex ? 2 : 1;
-    T sum = 0;
-    for (int i = 1; i < partitions.n_levels; i++) {
-        const cuda_level &level = partitions.level[i];
-        if (tick < (uint64_t)level.start) continue;
-        const uint64_t at = tick - level.start, block = at / level.ticks;
-        const int64_t line = (int64_t)(block % 2) * 2 * partitions.outputs + channel;
-        sum += ((const T *)flow.level[i].out)[(line * level.hop + (at % level.ticks) * partitions.tick) * reals + j];
+// What the other levels have ready for the tick's outputs of a channel of level 0.
+template <typename T> struct ready {
+    const T *at[CUDA_LEVELS - 1]; // NULL: nothing
+
+    __device__ ready(const cuda_partitions &partitions, const cuda_flow &flow, uint64_t tick, int64_t channel)
+    {
+        const int reals = partitions.complex ? 2 : 1;
+#pragma unroll
+        for (int i = 1; i < CUDA_LEVELS; i++) {
+            const cuda_level &level = partitions.level[i];
+            const uint64_t played = tick - level.start; // ticks
+            const int64_t line = (played & level.ticks ? 2 : 0) * (int64_t)partitions.outputs + channel;
+            const int64_t first = line * level.hop + (int64_t)(played & (level.ticks - 1)) * partitions.tick;
+            at[i - 1] = i < partitions.n_levels && tick >= (uint64_t)level.start
+                            ? (const T *)flow.level[i].out + first * reals
+                            : nullptr;
+        }
     }
-    return sum;
-}
+
+    // For a real of the outputs.
+    __device__ T operator[](int j) const
+    {
+        T sum = 0;
+#pragma unroll
+        for (int i = 1; i < CUDA_LEVELS; i++)
+            if (at[i - 1]) sum += at[i - 1][j];
+        return sum;
+    }
+};
 
 // The transforms of a level are of [set][output].
 template <typename T>
@@ -140,17 +154,16 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     job<T> job = take_job<T>(partitions, channels);
     const uint64_t tick = flow.own_tick->tick;
     const cuda_level &level = partitions.level[job.level];
-    if (job.level > 0 && (tick + 2) % level.ticks) return;
+    if (job.level > 0 && (tick + 2) & (level.ticks - 1)) return;
     job.idle |= !flow.own_tick->filter[job.number / partitions.outputs].first_cell;
     const int points = level.points, threads = points / CUDA_FFT_POINTS, n = level.hop * (partitions.complex ? 2 : 1);
     const complex_of<T> *sums = (const complex_of<T> *)flow.level[job.level].sums + job.number * points;
-    const uint64_t block = (tick + 1) / level.ticks - 1;
+    const int turn = (tick + 1) & level.ticks ? 0 : 1; // its block's, of two
     const bool first = job.level == 0;
-    T *y = first ? (T *)flow.y + ((int64_t)(tick % partitions.rounds) * channels + job.number) * n
-                 : (T *)flow.level[job.level].out + ((int64_t)(block % 2) * channels + job.number) * n;
-    const auto put = [&](int j, T value) {
-        y[j] = first ? value + sum_of_levels<T>(partitions, flow, tick, job.number, j) : value;
-    };
+    T *y = first ? (T *)flow.y + ((int64_t)flow.own_tick->round * channels + job.number) * n
+                 : (T *)flow.level[job.level].out + ((int64_t)turn * channels + job.number) * n;
+    const ready<T> others(partitions, flow, tick, job.number);
+    const auto put = [&](int j, T value) { y[j] = first ? value + others[j] : value; };
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++)

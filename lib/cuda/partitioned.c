@@ -2,7 +2,7 @@
 // cuda/partitioned: streams of many channels and long filters on a device, in partitions of up to three sizes, spectra
 // of filter and history resident there, one graph of three kernels a tick (partitions.h, decision 25).
 // Source: Gardner, Efficient convolution without input-output delay, JAES 43 (1995).
-#include "partitioned.h"
+#include "partition_head.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,14 +20,14 @@ static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
             size_add(size_mul(dense_cells(shape) + shape->in_channels, (size_t)level->parts), 6 * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, (size_t)level->points * 2 * shape->scalar_bytes));
     }
-    return bytes;
+    return size_add(bytes, cut->head_bytes);
 }
 
 static double flops_of(const struct shape *shape, const struct cuda_cut *cut)
 {
     const double cells = (double)dense_cells(shape), complex = shape->complex_signal ? 2 : 1;
     const double channels = (double)(shape->in_channels + shape->out_channels);
-    double flops = cells * (double)cut->head * 2 * complex * (shape->complex_taps ? 2 : 1);
+    double flops = cut->head_flops;
     for (int i = 0; i < cut->partitions.n_levels; i++) {
         const struct cuda_level *level = &cut->partitions.level[i];
         const double n = 2. * level->hop;
@@ -70,7 +70,8 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan, co
     plan->state = partitioned;
     if (!cuda_cut_search(request, &partitioned->cut, reason, sizeof reason)) return PARTITA_ERR_UNSUPPORTED;
     struct cuda_partitions *partitions = &partitioned->cut.partitions;
-    enum partita_status status = cuda_enter(plan);
+    enum partita_status status = cuda_head_plan(plan, request);
+    if (status == PARTITA_OK) status = cuda_enter(plan);
     for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
         struct cuda_level *level = &partitions->level[i];
         status = cuda_fft_create(plan, (size_t)level->points, !partitions->complex, 1, &partitioned->fft[i]);
@@ -85,6 +86,7 @@ static void partitioned_plan_destroy(struct partita_plan *plan)
     if (!partitioned) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     for (int i = 0; i < CUDA_LEVELS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
+    cuda_head_forget(plan);
     mem_release(&plan->allocator, partitioned);
 }
 
@@ -94,11 +96,13 @@ static void partitioned_load(const struct partita_plan *plan, struct partita_loa
     const struct cuda_partitions *partitions = &cut->partitions;
     const size_t tick = (size_t)partitions->tick, block = plan->shape.block, ticks = (block + tick - 1) / tick;
     const int start = partitions->level[partitions->n_levels - 1].start;
+    const struct partita_load head = cuda_head_load(plan);
+    const size_t head_calls = head.frames ? (block + head.frames - 1) / head.frames : 0;
+    const size_t last = ((size_t)start + 1) * tick + cut->delay; // a tick more where another swap settles first
     *ret = (struct partita_load){.frames = block,
                                  .mean = cut->seconds * (double)block,
-                                 .worst = cut->worst * (double)ticks,
-                                 // A tick more where another swap settles first.
-                                 .swap_delay = ((size_t)start + 1) * tick + cut->delay};
+                                 .worst = cut->worst * (double)ticks + (double)head_calls * (head.worst - head.mean),
+                                 .swap_delay = head.swap_delay > last ? head.swap_delay : last};
 }
 
 static void partitioned_explain(const struct partita_plan *plan, struct text *text)
@@ -107,8 +111,12 @@ static void partitioned_explain(const struct partita_plan *plan, struct text *te
     const struct cuda_partitions *partitions = &cut->partitions;
     struct partita_load load;
     partitioned_load(plan, &load);
-    text_add(text, "  ticks of %d frames; latency %zu; %zu taps summed directly, by the host\n", partitions->tick,
+    text_add(text, "  ticks of %d frames; latency %zu; %zu taps in the head\n", partitions->tick,
              cut_visible_latency(cut), cut->head);
+    if (cut->head)
+        text_add(text, "  head      %7d+ %s, on the host, %.3g us a tick\n", 0,
+                 cut->head_engine ? cut->head_engine->name : "summed directly",
+                 cut->head_seconds * partitions->tick * 1e6);
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
         text_add(text, "  level %-3d %7zu+ %d x %d taps, fft %d, blocks of %d ticks\n", i,
@@ -145,7 +153,7 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
         const int parts[] = {level->ticks, level->parts, level->start};
         hash = hash_bytes(hash, parts, sizeof parts);
     }
-    return hash;
+    return cuda_head_key(plan, hash);
 }
 
 const struct engine cuda_partitioned = {

@@ -47,7 +47,7 @@ struct cuda_level {
 
 // Spectra lie share by share, [ticks][channel][parts][share]: what a tick multiplies is one piece.
 struct cuda_partitions {
-    int tick, share; // bins of a tick
+    int tick, log2_share; // bins of a tick: 2^log2_share
     int inputs, outputs;
     bool complex, f64;
     int n_levels;
@@ -73,9 +73,11 @@ struct cuda_cells {
     int64_t line[CUDA_LEVELS];        // places
 };
 
-// What the host says of a tick, in memory that both see.
+// What the host says of a tick, in memory that both see: also what a device would divide for.
 struct cuda_tick {
     uint64_t tick;
+    int round;                   // of the outputs
+    int newest[CUDA_LEVELS];     // which of a level's places holds the spectra of its last complete block
     struct cuda_cells filter[2]; // of the two sets of outputs
 };
 

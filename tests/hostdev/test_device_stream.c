@@ -6,12 +6,13 @@
 #include "../layer_rig.h"
 #include "hostdev.h"
 
-enum { TAPS = 700, FRAMES = 1500, SWAP_AT = 500, LATER = 300 };
+enum { TAPS = 700, FRAMES = 2700, SWAP_AT = 500, LATER = 300 };
 
-// Ticks of 16 frames, several levels, a head; or whole blocks and some latency.
+// Ticks of 16 frames, several levels, a head; whole blocks and some latency; a head that is a stream of the CPU's.
 static const struct partita_problem problems[] = {
     {.size = {PARTITA_UNBOUNDED}, .block = 16, .in_channels = 2, .out_channels = 3, .kernel = {TAPS}},
     {.size = {PARTITA_UNBOUNDED}, .block = 16, .whole_blocks = true, .kernel = {TAPS}, .latency = 64},
+    {.size = {PARTITA_UNBOUNDED}, .block = 512, .in_channels = 2, .out_channels = 3, .kernel = {TAPS}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -43,6 +44,7 @@ static void any_order_same_bits(void **state)
 struct life {
     const struct partita_problem *problem;
     struct partita_options options;
+    size_t frames; // before the stream is reset; after the swap is over
     float x[2][FRAMES + LATER], y[3][FRAMES + LATER], w[2][6 * TAPS];
     struct partita_plan *plan;
     struct partita_filter *filters[3];
@@ -85,7 +87,7 @@ static void live(struct life *life)
     if (!prepare(life)) return;
     feed(life, 0, SWAP_AT);
     assert_ok(partita_stream_swap(life->stream, life->filters[2], 100));
-    feed(life, SWAP_AT, FRAMES);
+    feed(life, SWAP_AT, life->frames);
     assert_false(partita_stream_swapping(life->stream));
     const size_t size = partita_stream_state_size(life->stream);
     life->kept = malloc(size);
@@ -94,7 +96,7 @@ static void live(struct life *life)
         well(life, partita_stream_clone(life->stream, &life->clone));
     }
     partita_stream_reset(life->stream);
-    feed(life, FRAMES, FRAMES + LATER);
+    feed(life, life->frames, life->frames + LATER);
     well(life, partita_stream_status(life->stream));
 }
 
@@ -110,8 +112,11 @@ static void close_life(struct life *life)
 static void open_life(struct life *life, const struct partita_problem *problem)
 {
     struct random random = random_start("errors");
-    *life = (struct life){
-        .problem = problem, .options = {.engine = "cuda/partitioned", .device = "cuda:0"}, .failed = FRAMES + LATER};
+    const size_t frames = problem->block > 16 ? FRAMES : 1500;
+    *life = (struct life){.problem = problem,
+                          .options = {.engine = "cuda/partitioned", .device = "cuda:0"},
+                          .frames = frames,
+                          .failed = frames + LATER};
     random_samples(&random, PARTITA_F32, life->x, sizeof life->x / sizeof(float));
     random_samples(&random, PARTITA_F32, life->w, sizeof life->w / sizeof(float));
     memset(life->y, 0xff, sizeof life->y);
@@ -123,10 +128,10 @@ static void check_outputs(const struct life *good, const struct life *life)
     const size_t outputs = life->problem->out_channels ? life->problem->out_channels : 1;
     for (size_t k = 0; k < outputs; k++) {
         size_t same = 0;
-        while (same < FRAMES + LATER && !memcmp(&good->y[k][same], &life->y[k][same], sizeof(float))) same++;
-        if (partita_stream_status(life->stream) == PARTITA_OK) assert_int_equal(same, FRAMES + LATER);
-        for (size_t i = same; i < FRAMES + LATER; i++) assert_true(life->y[k][i] == 0);
-        for (size_t i = life->failed; i < FRAMES + LATER; i++) assert_true(life->y[k][i] == 0);
+        while (same < life->frames + LATER && !memcmp(&good->y[k][same], &life->y[k][same], sizeof(float))) same++;
+        if (partita_stream_status(life->stream) == PARTITA_OK) assert_int_equal(same, life->frames + LATER);
+        for (size_t i = same; i < life->frames + LATER; i++) assert_true(life->y[k][i] == 0);
+        for (size_t i = life->failed; i < life->frames + LATER; i++) assert_true(life->y[k][i] == 0);
     }
 }
 
@@ -158,7 +163,7 @@ static void error_at_any_call(const struct partita_problem *problem, cudaError_t
         if (!reached) break;
     }
     assert_ok(life.status);
-    feed(&good, FRAMES, FRAMES + LATER); // others are unharmed
+    feed(&good, good.frames, good.frames + LATER); // others are unharmed
     assert_ok(partita_stream_status(good.stream));
     close_life(&good);
     assert_int_equal(hostdev_allocations(), 0);
@@ -186,7 +191,7 @@ static void swap_over_by_failure(void **state)
         assert_ok(partita_stream_swap(life.stream, life.filters[1], 100));
         feed(&life, SWAP_AT, SWAP_AT + 48 * late);
         hostdev_fail(1, cudaErrorMemoryAllocation);
-        feed(&life, SWAP_AT + 48 * late, FRAMES + LATER);
+        feed(&life, SWAP_AT + 48 * late, life.frames + LATER);
         hostdev_fail(0, cudaSuccess);
         assert_int_equal(partita_stream_status(life.stream), PARTITA_ERR_NOMEM);
         assert_false(partita_stream_swapping(life.stream));
