@@ -9,12 +9,14 @@
 struct engine;
 struct operands;
 struct request;
+struct spectrum_keeper;
 
 // A device that was opened for one plan. The module's own struct begins with this one.
 struct device {
     char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                        // the same in one word, for remembered choices
     const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
+    const struct spectrum_keeper *spectra;
     // Bounded problems on arrays in any memory, in place of engine->run; what it needs besides the engine's plan is
     // made when plan_create has made that.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
@@ -28,7 +30,7 @@ struct device {
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 2 };
+enum { DEVICE_MODULE_VERSION = 3 };
 
 // What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they say that every
 // internal struct is the same on both sides.
@@ -44,6 +46,9 @@ struct device_module {
 // Opens a device by name (NULL: "cpu"); *ret_device is NULL for the CPU.
 // Errors: PARTITA_ERR_DEVICE, text says why; PARTITA_ERR_NOMEM.
 enum partita_status device_open(const char *name, char *text, size_t size, struct device **ret_device);
+
+// The device that the options name; what is wrong with it goes to their log.
+enum partita_status device_of_options(const struct partita_options *options, struct device **ret_device);
 
 // NULL is allowed.
 void device_close(struct device *device);
