@@ -167,5 +167,4 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     return PARTITA_OK;
 }
 
-const struct spectrum_keeper cpu_spectra = {
-    .create = create, .destroy = destroy, .meet = meet, .multiply = multiply};
+const struct spectrum_keeper cpu_spectra = {.create = create, .destroy = destroy, .meet = meet, .multiply = multiply};

@@ -6,7 +6,7 @@
 
 #include "../cut.h"
 #include "call.h"
-#include "spectra.h"
+#include "parts.h"
 
 enum cuda_blocks_way {
     CUDA_BLOCKS_PAIRS, // spectra of both operands, all pairs summed: blocks_pairs.c
@@ -31,8 +31,7 @@ struct cuda_blocks_layout {
 struct cuda_blocks {
     struct shape shape; // what is run: the plan's problem, or the one that its gradient is
     struct cuda_blocks_layout layout;
-    struct cuda_fft fft;
-    void *twist; // of complex pairs, in the device's memory
+    struct cuda_parts parts; // paired, if the way is
 };
 
 // A filter: of pairs the spectra [out][in of group][parts][planes][points], of lags the caller's taps.
@@ -49,8 +48,6 @@ static inline const struct cuda_blocks *cuda_blocks_of(const struct partita_plan
 // a reason.
 bool cuda_blocks_search(const struct request *request, int way, struct cuda_blocks_layout *ret, char *reason,
                         size_t size);
-
-struct cuda_kit cuda_blocks_kit(const struct partita_plan *plan);
 
 // Lines of y, for `lines` of them from `line` on; bias NULL: none.
 struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t line, size_t lines,

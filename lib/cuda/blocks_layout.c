@@ -9,10 +9,9 @@
 #include "cufft.h"
 
 enum {
-    MOST_PARTS = 4096,     // more products in a row than their rounding errors allow
-    ENOUGH_RUNS = 528,     // of parts of windows of lags, in all: thread blocks for all processors, a few rounds
-    FULL_THREADS = 512,    // of a processor, from which on it is busy
-    LONG_POINTS = 1 << 20, // of one call of long transforms, about: less does not fill a large device
+    MOST_PARTS = 4096,  // more products in a row than their rounding errors allow
+    ENOUGH_RUNS = 528,  // of parts of windows of lags, in all: thread blocks for all processors, a few rounds
+    FULL_THREADS = 512, // of a processor, from which on it is busy
 };
 
 // Times in multiply-adds of one thread, counted from the kernels' inner loops; not measured.
@@ -68,12 +67,9 @@ static size_t planes_of(const struct shape *shape)
     return shape->complex_signal ? 2 : 1;
 }
 
-// Bytes of so many spectra, rounded up to whole calls of long transforms.
 static size_t spectra_bytes(const struct shape *shape, const struct cuda_blocks_layout *layout, size_t spectra)
 {
-    const size_t arrays = size_mul(spectra, planes_of(shape)), calls = ceil_div(arrays, layout->transforms);
-    const size_t bytes = layout->points * 2 * shape->scalar_bytes;
-    return arrays == SIZE_MAX ? SIZE_MAX : size_mul(size_mul(calls, layout->transforms), bytes);
+    return cuda_parts_bytes(spectra, planes_of(shape), layout->points, layout->transforms, shape->f64);
 }
 
 // Blocks of x that a run of outputs sees at most.
@@ -125,15 +121,6 @@ static bool choose_run(const struct request *request, size_t limit, struct cuda_
     }
 }
 
-// Points of one call of long transforms, about as many as fill the device and no more than the least that is made.
-static size_t transforms_of(const struct shape *shape, const struct cuda_blocks_layout *layout)
-{
-    if (layout->points <= cuda_fft_most(shape->f64)) return 1;
-    size_t transforms = layout->points < LONG_POINTS ? LONG_POINTS / layout->points : 1;
-    while (transforms > 1 && (transforms > layout->parts || transforms > layout->blocks)) transforms /= 2;
-    return transforms;
-}
-
 static bool cut_pairs(const struct request *request, size_t limit, size_t points, struct cuda_blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
@@ -144,7 +131,7 @@ static bool cut_pairs(const struct request *request, size_t limit, size_t points
     layout->points = layout->part = layout->hop = points;
     layout->parts = ceil_div(layout->trimmed.taps, points);
     layout->blocks = ceil_div(layout->trimmed.outputs, points);
-    layout->transforms = transforms_of(shape, layout);
+    layout->transforms = cuda_parts_transforms(points, shape->f64, lesser(layout->parts, layout->blocks));
     if (layout->parts > MOST_PARTS || !choose_run(request, limit, layout)) return false;
     const size_t inputs = cut_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
     const double cells = (double)(shape->out_channels * shape->group_in), batch = (double)shape->batch;
