@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What cuda/blocks promises besides results (test_blocks.c, test_batches.c, test_engines.c on the stand-in): arrays in
 // the device's memory at any address, taps read there without a filter, the same bits in any order of threads, an error
-// at any call, calls at once that share a plan, spectra refused.
+// at any call, calls at once that share a plan.
 #include "../rig.h"
 
 #include "../layer_rig.h"
@@ -205,19 +205,6 @@ static void calls_at_once(void **state)
     rig_close(&rig);
 }
 
-// Spectra as objects are the CPU's: asked for on a device they are refused, in words.
-static void spectra_are_refused(void **state)
-{
-    (void)state;
-    float x[100] = {0};
-    struct log_lines lines;
-    struct partita_spectrum *spectrum = NULL;
-    const struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
-    assert_int_equal(partita_spectrum_create(PARTITA_F32, x, 100, 0, &options, &spectrum), PARTITA_ERR_UNSUPPORTED);
-    assert_non_null(strstr(lines.text, "cuda:0"));
-    assert_null(spectrum);
-}
-
 // A device whose thread blocks hold less, as most do: windows of lags that are best on others are not for it.
 static void small_device(void **state)
 {
@@ -248,7 +235,7 @@ int main(void)
                     {"no-memory", no_memory},
                     {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
-    static struct CMUnitTest tests[N_WAYS * N_PROMISES + 2];
+    static struct CMUnitTest tests[N_WAYS * N_PROMISES + 1];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
@@ -257,6 +244,5 @@ int main(void)
             if (!ways[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
                 tests[n++] = named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
     tests[n++] = named_test(small_device, NULL, "small-device");
-    tests[n++] = named_test(spectra_are_refused, NULL, "spectra-are-refused");
     return run_test_list(tests, n);
 }
