@@ -52,11 +52,11 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
         return PARTITA_ERR_UNSUPPORTED;
     const struct cuda_blocks_layout *layout = &blocks->layout;
     enum partita_status status = cuda_enter(plan);
-    const bool pairs = layout->way == CUDA_BLOCKS_PAIRS;
+    const bool kept = layout->way != CUDA_BLOCKS_LAGS; // spectra of both operands
     if (status == PARTITA_OK)
-        status = cuda_parts_create(plan, layout->points, layout->transforms, pairs, &blocks->parts);
+        status = cuda_parts_create(plan, layout->points, layout->transforms, kept, &blocks->parts);
     plan->choice.shared = layout->workspace;
-    if (status == PARTITA_OK && !blocks->parts.fft.within && pairs) {
+    if (status == PARTITA_OK && !blocks->parts.fft.within && kept) {
         const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
         const size_t taps = plan->direction == PARTITA_BACKWARD_WEIGHT ? mem_round(bytes.taps) : 0;
         plan->choice.shared = size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
@@ -147,7 +147,7 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     struct cuda_blocks_filter *state = mem_allocate(&plan->allocator, sizeof *state);
     filter->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
-    if (cuda_blocks_of(plan)->layout.way == CUDA_BLOCKS_PAIRS) return transform_taps(plan, taps, &state->taps);
+    if (cuda_blocks_of(plan)->layout.way != CUDA_BLOCKS_LAGS) return transform_taps(plan, taps, &state->taps);
     return cuda_keep(plan, taps, taps_bytes(plan), &state->taps);
 }
 
@@ -192,7 +192,9 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    if (cuda_blocks_of(plan)->layout.way == CUDA_BLOCKS_PAIRS) status = cuda_pairs_run(&call, state);
+    const enum cuda_blocks_way way = cuda_blocks_of(plan)->layout.way;
+    if (way == CUDA_BLOCKS_PAIRS) status = cuda_pairs_run(&call, state);
+    else if (way == CUDA_BLOCKS_DIVISIONS) status = cuda_divisions_run(&call, state);
     else status = cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
     return cuda_call_end(&call, status);
 }
@@ -212,12 +214,20 @@ static void explain(const struct partita_plan *plan, struct text *text)
         text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n", layout->items, layout->runs);
         return;
     }
+    const char *where = blocks->parts.fft.within ? "in a thread block" : "by cuFFT";
+    if (layout->way == CUDA_BLOCKS_DIVISIONS) {
+        const struct divisions divisions = cuda_blocks_divisions(&blocks->shape, layout);
+        text_add(text, "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s of %zu\n",
+                 layout->part, layout->signal_part, where, layout->n);
+        if (layout->run < layout->blocks) text_add(text, "  %zu intervals of a division at a time\n", layout->run);
+        divisions_explain(&divisions, text);
+        return;
+    }
     const size_t inputs = cut_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
     text_add(
         text,
         "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
-        layout->part, blocks->parts.fft.within ? "in a thread block" : "by cuFFT", layout->n, layout->parts, inputs,
-        layout->blocks);
+        layout->part, where, layout->n, layout->parts, inputs, layout->blocks);
     if (layout->run < layout->blocks) text_add(text, "  %zu parts of the result at a time\n", layout->run);
     text_add(text, "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }

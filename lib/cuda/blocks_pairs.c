@@ -81,6 +81,20 @@ static size_t blocks_of_thread(const struct cuda_blocks *blocks, size_t lines, s
     return cuda_parts_of_thread(blocks->layout.points * (size_t)blocks->parts.planes, lines, count);
 }
 
+struct cuda_pairs cuda_blocks_lines(const struct cuda_blocks *blocks, size_t unit, size_t units)
+{
+    const struct shape *shape = &blocks->shape;
+    return (struct cuda_pairs){
+        .left_lines = {{1, 1, (int64_t)shape->out_channels}, {0, 0, (int64_t)shape->group_in}},
+        .right_lines = {{1, (int64_t)units, (int64_t)shape->group_out}, {0, (int64_t)shape->group_in, 0}},
+        .left_first = (int64_t)(unit % shape->groups * shape->group_out),
+        .lines = (int64_t)(units * shape->group_out),
+        .terms = (int64_t)shape->group_in,
+        .left_term = 1,
+        .right_term = 1,
+    };
+}
+
 // Forward, of some units [item][group] and some blocks of outputs.
 static enum partita_status run_units(const struct run *run, size_t unit, size_t units, size_t first, size_t count)
 {
@@ -90,33 +104,18 @@ static enum partita_status run_units(const struct run *run, size_t unit, size_t 
     const struct cut_range range = inputs_of(blocks, first, first + count);
     const struct cuda_windows windows = parts_of_x(plan, &range);
     const size_t lines = units * shape->group_out;
-    const struct cuda_pairs pairs = {
-        .left_lines = {{1, 1, (int64_t)shape->out_channels}, {0, 0, (int64_t)shape->group_in}},
-        .right_lines = {{1, (int64_t)units, (int64_t)shape->group_out}, {0, (int64_t)shape->group_in, 0}},
-        .left_first = (int64_t)(unit % shape->groups * shape->group_out),
-        .lines = (int64_t)lines,
-        .terms = (int64_t)shape->group_in,
-        .left_term = 1,
-        .right_term = 1,
-        .left_count = (int64_t)blocks->layout.parts,
-        .right_count = (int64_t)range.count,
-        .right_first = range.first,
-        .first = (int64_t)first,
-        .count = (int64_t)count,
-        .run = (int64_t)blocks_of_thread(blocks, lines, count),
-        .left = run->taps,
-        .right = run->inputs,
-        .out = run->sums,
-    };
+    struct cuda_pairs pairs = cuda_blocks_lines(blocks, unit, units);
+    pairs.left = run->taps, pairs.left_count = (int64_t)blocks->layout.parts;
+    pairs.right = run->inputs, pairs.right_first = range.first, pairs.right_count = (int64_t)range.count;
+    pairs.out = run->sums, pairs.first = (int64_t)first, pairs.count = (int64_t)count;
+    pairs.run = (int64_t)blocks_of_thread(blocks, lines, count);
     const struct cuda_sink sink = cuda_blocks_sink(plan, run->y, unit * shape->group_out, lines, run->bias);
     const char *x = lines_from(shape, run->x, shape->axis[0].size, unit * shape->group_in);
     enum partita_status status =
         cuda_transforms_forward(&run->transforms, run->inputs, &windows, units * shape->group_in, x);
     if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status =
-            cuda_transforms_back(&run->transforms, &sink, run->sums, (ptrdiff_t)(first * blocks->layout.hop), count);
-    return status;
+    if (status != PARTITA_OK) return status;
+    return cuda_transforms_back(&run->transforms, &sink, run->sums, (ptrdiff_t)(first * blocks->layout.hop), count);
 }
 
 static enum partita_status run_forward(const struct run *run)
