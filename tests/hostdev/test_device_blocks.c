@@ -14,24 +14,34 @@
 struct way {
     const char *name;
     struct partita_problem problem;
-    size_t part; // imposed; 0: none
+    size_t part, signal; // imposed, of taps and of the signal; 0: none
     bool needs_cufft;
 };
 
 // Each way, by transforms in a thread block and by cuFFT.
 static const struct way ways[] = {
-    {"pairs", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 64, false},
+    {"pairs", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 64, 64, false},
     {"pairs-complex",
      {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {300}, .size = {700}},
      64,
+     64,
      false},
-    {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, true},
+    {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, 16384, true},
+    {"divisions", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 20, 36, false},
+    {"divisions-complex",
+     {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {300}, .size = {700}},
+     36,
+     8,
+     false},
+    {"divisions-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 12000, 9000, true},
     {"lags",
      {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30010}, .pad_begin = {20}, .pad_end = {20}},
+     0,
      0,
      false},
     {"lags-complex",
      {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {9000}, .size = {9010}},
+     0,
      0,
      false},
 };
@@ -40,7 +50,7 @@ enum { N_WAYS = sizeof ways / sizeof *ways };
 static struct partita_options options_of(const struct way *way)
 {
     return (struct partita_options){
-        .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->part, false}};
+        .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->signal, false}};
 }
 
 static void *to_device(const void *from, size_t bytes, size_t offset)
@@ -208,7 +218,7 @@ static void calls_at_once(void **state)
 // A device whose thread blocks hold less, as most do: windows of lags that are best on others are not for it.
 static void small_device(void **state)
 {
-    static const struct way way = {"lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, false};
+    static const struct way way = {"lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, 0, false};
     const struct partita_options options = options_of(&way);
     struct random random = random_start("small-device");
     struct rig rig;

@@ -16,7 +16,7 @@ struct way {
     enum partita_op op;
     size_t n, m, block;
     struct partita_slice slice;
-    enum { SHORT, LONG, LONG_VALUES } length; // within a thread block; by cuFFT, of which some promises are kept alike
+    enum { SHORT, LONG, LONG_VALUES } length; // within a thread block; by cuFFT; likewise, its values alone
 };
 
 // In a thread block and by cuFFT; real samples and complex ones; both operations.
