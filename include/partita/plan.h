@@ -35,12 +35,12 @@ struct partita_executor {
 };
 
 // Sizes of parts that cpu/blocks or cuda/blocks is to cut taps and signal into, in samples of the filter (dilation
-// included) and of x, where it is chosen. Parts of one size, half of a size that transforms are good at, work as those it would choose
-// itself. Any other two sizes are for operands whose blocks are given: the results of all pairs that begin at one
-// output are summed in one transform of at least taps + signal - 1 samples, and what begins at different outputs is
-// added in divisions, within which nothing overlaps: taps/signal + 1 of them if signal divides taps, in general (taps +
-// signal) over the greatest common divisor. They need a stride of 1. partita_plan_explain prints the schedule. On a
-// device sizes that transforms are good at are powers of two from 16 on, and nothing is summed in time.
+// included) and of x, where it is chosen. Parts of one size, half of a size that transforms are good at, work as those
+// it would choose itself. Any other two sizes are for operands whose blocks are given: the results of all pairs that
+// begin at one output are summed in one transform of at least taps + signal - 1 samples, and what begins at different
+// outputs is added in divisions, within which nothing overlaps: taps/signal + 1 of them if signal divides taps, in
+// general (taps + signal) over the greatest common divisor. They need a stride of 1. partita_plan_explain prints the
+// schedule. On a device sizes that transforms are good at are powers of two from 16 on, and nothing is summed in time.
 struct partita_parts {
     size_t taps, signal; // at most 2^40 [0: the engine's choice; both or none]
     bool in_time;        // sum the pairs as they are, without transforms [false]

@@ -16,10 +16,10 @@ struct partita_spectrum;
 // Transforms a signal in disjoint blocks.
 // Shapes:  x [n] of `type`; copied.
 // Ranges:  n >= 1. block: samples of a block, rounded up to what transforms are good at, on a device to a power of two;
-//          0 stands for up to 65536, more for signals of many blocks. Signals that are to meet each other need blocks of
-//          one size, on one device. Small blocks cost more products, large ones more than a narrow slice needs.
-//          options: device, threads, log, allocator, on a device workspace_limit; NULL for defaults; it need not outlive
-//          the call, hooks must outlive the spectrum.
+//          0 stands for up to 65536, more for signals of many blocks. Signals that are to meet each other need blocks
+//          of one size, on one device. Small blocks cost more products, large ones more than a narrow slice needs.
+//          options: device, threads, log, allocator, on a device workspace_limit; NULL for defaults; it need not
+//          outlive the call, hooks must outlive the spectrum.
 // Errors:  PARTITA_ERR_ARG for NULL, no samples, a block beyond 2^27; PARTITA_ERR_DEVICE if the device is not here or
 //          fails; PARTITA_ERR_UNSUPPORTED for blocks that a device has no transform for: beyond 2^26, and where there
 //          is no cuFFT beyond 8192, of f64 and cf64 4096; PARTITA_ERR_NOMEM. The log line says which.
