@@ -120,6 +120,37 @@ static void any_order_same_bits(void **state)
     hostdev_order(getenv("HOSTDEV_ORDER"));
 }
 
+// Less workspace makes fewer lines, then fewer intervals at a time, or a refusal in words; the bits are the same.
+static void intervals_in_runs(void **state)
+{
+    const struct way *way = *state;
+    struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct log_lines lines;
+    struct rig first, other;
+    size_t served = 0;
+    rig_open(&first, &way->problem, &options, &random);
+    rig_forward(&first);
+    rig_check(&first);
+    options.log = log_into(&lines);
+    for (size_t limit = first.plan->choice.shared;; limit -= limit / 32, served++) {
+        struct partita_plan *plan;
+        options.workspace_limit = limit;
+        const enum partita_status status = partita_plan_create(&way->problem, &options, &plan);
+        if (status == PARTITA_ERR_UNSUPPORTED) break;
+        assert_ok(status);
+        assert_true(plan->choice.shared <= limit);
+        partita_plan_destroy(plan);
+        rig_open_with(&other, &way->problem, &options, first.x, first.w);
+        rig_forward(&other);
+        assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
+        rig_close(&other);
+    }
+    assert_true(served >= 3);
+    assert_non_null(strstr(lines.text, "do not fit the workspace limit"));
+    rig_close(&first);
+}
+
 // Everything a caller does, up to the first failure.
 static enum partita_status use(const struct way *way, const struct partita_options *options, const struct rig *like,
                                struct partita_plan **plan, struct partita_filter **filter)
@@ -245,7 +276,7 @@ int main(void)
                     {"no-memory", no_memory},
                     {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
-    static struct CMUnitTest tests[N_WAYS * N_PROMISES + 1];
+    static struct CMUnitTest tests[N_WAYS * (N_PROMISES + 1) + 1];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
@@ -253,6 +284,9 @@ int main(void)
         for (size_t i = 0; i < N_PROMISES; i++)
             if (!ways[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
                 tests[n++] = named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+    for (size_t w = 0; w < N_WAYS; w++)
+        if (ways[w].part != ways[w].signal && !ways[w].needs_cufft)
+            tests[n++] = named_test(intervals_in_runs, &ways[w], "%s/intervals-in-runs", ways[w].name);
     tests[n++] = named_test(small_device, NULL, "small-device");
     return run_test_list(tests, n);
 }
