@@ -109,14 +109,6 @@ static enum partita_status plan_directions(struct partita_plan *plan, const stru
     return status;
 }
 
-static enum partita_status open_device(const struct partita_options *options, struct device **ret_device)
-{
-    char text[256] = "";
-    const enum partita_status status = device_open(options->device, text, sizeof text, ret_device);
-    if (status != PARTITA_OK) log_line(&options->log, "options.device = \"%s\": %s", options->device, text);
-    return status;
-}
-
 enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
                                         struct partita_plan **ret_plan)
 {
@@ -131,7 +123,7 @@ enum partita_status partita_plan_create(const struct partita_problem *problem, c
     if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
     if (status != PARTITA_OK) return status;
     struct device *device;
-    status = open_device(options, &device);
+    status = device_of_options(options, &device);
     if (status != PARTITA_OK) return status;
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
     if (!plan) {

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "log.h"
+
 static const char *const MODULE = "libpartita-cuda.so";
 static const char *const ABSENT = "there is no libpartita-cuda.so; it is built with -Dcuda=enabled";
 
@@ -67,6 +69,14 @@ enum partita_status device_open(const char *name, char *text, size_t size, struc
         return open_cuda(index, text, size, ret_device);
     snprintf(text, size, "no such device; there are \"cpu\", \"cuda\" and \"cuda:N\"");
     return PARTITA_ERR_DEVICE;
+}
+
+enum partita_status device_of_options(const struct partita_options *options, struct device **ret_device)
+{
+    char text[256] = "";
+    const enum partita_status status = device_open(options->device, text, sizeof text, ret_device);
+    if (status != PARTITA_OK) log_line(&options->log, "options.device = \"%s\": %s", options->device, text);
+    return status;
 }
 
 void device_close(struct device *device)

@@ -9,6 +9,7 @@
 struct engine;
 struct operands;
 struct request;
+struct spectrum_keeper;
 
 // A device that was opened for one plan. The module's own struct begins with this one.
 struct device {
@@ -16,6 +17,7 @@ struct device {
     char key[64];                             // the same in one word, for remembered choices
     const struct engine *const *engines;      // NULL-terminated; bounded problems by engine->run
     const struct engine *const *host_engines; // the CPU's, for what of a problem stays there; of device_open
+    const struct spectrum_keeper *spectra;
     // Bounded problems on arrays in any memory, in place of engine->run; what it needs besides the engine's plan is
     // made when plan_create has made that.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
@@ -45,6 +47,9 @@ struct device_module {
 // Opens a device by name (NULL: "cpu"); *ret_device is NULL for the CPU.
 // Errors: PARTITA_ERR_DEVICE, text says why; PARTITA_ERR_NOMEM.
 enum partita_status device_open(const char *name, char *text, size_t size, struct device **ret_device);
+
+// The device that the options name; what is wrong with it goes to their log.
+enum partita_status device_of_options(const struct partita_options *options, struct device **ret_device);
 
 // NULL is allowed.
 void device_close(struct device *device);

@@ -323,17 +323,24 @@ static void strided(void **state)
 // Parts of two sizes go by divisions, of which backward data is one more problem and backward weight none.
 static void imposed_parts(void **state)
 {
-    (void)state;
-    const struct partita_problem matrix = {
-        .batch = 2, .in_channels = 4, .out_channels = 6, .groups = 2, CAUSAL(101), .size = {203}};
+    const char *engine = *state;
+    const bool sums = !strncmp(engine, "cpu/", 4); // a device has transforms alone
+    const struct partita_problem matrix = {.batch = 2,
+                                           .in_channels = 4,
+                                           .out_channels = 6,
+                                           .groups = 2,
+                                           CAUSAL(101),
+                                           .size = {203},
+                                           .activation = PARTITA_RELU};
     struct random random = random_start("imposed");
     struct layer layer, direct;
     layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1}, &random);
-    for (int in_time = 0; in_time < 2; in_time++) {
+    for (int in_time = 0; in_time < 1 + sums; in_time++) {
         struct partita_options options = {
-            .engine = "cpu/blocks", .threads = 1, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
+            .engine = engine, .threads = 1, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
         struct log_lines log;
         struct partita_plan *plan;
+        options = layer_options(&options);
         options.log = log_into(&log);
         assert_int_equal(partita_plan_create(&matrix, &options, &plan), PARTITA_ERR_UNSUPPORTED);
         assert_non_null(strstr(log.text, "equal parts"));
@@ -415,9 +422,9 @@ int main(void)
             for (size_t i = 0; i < N_PROMISES; i++)
                 tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e], promises[i].name, type);
         }
-    if (layer_engine_is_here("cpu/blocks")) {
-        tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
-        tests[n++] = named_test(imposed_parts, NULL, "cpu/blocks/imposed-parts");
-    }
+    const bool on_cpu = layer_engine_is_here("cpu/blocks");
+    const char *blocks = on_cpu ? "cpu/blocks" : "cuda/blocks";
+    if (on_cpu) tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
+    tests[n++] = named_test(imposed_parts, blocks, "%s/imposed-parts", blocks);
     return run_test_list(tests, n);
 }

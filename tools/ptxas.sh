@@ -46,6 +46,8 @@ fused_kernelIf 80
 fused_weight_kernelIf 80
 lags_kernelIf 128
 pairs_kernelIf 132
+16intervals_kernelIf 64
+add_intervals_kernelIf 128
 parts_kernelIf 96
 results_kernelIf 128
 products_kernelIf 64

@@ -51,6 +51,8 @@ PARTITA_API enum partita_status partita_correlate(enum partita_type type, void *
 // of magnitude 1 at most but for rounding; 0 where either is silent. Lengths are summed in double without differences,
 // so a quiet passage after a loud one is divided by its own; the sum above may come from transforms, whose rounding
 // errors are those of the loud passage beside it: for quiet passages 100 dB below take PARTITA_F64.
+// The CPU's alone, as the two above: they take no options that could name a device. For one that is named,
+// partita_spectrum_correlate makes the sums there.
 // Memory:  besides, one double for each output or template sample, whichever are fewer.
 PARTITA_API enum partita_status partita_correlate_normalised(enum partita_type type, void *y, const void *x, size_t n,
                                                              const void *h, size_t m,

@@ -34,12 +34,13 @@ struct partita_executor {
     void *user;
 };
 
-// Sizes of parts that cpu/blocks is to cut taps and signal into, in samples of the filter (dilation included) and of x,
-// where it is chosen. Parts of one size, half of a size that transforms are good at, work as those it would choose
-// itself. Any other two sizes are for operands whose blocks are given: the results of all pairs that begin at one
-// output are summed in one transform of at least taps + signal - 1 samples, and what begins at different outputs is
-// added in divisions, within which nothing overlaps: taps/signal + 1 of them if signal divides taps, in general (taps +
-// signal) over the greatest common divisor. They need a stride of 1. partita_plan_explain prints the schedule.
+// Sizes of parts that cpu/blocks or cuda/blocks is to cut taps and signal into, in samples of the filter (dilation
+// included) and of x, where it is chosen. Parts of one size, half of a size that transforms are good at, work as those
+// it would choose itself. Any other two sizes are for operands whose blocks are given: the results of all pairs that
+// begin at one output are summed in one transform of at least taps + signal - 1 samples, and what begins at different
+// outputs is added in divisions, within which nothing overlaps: taps/signal + 1 of them if signal divides taps, in
+// general (taps + signal) over the greatest common divisor. They need a stride of 1. partita_plan_explain prints the
+// schedule. On a device sizes that transforms are good at are powers of two from 16 on, and nothing is summed in time.
 struct partita_parts {
     size_t taps, signal; // at most 2^40 [0: the engine's choice; both or none]
     bool in_time;        // sum the pairs as they are, without transforms [false]
@@ -57,7 +58,7 @@ struct partita_options {
     size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]
     unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
                          // forward, and each gradient that can be had unless there is but one signal of one axis]
-    struct partita_parts parts;         // cpu/blocks: sizes of its parts [its own choice]
+    struct partita_parts parts;         // cpu/blocks, cuda/blocks: sizes of parts [its own choice]
     double error_budget;                // largest predicted L2 error of a whole result, relative to it; see layer.h on
                                         // single values [0: any; cpu/winograd 2e-6 in f32]
     struct partita_wisdom *wisdom;      // host model and remembered choices to use, and to extend when measuring [NULL]

@@ -4,6 +4,7 @@
 #define PARTITA_BLOCKS_H
 
 #include "../cut.h"
+#include "../divisions.h"
 #include "../engine.h"
 #include "../explain.h"
 #include "parts.h"
@@ -86,26 +87,7 @@ void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status divisions_filter(struct partita_filter *filter, const void *taps);
 void divisions_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
 
-// Results of pairs of parts begin at multiples of the smaller part. Division k holds the intervals that begin at k
-// units and every `apart` outputs on: within a division none overlaps another.
-struct divisions {
-    size_t taps_part, signal_part, unit; // sizes; their greatest common divisor
-    size_t apart, count;                 // both sizes together; divisions: apart/unit
-    size_t taps, signals;                // parts of either
-    ptrdiff_t first, end;                // outputs of the full result that are wanted
-};
-struct divisions divisions_of(const struct shape *shape, const struct blocks_layout *layout);
-
-// Intervals of division k that reach wanted outputs, numbered from 0: how many, and the output that one begins at.
-size_t divisions_intervals(const struct divisions *divisions, size_t k);
-size_t divisions_begin(const struct divisions *divisions, size_t k, size_t interval);
-
-// Pairs (taps' part, signal's part) of the interval that begins at an output: the first one, and how far it is from
-// each to the next, up in the taps, down in the signal.
-struct divisions_pairs {
-    size_t taps, taps_step, signal, signal_step, count;
-};
-struct divisions_pairs divisions_pairs(const struct divisions *divisions, size_t begin);
+struct divisions blocks_divisions(const struct partita_plan *plan);
 
 void lags_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status lags_filter(struct partita_filter *filter, const void *taps);

@@ -56,21 +56,16 @@ static size_t part_bytes(const struct partita_plan *plan)
                        : mem_round(blocks->layout.part * blocks_shape(plan)->tap_bytes);
 }
 
-// Parts of the signal that meet any pair.
-static struct cut_range signals_of(const struct partita_plan *plan)
+struct divisions blocks_divisions(const struct partita_plan *plan)
 {
     const struct blocks_layout *layout = &blocks_of(plan)->layout;
-    const struct divisions divisions = divisions_of(blocks_shape(plan), layout);
-    const ptrdiff_t low = divisions.first - (ptrdiff_t)(divisions.apart + divisions.taps * divisions.taps_part);
-    const size_t first = low > 0 ? (size_t)low / divisions.signal_part : 0;
-    const size_t behind = divisions.end > 0 ? (size_t)(divisions.end - 1) / divisions.signal_part + 1 : 0;
-    const size_t end = behind < divisions.signals ? behind : divisions.signals;
-    return (struct cut_range){(ptrdiff_t)first, end > first ? end - first : 0};
+    return divisions_of(blocks_shape(plan), layout->part, layout->signal_part);
 }
 
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks)
 {
-    const size_t spectra = size_mul(blocks_shape(plan)->group_in, signals_of(plan).count);
+    const struct divisions divisions = blocks_divisions(plan);
+    const size_t spectra = size_mul(blocks_shape(plan)->group_in, divisions_signals(&divisions).count);
     blocks->layout.worker = work_bytes(plan);
     blocks->layout.shared = blocks->fft ? size_mul(spectra, fft_spectrum_bytes(blocks->fft)) : 0;
 }
@@ -227,10 +222,10 @@ void divisions_forward(const struct partita_filter *filter, void *y, const void 
     const struct axis *axis = &shape->axis[0];
     const struct blocks *blocks = blocks_of(plan);
     struct call call = {.filter = filter,
-                        .divisions = divisions_of(shape, &blocks->layout),
-                        .signals = signals_of(plan),
+                        .divisions = blocks_divisions(plan),
                         .spectra = workspace,
                         .worker = (char *)workspace + blocks->layout.shared};
+    call.signals = divisions_signals(&call.divisions);
     for (size_t at = 0; at < shape->batch * shape->groups; at++) {
         const size_t item = at / shape->groups, group = at % shape->groups;
         const size_t channel = item * shape->in_channels + group * shape->group_in;

@@ -39,27 +39,6 @@ static void estimate(const struct request *request, struct estimate *ret)
     };
 }
 
-// e^(-2 pi i j / 2 points), complete when the call returns.
-static enum partita_status make_twist(const struct partita_plan *plan, struct cuda_blocks *blocks)
-{
-    const size_t points = blocks->layout.points, bytes = points * 2 * plan->shape.scalar_bytes;
-    char *table = mem_reserve(&plan->allocator, bytes);
-    if (!table) return PARTITA_ERR_NOMEM;
-    for (size_t j = 0; j < points; j++) {
-        const double angle = -3.14159265358979323846 * (double)j / (double)points;
-        const double parts[2] = {cos(angle), sin(angle)};
-        for (size_t i = 0; i < 2; i++) {
-            if (plan->shape.f64) ((double *)table)[2 * j + i] = parts[i];
-            else ((float *)table)[2 * j + i] = (float)parts[i];
-        }
-    }
-    enum partita_status status = cuda_allocate(plan, bytes, &blocks->twist);
-    if (status == PARTITA_OK) status = cuda_copy(plan, blocks->twist, table, bytes);
-    const enum partita_status waited = cuda_wait(plan);
-    mem_release(&plan->allocator, table);
-    return status == PARTITA_OK ? waited : status;
-}
-
 static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)
 {
     struct cuda_blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
@@ -72,17 +51,16 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
         !cuda_blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
         return PARTITA_ERR_UNSUPPORTED;
     const struct cuda_blocks_layout *layout = &blocks->layout;
-    const bool complex = plan->shape.complex_signal;
     enum partita_status status = cuda_enter(plan);
+    const bool kept = layout->way != CUDA_BLOCKS_LAGS; // spectra of both operands
     if (status == PARTITA_OK)
-        status = cuda_fft_create(plan, layout->points, !complex, layout->transforms, &blocks->fft);
-    if (status == PARTITA_OK && complex && layout->way == CUDA_BLOCKS_PAIRS) status = make_twist(plan, blocks);
+        status = cuda_parts_create(plan, layout->points, layout->transforms, kept, &blocks->parts);
     plan->choice.shared = layout->workspace;
-    if (status == PARTITA_OK && !blocks->fft.within && layout->way == CUDA_BLOCKS_PAIRS) {
+    if (status == PARTITA_OK && !blocks->parts.fft.within && kept) {
         const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
         const size_t taps = plan->direction == PARTITA_BACKWARD_WEIGHT ? mem_round(bytes.taps) : 0;
         plan->choice.shared = size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
-                                       size_add(taps, mem_round(cuda_fft_area(&blocks->fft))));
+                                       size_add(taps, mem_round(cuda_fft_area(&blocks->parts.fft))));
     }
     return status;
 }
@@ -92,20 +70,8 @@ static void plan_destroy(struct partita_plan *plan)
     struct cuda_blocks *blocks = plan->state;
     if (!blocks) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
-    cuda_fft_destroy(plan, &blocks->fft);
-    cuda_release(plan, blocks->twist);
+    cuda_parts_destroy(plan, &blocks->parts);
     mem_release(&plan->allocator, blocks);
-}
-
-struct cuda_kit cuda_blocks_kit(const struct partita_plan *plan)
-{
-    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    return (struct cuda_kit){.form = blocks->fft.form,
-                             .points = (int64_t)blocks->layout.points,
-                             .planes = plan->shape.complex_signal ? 2 : 1,
-                             .f64 = plan->shape.f64,
-                             .within = blocks->fft.within,
-                             .twist = blocks->twist ? blocks->twist : blocks->fft.factors};
 }
 
 struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t line, size_t lines, const void *bias)
@@ -181,7 +147,7 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     struct cuda_blocks_filter *state = mem_allocate(&plan->allocator, sizeof *state);
     filter->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
-    if (cuda_blocks_of(plan)->layout.way == CUDA_BLOCKS_PAIRS) return transform_taps(plan, taps, &state->taps);
+    if (cuda_blocks_of(plan)->layout.way != CUDA_BLOCKS_LAGS) return transform_taps(plan, taps, &state->taps);
     return cuda_keep(plan, taps, taps_bytes(plan), &state->taps);
 }
 
@@ -232,7 +198,9 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    if (cuda_blocks_of(plan)->layout.way == CUDA_BLOCKS_PAIRS) status = cuda_pairs_run(&call, state);
+    const enum cuda_blocks_way way = cuda_blocks_of(plan)->layout.way;
+    if (way == CUDA_BLOCKS_PAIRS) status = cuda_pairs_run(&call, state);
+    else if (way == CUDA_BLOCKS_DIVISIONS) status = cuda_divisions_run(&call, state);
     else status = cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
     return cuda_call_end(&call, status);
 }
@@ -252,12 +220,20 @@ static void explain(const struct partita_plan *plan, struct text *text)
         text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n", layout->items, layout->runs);
         return;
     }
+    const char *where = blocks->parts.fft.within ? "in a thread block" : "by cuFFT";
+    if (layout->way == CUDA_BLOCKS_DIVISIONS) {
+        const struct divisions divisions = cuda_blocks_divisions(&blocks->shape, layout);
+        text_add(text, "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s of %zu\n",
+                 layout->part, layout->signal_part, where, layout->n);
+        if (layout->run < layout->blocks) text_add(text, "  %zu intervals of a division at a time\n", layout->run);
+        divisions_explain(&divisions, text);
+        return;
+    }
     const size_t inputs = cut_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
     text_add(
         text,
         "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
-        layout->part, blocks->fft.within ? "in a thread block" : "by cuFFT", layout->n, layout->parts, inputs,
-        layout->blocks);
+        layout->part, where, layout->n, layout->parts, inputs, layout->blocks);
     if (layout->run < layout->blocks) text_add(text, "  %zu parts of the result at a time\n", layout->run);
     text_add(text, "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }

@@ -67,7 +67,7 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
     const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t lines = shape->out_channels * (weight ? shape->group_in : shape->batch);
-    const struct cuda_kit kit = cuda_blocks_kit(plan);
+    const struct cuda_kit kit = cuda_parts_kit(&cuda_blocks_of(plan)->parts);
     const struct cuda_sink sink = cuda_blocks_sink(plan, call->to, 0, lines, bias);
     struct cuda_lags lags = lags_of(plan, taps, call->from[0]);
     enum partita_status status = PARTITA_OK;

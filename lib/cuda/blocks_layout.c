@@ -9,10 +9,9 @@
 #include "cufft.h"
 
 enum {
-    MOST_PARTS = 4096,     // more products in a row than their rounding errors allow
-    ENOUGH_RUNS = 528,     // of parts of windows of lags, in all: thread blocks for all processors, a few rounds
-    FULL_THREADS = 512,    // of a processor, from which on it is busy
-    LONG_POINTS = 1 << 20, // of one call of long transforms, about: less does not fill a large device
+    MOST_PARTS = 4096,  // more products in a row than their rounding errors allow
+    ENOUGH_RUNS = 528,  // of parts of windows of lags, in all: thread blocks for all processors, a few rounds
+    FULL_THREADS = 512, // of a processor, from which on it is busy
 };
 
 // Times in multiply-adds of one thread, counted from the kernels' inner loops; not measured.
@@ -20,6 +19,7 @@ static const double PASS_SLOTS = 20;   // a point in one pass of a transform: of
                                        // the sum, 100 in turning, and passing them on through shared memory
 static const double EDGE_SLOTS = 10;   // a point's loading or storing, with its address
 static const double PRODUCT_SLOTS = 6; // four multiply-adds and a share of two loads
+static const double LOAD_SLOTS = 4;    // a load that serves one product
 static const double LAUNCH = 3e-6;     // seconds to queue a kernel
 
 static const double MOST_BLOCKS = 2147483647.; // of one launch
@@ -68,17 +68,18 @@ static size_t planes_of(const struct shape *shape)
     return shape->complex_signal ? 2 : 1;
 }
 
-// Bytes of so many spectra, rounded up to whole calls of long transforms.
 static size_t spectra_bytes(const struct shape *shape, const struct cuda_blocks_layout *layout, size_t spectra)
 {
-    const size_t arrays = size_mul(spectra, planes_of(shape)), calls = ceil_div(arrays, layout->transforms);
-    const size_t bytes = layout->points * 2 * shape->scalar_bytes;
-    return arrays == SIZE_MAX ? SIZE_MAX : size_mul(size_mul(calls, layout->transforms), bytes);
+    return cuda_parts_bytes(spectra, planes_of(shape), layout->points, layout->transforms, shape->f64);
 }
 
-// Blocks of x that a run of outputs sees at most.
+// Blocks of x that a run of outputs sees at most; of intervals all that any of them sees.
 static size_t most_inputs(const struct shape *shape, const struct cuda_blocks_layout *layout)
 {
+    if (layout->way == CUDA_BLOCKS_DIVISIONS) {
+        const struct divisions divisions = cuda_blocks_divisions(shape, layout);
+        return divisions_signals(&divisions).count;
+    }
     const size_t all = cut_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
     return lesser(all, layout->run + layout->parts);
 }
@@ -125,15 +126,6 @@ static bool choose_run(const struct request *request, size_t limit, struct cuda_
     }
 }
 
-// Points of one call of long transforms, about as many as fill the device and no more than the least that is made.
-static size_t transforms_of(const struct shape *shape, const struct cuda_blocks_layout *layout)
-{
-    if (layout->points <= cuda_fft_most(shape->f64)) return 1;
-    size_t transforms = layout->points < LONG_POINTS ? LONG_POINTS / layout->points : 1;
-    while (transforms > 1 && (transforms > layout->parts || transforms > layout->blocks)) transforms /= 2;
-    return transforms;
-}
-
 static bool cut_pairs(const struct request *request, size_t limit, size_t points, struct cuda_blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
@@ -144,7 +136,7 @@ static bool cut_pairs(const struct request *request, size_t limit, size_t points
     layout->points = layout->part = layout->hop = points;
     layout->parts = ceil_div(layout->trimmed.taps, points);
     layout->blocks = ceil_div(layout->trimmed.outputs, points);
-    layout->transforms = transforms_of(shape, layout);
+    layout->transforms = cuda_parts_transforms(points, shape->f64, lesser(layout->parts, layout->blocks));
     if (layout->parts > MOST_PARTS || !choose_run(request, limit, layout)) return false;
     const size_t inputs = cut_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
     const double cells = (double)(shape->out_channels * shape->group_in), batch = (double)shape->batch;
@@ -227,17 +219,61 @@ static void consider(const struct request *request, cut_fn *cut, size_t points, 
     if (cut(request, limit, points, &layout) && (!best->n || layout.seconds < best->seconds)) *best = layout;
 }
 
-// Parts of a size that the caller imposes.
+// Parts of two sizes that the caller imposes, with zeros behind them: what any pair holds fits two transforms of the
+// larger one. They begin where the taps and the signal do.
+static bool cut_divisions(const struct request *request, size_t limit, size_t points, struct cuda_blocks_layout *layout)
+{
+    const struct shape *shape = request->shape;
+    const struct axis *axis = &shape->axis[0];
+    const struct rates rates = rates_of(request);
+    layout->way = CUDA_BLOCKS_DIVISIONS;
+    layout->trimmed.first_tap = 0, layout->trimmed.taps = axis->span, layout->trimmed.first = causal_first(axis);
+    layout->n = 2 * points;
+    layout->points = points;
+    layout->part = request->parts.taps, layout->signal_part = request->parts.signal;
+    const struct divisions divisions = cuda_blocks_divisions(shape, layout);
+    layout->hop = divisions.apart - 1;
+    layout->parts = divisions.taps;
+    layout->blocks = ceil_div(layout->trimmed.outputs, divisions.apart) + 1;
+    layout->transforms = cuda_parts_transforms(points, shape->f64, lesser(layout->parts, layout->blocks));
+    if (!choose_run(request, limit, layout)) return false;
+    const double cells = (double)(shape->out_channels * shape->group_in), batch = (double)shape->batch;
+    const double signals = (double)divisions_signals(&divisions).count, count = (double)divisions.count;
+    const double intervals = count * (double)layout->blocks, bins = (double)(planes_of(shape) * points);
+    const double transforms = batch * (double)planes_of(shape) *
+                              ((double)shape->in_channels * signals + (double)shape->out_channels * intervals);
+    const double products = batch * cells * (double)layout->parts * signals * bins;
+    const double runs = ceil(batch * (double)shape->groups / (double)layout->units) *
+                        ceil((double)layout->blocks / (double)layout->run);
+    const double calls = points <= cuda_fft_most(shape->f64) ? 0 : 3 * transforms / (double)layout->transforms;
+    layout->filter = cuda_pairs_bytes(shape, request->direction, layout).taps;
+    // Two loads a product, and outputs that are read and written again.
+    layout->seconds = (2 * runs * count + calls) * LAUNCH + transforms * transform_seconds(request, (double)points) +
+                      seconds_of(&rates, products * (PRODUCT_SLOTS + 2 * LOAD_SLOTS),
+                                 2 * transforms * (double)points * (shape->f64 ? 16 : 8));
+    layout->flops = transforms * transform_flops((double)points) + 8 * products;
+    return transforms * (double)points / 16 < MOST_BLOCKS;
+}
+
+// Parts of sizes that the caller imposes.
 static bool search_imposed(const struct request *request, struct cuda_blocks_layout *ret, char *reason, size_t size)
 {
     const struct partita_parts *parts = &request->parts;
-    const bool possible = parts->taps == parts->signal && !parts->in_time && parts->taps >= CUDA_FFT_POINTS &&
-                          cuda_fft_size(parts->taps) == parts->taps;
-    if (possible && (parts->taps <= cuda_fft_most(request->shape->f64) || cufft_open()))
-        consider(request, cut_pairs, parts->taps, ret);
-    if (ret->n) return true;
-    if (possible) snprintf(reason, size, "parts of %zu do not fit the workspace limit", parts->taps);
-    else snprintf(reason, size, "takes equal parts of a power of two, not %zu and %zu", parts->taps, parts->signal);
+    const size_t larger = parts->taps > parts->signal ? parts->taps : parts->signal, points = cuda_fft_size(larger);
+    const size_t stride = request->shape->axis[0].stride;
+    const bool pairs = parts->taps == parts->signal && points == larger;
+    if (parts->in_time) snprintf(reason, size, "sums pairs of parts by transforms, not in time");
+    else if (!points) snprintf(reason, size, "no transform holds parts of %zu and %zu", parts->taps, parts->signal);
+    else if (points > cuda_fft_most(request->shape->f64) && !cufft_open())
+        snprintf(reason, size, "parts of %zu and %zu need cuFFT, which is not here", parts->taps, parts->signal);
+    else if (!pairs && request->direction == PARTITA_BACKWARD_WEIGHT)
+        snprintf(reason, size, "backward weight needs equal parts of a power of two");
+    else if (!pairs && stride > 1) snprintf(reason, size, "parts of given sizes need a stride of 1, not %zu", stride);
+    else {
+        consider(request, pairs ? cut_pairs : cut_divisions, points, ret);
+        if (ret->n) return true;
+        snprintf(reason, size, "parts of %zu and %zu do not fit the workspace limit", parts->taps, parts->signal);
+    }
     return false;
 }
 

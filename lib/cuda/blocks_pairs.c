@@ -4,53 +4,6 @@
 #include "../sizes.h"
 #include "blocks.h"
 
-// Long transforms of one call: none (lease NULL) while those within a thread block do.
-struct transforms {
-    const struct partita_plan *plan;
-    struct cuda_kit kit;
-    struct cuda_fft_lease *lease;
-};
-
-static enum partita_status begin(const struct partita_plan *plan, void *area, struct transforms *ret)
-{
-    const struct cuda_fft *fft = &cuda_blocks_of(plan)->fft;
-    *ret = (struct transforms){plan, cuda_blocks_kit(plan), NULL};
-    return fft->within ? PARTITA_OK : cuda_fft_borrow(plan, fft, area, &ret->lease);
-}
-
-// Transforms `count` arrays of points, in place; what they are rounded up to lies behind them.
-static enum partita_status run_long(const struct transforms *transforms, char *arrays, size_t count, bool back)
-{
-    const struct cuda_blocks *blocks = cuda_blocks_of(transforms->plan);
-    const size_t bytes = blocks->layout.points * 2 * transforms->plan->shape.scalar_bytes;
-    enum partita_status status = PARTITA_OK;
-    for (size_t at = 0; at < count && status == PARTITA_OK; at += blocks->layout.transforms)
-        status = cuda_fft_run(transforms->plan, &blocks->fft, transforms->lease, arrays + at * bytes, back);
-    return status;
-}
-
-static enum partita_status make_parts(const struct transforms *transforms, void *to, const struct cuda_windows *windows,
-                                      size_t lines, const void *x)
-{
-    const struct cuda_kit *kit = &transforms->kit;
-    const enum partita_status status =
-        CU(transforms->plan, cuda_launch_parts(kit, to, windows, (int64_t)lines, x, cudaStreamPerThread));
-    if (status != PARTITA_OK || !transforms->lease) return status;
-    return run_long(transforms, to, lines * (size_t)(windows->windows * kit->planes), false);
-}
-
-static enum partita_status make_results(const struct transforms *transforms, const struct cuda_sink *sink, void *from,
-                                        size_t first, size_t blocks)
-{
-    const struct cuda_kit *kit = &transforms->kit;
-    enum partita_status status = PARTITA_OK;
-    if (transforms->lease)
-        status = run_long(transforms, from, (size_t)sink->lines * blocks * (size_t)kit->planes, true);
-    if (status != PARTITA_OK) return status;
-    return CU(transforms->plan, cuda_launch_results(kit, sink, from, (int64_t)(first * (size_t)kit->points),
-                                                    (int64_t)blocks, cudaStreamPerThread));
-}
-
 static void cut_windows(const struct cuda_blocks_layout *layout, struct cuda_windows *windows, ptrdiff_t first,
                         size_t count)
 {
@@ -93,22 +46,23 @@ enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spe
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct cuda_windows windows = parts_of_taps(plan);
-    const size_t area_bytes = cuda_fft_area(&blocks->fft);
-    struct transforms transforms = {0};
+    const size_t area_bytes = cuda_fft_area(&blocks->parts.fft);
+    struct cuda_transforms transforms = {0};
     void *area = NULL;
     enum partita_status status = area_bytes ? cuda_allocate(plan, area_bytes, &area) : PARTITA_OK;
-    if (status == PARTITA_OK) status = begin(plan, area, &transforms);
+    if (status == PARTITA_OK) status = cuda_transforms_begin(plan, &blocks->parts, area, &transforms);
     if (status == PARTITA_OK)
-        status = make_parts(&transforms, spectra, &windows, blocks->shape.out_channels * blocks->shape.group_in, taps);
+        status = cuda_transforms_forward(&transforms, spectra, &windows,
+                                         blocks->shape.out_channels * blocks->shape.group_in, taps);
     const enum partita_status waited = cuda_wait(plan);
-    cuda_fft_give_back(&blocks->fft, transforms.lease);
+    status = cuda_transforms_end(&transforms, status);
     cuda_release(plan, area);
     return status == PARTITA_OK ? waited : status;
 }
 
 // What a call works on.
 struct run {
-    struct transforms transforms;
+    struct cuda_transforms transforms;
     const struct cuda_blocks *blocks;
     char *inputs, *taps, *sums; // spectra
     const char *x, *gy;
@@ -122,13 +76,23 @@ static const char *lines_from(const struct shape *shape, const char *array, size
     return array + line * length * shape->sample_bytes;
 }
 
-// Blocks of outputs that one thread sums: enough threads for a large device, if there are as many.
 static size_t blocks_of_thread(const struct cuda_blocks *blocks, size_t lines, size_t count)
 {
-    enum { ENOUGH_THREADS = 1 << 18, LEAST = 15 };
-    const size_t bins = blocks->layout.points * (blocks->shape.complex_signal ? 2 : 1);
-    const size_t runs = ceil_div(ENOUGH_THREADS, bins * lines), each = ceil_div(count, runs);
-    return each < LEAST ? LEAST : each;
+    return cuda_parts_of_thread(blocks->layout.points * (size_t)blocks->parts.planes, lines, count);
+}
+
+struct cuda_pairs cuda_blocks_lines(const struct cuda_blocks *blocks, size_t unit, size_t units)
+{
+    const struct shape *shape = &blocks->shape;
+    return (struct cuda_pairs){
+        .left_lines = {{1, 1, (int64_t)shape->out_channels}, {0, 0, (int64_t)shape->group_in}},
+        .right_lines = {{1, (int64_t)units, (int64_t)shape->group_out}, {0, (int64_t)shape->group_in, 0}},
+        .left_first = (int64_t)(unit % shape->groups * shape->group_out),
+        .lines = (int64_t)(units * shape->group_out),
+        .terms = (int64_t)shape->group_in,
+        .left_term = 1,
+        .right_term = 1,
+    };
 }
 
 // Forward, of some units [item][group] and some blocks of outputs.
@@ -140,30 +104,18 @@ static enum partita_status run_units(const struct run *run, size_t unit, size_t 
     const struct cut_range range = inputs_of(blocks, first, first + count);
     const struct cuda_windows windows = parts_of_x(plan, &range);
     const size_t lines = units * shape->group_out;
-    const struct cuda_pairs pairs = {
-        .left_lines = {{1, 1, (int64_t)shape->out_channels}, {0, 0, (int64_t)shape->group_in}},
-        .right_lines = {{1, (int64_t)units, (int64_t)shape->group_out}, {0, (int64_t)shape->group_in, 0}},
-        .left_first = (int64_t)(unit % shape->groups * shape->group_out),
-        .lines = (int64_t)lines,
-        .terms = (int64_t)shape->group_in,
-        .left_term = 1,
-        .right_term = 1,
-        .left_count = (int64_t)blocks->layout.parts,
-        .right_count = (int64_t)range.count,
-        .right_first = range.first,
-        .first = (int64_t)first,
-        .count = (int64_t)count,
-        .run = (int64_t)blocks_of_thread(blocks, lines, count),
-        .left = run->taps,
-        .right = run->inputs,
-        .out = run->sums,
-    };
+    struct cuda_pairs pairs = cuda_blocks_lines(blocks, unit, units);
+    pairs.left = run->taps, pairs.left_count = (int64_t)blocks->layout.parts;
+    pairs.right = run->inputs, pairs.right_first = range.first, pairs.right_count = (int64_t)range.count;
+    pairs.out = run->sums, pairs.first = (int64_t)first, pairs.count = (int64_t)count;
+    pairs.run = (int64_t)blocks_of_thread(blocks, lines, count);
     const struct cuda_sink sink = cuda_blocks_sink(plan, run->y, unit * shape->group_out, lines, run->bias);
     const char *x = lines_from(shape, run->x, shape->axis[0].size, unit * shape->group_in);
-    enum partita_status status = make_parts(&run->transforms, run->inputs, &windows, units * shape->group_in, x);
+    enum partita_status status =
+        cuda_transforms_forward(&run->transforms, run->inputs, &windows, units * shape->group_in, x);
     if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
-    if (status == PARTITA_OK) status = make_results(&run->transforms, &sink, run->sums, first, count);
-    return status;
+    if (status != PARTITA_OK) return status;
+    return cuda_transforms_back(&run->transforms, &sink, run->sums, (ptrdiff_t)(first * blocks->layout.hop), count);
 }
 
 static enum partita_status run_forward(const struct run *run)
@@ -207,8 +159,10 @@ static enum partita_status add_items(const struct run *run, size_t item, size_t 
         .right = run->inputs,
         .out = run->sums,
     };
-    enum partita_status status = make_parts(&run->transforms, run->inputs, &inputs, items * shape->in_channels, x);
-    if (status == PARTITA_OK) status = make_parts(&run->transforms, run->taps, &taps, items * shape->out_channels, gy);
+    enum partita_status status =
+        cuda_transforms_forward(&run->transforms, run->inputs, &inputs, items * shape->in_channels, x);
+    if (status == PARTITA_OK)
+        status = cuda_transforms_forward(&run->transforms, run->taps, &taps, items * shape->out_channels, gy);
     if (status == PARTITA_OK) status = CU(plan, cuda_launch_pairs(&run->transforms.kit, &pairs, cudaStreamPerThread));
     return status;
 }
@@ -221,8 +175,9 @@ static enum partita_status run_weight(const struct run *run)
     for (size_t item = 0; item < shape->batch && status == PARTITA_OK; item += units)
         status = add_items(run, item, lesser(units, shape->batch - item));
     const struct cuda_sink sink = cuda_blocks_sink(run->transforms.plan, run->y, 0, cells, NULL);
-    return status == PARTITA_OK ? make_results(&run->transforms, &sink, run->sums, 0, run->blocks->layout.blocks)
-                                : status;
+    return status == PARTITA_OK
+               ? cuda_transforms_back(&run->transforms, &sink, run->sums, 0, run->blocks->layout.blocks)
+               : status;
 }
 
 enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cuda_blocks_filter *filter)
@@ -236,10 +191,8 @@ enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cu
     run.inputs = arena_take(&arena, bytes.inputs);
     run.taps = filter ? filter->taps : arena_take(&arena, bytes.taps);
     run.sums = arena_take(&arena, bytes.sums);
-    enum partita_status status = begin(plan, arena_take(&arena, cuda_fft_area(&blocks->fft)), &run.transforms);
+    enum partita_status status = cuda_transforms_begin(
+        plan, &blocks->parts, arena_take(&arena, cuda_fft_area(&blocks->parts.fft)), &run.transforms);
     if (status == PARTITA_OK) status = filter ? run_forward(&run) : run_weight(&run);
-    if (!run.transforms.lease) return status;
-    const enum partita_status waited = cuda_wait(plan); // the lease is another call's from here on
-    cuda_fft_give_back(&blocks->fft, run.transforms.lease);
-    return status == PARTITA_OK ? waited : status;
+    return cuda_transforms_end(&run.transforms, status);
 }

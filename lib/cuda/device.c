@@ -13,6 +13,7 @@
 #include "pieces.h"
 #include "pipeline.h"
 #include "separable.h"
+#include "spectrum.h"
 #include "staging.h"
 #include "tiles.h"
 #include "winograd.h"
@@ -130,6 +131,7 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     struct cuda_device *device = calloc(1, sizeof *device);
     if (!device) return PARTITA_ERR_NOMEM;
     device->base.engines = cuda_engines;
+    device->base.spectra = &cuda_spectra;
     device->base.backward_bias = cuda_pipeline_bias;
     device->base.plan_begin = plan_begin;
     device->base.run = cuda_pipeline_run;

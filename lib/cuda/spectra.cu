@@ -102,6 +102,20 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     }
 }
 
+// A thread has one bin of one block. Moving on by a part is a factor of -i, or 1 and -1 by planes (spectra.h).
+template <typename T>
+__global__ void __launch_bounds__(CUDA_THREADS, 4)
+    mirrored_kernel(complex_of<T> *to, const complex_of<T> *from, int64_t points, int64_t planes, int64_t blocks)
+{
+    const int64_t number = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x, bins = points * planes;
+    int64_t block = number;
+    const int64_t bin = take(&block, bins);
+    if (block >= blocks) return;
+    const complex_of<T> value = from[(blocks - 1 - block) * bins + bin];
+    if (planes == 1) to[number] = {-value.im, -value.re};
+    else to[number] = bin < points ? conjugate(value) : complex_of<T>{-value.re, value.im};
+}
+
 template <typename T>
 cudaError_t launch_parts(const cuda_kit *kit, void *to, const cuda_windows *windows, int64_t lines, const void *x,
                          cudaStream_t stream)
@@ -129,6 +143,13 @@ cudaError_t launch_results(const cuda_kit *kit, const cuda_sink *sink, const voi
                  threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *sink,
                  (const complex_of<T> *)from, first, blocks, spectra);
 }
+
+template <typename T>
+cudaError_t launch_mirrored(const cuda_kit *kit, void *to, const void *from, int64_t blocks, cudaStream_t stream)
+{
+    return queue(mirrored_kernel<T>, ceiling(blocks * kit->points * kit->planes, CUDA_THREADS), dim3(CUDA_THREADS), 0,
+                 stream, (complex_of<T> *)to, (const complex_of<T> *)from, kit->points, kit->planes, blocks);
+}
 } // namespace
 
 cudaError_t cuda_launch_parts(const cuda_kit *kit, void *to, const cuda_windows *windows, int64_t lines, const void *x,
@@ -143,4 +164,10 @@ cudaError_t cuda_launch_results(const cuda_kit *kit, const cuda_sink *sink, cons
 {
     return kit->f64 ? launch_results<double>(kit, sink, from, first, blocks, stream)
                     : launch_results<float>(kit, sink, from, first, blocks, stream);
+}
+
+cudaError_t cuda_launch_mirrored(const cuda_kit *kit, void *to, const void *from, int64_t blocks, cudaStream_t stream)
+{
+    return kit->f64 ? launch_mirrored<double>(kit, to, from, blocks, stream)
+                    : launch_mirrored<float>(kit, to, from, blocks, stream);
 }

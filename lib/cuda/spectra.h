@@ -75,6 +75,12 @@ cudaError_t cuda_launch_parts(const struct cuda_kit *kit, void *to, const struct
 cudaError_t cuda_launch_results(const struct cuda_kit *kit, const struct cuda_sink *sink, const void *from,
                                 int64_t first, int64_t blocks, cudaStream_t stream);
 
+// Queue the spectra [blocks][planes][points] of the same blocks the other way round, complex samples conjugated: block
+// i is the conjugate of block blocks-1-i, moved on by a part, so that none of its samples stands before the block.
+// Pairs with them meet in output block right - left + blocks: what is convolution of them is correlation with `from`.
+cudaError_t cuda_launch_mirrored(const struct cuda_kit *kit, void *to, const void *from, int64_t blocks,
+                                 cudaStream_t stream);
+
 cudaError_t cuda_launch_pairs(const struct cuda_kit *kit, const struct cuda_pairs *pairs, cudaStream_t stream);
 
 // Bytes of shared memory of a thread block that sums: of a transform and of a spectrum.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What cuda/blocks promises besides results (test_blocks.c, test_batches.c, test_engines.c on the stand-in): arrays in
 // the device's memory at any address, taps read there without a filter, the same bits in any order of threads, an error
-// at any call, calls at once that share a plan, spectra refused.
+// at any call, calls at once that share a plan.
 #include "../rig.h"
 
 #include "../layer_rig.h"
@@ -14,24 +14,34 @@
 struct way {
     const char *name;
     struct partita_problem problem;
-    size_t part; // imposed; 0: none
+    size_t part, signal; // imposed, of taps and of the signal; 0: none
     bool needs_cufft;
 };
 
 // Each way, by transforms in a thread block and by cuFFT.
 static const struct way ways[] = {
-    {"pairs", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 64, false},
+    {"pairs", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 64, 64, false},
     {"pairs-complex",
      {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {300}, .size = {700}},
      64,
+     64,
      false},
-    {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, true},
+    {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, 16384, true},
+    {"divisions", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 20, 36, false},
+    {"divisions-complex",
+     {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {300}, .size = {700}},
+     36,
+     8,
+     false},
+    {"divisions-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 12000, 9000, true},
     {"lags",
      {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30010}, .pad_begin = {20}, .pad_end = {20}},
+     0,
      0,
      false},
     {"lags-complex",
      {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {9000}, .size = {9010}},
+     0,
      0,
      false},
 };
@@ -40,7 +50,7 @@ enum { N_WAYS = sizeof ways / sizeof *ways };
 static struct partita_options options_of(const struct way *way)
 {
     return (struct partita_options){
-        .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->part, false}};
+        .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->signal, false}};
 }
 
 static void *to_device(const void *from, size_t bytes, size_t offset)
@@ -108,6 +118,37 @@ static void any_order_same_bits(void **state)
     }
     rig_close(&first);
     hostdev_order(getenv("HOSTDEV_ORDER"));
+}
+
+// Less workspace makes fewer lines, then fewer intervals at a time, or a refusal in words; the bits are the same.
+static void intervals_in_runs(void **state)
+{
+    const struct way *way = *state;
+    struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct log_lines lines;
+    struct rig first, other;
+    size_t served = 0;
+    rig_open(&first, &way->problem, &options, &random);
+    rig_forward(&first);
+    rig_check(&first);
+    options.log = log_into(&lines);
+    for (size_t limit = first.plan->choice.shared;; limit -= limit / 32, served++) {
+        struct partita_plan *plan;
+        options.workspace_limit = limit;
+        const enum partita_status status = partita_plan_create(&way->problem, &options, &plan);
+        if (status == PARTITA_ERR_UNSUPPORTED) break;
+        assert_ok(status);
+        assert_true(plan->choice.shared <= limit);
+        partita_plan_destroy(plan);
+        rig_open_with(&other, &way->problem, &options, first.x, first.w);
+        rig_forward(&other);
+        assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
+        rig_close(&other);
+    }
+    assert_true(served >= 3);
+    assert_non_null(strstr(lines.text, "do not fit the workspace limit"));
+    rig_close(&first);
 }
 
 // Everything a caller does, up to the first failure.
@@ -205,23 +246,10 @@ static void calls_at_once(void **state)
     rig_close(&rig);
 }
 
-// Spectra as objects are the CPU's: asked for on a device they are refused, in words.
-static void spectra_are_refused(void **state)
-{
-    (void)state;
-    float x[100] = {0};
-    struct log_lines lines;
-    struct partita_spectrum *spectrum = NULL;
-    const struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
-    assert_int_equal(partita_spectrum_create(PARTITA_F32, x, 100, 0, &options, &spectrum), PARTITA_ERR_UNSUPPORTED);
-    assert_non_null(strstr(lines.text, "cuda:0"));
-    assert_null(spectrum);
-}
-
 // A device whose thread blocks hold less, as most do: windows of lags that are best on others are not for it.
 static void small_device(void **state)
 {
-    static const struct way way = {"lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, false};
+    static const struct way way = {"lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, 0, false};
     const struct partita_options options = options_of(&way);
     struct random random = random_start("small-device");
     struct rig rig;
@@ -248,7 +276,7 @@ int main(void)
                     {"no-memory", no_memory},
                     {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
-    static struct CMUnitTest tests[N_WAYS * N_PROMISES + 2];
+    static struct CMUnitTest tests[N_WAYS * (N_PROMISES + 1) + 1];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
@@ -256,7 +284,9 @@ int main(void)
         for (size_t i = 0; i < N_PROMISES; i++)
             if (!ways[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
                 tests[n++] = named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+    for (size_t w = 0; w < N_WAYS; w++)
+        if (ways[w].part != ways[w].signal && !ways[w].needs_cufft)
+            tests[n++] = named_test(intervals_in_runs, &ways[w], "%s/intervals-in-runs", ways[w].name);
     tests[n++] = named_test(small_device, NULL, "small-device");
-    tests[n++] = named_test(spectra_are_refused, NULL, "spectra-are-refused");
     return run_test_list(tests, n);
 }
