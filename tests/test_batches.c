@@ -396,7 +396,13 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/overlap-save", "cpu/blocks", "cuda/overlap-save", "cuda/blocks"};
+    static const char *const engines[] = {"cpu/overlap-save",
+                                          "cpu/blocks",
+                                          "cuda/overlap-save",
+                                          "cuda/overlap-save-spectra",
+                                          "cuda/overlap-save-1-sum",
+                                          "cuda/overlap-save-2-sums",
+                                          "cuda/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];

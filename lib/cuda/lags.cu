@@ -26,24 +26,16 @@ __device__ void load_plain(const cuda_windows &windows, const T *samples, int st
     }
 }
 
-// The points of the window of a line that begins at position `first`. Windows that are not in a row, or reach beyond
-// the line's ends, go through shared memory a point at a time: few registers are then spent on addresses.
+// The points of the window of a line that begins at position `first`.
 template <typename T, bool WHOLE>
 __device__ void load_window(const cuda_windows &windows, const T *line, int64_t first, const fft_place<T> &place,
                             complex_of<T> v[CUDA_FFT_POINTS])
 {
-    const int scalars = windows.complex_samples ? 2 : 1, points = 1 << place.log2_points;
+    const int scalars = windows.complex_samples ? 2 : 1;
     if (windows.step == 1 && first >= 0 && first + windows.length <= windows.size) {
         line += (windows.reversed ? windows.size - 1 - first : first) * scalars;
         load_plain<T, WHOLE>(windows, line, windows.reversed ? -scalars : scalars, place, v);
-        return;
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int i = threadIdx.x; i < points; i += blockDim.x)
-        place.shared[i] = line_point(windows, line, first, i, points, place.turned);
-#pragma unroll
-    for (int j = 0; j < CUDA_FFT_POINTS; j++) v[j] = place.shared[threadIdx.x + j * blockDim.x];
+    } else load_points(windows, line, first, place, v); // not in a row, or beyond the line's ends
 }
 
 // Parts of the taps that see anything of x through the window of outputs that begins at `base`.

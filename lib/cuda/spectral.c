@@ -11,8 +11,8 @@
 // Counted from the passes of fft.cuh by 16: 277 additions, multiplications and multiply-adds of 16 points, and a load
 // and a store of each in shared memory, which moves 128 bytes a clock to 128 lanes. Counted, not measured.
 static const double SLOTS_OF_PASS = 277. / 16, SLOTS_OF_EXCHANGE = 2 * 8;
-// A product of two bins and its load; sums of many wait for loads through the caches.
-static const double SLOTS_OF_PRODUCT = 4 + 8;
+// A product of two bins, and loading one; sums of many wait for loads through the caches.
+static const double SLOTS_OF_PRODUCT = 4, SLOTS_OF_BIN = 8;
 static const double LAUNCH = 3e-6; // seconds to queue a kernel
 enum { FULL_LANES = 512 };         // of a processor, from which on it is busy
 
@@ -39,7 +39,10 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     const size_t span = shape->axis[0].span, within = cuda_fft_most(shape->f64);
     // Behind this size one window holds everything.
     const size_t whole = size_add(shape->axis[0].size, 2 * span);
-    size_t first = cuda_fft_size(ceil_div(span, shape->complex_signal ? 1 : 2)), last = cuda_fft_size(whole);
+    // Gradients of the taps may have them in parts, of half a window at the longest that a thread block holds.
+    const size_t least = ceil_div(span, shape->complex_signal ? 1 : 2);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    size_t first = cuda_fft_size(weight ? lesser(least / 2, within) : least), last = cuda_fft_size(whole);
     if (request->transform) first = last = cuda_spectral_points(shape, request->transform);
     if (!last) last = CUDA_FFT_LONGEST;
     struct estimate best = {0};
@@ -65,7 +68,17 @@ double cuda_transform_slots(size_t points, double n)
 
 double cuda_spectral_slots(size_t points, double n)
 {
+    return n * (double)points * (SLOTS_OF_PRODUCT + SLOTS_OF_BIN);
+}
+
+double cuda_bin_product_slots(size_t points, double n)
+{
     return n * (double)points * SLOTS_OF_PRODUCT;
+}
+
+double cuda_exchange_slots(size_t points, double n)
+{
+    return n * (double)points * SLOTS_OF_EXCHANGE;
 }
 
 double cuda_work_seconds(const struct request *request, const struct cuda_work *work)
