@@ -36,15 +36,17 @@ static bool cut_lines(const struct shape *shape, size_t points, int sums, struct
     const size_t samples = 2 * points;
     const bool whole =
         sums == 1 && axis->span <= points; // one sum has all lags, and a block as many positions as then go
-    const size_t part = whole ? axis->span : points, hop = whole ? samples - axis->span + 1 : points;
+    const size_t part = whole ? axis->span : points, length = (axis->out - 1) * axis->stride + 1;
     const size_t parts = ceil_div(axis->span, part), jobs = ceil_div(parts, (size_t)sums);
-    const size_t blocks = ceil_div((axis->out - 1) * axis->stride + 1, hop);
+    // One position less, if that takes no more blocks, lets windows begin a sample earlier: those of causal lines then
+    // hold nothing in one half and a line in the other.
+    const bool lead = !whole || ceil_div(length, samples - part) == ceil_div(length, samples - part + 1);
+    const size_t hop = samples - part + !lead, blocks = ceil_div(length, hop);
     if (jobs > CUDA_GRADIENT_JOBS || blocks > INT32_MAX / 2) return false;
     if (sums == 2 && blocks > CUDA_GRADIENT_TERMS) return false; // a line is not cut
     struct shape of_gy = *shape;
     of_gy.axis[0].size = axis->out;
-    // Two parts may be one sample to the left: causal lines have a window less with anything in it then.
-    ret->lead = !whole;
+    ret->lead = lead;
     ret->x = cuda_input_windows(shape, axis->begin - (ptrdiff_t)ret->lead, hop, blocks, samples);
     ret->gy = cuda_input_windows(&of_gy, 0, hop, blocks, hop);
     ret->gy.step = (int64_t)axis->stride;
@@ -122,15 +124,12 @@ bool cuda_gradient_consider(const struct request *request, const struct shape *s
     const struct counted counted = count(&gradient, sums);
     const size_t sums_bytes = cuda_gradient_bytes(shape, &gradient);
     const double blocks = cells * (double)gradient.jobs * runs, threads = points / CUDA_FFT_POINTS;
-    // A spectrum is kept for the other operand; two sums keep one more, and the second of them.
-    const double exchanges = counted.products * (sums == 2 ? 1.5 : 1);
     const double lines =
         (double)(cuda_input_bytes(shape) / shape->in_channels + cuda_output_bytes(shape) / shape->out_channels);
     const struct cuda_work work = {
         .launches = gradient.runs > 1 ? 3 : 2,
         .slots = cuda_transform_slots(points, cells * (counted.transforms + parts)) +
-                 cuda_bin_product_slots(points, cells * counted.products) +
-                 cuda_exchange_slots(points, cells * exchanges),
+                 cuda_kept_slots(points, cells * counted.products),
         .bytes = cells * (double)gradient.jobs * lines + 3 * (double)sums_bytes,
         .lanes = blocks * (double)cuda_fft_rows(points) * threads,
     };

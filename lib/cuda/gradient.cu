@@ -5,31 +5,30 @@
 
 namespace {
 // What a thread block sums: a job of a cell, over a run of chains. It lies in shared memory, as registers are for sums.
-template <typename T> struct task {
-    const T *x, *gy;         // the cell's lines of the first item
-    int64_t x_item, gy_item; // scalars from an item to the next
-    int64_t begin;           // where the window of block 0 begins
-    complex_of<T> *to;
+struct task {
+    int64_t x, gy;               // where the cell's lines of the first item lie
+    int64_t x_item, gy_item;     // scalars from an item to the next
+    int64_t begin;               // where the window of block 0 begins
+    int64_t sum;                 // which of all sums
     int first, end;              // chains
     int block, blocks_end, each; // blocks; of a chain
     int row;                     // chains that are summed in a row
     bool both;                   // sums are there
 };
 
-template <typename T, int SUMS>
-__device__ task<T> task_of(const cuda_gradient &of, complex_of<T> *to, const T *x, const T *gy)
+template <int SUMS> __device__ task task_of(const cuda_gradient &of)
 {
     int64_t cell = blockIdx.x;
     const int64_t run = take(&cell, of.runs), job = take(&cell, of.jobs), chains = of.batch * of.chains;
     const int64_t in = cell % of.group_in, out = cell / of.group_in, group = out / of.group_out;
     const int64_t sum = (run * of.groups * of.group_out * of.group_in + cell) * of.parts + job * SUMS;
     const int each = (int)ceiling(of.seen[job].end - of.seen[job].first, of.chains);
-    return {x + (group * of.group_in + in) * of.x.size,
-            gy + out * of.gy.size,
+    return {(group * of.group_in + in) * of.x.size,
+            out * of.gy.size,
             of.groups * of.group_in * of.x.size,
             of.groups * of.group_out * of.gy.size,
             of.x.first + job * SUMS * of.part,
-            to + (sum << of.form.log2_points),
+            sum,
             (int)(chains * run / of.runs),
             (int)(chains * (run + 1) / of.runs),
             of.seen[job].first,
@@ -45,11 +44,12 @@ template <typename T> struct chain {
     int block, left;
 };
 
-template <typename T> __device__ chain<T> chain_of(const cuda_gradient &of, const task<T> &task, int number)
+template <typename T>
+__device__ chain<T> chain_of(const cuda_gradient &of, const task &task, const T *x, const T *gy, int number)
 {
     const int chains = (int)of.chains, item = number / chains, block = task.block + number % chains * task.each;
     const int left = task.blocks_end - block < task.each ? task.blocks_end - block : task.each;
-    return {task.x + item * task.x_item, task.gy + item * task.gy_item, block, number < task.end ? left : 0};
+    return {x + task.x + item * task.x_item, gy + task.gy + item * task.gy_item, block, number < task.end ? left : 0};
 }
 
 template <typename T>
@@ -73,7 +73,7 @@ __device__ void transform_block(const cuda_gradient &of, const T *line, int64_t 
 
 // A block's products. `kept` is the spectrum of its window where there are two sums, and becomes the next one's.
 template <typename T, int SUMS>
-__device__ void add_block(const cuda_gradient &of, const task<T> &task, const chain<T> &at, const fft_place<T> &place,
+__device__ void add_block(const cuda_gradient &of, const task &task, const chain<T> &at, const fft_place<T> &place,
                           complex_of<T> *kept, complex_of<T> *second, complex_of<T> sum[CUDA_FFT_POINTS])
 {
     const int64_t first = at.block * of.gy.hop;
@@ -131,7 +131,7 @@ __device__ void flush_second(const fft_place<T> &place, complex_of<T> *to, bool 
 
 // What is kept before the first block of a chain, where there are two sums: of all rows alike, as lines are not cut.
 template <typename T>
-__device__ void keep_window(const cuda_gradient &of, const task<T> &task, const chain<T> &at, const fft_place<T> &place,
+__device__ void keep_window(const cuda_gradient &of, const task &task, const chain<T> &at, const fft_place<T> &place,
                             complex_of<T> *kept)
 {
     const int64_t first = task.begin + task.block * of.gy.hop;
@@ -151,13 +151,13 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     const int points = 1 << place.log2_points, rows = (int)blockDim.y;
     complex_of<T> *const spectra = (complex_of<T> *)shared_memory + rows * (points + points / 16);
     complex_of<T> *const kept = spectra + threadIdx.y * points, *const second = kept + rows * points;
-    task<T> *const own = (task<T> *)(spectra + SUMS * rows * points);
+    task *const own = (task *)(spectra + SUMS * rows * points);
     complex_of<T> sum[CUDA_FFT_POINTS] = {};
     if (SUMS == 2) spectrum_store(second, place, sum);
-    if (threadIdx.x == 0 && threadIdx.y == 0) *own = task_of<T, SUMS>(of, to, x, gy);
+    if (threadIdx.x == 0 && threadIdx.y == 0) *own = task_of<SUMS>(of);
     __syncthreads();
     for (int first = own->first; first < own->end; first += rows) {
-        chain<T> at = chain_of(of, *own, first + (int)threadIdx.y);
+        chain<T> at = chain_of(of, *own, x, gy, first + (int)threadIdx.y);
         if (SUMS == 2) keep_window(of, *own, at, place, kept);
         for (int i = own->each; i > 0; i--) {
             add_block<T, SUMS>(of, *own, at, place, kept, second, sum);
@@ -166,8 +166,9 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
         }
         const int done = first + rows - own->first;
         if (done % own->row && first + rows < own->end) continue;
-        flush(place, own->to, done > own->row, sum);
-        if (own->both) flush_second(place, own->to + points, done > own->row, second);
+        complex_of<T> *const place_of_sum = to + (own->sum << place.log2_points);
+        flush(place, place_of_sum, done > own->row, sum);
+        if (own->both) flush_second(place, place_of_sum + points, done > own->row, second);
     }
 }
 
