@@ -35,6 +35,8 @@ store_tiles_kernelIf 80
 fused_kernelIf 80
 fused_weight_kernelIf 80
 lags_kernelIf 128
+gradient_kernelIf 128
+filter_kernelIf 128
 pairs_kernelIf 132
 parts_kernelIf 96
 results_kernelIf 128

@@ -123,7 +123,7 @@ __device__ void run_task(const cuda_filtering &filtering, const task &task, int 
 }
 
 template <typename T, group GROUP, cuda_way WAY>
-__global__ void __launch_bounds__(GROUP == MANY ? CUDA_SAVE_MOST_MANY / CUDA_FFT_POINTS : fft_most_threads<T>(), 1)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     filter_kernel(const __grid_constant__ cuda_filtering filtering, const __grid_constant__ cuda_save_cut cut,
                   const __grid_constant__ cuda_step step, T *y, const T *x, const complex_of<T> *spectra, const T *bias,
                   complex_of<T> *memory, T *heads)
