@@ -45,6 +45,8 @@ store_taps_kernelIf 80
 fused_kernelIf 80
 fused_weight_kernelIf 80
 lags_kernelIf 128
+gradient_kernelIf 128
+filter_kernelIf 128
 pairs_kernelIf 132
 16intervals_kernelIf 64
 add_intervals_kernelIf 128

@@ -37,12 +37,13 @@ template <typename T, group GROUP>
 __device__ void sum_inputs(const cuda_filtering &filtering, const fft_place<T> &place, const complex_of<T> *filter,
                            const complex_of<T> *kept, const complex_of<T> *x, complex_of<T> *v)
 {
-    const int points = 1 << place.log2_points;
-    int bin = place.thread;
+    const int apart = 1 << (place.log2_points - 4);
+    filter += place.thread;
+    if (GROUP == MANY) kept += place.thread;
     for (int c = 0; c < (GROUP == MANY ? (int)filtering.group_in : 1); c++)
 #pragma unroll
-        for (int j = 0; j < 16; j++, bin += points / 16) {
-            const complex_of<T> product = (GROUP == MANY ? kept[bin] : x[j]) * filter[bin];
+        for (int j = 0; j < 16; j++, filter += apart, kept += GROUP == MANY ? apart : 0) {
+            const complex_of<T> product = (GROUP == MANY ? *kept : x[j]) * *filter;
             v[j] = GROUP == MANY && c > 0 ? v[j] + product : product;
         }
 }
@@ -122,7 +123,7 @@ __device__ void run_task(const cuda_filtering &filtering, const task &task, int 
 }
 
 template <typename T, group GROUP, cuda_way WAY>
-__global__ void __launch_bounds__(GROUP == MANY ? CUDA_SAVE_MOST_MANY / CUDA_FFT_POINTS : fft_most_threads<T>(), 1)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     filter_kernel(const __grid_constant__ cuda_filtering filtering, const __grid_constant__ cuda_save_cut cut,
                   const __grid_constant__ cuda_step step, T *y, const T *x, const complex_of<T> *spectra, const T *bias,
                   complex_of<T> *memory, T *heads)

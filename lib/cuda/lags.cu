@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A few outputs of long operands: windows of both are transformed, multiplied and summed without leaving the thread
 // block, so that both operands are read once and nothing else of their size is ever written.
+#include "outputs.cuh"
 #include "spectra.cuh"
 
 namespace {
@@ -26,24 +27,18 @@ __device__ void load_plain(const cuda_windows &windows, const T *samples, int st
     }
 }
 
-// The points of the window of a line that begins at position `first`. Windows that are not in a row, or reach beyond
-// the line's ends, go through shared memory a point at a time: few registers are then spent on addresses.
+// The points of the window of a line that begins at position `first`.
 template <typename T, bool WHOLE>
 __device__ void load_window(const cuda_windows &windows, const T *line, int64_t first, const fft_place<T> &place,
                             complex_of<T> v[CUDA_FFT_POINTS])
 {
-    const int scalars = windows.complex_samples ? 2 : 1, points = 1 << place.log2_points;
+    const int scalars = windows.complex_samples ? 2 : 1;
     if (windows.step == 1 && first >= 0 && first + windows.length <= windows.size) {
         line += (windows.reversed ? windows.size - 1 - first : first) * scalars;
         load_plain<T, WHOLE>(windows, line, windows.reversed ? -scalars : scalars, place, v);
-        return;
-    }
-    __syncthreads();
-#pragma unroll 1
-    for (int i = threadIdx.x; i < points; i += blockDim.x)
-        place.shared[i] = line_point(windows, line, first, i, points, place.turned);
-#pragma unroll
-    for (int j = 0; j < CUDA_FFT_POINTS; j++) v[j] = place.shared[threadIdx.x + j * blockDim.x];
+    } else if (windows.step == 1 && !windows.reversed && !windows.complex_samples)
+        inputs_load(windows, line, 0, first, place, v);
+    else load_points(windows, line, first, place, v);
 }
 
 // Parts of the taps that see anything of x through the window of outputs that begins at `base`.
@@ -110,7 +105,7 @@ __device__ void add_element(const cuda_lags &lags, const cursor<T> &at, const ff
     load_window<T, true>(lags.x, at.x, at.x_first, place, v);
     fft_forward(place, v);
 #pragma unroll
-    for (int j = 0; j < CUDA_FFT_POINTS; j++) sum[j] = sum[j] + v[j] * kept[j * blockDim.x];
+    for (int j = 0; j < CUDA_FFT_POINTS; j++) multiply_add(sum[j], v[j], kept[j * blockDim.x]);
 }
 
 // Blocks are [item][run]. A sum of sums is kept where it is to be in the end: it is touched once in MOST_TERMS

@@ -82,12 +82,33 @@ inline __device__ void point_store(const outputs<T> &to, int i, int points, bool
     } else output_store<ADD>(to, i, value, finish);
 }
 
+// Samples begin + thread + j*n/16, j < 16, where every one is an output: real parts of points, or imaginary ones.
+template <bool ADD, bool IMAGINARY, typename T>
+inline __device__ void run_store(const outputs<T> &to, int begin, int n, int thread, const complex_of<T> v[16],
+                                 const finish<T> &finish)
+{
+    unsigned at = (unsigned)(begin + thread - to.first);
+    T *y = to.y + (int)at;
+    if (begin + n <= to.first || begin - to.first >= to.n) return;
+#pragma unroll
+    for (int j = 0; j < 16; j++, at += (unsigned)(n / 16), y += n / 16) {
+        if (at >= (unsigned)to.n) continue;
+        const T sum = IMAGINARY ? -v[j].im : v[j].re;
+        *y = ADD ? *y + sum : finished(sum, finish);
+    }
+}
+
 // All of a thread's points, as fft_inverse leaves them.
 template <bool ADD, typename T>
 inline __device__ void points_store(const outputs<T> &to, const fft_place<T> &place, const complex_of<T> v[16],
                                     const finish<T> &finish)
 {
     const int points = 1 << place.log2_points;
+    if (to.step == 1 && place.turned) {
+        run_store<ADD, false>(to, 0, points, place.thread, v, finish);
+        run_store<ADD, true>(to, points, points, place.thread, v, finish);
+        return;
+    }
 #pragma unroll
     for (int j = 0; j < 16; j++)
         point_store<ADD>(to, place.thread + j * (points / 16), points, place.turned, v[j], finish);
@@ -101,15 +122,14 @@ inline __device__ void inputs_load(const cuda_windows &in, const T *x, int64_t l
     const int points = 1 << place.log2_points;
     if (place.turned) {
         const window<T> from = window_of(in, x + line * in.size, first);
+        T lower[16], upper[16];
+        window_load(from, 0, points, place.thread, lower);
+        window_load(from, points, points, place.thread, upper);
 #pragma unroll
-        for (int j = 0; j < 16; j++) {
-            const int i = place.thread + j * (points / 16);
-            v[j] = {window_sample(from, i), -window_sample(from, i + points)};
-        }
+        for (int j = 0; j < 16; j++) v[j] = {lower[j], -upper[j]};
     } else {
         const window<complex_of<T>> from = window_of(in, (const complex_of<T> *)x + line * in.size, first);
-#pragma unroll
-        for (int j = 0; j < 16; j++) v[j] = window_sample(from, place.thread + j * (points / 16));
+        window_load(from, 0, points, place.thread, v);
     }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cuda/overlap-save: windows of the inputs, each with the span-1 samples before it, as one kernel (save.h) where a
-// window fits a thread block. Backward data is the same with the adjoint problem (decision 18).
-// Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Adamek, Dimoudi, Giles, Armour, GPU fast
-// convolution via the overlap-and-save method in shared memory, ACM TACO 2020.
+// window fits a thread block. Backward data is the same with the adjoint problem (decision 18). Backward weight has
+// ways of its own, which are engines too, so that each can be asked for, tested and timed by name. Source: Stockham,
+// High-speed convolution and correlation, AFIPS 1966; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the
+// overlap-and-save method in shared memory, ACM TACO 2020.
 #include "overlap_save.h"
 
 #include <math.h>
@@ -75,12 +76,32 @@ static bool consider(const struct request *request, const struct shape *shape, s
                                                : consider_long(request, shape, points, &filtering, ret);
 }
 
-static void estimate(const struct request *request, struct estimate *ret)
+static void estimate_with(const struct request *request, cuda_consider_fn *consider_weight, struct estimate *ret)
 {
     struct shape shape;
     if (!cuda_spectral_shape(request, &shape, ret->reason, sizeof ret->reason)) return;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    cuda_spectral_search(request, &shape, weight ? cuda_weight_consider : consider, ret);
+    cuda_spectral_search(request, &shape, weight ? consider_weight : consider, ret);
+}
+
+static void estimate(const struct request *request, struct estimate *ret)
+{
+    estimate_with(request, cuda_weight_consider, ret);
+}
+
+static void estimate_spectra(const struct request *request, struct estimate *ret)
+{
+    estimate_with(request, cuda_weight_consider_spectra, ret);
+}
+
+static void estimate_1_sum(const struct request *request, struct estimate *ret)
+{
+    estimate_with(request, cuda_weight_consider_1_sum, ret);
+}
+
+static void estimate_2_sums(const struct request *request, struct estimate *ret)
+{
+    estimate_with(request, cuda_weight_consider_2_sums, ret);
 }
 
 static enum partita_status prepare_filtering(struct partita_plan *plan, struct overlap_save *save)
@@ -211,13 +232,14 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
                                                       : run_filter(plan, filter->state, operands, workspace);
 }
 
-const struct engine cuda_overlap_save = {
-    .name = "cuda/overlap-save",
-    .estimate = estimate,
-    .plan_create = plan_create,
-    .plan_destroy = plan_destroy,
-    .filter_create = filter_create,
-    .filter_bias = cuda_spectra_bias,
-    .filter_destroy = cuda_spectra_destroy,
-    .run = run,
-};
+#define OVERLAP_SAVE(variant_name, variant_estimate)                                                                   \
+    {                                                                                                                  \
+        .name = variant_name, .estimate = variant_estimate, .plan_create = plan_create, .plan_destroy = plan_destroy,  \
+        .filter_create = filter_create, .filter_bias = cuda_spectra_bias, .filter_destroy = cuda_spectra_destroy,      \
+        .run = run                                                                                                     \
+    }
+
+const struct engine cuda_overlap_save = OVERLAP_SAVE("cuda/overlap-save", estimate);
+const struct engine cuda_overlap_save_spectra = OVERLAP_SAVE("cuda/overlap-save-spectra", estimate_spectra);
+const struct engine cuda_overlap_save_1_sum = OVERLAP_SAVE("cuda/overlap-save-1-sum", estimate_1_sum);
+const struct engine cuda_overlap_save_2_sums = OVERLAP_SAVE("cuda/overlap-save-2-sums", estimate_2_sums);

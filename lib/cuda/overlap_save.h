@@ -4,6 +4,7 @@
 
 #include "../engine.h"
 
-extern const struct engine cuda_overlap_save;
+extern const struct engine cuda_overlap_save, cuda_overlap_save_spectra, cuda_overlap_save_1_sum,
+    cuda_overlap_save_2_sums;
 
 #endif

@@ -40,10 +40,6 @@ struct cuda_step {
     int64_t first, of;
 };
 
-// Points of a window where a group has several inputs: sums of products and transforms take more registers than 512
-// threads have.
-enum { CUDA_SAVE_MOST_MANY = 4096 };
-
 // How jobs meet thread blocks.
 struct cuda_save_cut {
     int64_t parts;  // that the outputs of a job are done in, each with transforms of its own

@@ -23,6 +23,5 @@ bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int process
     if (ret->in_memory) blocks = lesser(lesser(blocks, enough), kept_limit / spectra);
     if (ret->in_memory) ret->kept_bytes = blocks * spectra;
     ret->blocks = (int64_t)blocks;
-    if (group_in > 1 && points > CUDA_SAVE_MOST_MANY) return false;
     return transforms <= most && blocks > 0 && blocks <= INT32_MAX && group_in <= INT32_MAX / points;
 }

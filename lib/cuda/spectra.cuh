@@ -45,6 +45,21 @@ inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T 
     return windows.conjugated ? conjugate(sample) : sample;
 }
 
+// The points of any window, through shared memory one at a time: few registers are then spent on addresses. All threads
+// of the block come here together.
+template <typename T>
+inline __device__ void load_points(const cuda_windows &windows, const T *line, int64_t first, const fft_place<T> &place,
+                                   complex_of<T> v[CUDA_FFT_POINTS])
+{
+    const int points = 1 << place.log2_points;
+    __syncthreads();
+#pragma unroll 1
+    for (int i = threadIdx.x; i < points; i += blockDim.x)
+        place.shared[i] = line_point(windows, line, first, i, points, place.turned);
+#pragma unroll
+    for (int j = 0; j < CUDA_FFT_POINTS; j++) v[j] = place.shared[threadIdx.x + j * blockDim.x];
+}
+
 // Where line i of an array begins.
 template <typename T> inline __device__ const T *line_at(const cuda_windows &windows, const T *x, int64_t i)
 {

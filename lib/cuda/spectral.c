@@ -8,11 +8,11 @@
 #include "cufft.h"
 #include "jobs.h"
 
-// Counted from the passes of fft.cuh by 16: 277 additions, multiplications and multiply-adds of 16 points, and a load
-// and a store of each in shared memory, which moves 128 bytes a clock to 128 lanes. Counted, not measured.
-static const double SLOTS_OF_PASS = 277. / 16, SLOTS_OF_EXCHANGE = 2 * 8;
-// A product of two bins and its load; sums of many wait for loads through the caches.
-static const double SLOTS_OF_PRODUCT = 4 + 8;
+// Instructions of a point, counted from what ptxas made of fft.cuh for sm_90 (decision 23), not measured: in a pass by
+// 2, 4, 8 and 16, means of both ways, with its load and store in shared memory; in coming from and going to lines.
+static const double SLOTS_OF_PASS[] = {0, 18.6, 17.4, 20.3, 22.9}, SLOTS_OF_EDGE = 8;
+// A product with a filter's bin, whose loads wait for the caches; with one kept in shared memory.
+static const double SLOTS_OF_PRODUCT = 12, SLOTS_OF_KEPT = 9.5;
 static const double LAUNCH = 3e-6; // seconds to queue a kernel
 enum { FULL_LANES = 512 };         // of a processor, from which on it is busy
 
@@ -39,7 +39,10 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     const size_t span = shape->axis[0].span, within = cuda_fft_most(shape->f64);
     // Behind this size one window holds everything.
     const size_t whole = size_add(shape->axis[0].size, 2 * span);
-    size_t first = cuda_fft_size(ceil_div(span, shape->complex_signal ? 1 : 2)), last = cuda_fft_size(whole);
+    // Gradients of the taps may have them in parts, of half a window at the longest that a thread block holds.
+    const size_t least = ceil_div(span, shape->complex_signal ? 1 : 2);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    size_t first = cuda_fft_size(weight ? lesser(least / 2, within) : least), last = cuda_fft_size(whole);
     if (request->transform) first = last = cuda_spectral_points(shape, request->transform);
     if (!last) last = CUDA_FFT_LONGEST;
     struct estimate best = {0};
@@ -59,13 +62,19 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
 
 double cuda_transform_slots(size_t points, double n)
 {
-    const double passes = log2((double)points) / 4;
-    return n * (double)points * (SLOTS_OF_PASS * passes + SLOTS_OF_EXCHANGE * fmax(0, ceil(passes) - 1));
+    const int log2_points = (int)log2((double)points), passes = 1 + (log2_points - 1) / 4;
+    const double second = passes > 1 ? SLOTS_OF_PASS[CUDA_FFT_SECOND_RADIX(log2_points)] : 0;
+    return n * (double)points * (SLOTS_OF_EDGE + SLOTS_OF_PASS[4] * (passes > 1 ? passes - 1 : 1) + second);
 }
 
 double cuda_spectral_slots(size_t points, double n)
 {
     return n * (double)points * SLOTS_OF_PRODUCT;
+}
+
+double cuda_kept_slots(size_t points, double n)
+{
+    return n * (double)points * SLOTS_OF_KEPT;
 }
 
 double cuda_work_seconds(const struct request *request, const struct cuda_work *work)

@@ -37,9 +37,11 @@ struct cuda_work {
 };
 double cuda_work_seconds(const struct request *request, const struct cuda_work *work);
 
-// Slots of `n` transforms, and of products of so many pairs of spectra.
+// Slots of `n` transforms; of products of so many pairs of spectra, one of each from memory, or both at hand in a
+// thread block, which may take each of them twice.
 double cuda_transform_slots(size_t points, double n);
 double cuda_spectral_slots(size_t points, double n);
+double cuda_kept_slots(size_t points, double n);
 
 // Relative error of a filter by transforms, and of sums of `terms` products in a row of their spectra.
 double cuda_transform_error(const struct shape *shape, size_t points, double terms);

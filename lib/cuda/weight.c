@@ -44,7 +44,8 @@ static size_t lay_out(const struct shape *shape, size_t points, size_t limit, si
     return size_add(size_add(ret->sums, ret->x), size_add(ret->gy, ret->area));
 }
 
-bool cuda_weight_consider(const struct request *request, const struct shape *shape, size_t points, struct estimate *ret)
+bool cuda_weight_consider_spectra(const struct request *request, const struct shape *shape, size_t points,
+                                  struct estimate *ret)
 {
     struct layout layout;
     const size_t samples = cuda_spectral_samples(shape, points);
@@ -65,7 +66,7 @@ bool cuda_weight_consider(const struct request *request, const struct shape *sha
     *ret = (struct estimate){
         .applicable = true,
         .transform = samples,
-        .variant = (int)layout.runs,
+        .variant = (int)layout.runs * CUDA_WEIGHT_WAYS,
         .hop = layout.hop,
         .seconds = cuda_work_seconds(request, &work),
         .flops = (5 * (jobs * lines + cells) * log2((double)points) + 8 * jobs * pairs) * (double)points,
@@ -77,13 +78,55 @@ bool cuda_weight_consider(const struct request *request, const struct shape *sha
     return true;
 }
 
+bool cuda_weight_consider_1_sum(const struct request *request, const struct shape *shape, size_t points,
+                                struct estimate *ret)
+{
+    return cuda_gradient_consider(request, shape, points, 1, ret);
+}
+
+bool cuda_weight_consider_2_sums(const struct request *request, const struct shape *shape, size_t points,
+                                 struct estimate *ret)
+{
+    return cuda_gradient_consider(request, shape, points, 2, ret);
+}
+
+bool cuda_weight_consider(const struct request *request, const struct shape *shape, size_t points, struct estimate *ret)
+{
+    cuda_consider_fn *const ways[CUDA_WEIGHT_WAYS] = {cuda_weight_consider_spectra, cuda_weight_consider_1_sum,
+                                                      cuda_weight_consider_2_sums};
+    *ret = (struct estimate){0};
+    for (int way = 0; way < CUDA_WEIGHT_WAYS; way++) {
+        struct estimate estimate = {0};
+        if (ways[way](request, shape, points, &estimate) && (!ret->applicable || estimate.seconds < ret->seconds))
+            *ret = estimate;
+    }
+    return ret->applicable;
+}
+
+static struct cuda_lines lines_of(const struct shape *shape)
+{
+    return (struct cuda_lines){.lines = (int64_t)cells_of(shape),
+                               .step = (int64_t)shape->axis[0].dilation,
+                               .length = (int64_t)shape->axis[0].kernel,
+                               .reversed = shape->flip};
+}
+
 enum partita_status cuda_weight_create(struct partita_plan *plan, struct cuda_weight *ret)
 {
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
     const size_t samples = plan->choice.transform, points = cuda_spectral_points(shape, samples);
+    const size_t runs = (size_t)(plan->choice.variant / CUDA_WEIGHT_WAYS);
+    ret->sums = plan->choice.variant % CUDA_WEIGHT_WAYS;
+    ret->lines = lines_of(shape);
+    if (ret->sums) {
+        cuda_gradient_cut(shape, points, ret->sums, plan->choice.shared, runs, &ret->gradient); // as estimate saw
+        const enum partita_status status = cuda_fft_create(plan, points, true, 1, &ret->fft);
+        ret->gradient.form = ret->fft.form;
+        return status;
+    }
     struct layout layout;
-    lay_out(shape, points, plan->choice.shared, (size_t)plan->choice.variant, &layout); // the same again
+    lay_out(shape, points, plan->choice.shared, runs, &layout); // the same again
     const size_t windows = layout.of_group / shape->batch, hop = layout.hop;
     struct shape of_gy = *shape;
     of_gy.axis[0].size = axis->out;
@@ -99,10 +142,6 @@ enum partita_status cuda_weight_create(struct partita_plan *plan, struct cuda_we
                                                    .group_in = (int64_t)shape->group_in,
                                                    .group_out = (int64_t)shape->group_out,
                                                    .points = (int64_t)points};
-    ret->lines = (struct cuda_lines){.lines = (int64_t)cells_of(shape),
-                                     .step = (int64_t)axis->dilation,
-                                     .length = (int64_t)axis->kernel,
-                                     .reversed = shape->flip};
     const enum partita_status status = cuda_fft_create(plan, points, true, layout.room, &ret->fft);
     const size_t area = cuda_fft_area(&ret->fft);
     if (area > layout.area) plan->choice.shared += area - layout.area; // it lies last
@@ -185,6 +224,21 @@ static enum partita_status add_up(const struct cuda_call *call, const struct cud
     return status == PARTITA_OK ? store(plan, weight, lease, places, call->to) : status;
 }
 
+static enum partita_status run_kernel(const struct cuda_call *call, const struct cuda_weight *weight)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct cuda_gradient *of = &weight->gradient;
+    const bool f64 = weight->fft.f64;
+    const int64_t scalars = weight->lines.lines * of->parts * (int64_t)weight->fft.points * 2;
+    enum partita_status status = CU(plan, cuda_launch_gradient(of, weight->sums, f64, call->workspace, call->from[0],
+                                                               call->from[1], cudaStreamPerThread));
+    if (status == PARTITA_OK && of->runs > 1)
+        status = CU(plan, cuda_launch_add_runs(f64, call->workspace, scalars, of->runs, cudaStreamPerThread));
+    if (status != PARTITA_OK) return status;
+    return CU(plan,
+              cuda_launch_gradient_lines(of, &weight->lines, f64, call->to, call->workspace, cudaStreamPerThread));
+}
+
 enum partita_status cuda_weight_run(const struct partita_plan *plan, const struct cuda_weight *weight,
                                     const struct operands *operands, void *workspace)
 {
@@ -197,7 +251,7 @@ enum partita_status cuda_weight_run(const struct partita_plan *plan, const struc
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     const struct places places = places_of(weight, call.workspace);
     if (status == PARTITA_OK && !weight->fft.within) status = cuda_fft_borrow(plan, &weight->fft, places.area, &lease);
-    if (status == PARTITA_OK) status = add_up(&call, weight, lease, &places);
+    if (status == PARTITA_OK) status = weight->sums ? run_kernel(&call, weight) : add_up(&call, weight, lease, &places);
     status = cuda_call_end(&call, status);
     cuda_fft_give_back(&weight->fft, lease);
     return status;

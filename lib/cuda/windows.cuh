@@ -45,10 +45,23 @@ template <typename S> inline __device__ window<S> window_of(const cuda_windows &
     return {line + first + from, (int)from, to > from ? (int)(to - from) : 0};
 }
 
-template <typename S> inline __device__ S window_sample(const window<S> &window, int i)
+// Samples begin + thread + j*n/16 of it, j < 16; those of all threads are begin .. begin+n-1, of which most often all
+// or none are there: then nobody asks sample by sample.
+template <typename S> inline __device__ void window_load(const window<S> &window, int begin, int n, int thread, S s[16])
 {
-    const unsigned at = (unsigned)(i - window.from);
-    return at < (unsigned)window.n ? window.at[at] : S{};
+    const int apart = n / 16, first = begin - window.from;
+    unsigned at = (unsigned)(first + thread);
+    const S *from = window.at + (int)at;
+    if (first >= 0 && first + n <= window.n) {
+#pragma unroll
+        for (int j = 0; j < 16; j++, from += apart) s[j] = *from;
+    } else if (first + n <= 0 || first >= window.n) {
+#pragma unroll
+        for (int j = 0; j < 16; j++) s[j] = S{};
+    } else {
+#pragma unroll
+        for (int j = 0; j < 16; j++, at += (unsigned)apart, from += apart) s[j] = at < (unsigned)window.n ? *from : S{};
+    }
 }
 
 // Any window: zeros between samples, scaled, from the end on.
@@ -117,15 +130,19 @@ template <typename T> constexpr int fft_most_threads()
 template <typename T>
 inline __device__ void spectrum_store(complex_of<T> *spectrum, const fft_place<T> &place, const complex_of<T> v[16])
 {
+    const int apart = 1 << (place.log2_points - 4);
+    spectrum += place.thread;
 #pragma unroll
-    for (int j = 0; j < 16; j++) spectrum[place.thread + (j << (place.log2_points - 4))] = v[j];
+    for (int j = 0; j < 16; j++, spectrum += apart) *spectrum = v[j];
 }
 
 template <typename T>
 inline __device__ void spectrum_load(const complex_of<T> *spectrum, const fft_place<T> &place, complex_of<T> v[16])
 {
+    const int apart = 1 << (place.log2_points - 4);
+    spectrum += place.thread;
 #pragma unroll
-    for (int j = 0; j < 16; j++) v[j] = spectrum[place.thread + (j << (place.log2_points - 4))];
+    for (int j = 0; j < 16; j++, spectrum += apart) v[j] = *spectrum;
 }
 
 #endif
