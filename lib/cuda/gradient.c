@@ -123,7 +123,7 @@ bool cuda_gradient_consider(const struct request *request, const struct shape *s
     const double cells = (double)cells_of(shape), parts = (double)gradient.parts, runs = (double)gradient.runs;
     const struct counted counted = count(&gradient, sums);
     const size_t sums_bytes = cuda_gradient_bytes(shape, &gradient);
-    const double blocks = cells * (double)gradient.jobs * runs, threads = points / CUDA_FFT_POINTS;
+    const double blocks = cells * (double)gradient.jobs * runs, threads = (double)(points / CUDA_FFT_POINTS);
     const double lines =
         (double)(cuda_input_bytes(shape) / shape->in_channels + cuda_output_bytes(shape) / shape->out_channels);
     const struct cuda_work work = {
