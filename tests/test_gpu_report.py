@@ -216,9 +216,10 @@ class Script(unittest.TestCase):
         self.put("build/apps/partita", "#!/bin/sh\necho 'cpu      x'; echo 'cuda:0   NVIDIA X'")
         self.put("build/meson-info/meson-info.json", json.dumps({"directories": {"build": "/elsewhere/build"}}))
         self.put("build/meson-info/intro-tests.json", json.dumps([
-            {"name": "a-gpu", "cmd": ["/elsewhere/build/tests/a"], "env": {"OF": "gpu"}, "suite": ["partita:gpu"], "timeout": 9},
+            {"name": "a-gpu", "cmd": ["/elsewhere/build/tests/a"], "suite": ["partita:gpu"], "timeout": 9,
+             "env": {"OF": "gpu", "LD_LIBRARY_PATH": "/elsewhere/build/lib"}},
             {"name": "b", "cmd": ["/elsewhere/build/tests/b"], "env": {}, "suite": ["partita:fast"], "timeout": 9}]))
-        self.put("build/tests/a", "#!/bin/sh\n[ $OF = gpu ] && echo ok 1; echo ok 2; echo ok 3 \\# SKIP no; echo 1..3")
+        self.put("build/tests/a", "#!/bin/sh\n[ $OF:${LD_LIBRARY_PATH#/elsewhere} = gpu:$LD_LIBRARY_PATH ] && echo ok 1; echo ok 2; echo ok 3 \\# SKIP no; echo 1..3")
         self.put("build/bench/bench_gpu", f"""#!/bin/sh
 case "$*" in
 --describe) cat <<'END'
