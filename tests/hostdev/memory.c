@@ -10,7 +10,7 @@
 
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
 #define RANGE ((size_t)1 << 30)
-#define PAGE ((size_t)2 << 20) // opening and closing costs time by the page: large ones
+#define PAGE ((size_t)2 << 20)  // opening and closing costs time by the page: large ones
 static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
 
 struct allocation {
