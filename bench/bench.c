@@ -70,7 +70,7 @@ static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
 }
 
 // Opens a contender and makes it ready for timing. Returns false if it fails or its answer is wrong.
-static bool row_open(struct row *row, struct workload *w, bool quick, double patience)
+static bool row_open(struct row *row, struct workload *w, bool quick, const struct suite *suite)
 {
     struct contender *c = &row->contender;
     size_t before = heap_bytes();
@@ -85,8 +85,9 @@ static bool row_open(struct row *row, struct workload *w, bool quick, double pat
         c->close(c->state);
         return false;
     }
+    if (suite->warm_up > 0 && seconds < 10 * suite->patience) seconds = c->pass(c->state, w, NULL);
     row->passes = seconds < least ? (int)ceil(least / fmax(seconds, 1e-6)) : 1;
-    row->once = patience > 0 && seconds > patience;
+    row->once = suite->patience > 0 && seconds > suite->patience;
     row->seconds[0] = seconds;
     row->ready = true;
     return true;
@@ -112,10 +113,16 @@ static void row_time_calls(struct row *row, const struct workload *w, bool raw)
     free(calls);
 }
 
-static struct result row_print(struct row *row, const struct workload *w, int repetitions)
+// Returns whether all passes ran; else there is no figure.
+static bool row_print(struct row *row, const struct workload *w, int repetitions, struct result *ret)
 {
     double *s = row->seconds, items = (double)(w->timed * w->in_channels);
     if (row->once) repetitions = 1;
+    for (int r = 0; r < repetitions; r++)
+        if (isnan(s[r])) {
+            fprintf(stderr, "%s: %s failed\n", w->name, row->contender.name);
+            return false;
+        }
     qsort(s, (size_t)repetitions, sizeof(double), bench_compare);
     double median = repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
     printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads, 1e9 * median / items,
@@ -123,7 +130,8 @@ static struct result row_print(struct row *row, const struct workload *w, int re
     if (row->calls != NULL) printf("%.3f", calls_flatness(row->calls, w->timed / w->block));
     printf(",%zu,%.3g\n", row->contender.bytes, row->error);
     fflush(stdout);
-    return (struct result){row->contender.name, 1e9 * s[0] / items};
+    *ret = (struct result){row->contender.name, 1e9 * s[0] / items};
+    return true;
 }
 
 // The contenders of a suite, those without a fixed thread count once for each count asked for.
@@ -143,14 +151,28 @@ static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, in
     return n;
 }
 
-// Repetition by repetition, the rows in turn.
+// Untimed passes of the rows in turn.
+static void rows_warm_up(struct row *rows, size_t n_rows, const struct workload *w, double seconds)
+{
+    bool any = true;
+    for (const double start = bench_now(); any && bench_now() - start < seconds;) {
+        any = false;
+        for (size_t i = 0; i < n_rows; i++) {
+            if (!rows[i].ready || rows[i].once) continue;
+            rows[i].contender.pass(rows[i].contender.state, w, NULL);
+            any = true;
+        }
+    }
+}
+
+// Repetition by repetition, the rows in turn. Slow ones have had their pass, but for one that times the single calls.
 static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int repetitions,
                       const struct suite *suite)
 {
     for (int r = 0; r < repetitions; r++)
         for (size_t i = 0; i < n_rows; i++) {
-            if (!rows[i].ready || rows[i].once) continue;
-            rows[i].seconds[r] = row_time(&rows[i], w);
+            if (!rows[i].ready || (rows[i].once && r > 0)) continue;
+            if (!rows[i].once) rows[i].seconds[r] = row_time(&rows[i], w);
             if (suite->per_call && w->block > 0 && rows[i].contender.gate > 0) row_time_calls(&rows[i], w, suite->raw);
         }
 }
@@ -165,11 +187,14 @@ static bool run_case(const struct suite *suite, const struct workload *descripti
     bool right = true;
     struct result results[MAX_ROWS];
     size_t n_results = 0;
-    for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick, suite->patience);
+    for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick, suite);
+    rows_warm_up(rows, n_rows, &w, suite->warm_up);
     rows_time(rows, n_rows, &w, repetitions, suite);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
-        results[n_results++] = row_print(&rows[i], &w, repetitions);
+        const bool printed = row_print(&rows[i], &w, repetitions, &results[n_results]);
+        n_results += printed;
+        right &= printed;
         if (arguments->calls != NULL && rows[i].calls != NULL)
             right &= calls_write(arguments->calls, &w, &rows[i].contender, rows[i].calls);
         rows[i].contender.close(rows[i].contender.state);

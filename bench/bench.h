@@ -96,6 +96,8 @@ struct suite {
     bool raw;      // .. of the last pass; else the least of all passes
     int repetitions;
     double patience;      // seconds: a contender whose first pass took longer is timed by that pass alone [0: none is]
+    double warm_up;       // seconds for all to run in before they are timed, and a second first pass: a device loads
+                          // code when it is first asked, and raises its clock under load [0: none]
     int thread_counts[2]; // rows of contenders with threads 0; {1, 0}: one thread alone
     void (*judge)(const struct workload *w, const struct result *results, size_t n); // told of every case [NULL]
 };

@@ -49,10 +49,10 @@ static const struct {
 } layers[] = {
     {"depthwise-31-c384-n64", MAPS(64, 384, 56, 31), 7, .extra = false},
     {"causal-1K", LINES(64, 768, 1024), 7, .extra = false},
-    {"causal-2K", LINES(64, 768, 2048), 7, .extra = true},
+    {"causal-2K", LINES(64, 768, 2048), PARTITA_FORWARD, .extra = false},
     {"causal-4K", LINES(64, 768, 4096), 7, .extra = false},
-    {"causal-8K", LINES(64, 768, 8192), 7, .extra = true},
-    {"causal-16K", LINES(64, 768, 16384), 7, .extra = true},
+    {"causal-8K", LINES(64, 768, 8192), PARTITA_FORWARD, .extra = false},
+    {"causal-16K", LINES(64, 768, 16384), PARTITA_FORWARD, .extra = false},
     {"causal-32K", LINES(64, 768, 32768), 7, .extra = false},
     {"causal-1M", LINES(8, 48, 1 << 20), PARTITA_FORWARD, .extra = false}, // as FlashFFTConv's comparison cuts it down
     {"separable-3072-r8", MAPS(1, 1, 3072, 17), PARTITA_FORWARD, .extra = false, .shape = separable_taps},

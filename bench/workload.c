@@ -112,15 +112,15 @@ static void sample(double ret[2], const char *samples, enum partita_type type, s
     }
 }
 
-// sum over k of h[k] x[p - k], k from first to last, for f32: products are exact, and there may be millions of them.
-static double direct_sum_f32(const float *x, const float *h, size_t p, size_t first, size_t last)
+// sum over k < n of h[k] x[k * step], step 1 or -1, for f32: products are exact, and there may be millions of them.
+static inline double sum_f32(const float *x, ptrdiff_t step, const float *h, size_t n)
 {
     enum { LANES = 8 };
     double sum[LANES] = {0}, rest = 0;
-    size_t k = first;
-    for (; k + LANES <= last; k += LANES)
-        for (size_t i = 0; i < LANES; i++) sum[i] += (double)h[k + i] * (double)x[p - k - i];
-    for (; k < last; k++) rest += (double)h[k] * (double)x[p - k];
+    size_t k = 0;
+    for (; k + LANES <= n; k += LANES, x += LANES * step)
+        for (size_t i = 0; i < LANES; i++) sum[i] += (double)h[k + i] * (double)x[(ptrdiff_t)i * step];
+    for (; k < n; k++, x += step) rest += (double)h[k] * (double)*x;
     for (size_t i = 0; i < LANES; i++) rest += sum[i];
     return rest;
 }
@@ -131,7 +131,7 @@ static void direct_sum(double ret[2], const struct workload *w, const char *x, c
     size_t first = p >= w->n_frames ? p - w->n_frames + 1 : 0, last = p < w->n_taps ? p + 1 : w->n_taps;
     long double value[2] = {0, 0};
     if (w->signal == PARTITA_F32 && w->taps == PARTITA_F32) {
-        ret[0] += direct_sum_f32((const float *)x, (const float *)h, p, first, last);
+        if (first < last) ret[0] += sum_f32((const float *)x + (p - first), -1, (const float *)h + first, last - first);
         return;
     }
     for (size_t k = first; k < last; k++) {
@@ -151,7 +151,7 @@ static void lag_sum(double ret[2], const struct workload *w, const char *x, cons
     ptrdiff_t lag = (ptrdiff_t)p - (ptrdiff_t)w->lags, first = lag < 0 ? -lag : 0;
     ptrdiff_t last =
         (ptrdiff_t)w->n_frames - lag < (ptrdiff_t)w->n_taps ? (ptrdiff_t)w->n_frames - lag : (ptrdiff_t)w->n_taps;
-    for (ptrdiff_t k = first; k < last; k++) ret[0] += (double)b[k] * (double)a[k + lag];
+    if (first < last) ret[0] += sum_f32(a + (first + lag), 1, b + first, (size_t)(last - first));
 }
 
 // Positions whose samples arrive within the stream for any allowed delay.

@@ -31,7 +31,7 @@ struct loops {
     size_t batch, in, out, group_in, group_out, taps, plane, outputs;
     size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
     ptrdiff_t pad[3];
-    bool convolve;
+    bool convolve, real;
     double complex *x, *w;
 };
 
@@ -52,6 +52,8 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     s.group_in = s.in / or_one(p->groups);
     s.group_out = s.out / or_one(p->groups);
     s.convolve = p->op == PARTITA_CONVOLVE;
+    s.real =
+        (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) && (p->taps == PARTITA_F32 || p->taps == PARTITA_F64);
     s.taps = s.plane = s.outputs = 1;
     size_t unused = 3 - (p->rank ? (size_t)p->rank : 1);
     for (size_t a = 0; a < 3; a++) {
@@ -71,35 +73,40 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     return s;
 }
 
-// Sample of x under tap r of output p, or -1 where x is zero.
-static ptrdiff_t under(const struct loops *s, const size_t p[3], const size_t r[3])
+// Sample of an axis of x under tap r of output p, or -1 where x is zero.
+static ptrdiff_t under(const struct loops *s, size_t axis, size_t p, size_t r)
 {
-    ptrdiff_t i = 0;
-    for (size_t a = 0; a < 3; a++) {
-        ptrdiff_t at = (ptrdiff_t)(s->stride[a] * p[a] + s->dilation[a] * r[a]) - s->pad[a];
-        if (at < 0 || at >= (ptrdiff_t)s->size[a]) return -1;
-        i = i * (ptrdiff_t)s->size[a] + at;
+    const ptrdiff_t at = (ptrdiff_t)(s->stride[axis] * p + s->dilation[axis] * r) - s->pad[axis];
+    return at < (ptrdiff_t)s->size[axis] ? at : -1;
+}
+
+static void add_product(const struct loops *s, long double *sum, double complex a, double complex b)
+{
+    if (s->real) {
+        sum[0] += (long double)creal(a) * creal(b);
+        return;
     }
-    return i;
+    sum[0] += (long double)creal(a) * creal(b) - (long double)cimag(a) * cimag(b);
+    sum[1] += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
 }
 
 // Adds one input channel's share of one output to sum[2]; x and w are that channel's planes.
 static void add_channel(const struct loops *s, long double *sum, const double complex *x, const double complex *w,
                         size_t output)
 {
-    size_t columns = s->out_size[2], rows = s->out_size[1], tap = 0, r[3];
-    size_t p[3] = {output / columns / rows, output / columns % rows, output % columns};
-    for (r[0] = 0; r[0] < s->kernel[0]; r[0]++) {
-        for (r[1] = 0; r[1] < s->kernel[1]; r[1]++) {
-            for (r[2] = 0; r[2] < s->kernel[2]; r[2]++, tap++) {
-                ptrdiff_t i = under(s, p, r);
-                if (i < 0) continue;
-                double complex a = x[i], b = w[s->convolve ? s->taps - 1 - tap : tap];
-                sum[0] += (long double)creal(a) * creal(b) - (long double)cimag(a) * cimag(b);
-                sum[1] += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
+    const size_t columns = s->out_size[2], rows = s->out_size[1];
+    const size_t p[3] = {output / columns / rows, output / columns % rows, output % columns};
+    for (size_t i = 0; i < s->kernel[0]; i++)
+        for (size_t j = 0; j < s->kernel[1]; j++) {
+            const ptrdiff_t slice = under(s, 0, p[0], i), line = under(s, 1, p[1], j);
+            if (slice < 0 || line < 0) continue;
+            const double complex *row = x + ((size_t)slice * s->size[1] + (size_t)line) * s->size[2];
+            for (size_t k = 0; k < s->kernel[2]; k++) {
+                const size_t tap = (i * s->kernel[1] + j) * s->kernel[2] + k;
+                const ptrdiff_t at = under(s, 2, p[2], k);
+                if (at >= 0) add_product(s, sum, row[at], w[s->convolve ? s->taps - 1 - tap : tap]);
             }
         }
-    }
 }
 
 // Output p of channel k of item n, as a real and an imaginary part.

@@ -49,13 +49,10 @@ static void split(size_t index, const size_t extent[3], size_t ret[3])
     ret[0] = index / extent[2] / extent[1];
 }
 
-// The sample of a plane of x that output `position` meets with tap `tap`; -1 outside.
-static ptrdiff_t met(const struct walk *s, size_t position, size_t tap)
+// The sample of a plane of x that output p meets with tap r; -1 outside.
+static ptrdiff_t met(const struct walk *s, const size_t p[3], const size_t r[3])
 {
-    size_t p[3], r[3];
     ptrdiff_t index = 0;
-    split(position, s->outputs, p);
-    split(s->flip ? s->taps - 1 - tap : tap, s->kernel, r);
     for (int a = 0; a < 3; a++) {
         ptrdiff_t at = (ptrdiff_t)(s->stride[a] * p[a] + s->dilation[a] * r[a]) - s->pad[a];
         if (at < 0 || at >= (ptrdiff_t)s->size[a]) return -1;
@@ -64,24 +61,40 @@ static ptrdiff_t met(const struct walk *s, size_t position, size_t tap)
     return index;
 }
 
-// sum[...] += product over everything: exactly one of y, x and w is NULL, and `sum` stands for it.
-static void accumulate(const struct walk *s, long double *sum, const double *y, const double *x, const double *w)
+// The three factors; exactly one of y, x and w is NULL, and `sum` stands for it.
+struct factors {
+    long double *sum;
+    const double *y, *x, *w;
+};
+
+// sum[...] += product for all images and channels, at one position, tap and sample of their planes.
+static void add_products(const struct walk *s, const struct factors *f, size_t position, size_t tap, size_t sample)
 {
     for (size_t n = 0; n < s->batch; n++)
         for (size_t k = 0; k < s->groups * s->out; k++)
             for (size_t c = 0; c < s->in; c++) {
-                size_t plane = n * s->groups * s->in + k / s->out * s->in + c;
-                for (size_t position = 0; position < s->positions; position++)
-                    for (size_t tap = 0; tap < s->taps; tap++) {
-                        ptrdiff_t at = met(s, position, tap);
-                        if (at < 0) continue;
-                        size_t iy = (n * s->groups * s->out + k) * s->positions + position;
-                        size_t ix = plane * s->plane + (size_t)at, iw = (k * s->in + c) * s->taps + tap;
-                        if (!y) sum[iy] += (long double)x[ix] * w[iw];
-                        else if (!x) sum[ix] += (long double)y[iy] * w[iw];
-                        else sum[iw] += (long double)y[iy] * x[ix];
-                    }
+                const size_t iy = (n * s->groups * s->out + k) * s->positions + position;
+                const size_t ix = (n * s->groups * s->in + k / s->out * s->in + c) * s->plane + sample;
+                const size_t iw = (k * s->in + c) * s->taps + tap;
+                if (!f->y) f->sum[iy] += (long double)f->x[ix] * f->w[iw];
+                else if (!f->x) f->sum[ix] += (long double)f->y[iy] * f->w[iw];
+                else f->sum[iw] += (long double)f->y[iy] * f->x[ix];
             }
+}
+
+// Everything: which sample it is depends on position and tap alone.
+static void accumulate(const struct walk *s, long double *sum, const double *y, const double *x, const double *w)
+{
+    const struct factors factors = {sum, y, x, w};
+    for (size_t position = 0; position < s->positions; position++) {
+        size_t p[3], r[3];
+        split(position, s->outputs, p);
+        for (size_t tap = 0; tap < s->taps; tap++) {
+            split(s->flip ? s->taps - 1 - tap : tap, s->kernel, r);
+            const ptrdiff_t at = met(s, p, r);
+            if (at >= 0) add_products(s, &factors, position, tap, (size_t)at);
+        }
+    }
 }
 
 static long double *zeros(size_t n)

@@ -41,12 +41,17 @@ thesis-4.6-r15-n200-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 SOURCE = gpu_report.source_hash(ROOT)
 FILES = {
     "source": SOURCE + "\n",
-    "outcome": f"{DEVICE}\nsource {SOURCE}\nsuite 545 passed, 0 failed\nmemcheck passed\nracecheck passed\n",
+    "device.outcome": DEVICE + "\n",
+    "source.outcome": f"source {SOURCE}\n",
+    "suite.outcome": "suite 545 passed, 0 failed\n",
+    "memcheck.outcome": "memcheck passed: 9 programs\n",
+    "racecheck.outcome": "racecheck passed: 8 programs; not finished: layers-gpu\n",
     "driver": "NVIDIA H200, 580.0\n",
     "cases.csv": CASES,
     "engines.csv": "engine,state\ncuda/tiles,there\ncuda/blocks,not there\n",
-    "gpu.csv": HEAD + OURS_ROWS,
-    "gpu.log": 'dieleman-4-forward: cuda/blocks left out: options.engine = "cuda/blocks": no such engine\n',
+    "rows/dieleman.csv": HEAD + OURS_ROWS.split("\n", 2)[0] + "\n",
+    "rows/others.csv": HEAD + OURS_ROWS.split("\n", 1)[1],
+    "logs/dieleman.log": 'dieleman-4-forward: cuda/blocks left out: options.engine = "cuda/blocks": no such engine\n',
     "torch.csv": HEAD + PEER_ROWS,
     "torch.log": "peer: PyTorch 2.0, cuDNN 9\n",
     # 1001 calls: one of 7 ms is the slowest, p99.9 is the one before it
@@ -58,13 +63,14 @@ FILES = {
 class Results:
     """A folder of results, some files replaced (None: left out)."""
 
-    def __init__(self, **changes):
-        self.changes = {name.replace("_csv", ".csv").replace("_log", ".log"): text for name, text in changes.items()}
+    def __init__(self, changes=None):
+        self.changes = changes or {}
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory()
         results, docs = pathlib.Path(self.folder.name, "results"), pathlib.Path(self.folder.name, "docs")
-        (results / "calls").mkdir(parents=True)
+        for folder in ("calls", "rows", "logs"):
+            (results / folder).mkdir(parents=True)
         docs.mkdir()
         for name, text in {**FILES, **self.changes}.items():
             if text is not None:
@@ -75,16 +81,19 @@ class Results:
         self.folder.cleanup()
 
 
-def report(**changes):
-    """What a run with these results writes: the record and the page, or why it writes nothing."""
-    with Results(**changes) as (results, docs):
+def report(changes=None, older=False):
+    """What a run with these results writes: the record, None if it is not verified, and the page; or None and why it
+    writes nothing. older: with an older record there."""
+    with Results(changes) as (results, docs):
+        if older:
+            (docs / "gpu-verified.json").write_text("{}")
         record = gpu_report.collect(results, ROOT)
         why_not = gpu_report.write(record, docs)
-        written = sorted(path.name for path in docs.iterdir())
-        assert written == ([] if why_not else ["gpu-bench.md", "gpu-verified.json"]), written
+        verified, page = docs / "gpu-verified.json", docs / "gpu-bench.md"
+        assert why_not is None or older or not list(docs.iterdir())
         if why_not:
             return None, why_not
-        return json.loads((docs / "gpu-verified.json").read_text()), (docs / "gpu-bench.md").read_text()
+        return json.loads(verified.read_text()) if verified.exists() else None, page.read_text()
 
 
 def floor_of(record, case):
@@ -112,11 +121,11 @@ class Report(unittest.TestCase):
         self.assertAlmostEqual(floor["measured"], 1.0)
         floor = floor_of(record, "lags-1000-of-2p30")
         self.assertEqual((floor["measured"], floor["floor_met"]), (None, "not measured"))
-        self.assertIn("| 2x | **no** | **no** |", text)
+        self.assertIn("| 3x | 8x | 2 ms | 4 ms | 2x | **no** | **no** |", text)
         self.assertIn("| not measured | not measured |", text)
 
     def test_names_what_is_missing(self):
-        record, text = report(torch_log="peer: PyTorch: not installed\n", torch_csv=HEAD)
+        record, text = report({"torch.log": "peer: PyTorch: not installed\n", "torch.csv": HEAD})
         self.assertEqual(record["engines"]["cuda/blocks"], "not there")
         self.assertIn("Engines that are not there: cuda/blocks.", text)
         self.assertIn("PyTorch: not installed", text)
@@ -138,27 +147,40 @@ class Report(unittest.TestCase):
                 hashes.add(gpu_report.source_hash(pathlib.Path(folder)))
             self.assertEqual(len(hashes), 3)
 
-    def refused(self, because, **changes):
-        record, why_not = report(**changes)
+    def refused(self, because, changes):
+        record, why_not = report(changes)
         self.assertIsNone(record)
         self.assertIn(because, why_not)
 
     def test_nothing_without_a_device(self):
-        self.refused("no CUDA device", outcome=None)
-        self.refused("hostdev", outcome=FILES["outcome"].replace("NVIDIA H200", "hostdev"))
+        self.refused("no CUDA device", {"device.outcome": None})
+        self.refused("hostdev", {"device.outcome": DEVICE.replace("NVIDIA H200", "hostdev") + "\n"})
 
-    def test_nothing_without_the_suite(self):
-        for suite in ("544 passed, 1 failed", "0 passed, 0 failed, 3 skipped", ""):
-            self.refused("suite", outcome=f"{DEVICE}\nsource {SOURCE}\nsuite {suite}\n")
-        self.refused("compute-sanitizer", outcome=FILES["outcome"].replace("racecheck passed", "racecheck failed"))
+    def test_nothing_without_figures(self):
+        self.refused("nothing was timed", {name: None for name in FILES if name.endswith(".csv")})
 
     def test_nothing_of_other_sources(self):
-        self.refused("changed", source="0\n")
-        self.refused("changed", outcome=FILES["outcome"].replace(SOURCE, "0"))
+        self.refused("changed", {"source": "0\n"})
+        self.refused("changed", {"source.outcome": "source 0\n"})
 
-    def test_nothing_of_wrong_answers(self):
-        self.refused("WRONG", gpu_log="causal-1K-forward: auto is WRONG: error 1, allowed 1e-6; not timed\n")
-        self.refused("bench", failed="bench\n")
+    def doubted(self, because, changes):
+        record, text = report(changes, older=True)
+        self.assertIsNone(record)
+        self.assertIn(because, text[text.index("**Not verified:**"):text.index("- device:")])
+        self.assertIn("| 2x | **no** | **no** |", text)
+
+    def test_says_that_the_suite_failed(self):
+        for suite in ("544 passed, 1 failed", "0 passed, 0 failed, 3 skipped", "9 passed, 0 failed, not complete"):
+            self.doubted(suite, {"suite.outcome": f"suite {suite}\n"})
+        self.doubted("not run", {"suite.outcome": None, "source.outcome": None})
+        self.doubted("racecheck failed: layers-gpu", {"racecheck.outcome": "racecheck failed: layers-gpu\n"})
+
+    def test_says_what_was_wrong(self):
+        wrong = "causal-1K-forward: auto is WRONG: error 1, allowed 1e-6; not timed"
+        self.doubted(wrong, {"logs/causal-1K-forward.log": wrong + "\n"})
+        self.doubted("took more", {"logs/x.log": "x: bench_gpu took more than 9 s: failed\n"})
+        self.doubted("step peers failed", {"peers.failed": "\n"})
+        self.assertNotIn("Not verified", report()[1])
 
     def test_every_floor_is_of_a_case(self):
         text = subprocess.run([BENCH, "--describe"], capture_output=True, text=True, check=True).stdout
@@ -185,25 +207,37 @@ class Script(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
-        for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu.sh", "tools/gpu_report.py"):
+        for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu.sh", "tools/gpu_env.sh", "tools/gpu_report.py",
+                     "tools/gpu_suite.py"):
             self.put(name, (ROOT / name).read_text())
         self.put("docs/README", "")
         self.put("build/build.ninja", "")
         self.put("lib/cuda/a.cu", "")
         self.put("build/apps/partita", "#!/bin/sh\necho 'cpu      x'; echo 'cuda:0   NVIDIA X'")
-        self.put("tools/suite.sh", "#!/bin/sh\necho \"$@\"; echo 3 passed, 0 failed")
+        self.put("build/meson-info/meson-info.json", json.dumps({"directories": {"build": "/elsewhere/build"}}))
+        self.put("build/meson-info/intro-tests.json", json.dumps([
+            {"name": "a-gpu", "cmd": ["/elsewhere/build/tests/a"], "suite": ["partita:gpu"], "timeout": 9,
+             "env": {"OF": "gpu", "LD_LIBRARY_PATH": "/elsewhere/build/lib"}},
+            {"name": "b", "cmd": ["/elsewhere/build/tests/b"], "env": {}, "suite": ["partita:fast"], "timeout": 9}]))
+        self.put("build/tests/a", "#!/bin/sh\n[ $OF:${LD_LIBRARY_PATH#/elsewhere} = gpu:$LD_LIBRARY_PATH ] && echo ok 1; echo ok 2; echo ok 3 \\# SKIP no; echo 1..3")
         self.put("build/bench/bench_gpu", f"""#!/bin/sh
-case $1 in
+case "$*" in
 --describe) cat <<'END'
 {CASES}END
 ;;
 --engines) echo engine,state; echo cuda/tiles,there ;;
-*) echo "$@" >&2; mkdir -p build/gpu-results/calls; cat <<'END'
+--list) echo one; echo two ;;
+*--tiny*) ;;
+*one*) echo "$@" >>runs; cat <<'END'
 {HEAD}{OURS_ROWS}END
+;;
+*) echo "$@" >>runs; cat <<'END'
+{HEAD}END
 esac
 """)
-        for name in ("ninja", "meson", "compute-sanitizer", "nvidia-smi"):
+        for name in ("ninja", "meson", "nvidia-smi"):
             self.put(f"bin/{name}", f"#!/bin/sh\necho {name} \"$@\"\n")
+        self.put("bin/compute-sanitizer", "#!/bin/sh\nshift 6; exec \"$@\"\n")
 
     def tearDown(self):
         self.folder.cleanup()
@@ -221,17 +255,31 @@ esac
     def written(self):
         return sorted(path.name for path in (self.root / "docs").iterdir())
 
+    def runs(self):
+        """How often bench_gpu timed something."""
+        return len((self.root / "runs").read_text().splitlines())
+
     def test_writes(self):
         run = self.run_script()
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(self.written(), ["README", "gpu-bench.md", "gpu-verified.json"])
         record = json.loads((self.root / "docs/gpu-verified.json").read_text())
         self.assertEqual(record["device"], "cuda:0   NVIDIA X")
-        self.assertEqual(record["suite"], "3 passed, 0 failed")
-        self.assertEqual(record["compute-sanitizer"], {"memcheck": "passed", "racecheck": "passed"})
+        self.assertEqual(record["suite"], "2 passed, 0 failed, 1 skipped")
+        self.assertEqual(record["compute-sanitizer"], {"memcheck": "passed: 6 programs", "racecheck": "passed: 6 programs"})
         self.assertIn("nvidia-smi", record["driver"])
         self.assertIn("PyTorch", record["peer"])
-        self.assertIn("--tool memcheck", (self.root / "build/gpu-memcheck.log").read_text())
+        self.assertEqual(self.runs(), 2)
+
+    def test_goes_on(self):
+        run = self.run_script("--limit", "600", "bench")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        (self.root / "build/gpu-results/rows/one.csv").unlink()
+        self.assertEqual(self.run_script("--limit", "4", "suite", "sanitizer", "bench", "peers").returncode, 75)
+        self.assertEqual(self.runs(), 2)
+        self.assertIn("not complete", (self.root / "build/gpu-results/suite.outcome").read_text())
+        self.assertEqual(self.run_script("suite", "sanitizer", "bench", "peers", "report").returncode, 0)
+        self.assertEqual(self.runs(), 3)
 
     def test_trial(self):
         run = self.run_script("--quick")
@@ -239,29 +287,55 @@ esac
         self.assertIn("# Benchmarks on a GPU", run.stdout)
         self.assertEqual(self.written(), ["README"])
 
+    def test_packed(self):
+        """Without a build: what was brought along, and nothing but Python."""
+        (self.root / "build").rename(self.root / "gpu-pack")
+        (self.root / "gpu-pack/build.ninja").unlink()
+        (self.root / "build").mkdir()
+        (self.root / "gpu-pack").rename(self.root / "build/gpu-pack")
+        run = self.run_script("suite", "sanitizer", "bench", "peers", "report")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md", "gpu-verified.json"])
+
+    def test_report_elsewhere(self):
+        self.assertEqual(self.run_script("suite", "sanitizer", "bench", "peers").returncode, 0)
+        self.put("build/apps/partita", "#!/bin/sh\necho 'cuda     none'")
+        self.assertEqual(self.run_script("bench").returncode, 77)
+        self.assertEqual(self.run_script("report").returncode, 0)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md", "gpu-verified.json"])
+
     def test_suite_failed(self):
-        self.put("tools/suite.sh", "#!/bin/sh\necho 2 passed, 1 failed; exit 1")
-        self.assertNotEqual(self.run_script().returncode, 0)
-        self.run_script("bench", "peers", "report")
-        self.assertEqual(self.written(), ["README"])
+        self.put("build/tests/a", "#!/bin/sh\necho ok 1; echo not ok 2; exit 1")
+        run = self.run_script()
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("not ok 2", run.stderr)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md"])
+
+    def test_program_crashed(self):
+        self.put("build/tests/a", "#!/bin/sh\necho ok 1; kill -9 $$")
+        self.assertEqual(self.run_script("suite").returncode, 1)
+        self.assertIn("1 passed, 1 failed", (self.root / "build/gpu-results/suite.outcome").read_text())
 
     def test_sanitizer_failed(self):
-        self.put("bin/meson", "#!/bin/sh\ncase \"$*\" in *racecheck*) exit 1;; esac\n")
-        self.assertNotEqual(self.run_script().returncode, 0)
-        self.run_script("bench", "peers", "report")
-        self.assertEqual(self.written(), ["README"])
-        self.assertIn("racecheck failed", (self.root / "build/gpu-outcome").read_text())
+        self.put("bin/compute-sanitizer", "#!/bin/sh\ncase \"$*\" in *racecheck*tests/a*) exit 9;; esac\n")
+        self.assertEqual(self.run_script().returncode, 1)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md"])
+        self.assertEqual((self.root / "build/gpu-results/racecheck.outcome").read_text(), "racecheck failed: a-gpu\n")
 
     def test_sources_changed(self):
         self.assertEqual(self.run_script("suite", "bench", "peers").returncode, 0)
         self.put("lib/cuda/a.cu", "// changed")
-        self.assertNotEqual(self.run_script("report").returncode, 0)
+        self.assertEqual(self.run_script("report").returncode, 1)
         self.assertEqual(self.written(), ["README"])
+        self.assertEqual(self.run_script("bench").returncode, 0)  # anew
+        self.assertEqual(self.runs(), 4)
+        self.assertEqual(len(list((self.root / "build").glob("gpu-results-of-*/rows/one.csv"))), 1)
 
-    def test_bench_failed(self):
-        self.put("build/bench/bench_gpu", (self.root / "build/bench/bench_gpu").read_text() + "[ $# -eq 1 ]\n")
-        self.assertNotEqual(self.run_script().returncode, 0)
-        self.assertEqual(self.written(), ["README"])
+    def test_case_crashed(self):
+        self.put("build/bench/bench_gpu", (self.root / "build/bench/bench_gpu").read_text().replace("*one*)", "*two*) exit 9;;\n*one*)"))
+        self.assertEqual(self.run_script().returncode, 1)
+        self.assertEqual(self.written(), ["README", "gpu-bench.md"])
+        self.assertIn("- two: bench_gpu ended with status 9: failed", (self.root / "docs/gpu-bench.md").read_text())
 
 
 class Array(np.ndarray):
@@ -315,9 +389,9 @@ class Peer(unittest.TestCase):
         expected = {"forward": y, "backward-data": gx, "backward-weight": gw}
         for case in cases:
             if case.name.startswith("causal-1K"):
-                case.size = [n]
-                for real in (True, False):
-                    got = torch_gpu.lines_call(TORCH, case, x, w, gy, real)()
+                case.size, case.kernel, case.pads = [n], [n], [(n - 1, 0)]
+                for name in torch_gpu.contenders(case):
+                    got = torch_gpu.make_call(TORCH, case, name, (x, w, gy))()
                     np.testing.assert_allclose(np.asarray(got), expected[case.direction], atol=1e-12)
 
     def test_row(self):

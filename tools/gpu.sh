@@ -1,44 +1,55 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the suite gpu of build/ on this machine's CUDA device, and once more, briefly, under compute-sanitizer if that is
-# there. What came out is in build/gpu-outcome, a word and what it is on each line. Without a device it says what is
-# missing and runs nothing: status 77.
-#   tools/gpu.sh [--why-not]     --why-not: only says what is missing, status 1 if nothing is
+# Runs the suite gpu on this machine's CUDA device, and once more, in brief and with bench_gpu's small cases, under
+# compute-sanitizer if that is there. What came out is in build/gpu-suite/*.outcome, a word and what it is in each.
+# Without a device it says what is missing and runs nothing: status 77.
+#   tools/gpu.sh [--why-not | suite | memcheck | racecheck]...     [all three]
+#   --why-not: only says what is missing, status 1 if nothing is
+# GPU_RESULTS is another folder to keep results in, which need not be run again; GPU_UNTIL: see tools/gpu_suite.py.
 set -eu
 cd "$(dirname "$0")/.."
-unset PARTITA_CUDA_MODULE # a stand-in is no device
+# shellcheck source=tools/gpu_env.sh
+. tools/gpu_env.sh
+results=${GPU_RESULTS:-build/gpu-suite}
 
-# The line of the first CUDA device, or of what there should be for there to be one. (The program also looks for audio
-# devices and fails if there are none.)
-line=$(build/apps/partita devices 2>/dev/null | grep '^cuda' | head -n 1 || true)
+line=$(device_line)
 case $line in
 cuda:*) [ "${1-}" != --why-not ] || exit 1 ;;
 *)
-    echo "skipped: ${line:-build/apps/partita says nothing of CUDA}"
+    echo "skipped: ${line:-$programs/apps/partita says nothing of CUDA}"
     if [ "${1-}" = --why-not ]; then exit 0; else exit 77; fi
     ;;
 esac
 
+# Without a folder to go on with everything is run anew.
+[ -n "${GPU_RESULTS-}" ] || rm -rf "$results"
+mkdir -p "$results"
 echo "$line"
-echo "device $line" >build/gpu-outcome
-echo "source $(python3 tools/gpu_report.py --source)" >>build/gpu-outcome
+echo "device $line" >"$results/device.outcome"
 status=0
-tools/suite.sh build gpu >build/gpu-suite.log 2>&1 || status=1
-[ "$status" -eq 0 ] || cat build/gpu-suite.log
-echo "suite $(tail -n 1 build/gpu-suite.log)" >>build/gpu-outcome
-if command -v compute-sanitizer >/dev/null; then
-    export PARTITA_TEST_BRIEF=1
-    for tool in memcheck racecheck; do
-        found=passed
-        meson test -C build --no-rebuild --suite gpu --logbase "gpu-$tool" --timeout-multiplier 20 --wrapper \
-            "compute-sanitizer --tool $tool --error-exitcode 9 --log-file $PWD/build/gpu-$tool-%p.log" \
-            >"build/gpu-$tool.log" 2>&1 || found=failed
-        [ "$found" = passed ] || { cat "build/gpu-$tool.log" && status=1; }
-        echo "$tool $found" >>build/gpu-outcome
-    done
-else
-    echo "compute-sanitizer not installed" >>build/gpu-outcome
-fi
-sed 1,2d build/gpu-outcome
-tail -n 1 build/gpu-suite.log # counted by .ci/run
-exit $status
+[ $# -gt 0 ] || set -- suite memcheck racecheck
+for step in "$@"; do
+    tool=
+    case $step in
+    suite) echo "source $(python3 tools/gpu_report.py --source)" >"$results/source.outcome" ;;
+    memcheck | racecheck)
+        tool="--tool $step"
+        command -v compute-sanitizer >/dev/null || {
+            echo "$step not run: compute-sanitizer not installed" | tee "$results/$step.outcome"
+            continue
+        }
+        ;;
+    *)
+        echo "tools/gpu.sh: no step '$step'; there are suite, memcheck and racecheck" >&2
+        exit 2
+        ;;
+    esac
+    ended=0
+    # shellcheck disable=SC2086 # none or two words
+    with_libraries python3 tools/gpu_suite.py $tool "$programs" "$results/$step" >"$results/$step.line" || ended=$?
+    echo "$step $(tail -n 1 "$results/$step.line")" | tee "$results/$step.outcome"
+    # What failed weighs more than what is left.
+    if [ "$ended" -ne 0 ] && [ "$status" -ne 1 ]; then status=$ended; fi
+done
+[ ! -e "$results/suite.line" ] || tail -n 1 "$results/suite.line" # counted by .ci/run
+exit "$status"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The suite under sanitizers, any finding being a failure.
 #   tools/sanitize.sh address,undefined|thread [--all]
-# Addresses: in brief and without the stand-in for a GPU, which guards its memory itself; --all leaves nothing out.
+# Addresses: in brief, on the stand-in for a GPU in one drawn order; --all leaves nothing out.
 # Threads: clang with its own OpenMP run-time and Archer, which tells the sanitizer how OpenMP synchronises; gcc's
 # run-time says nothing and every parallel loop would look like a race.
 set -eu
@@ -12,11 +12,10 @@ address,undefined)
     # Kernels and transforms of every kind are checked by the tests that compare them; a subject at the best level, with
     # the provider that is chosen, reads as much memory.
     export TEST_ARGS='--no-suite levels --no-suite providers'
-    hostdev=true
-    [ "${2-}" = --all ] || { hostdev=false && export PARTITA_TEST_BRIEF=1; }
+    [ "${2-}" = --all ] || export PARTITA_TEST_BRIEF=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
     exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized \
-        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled -Dhostdev=$hostdev
+        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled
     ;;
 thread)
     archer=$(find /usr/lib/llvm-*/lib -name libarcher.so | head -n 1)

@@ -4,20 +4,27 @@
 own measurement (torch.backends.cudnn.benchmark); causal lines by its transforms, complex with the filters' spectra made
 in each call, as comparisons of fast convolution take it for their baseline, and real with these kept.
 
-    torch_gpu.py [--quick] CASES      CASES is what `bench_gpu --describe` printed; CSV like bench_gpu's on stdout
+    torch_gpu.py [--quick] CASES ROWS      CASES is what `bench_gpu --describe` printed, ROWS a CSV file like bench_gpu's
 
-Calls are timed one by one, each waiting for its result, as bench_gpu times them. Answers are held against float64 on one
-image. Where PyTorch or its device is missing it says so, prints the CSV's first line alone, and ends well: a peer that
-is not there is a row that is not there.
+Each call waits for its result; they are timed as bench_gpu times them. Answers are held against float64 on one image.
+Rows are added to the file as they come, those that it has already are not made again: a run that was stopped goes on
+where it was. GPU_UNTIL (seconds since the epoch) is when it stops by itself, with status 75. Where PyTorch or its device
+is missing it says so, writes the CSV's first line alone, and ends well: a peer that is not there is a row that is not
+there.
 """
 import csv
+import math
+import os
 import statistics
 import sys
 import time
 
 HEAD = "case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check"
 GATE = {"tf32-on": 5e-3}  # of TF32's 10 bits of fraction; others below
-REPETITIONS, PATIENCE = 7, 1.0
+REPETITIONS, PATIENCE, LEAST, WARM_UP = 7, 1.0, 5e-3, 0.5  # the latter three in seconds, as in bench.c
+UNTIL = float(os.environ.get("GPU_UNTIL", "inf"))
+CASE_SECONDS = 30  # that a case may take; with fewer left none is begun
+TO_BE_CONTINUED = 75
 
 
 def extents(text):
@@ -107,13 +114,14 @@ def lines_call(torch, case, x, w, gy, real):
     return run
 
 
-def contenders(torch, case, arrays):
-    """(name, call, what to set before it) for all that serve the case."""
+def contenders(case):
+    return ["torch-fft-complex", "torch-rfft-cached"] if case.is_causal_lines else ["torch-cudnn-tf32-off", "torch-cudnn-tf32-on"]
+
+
+def make_call(torch, case, name, arrays):
     if case.is_causal_lines:
-        return [("torch-fft-complex", lines_call(torch, case, *arrays, False), None),
-                ("torch-rfft-cached", lines_call(torch, case, *arrays, True), None)]
-    return [(f"torch-cudnn-{name}", layer_call(torch, case, *arrays), tf32)
-            for name, tf32 in (("tf32-off", False), ("tf32-on", True))]
+        return lines_call(torch, case, *arrays, name == "torch-rfft-cached")
+    return layer_call(torch, case, *arrays)
 
 
 def make_arrays(torch, case):
@@ -130,47 +138,59 @@ def make_arrays(torch, case):
     return x, w, noise(case.batch, case.channels_out, *out)
 
 
-def error_of(torch, case, make, arrays):
+def error_of(torch, case, name, arrays):
     """Relative L2 error of one image's result against the same call in float64."""
     one = [arrays[0][:1], arrays[1], arrays[2][:1]]
-    got = make(one)().double()
-    right = make([array.double() for array in one])()
+    got = make_call(torch, case, name, one)().double()
+    torch.backends.cudnn.benchmark = False  # one algorithm of float64 is as good as another
+    right = make_call(torch, case, name, [array.double() for array in one])()
+    torch.backends.cudnn.benchmark = True
     return float((got - right).norm() / right.norm())
 
 
-def run_contender(torch, case, index, name, arrays, tf32):
-    torch.backends.cudnn.allow_tf32 = bool(tf32)
-    torch.backends.cuda.matmul.allow_tf32 = bool(tf32)
+def time_calls(torch, call):
+    """Seconds a call, of each repetition. The first calls choose algorithms, then clocks rise."""
 
-    def make(of):
-        return contenders(torch, case, of)[index][1]
+    def run(n):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(n):
+            call()
+            torch.cuda.synchronize()
+        return (time.perf_counter() - start) / n
 
-    error = error_of(torch, case, make, arrays)
+    run(1)
+    seconds = run(1)
+    if seconds > PATIENCE:
+        return [seconds]
+    start = time.perf_counter()
+    while time.perf_counter() - start < WARM_UP:
+        seconds = run(1)
+    calls = math.ceil(LEAST / max(seconds, 1e-6))
+    return [run(calls) for _ in range(REPETITIONS)]
+
+
+def run_contender(torch, case, name, arrays, write):
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = name.endswith("-on")
+    error = error_of(torch, case, name, arrays)
     gate = GATE.get(name.removeprefix("torch-cudnn-"), 1e-4)
     if not error <= gate:
         print(f"{case.name}: {name} is WRONG: error {error:.3g}, allowed {gate:.3g}; not timed", file=sys.stderr)
         return
-    call = make(arrays)
+    call = make_call(torch, case, name, arrays)
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    seconds = []
-    for repetition in range(2 + REPETITIONS):
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        call()
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - start)
-        if seconds[-1] > PATIENCE and repetition >= 2:
-            break
+    seconds = time_calls(torch, call)
     held = torch.cuda.max_memory_allocated() - before
-    print(line(case, name, seconds[2:], held, error), flush=True)  # the first two choose algorithms
+    write(line(case, name, seconds, held, error))
 
 
-def run_case(torch, case):
-    arrays = make_arrays(torch, case)
-    for index, (name, _, tf32) in enumerate(contenders(torch, case, arrays)):
+def run_case(torch, case, done, write):
+    for name in contenders(case):
+        if (case.name, name) in done:
+            continue
         try:
-            run_contender(torch, case, index, name, arrays, tf32)
+            run_contender(torch, case, name, make_arrays(torch, case), write)
         except RuntimeError as error:  # no memory, or no algorithm of cuDNN's
             print(f"{case.name}: {name} left out: {str(error).splitlines()[0]}", file=sys.stderr)
         torch.cuda.empty_cache()
@@ -187,19 +207,44 @@ def find_torch():
     return torch, f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}"
 
 
+def rows_of(path):
+    """(case, contender) of the rows that are there."""
+    with open(path) as file:
+        return {(row["case"], row["contender"]) for row in csv.DictReader(file)}
+
+
+def run_all(torch, cases, path):
+    """Status of the program."""
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark_limit = 0  # all algorithms are tried, not ten
+    done = rows_of(path)
+
+    def write(row):
+        with open(path, "a") as file:
+            print(row, file=file)
+
+    for case in cases:
+        if not (case.is_layer or case.is_causal_lines) or all((case.name, name) in done for name in contenders(case)):
+            continue
+        if UNTIL - time.time() < CASE_SECONDS:
+            return TO_BE_CONTINUED
+        run_case(torch, case, done, write)
+    return 0
+
+
 def main():
     words = [word for word in sys.argv[1:] if word != "--quick"]
+    if len(words) != 2:
+        print("usage: torch_gpu.py [--quick] CASES ROWS", file=sys.stderr)
+        return 2
     cases = read_cases(words[0], "--quick" in sys.argv)
     torch, what = find_torch()
     print(f"peer: {what}", file=sys.stderr)
-    print(HEAD)
-    if torch is None:
-        return
-    torch.backends.cudnn.benchmark = True
-    for case in cases:
-        if case.is_layer or case.is_causal_lines:
-            run_case(torch, case)
+    if not os.path.exists(words[1]):
+        with open(words[1], "w") as file:
+            print(HEAD, file=file)
+    return 0 if torch is None else run_all(torch, cases, words[1])
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

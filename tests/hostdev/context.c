@@ -13,7 +13,7 @@ __asm__(".text\n"
         "movq %rsp, (%rdi)\n"
         "movq %rsi, %rsp\n"
         "popq %r15\n popq %r14\n popq %r13\n popq %r12\n popq %rbx\n popq %rbp\n"
-        "ret\n"
+        "popq %rcx\n jmp *%rcx\n" // not ret: the processor would expect the caller of this function
         ".size hostdev_switch, .-hostdev_switch\n");
 
 void context_make(struct context *context, void *stack, size_t bytes, void (*entry)(void))

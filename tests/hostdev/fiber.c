@@ -14,7 +14,8 @@
 #define __sanitizer_finish_switch_fiber(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
 #endif
 
-enum { STACK_BYTES = 256 << 10 };
+// Stacks begin at different lines of the caches: at the same ones they would push each other out at every switch.
+enum { STACK_BYTES = 256 << 10, SHIFT_BYTES = 17 * 64, SHIFTS = 61 };
 
 enum state { READY, WAITING, DONE };
 
@@ -56,7 +57,8 @@ static void begin(struct fiber *fiber)
 {
     fiber->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fiber->stack == MAP_FAILED) hostdev_break("no stack for a fiber");
-    context_make(&fiber->context, fiber->stack, STACK_BYTES, fiber_main);
+    const size_t shift = (size_t)(fiber - fibers) % SHIFTS * SHIFT_BYTES;
+    context_make(&fiber->context, fiber->stack, STACK_BYTES - shift, fiber_main);
     fiber->begun = true;
 }
 

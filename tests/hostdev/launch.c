@@ -11,6 +11,7 @@ struct hostdev_index threadIdx, blockIdx, blockDim, gridDim;
 _Alignas(128) unsigned char shared_memory[SHARED_BYTES + GUARD_BYTES];
 
 static const struct hostdev_kernel *running;
+static struct hostdev_index indices[MOST_THREADS]; // of the threads of its blocks
 
 static enum { UNSET, FORWARD, REVERSE, SHUFFLED } order_kind;
 static uint64_t order_state;
@@ -58,7 +59,7 @@ static struct hostdev_index split(unsigned i, struct hostdev_index extent)
 
 static void resume(unsigned i)
 {
-    threadIdx = split(i, running->block);
+    threadIdx = indices[i];
 }
 
 static void run_thread(unsigned i)
@@ -88,6 +89,8 @@ void launch_run(const struct hostdev_kernel *kernel)
     running = kernel;
     gridDim = kernel->grid;
     blockDim = kernel->block;
+    for (unsigned i = 0; i < kernel->block.x * kernel->block.y * kernel->block.z; i++)
+        indices[i] = split(i, kernel->block);
     shuffle(order, n);
     for (unsigned i = 0; i < n; i++) run_block(order[i]);
     free(order);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device memory: one range of addresses that is closed to everybody unless the device runs. Allocations lie in it with
 // poison between them, which is NaN to whoever reads it and must be there still when they are released.
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
 #define RANGE ((size_t)1 << 30)
+#define PAGE ((size_t)2 << 20)  // opening and closing costs time by the page: large ones
 static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
 
 struct allocation {
@@ -19,14 +21,15 @@ struct allocation {
 };
 
 static unsigned char *range;
-static size_t touched; // bytes of the range that were ever in use
-static bool opened;
+static size_t opened; // bytes from its begin, 0: the device does not run
 static struct allocation *allocations;
 
 static void reserve(void)
 {
-    range = mmap(NULL, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    range = mmap(NULL, RANGE + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) hostdev_break("no addresses for device memory");
+    range += PAGE - (uintptr_t)range % PAGE;
+    madvise(range, RANGE, MADV_HUGEPAGE);
 }
 
 void memory_limit(size_t bytes)
@@ -54,7 +57,6 @@ void *memory_map(size_t bytes)
     if (!a) hostdev_break("out of memory");
     *a = (struct allocation){at, bytes, whole, true, *link};
     *link = a;
-    if ((size_t)(at + whole - range) > touched) touched = (size_t)(at + whole - range);
     return at;
 }
 
@@ -102,11 +104,14 @@ void memory_check(const void *pointer, size_t bytes)
         hostdev_break("%zu bytes from %p, which are not of one allocation", bytes, pointer);
 }
 
+// Behind the last allocation the range stays closed, to the device too.
 void memory_open(void)
 {
     if (opened || !range) return;
-    opened = true;
-    mprotect(range, touched, PROT_READ | PROT_WRITE);
+    opened = GAP;
+    for (const struct allocation *a = allocations; a; a = a->next) opened = (size_t)(a->memory + a->whole - range);
+    opened = (opened + PAGE - 1) / PAGE * PAGE;
+    mprotect(range, opened, PROT_READ | PROT_WRITE);
     for (struct allocation *a = allocations; a; a = a->next) {
         if (a->fresh) memset(a->memory - GAP, POISON, a->whole + GAP);
         a->fresh = false;
@@ -115,8 +120,8 @@ void memory_open(void)
 
 void memory_close(void)
 {
-    if (opened) mprotect(range, touched, PROT_NONE);
-    opened = false;
+    if (opened) mprotect(range, opened, PROT_NONE);
+    opened = 0;
 }
 
 size_t memory_count(void)

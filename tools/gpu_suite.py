@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Runs the suite gpu of a build, program by program, and counts its TAP lines: "N passed, N failed[, N skipped]". It
+reads what meson wrote down when the build was configured; where the GPU is neither meson nor ninja has to be.
+
+    gpu_suite.py [--tool memcheck|racecheck] BUILD RESULTS
+    gpu_suite.py --programs BUILD                             which programs of it these are
+
+--tool: in brief under that tool of compute-sanitizer, with bench_gpu's small cases, which every engine has a part in. The
+last line is then "passed: N programs" or "failed: NAMES", followed by what was not finished in time.
+
+What a program said, and how it ended, is kept in RESULTS; what is there is not run again. GPU_UNTIL (seconds since the
+epoch) is when all has to be over: what is not done by then is left for the next run. Status: 0, 1 if anything failed, 75
+if something is left.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+JOBS = 4  # a program is as busy on the host as on the device
+TOOL_SECONDS = 200  # of one program; some take a hundred times as long under compute-sanitizer
+TINY = ("dieleman-*", "thesis-4.6-r31-n200-*", "depthwise-31-c384-*", "causal-1*", "[los]*")
+UNTIL = float(os.environ.get("GPU_UNTIL", "inf"))
+TO_BE_CONTINUED = 75
+
+
+class Program:
+    def __init__(self, name, command, environment, seconds, speaks_tap=True):
+        self.name, self.command, self.seconds, self.speaks_tap = name, command, seconds, speaks_tap
+        # Where libraries are the programs know; what meson says of them holds only where the build was configured.
+        own = {key: value for key, value in environment.items() if key != "LD_LIBRARY_PATH"}
+        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive", **own}
+
+
+def suite(build):
+    """Of the build that is now in this folder, wherever it was configured."""
+    folder = build / "meson-info"
+    before = json.loads((folder / "meson-info.json").read_text())["directories"]["build"]
+    for test in json.loads((folder / "intro-tests.json").read_text()):
+        if any(name.endswith(":gpu") or name == "gpu" for name in test["suite"]):
+            command = [re.sub(f"^{re.escape(before)}(?=/|$)", str(build), word) for word in test["cmd"]]
+            yield Program(test["name"].split(" / ")[-1], command, test["env"], test["timeout"])
+
+
+def under(tool, build, results):
+    """The suite in brief, and the small cases, with compute-sanitizer in front."""
+    small = [Program(f"bench_gpu {cases}", [str(build / "bench/bench_gpu"), "--tiny", "--quick", "--case", cases], {}, 0,
+                     speaks_tap=False) for cases in TINY]
+    for program in small + list(suite(build)):
+        log = results / (re.sub(r"\W+", "-", program.name) + ".%p.log")
+        program.command[:0] = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", "--log-file", str(log)]
+        program.environment["PARTITA_TEST_BRIEF"] = "1"
+        program.seconds = TOOL_SECONDS
+        yield program
+
+
+def run(program, results):
+    """How it ended: {"status": "timeout" if it took too long, "text"}; None if it is left for another time."""
+    path = results / (re.sub(r"\W+", "-", program.name) + ".json")
+    if path.exists():
+        return json.loads(path.read_text())
+    left = UNTIL - time.time()
+    if left < 5:
+        return None
+    # A session of its own: a tool's end is the end of what runs under it.
+    process = subprocess.Popen(program.command, env=program.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", start_new_session=True)
+    late = False
+    try:
+        text, _ = process.communicate(timeout=min(left, program.seconds))
+    except subprocess.TimeoutExpired:
+        late = True
+        os.killpg(process.pid, signal.SIGKILL)
+        text, _ = process.communicate()
+    if late and left < program.seconds:
+        return None
+    outcome = {"status": "timeout" if late else process.returncode, "text": text}
+    path.write_text(json.dumps(outcome))
+    return outcome
+
+
+def count(outcome):
+    """[passed, failed, skipped]; a program that ended badly although no line says so is one more failure."""
+    lines = re.findall(r"^(not ok|ok|1\.\.0)\b(.*)$", outcome["text"], re.M)
+    skipped = sum(word == "1..0" or (word == "ok" and "# SKIP" in rest) for word, rest in lines)
+    failed = sum(word == "not ok" for word, _ in lines)
+    passed = len(lines) - skipped - failed
+    return [passed, failed + (failed == 0 and outcome["status"] != 0), skipped]
+
+
+def is_good(program, outcome):
+    return outcome["status"] == 0 and (not program.speaks_tap or count(outcome)[1] == 0)
+
+
+def run_all(programs, results):
+    """[(program, outcome)], the output of those that failed on stderr."""
+    results.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        outcomes = list(zip(programs, pool.map(lambda program: run(program, results), programs)))
+    for program, outcome in outcomes:
+        if outcome and not is_good(program, outcome):
+            print(f"{program.name}: status {outcome['status']}\n{outcome['text']}", file=sys.stderr)
+    return outcomes
+
+
+def say_counts(outcomes):
+    counts = [count(outcome) for _, outcome in outcomes if outcome]
+    passed, failed, skipped = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
+    left = [program.name for program, outcome in outcomes if outcome is None]
+    if left:
+        print(f"left for the next run: {', '.join(left)}", file=sys.stderr)
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "") + (", not complete" if left else ""))
+    return failed > 0 or not (passed or left)
+
+
+def say_findings(outcomes):
+    late = [program.name for program, outcome in outcomes if outcome is None or outcome["status"] == "timeout"]
+    bad = [program.name for program, outcome in outcomes if program.name not in late and not is_good(program, outcome)]
+    good = len(outcomes) - len(late) - len(bad)
+    print((f"failed: {', '.join(bad)}" if bad else f"passed: {good} programs")
+          + (f"; not finished: {', '.join(late)}" if late else ""))
+    return bool(bad)
+
+
+def main():
+    words = sys.argv[1:]
+    if words[0] == "--programs":
+        build = pathlib.Path(words[1]).resolve()
+        print("\n".join(sorted({str(pathlib.Path(program.command[0]).relative_to(build)) for program in suite(build)})))
+        return 0
+    tool = words[1] if words[0] == "--tool" else None
+    build, results = (pathlib.Path(word).resolve() for word in words[-2:])
+    outcomes = run_all(list(under(tool, build, results) if tool else suite(build)), results)
+    failed = (say_findings if tool else say_counts)(outcomes)
+    if failed:
+        return 1
+    return TO_BE_CONTINUED if any(outcome is None for _, outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
