@@ -14,6 +14,7 @@ enum {
     MOST_TILES = 256,                    // of a block
     WEIGHT_TILES = 128,                  // the same of several in backward weight, whose panels are to stay near
     ENOUGH_TILES = 96,                   // share a pass over the transformed taps
+    ENOUGH_BYTES = 16 << 20,             // of groups that threads are at together, where a group is less
     MOST_BYTES = 2 << 20,                // of a block's transformed inputs and outputs, where there is a choice
     ENOUGH_TASKS = 4,                    // so many are worth transforming the same inputs again ..
     LEAST_CHANNELS = 16 * CONV_CHANNELS, // .. for so many output channels
@@ -174,7 +175,7 @@ static size_t shared_bytes(const struct winograd *winograd)
 {
     const size_t groups = winograd->grid.groups;
     if (winograd->shares) return size_mul(size_mul(winograd_blocks(winograd), groups), winograd_shared_bytes(winograd));
-    return winograd->together ? size_mul(groups, winograd_together_bytes(winograd)) : 0;
+    return winograd->together ? size_mul(winograd->at_once, winograd_together_bytes(winograd)) : 0;
 }
 
 static bool fits(const struct winograd *winograd, const struct request *request)
@@ -210,6 +211,9 @@ static bool cut_together(struct winograd *winograd, const struct request *reques
     together.part = together.out;
     whole_panels(&together);
     measure(&together, true);
+    const size_t left = request->workspace_limit - lesser(request->workspace_limit, together.worker);
+    together.at_once = greater(1, lesser(left, ENOUGH_BYTES) / winograd_together_bytes(&together));
+    together.at_once = lesser(together.at_once, together.grid.groups);
     if (!fits(&together, request)) return false;
     *winograd = together;
     return true;

@@ -13,7 +13,7 @@ enum { AXES = 2, FIRST_AXIS = 1 };
 
 // Backward weight.
 enum {
-    WINOGRAD_WEIGHT_CHANNELS = 256, // of x and of gy that meet in one task
+    WINOGRAD_WEIGHT_CHANNELS = 256, // of x and of gy that meet in one task at most
     WINOGRAD_HELD = 4,              // blocks of output channels whose taps are made at once
 };
 
@@ -45,7 +45,7 @@ struct winograd {
     // sums are held by a thread, and only for a strip. Input channels side by side in a panel; blocks of output
     // channels whose sums are held; runs of blocks with sums of their own.
     bool together, once;
-    size_t strip, held;
+    size_t strip, held, at_once; // at_once: groups that threads are at together
     size_t runs, run_bytes;
     size_t filter_plane; // of a filter
     size_t worker;       // bytes

@@ -20,7 +20,7 @@ struct call {
     char *shared, *workers;
     struct run_sums sums;
     const char *x, *gy;
-    size_t block; // that threads are at together
+    size_t first, groups, block; // that threads are at together
 };
 
 // One task: channels of x and of gy of a group, counted with phases, and the block they are at.
@@ -199,10 +199,10 @@ static void run_task(void *context, size_t index, int worker)
     for (size_t c = 0; c < task.n_in; c += winograd->strip) finish(&task, c, 0, task.n_out);
 }
 
-// Threads together: all channels of a group, at the block of the call.
+// Threads together: all channels of a group, counted from the call's first, at the call's block.
 static struct task task_together(const struct call *call, size_t group, int worker)
 {
-    struct task task = task_of(call, group, worker);
+    struct task task = task_of(call, call->first + group, worker);
     const struct winograd *winograd = task.winograd;
     task.place = winograd_place(winograd, call->block);
     task.at.in_panel = call->shared + group * winograd_together_bytes(winograd);
@@ -228,16 +228,17 @@ static void run_panels(void *context, size_t index, int worker)
     else make_panels(&task, true, (piece - vectors) * CONV_CHANNELS);
 }
 
-// A frequency of some input channels and all output channels, whose panels and sums stay near.
+// A frequency of some input and some output channels, whose panels and sums stay near.
 static void run_frequency(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    const size_t n_chunks = ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS), f = index / n_chunks;
+    const size_t n_in = ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS),
+                 n_out = ceil_div(winograd->out, WINOGRAD_WEIGHT_CHANNELS), f = index / n_out / n_in;
     const struct task task = task_together(call, f / winograd->frequencies, worker);
-    const size_t c = index % n_chunks * WINOGRAD_WEIGHT_CHANNELS;
-    multiply(&task, f % winograd->frequencies, c, lesser(c + WINOGRAD_WEIGHT_CHANNELS, task.n_in), 0, task.n_out,
-             call->block == 0);
+    const size_t c = index / n_out % n_in * WINOGRAD_WEIGHT_CHANNELS, k = index % n_out * WINOGRAD_WEIGHT_CHANNELS;
+    multiply(&task, f % winograd->frequencies, c, lesser(c + WINOGRAD_WEIGHT_CHANNELS, winograd->in), k,
+             lesser(k + WINOGRAD_WEIGHT_CHANNELS, winograd->out), call->block == 0);
 }
 
 // The taps of a strip and as many blocks of output channels as one block of tiles holds sums of.
@@ -255,22 +256,31 @@ static void run_taps(void *context, size_t index, int worker)
     finish(&task, c, k, end);
 }
 
-static void run_together(struct call *call)
+// Some groups: panels and products block by block, then taps.
+static void run_groups(struct call *call)
 {
     const struct partita_plan *plan = call->plan;
     const struct winograd *winograd = plan->state;
-    const size_t groups = winograd->grid.groups, blocks = winograd_blocks(winograd);
-    const size_t chunks = groups * winograd->frequencies * ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS);
-    for (call->block = 0; call->block < blocks; call->block++) {
-        thread_loop(plan->threads, groups * (in_vectors(winograd) + ceil_div(winograd->out, CONV_CHANNELS)), run_panels,
-                    call);
-        if (!winograd->once) thread_loop(plan->threads, chunks, run_frequency, call);
+    const size_t panels = in_vectors(winograd) + ceil_div(winograd->out, CONV_CHANNELS),
+                 products = winograd->frequencies * ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS) *
+                            ceil_div(winograd->out, WINOGRAD_WEIGHT_CHANNELS),
+                 taps =
+                     ceil_div(winograd->in, winograd->strip) * ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS);
+    for (call->block = 0; call->block < winograd_blocks(winograd); call->block++) {
+        thread_loop(plan->threads, call->groups * panels, run_panels, call);
+        if (!winograd->once) thread_loop(plan->threads, call->groups * products, run_frequency, call);
     }
     call->block = 0;
-    thread_loop(plan->threads,
-                groups * ceil_div(winograd->in, winograd->strip) *
-                    ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS),
-                run_taps, call);
+    thread_loop(plan->threads, call->groups * taps, run_taps, call);
+}
+
+static void run_together(struct call *call)
+{
+    const struct winograd *winograd = call->plan->state;
+    for (; call->first < winograd->grid.groups; call->first += winograd->at_once) {
+        call->groups = lesser(winograd->at_once, winograd->grid.groups - call->first);
+        run_groups(call);
+    }
 }
 
 void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
@@ -282,6 +292,8 @@ void winograd_backward_weight(const struct partita_plan *plan, void *gw, const v
                         {plan, gw, workspace, winograd->runs, winograd->run_bytes},
                         x,
                         gy,
+                        0,
+                        0,
                         0};
     if (winograd->together) {
         run_together(&call);
