@@ -260,6 +260,11 @@ static const struct named_problem problems[] = {
     {"parts-of-groups", {.rank = 2, .in_channels = 6, .out_channels = 300, .groups = 2, SAME(3), .size = {13, 15}}},
     {"parts-in-chunks", {.rank = 1, .in_channels = 258, .out_channels = 136, .kernel = {3}, .size = {100}}},
     {"many-channels", {.rank = 2, .in_channels = 300, .out_channels = 9, SAME(3), .size = {6, 7}}},
+    // Gradients of taps by all threads together: several blocks of tiles, output channels in two pieces, groups in
+    // turns.
+    {"together", {.rank = 2, .in_channels = 264, .out_channels = 2, .groups = 2, SAME(3), .size = {70, 66}}},
+    {"together-in-pieces", {.rank = 2, .in_channels = 1, .out_channels = 260, SAME(3), .size = {70, 34}}},
+    {"groups-in-turns", {.rank = 2, .in_channels = 24, .out_channels = 24, .groups = 24, SAME(3), .size = {64, 64}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
