@@ -119,10 +119,11 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 //          PARTITA_ERR_NOMEM only where workspace is NULL.
 // Devices: besides, arrays may be in the memory of the plan's device, where they are used as they are; others are
 //          copied there and back within the call, which waits for the thread's default stream and returns when all is
-//          done. A batch that is not there goes in groups, the arrays of two of which are on the device at a time:
-//          at most 16 MiB each, and within half of the workspace limit, but one item at least. Arrays in pinned memory
-//          are copied fastest; others go through 8 MiB of it, which the first call makes and the plan keeps.
-//          Gradients that are summed over a batch may round differently from either memory.
+//          done. Batches, lines and long taps that are not there go in pieces, the arrays of two of which are on the
+//          device at a time: some 16 MiB each (lines that share much with their neighbours more), and within half of
+//          the workspace limit, but one item at least. Arrays in pinned memory are copied fastest; others go through
+//          8 MiB of it, which the first call makes and the plan keeps. What is summed over pieces, and outputs by
+//          transforms, may round differently from either memory.
 //          Only a workspace in the device's memory is used, else the call takes its own: PARTITA_ERR_NOMEM.
 //          PARTITA_ERR_DEVICE if the device failed, now or earlier; y is undefined then. The same holds for gradients,
 //          and for taps and bias of filters (but not of cells, which are read on the host).

@@ -96,7 +96,7 @@ static size_t cut_batch(const struct partita_plan *plan, size_t most)
     return ceil_div(batch, ceil_div(batch, items > 1 ? items : 1));
 }
 
-// Steps of a piece of lines or taps, no fewer than `least`; all of them where lines cannot be cut: within `room` bytes
+// Steps of a piece of lines or taps, no fewer than `least` >= 1; all of them where lines cannot be cut: within `room` bytes
 // a piece then brings no more new than it shares.
 static size_t cut_lines(const struct partita_plan *plan, enum kind kind, size_t least, size_t most, size_t room)
 {
@@ -144,7 +144,7 @@ static size_t cut(const struct partita_plan *plan, enum kind kind, size_t limit)
     }
     // Filters by transforms serve what has room for a transform; of dilated taps those of layers are made for each
     // phase.
-    size_t least = has_spectra(plan) ? plan->choice.transform : 1;
+    size_t least = has_spectra(plan) && plan->choice.transform ? plan->choice.transform : 1;
     if (plan->engine->max_rank) least = size_mul(least, shape->axis[0].dilation);
     return sees_all_taps(plan) ? cut_lines(plan, kind, least, most, room) : all;
 }
@@ -206,7 +206,7 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
     const bool items = piece_bytes(plan, OF_BATCH, 1) <= lesser(PIECE_BYTES, limit / 4);
     for (size_t i = items && !plan->choice.from_taps ? 2 : 0; i < sizeof kinds / sizeof *kinds; i++) {
         const size_t n = cut(plan, kinds[i], limit);
-        if (n >= steps_of(plan, kinds[i])) continue;
+        if (n >= steps_of(plan, kinds[i]) || (items && kinds[i] == OF_LINES)) continue;
         const enum partita_status status = make(plan, request, kinds[i], n);
         if (status == PARTITA_OK && kinds[i] != OF_TAPS) say_too_large(plan, plan->piece);
         if (status != PARTITA_ERR_UNSUPPORTED) return status;

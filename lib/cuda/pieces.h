@@ -13,7 +13,7 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
 void cuda_pieces_forget(struct partita_plan *plan); // releases it
 
 // Lines of an array, and the part of each that belongs to a piece: bytes first + i*hop .. + bytes - 1 to piece i, with
-// zeros for what is before the line or from `end` on, which no output sees. A pitch of 0: every set has the same.
+// zeros for what is before the line or from `end` on, which no output sees. Pitch and hop 0: all pieces have the same.
 struct cuda_cut_lines {
     size_t lines, pitch, end, bytes;
     ptrdiff_t first, hop;

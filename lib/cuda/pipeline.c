@@ -6,7 +6,8 @@
 #include "pieces.h"
 #include "staging.h"
 
-// One array of the caller's. Pieces take turns in the two slots; without slots they are where the caller has them.
+// One array of the caller's. Pieces take turns in the two slots, which are one for what all pieces have in common;
+// without slots they are where the caller has them.
 struct array {
     struct cuda_cut_lines cut;
     char *caller;
@@ -47,6 +48,12 @@ static struct part part_of(const struct pipeline *p, const struct array *array, 
     const ptrdiff_t from = within(begin, cut->end), to = within(begin + (ptrdiff_t)cut->bytes, cut->end);
     char *set = array->caller + i / p->of_set * cut->lines * cut->pitch;
     return (struct part){set, from, to > from ? (size_t)(from - begin) : 0, (size_t)(to - from)};
+}
+
+// All pieces have the same of it: taps that are read in place.
+static bool is_common(const struct array *array)
+{
+    return array->cut.pitch == 0 && array->cut.hop == 0;
 }
 
 static size_t slot_bytes(const struct array *array)
@@ -101,7 +108,7 @@ static enum partita_status arrive(const struct pipeline *p, size_t i)
 {
     enum partita_status status = wait_for(p, CUDA_COMPUTED, i, p->staging->in);
     for (int a = 0; a < 2 && status == PARTITA_OK; a++)
-        if (p->from[a].slot[0]) status = bring(p, &p->from[a], i);
+        if (p->from[a].slot[0] && (i == 0 || !is_common(&p->from[a]))) status = bring(p, &p->from[a], i);
     return status == PARTITA_OK ? record(p, CUDA_ARRIVED, i, p->staging->in) : status;
 }
 
@@ -187,11 +194,12 @@ static enum partita_status reserve_slots(const struct pipeline *p, struct array 
 {
     enum partita_status status = PARTITA_OK;
     if (!array->caller || lies_ready(p, array)) return status;
-    for (int i = 0; i < 2 && status == PARTITA_OK; i++) {
+    for (int i = 0; i < (is_common(array) ? 1 : 2) && status == PARTITA_OK; i++) {
         void *memory = NULL;
         status = cuda_allocate(p->plan, slot_bytes(array), &memory);
         array->slot[i] = memory;
     }
+    if (is_common(array)) array->slot[1] = array->slot[0];
     return status;
 }
 
@@ -209,7 +217,7 @@ static enum partita_status reserve(struct pipeline *p)
 
 static void release_slots(const struct pipeline *p, const struct array *array)
 {
-    for (int i = 0; i < 2; i++) cuda_release(p->plan, array->slot[i]);
+    for (int i = 0; i < (is_common(array) ? 1 : 2); i++) cuda_release(p->plan, array->slot[i]);
 }
 
 // Waits for all queues, also after a failure, and only then releases what they use; the first failure.

@@ -105,8 +105,8 @@ static void copy_part(void *context, size_t i, int worker)
 // On the plan's threads, a part each.
 static void copy_on_host(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
 {
-    const size_t most = ceil_div(bytes, LEAST_PART), threads = lesser((size_t)plan->threads, most);
-    struct host_copy copy = {to, from, bytes, ceil_div(bytes, threads ? threads : 1)};
+    const size_t parts = lesser((size_t)plan->threads, bytes / LEAST_PART), threads = parts ? parts : 1;
+    struct host_copy copy = {to, from, bytes, ceil_div(bytes, threads)};
     thread_loop((int)threads, ceil_div(bytes, copy.part), copy_part, &copy);
 }
 

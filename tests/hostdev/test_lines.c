@@ -213,9 +213,11 @@ static void any_cut_same_integers(void **state)
     static const struct partita_problem exact[] = {
         {.kernel = {5}, .size = {60}, .pad_begin = {4}, .pad_end = {4}},
         {.op = PARTITA_CORRELATE, .kernel = {3}, .size = {70}, .stride = {2}, .dilation = {2}, .pad_begin = {1}},
+        // Limits that are less than one step of a piece, which shares nothing.
+        {.in_channels = 8, .out_channels = 8, .kernel = {1}, .size = {100}},
     };
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
         struct random random = random_start("integers");
         struct layer whole, cut;
         struct partita_options options = options_of("cuda/direct-plain", 0);
@@ -418,7 +420,9 @@ static void taps_with_every_piece(void **state)
         assert_true(i ? rig.plan->piece->shape.batch > 1 : outputs_of_piece(rig.plan) > 1);
         partita_filter_destroy(rig.filter);
         rig.filter = NULL;
-        hostdev_memory(2 * many[i].limit);
+        const struct shape *piece = &rig.plan->piece->shape;
+        const size_t arrays = 2 * piece->batch * item_of(&many[i].problem), taps = rig.n_w * rig.sample_bytes;
+        hostdev_memory(i ? arrays + taps + rig.plan->piece->choice.shared + taps / 2 : 2 * many[i].limit);
         assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
         hostdev_memory(0);
         rig_check(&rig);
