@@ -7,7 +7,7 @@
 #   bench/gpu.sh [--quick] [--limit SECONDS] [STEP...]   steps: build suite sanitizer bench peers report [all, in this order]
 #   --quick: an eighth of each batch, to try the machinery; the report is printed, nothing is written
 #   --limit: stops in time, status 75 if something is left: run it again and it goes on where it was
-# Results are in build/gpu-results (--quick: build/gpu-results-quick), as long as lib/cuda stays what it was; they may be
+# Results are in build/gpu-results (--quick: build/gpu-results-quick), as long as the sources stay what they were; they may be
 # brought to another machine: the step report needs no device. For a GPU's machine that lacks what building needs there
 # is one more step, pack: build/gpu-pack has all programs, with the libraries that they need besides CUDA's, and is used
 # where there is no build/build.ninja. python3 and a driver are enough then.

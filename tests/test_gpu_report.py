@@ -134,7 +134,7 @@ class Report(unittest.TestCase):
 
     def test_says_which_sources(self):
         record, text = report()
-        self.assertEqual(record["lib/cuda"], gpu_report.source_hash(ROOT))
+        self.assertEqual(record["sources"], gpu_report.source_hash(ROOT))
         self.assertIn("H200", text)
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "lib/cuda/a.cu")

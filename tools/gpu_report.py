@@ -3,7 +3,7 @@
 """Writes docs/gpu-verified.json and docs/gpu-bench.md from what bench/gpu.sh collected on a machine with a GPU.
 
     gpu_report.py [--print] RESULTS      --print: the page goes to stdout, nothing is written
-    gpu_report.py --source               which sources of lib/cuda these are, as a hash
+    gpu_report.py --source               which sources these are, as a hash
 
 RESULTS holds: *.outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), rows/, logs/ and
 calls/, a file a case, torch.csv, torch.log, and *.failed of steps that did. Nothing is written without a device, and
@@ -111,10 +111,10 @@ def read_messages(text):
 
 
 def source_hash(root):
-    """Of every file of the CUDA engines, by name and content: which sources a record speaks of."""
+    """Of every file that runs, by name and content: which sources a record speaks of."""
     digest = hashlib.sha256()
-    for path in sorted((root / "lib/cuda").rglob("*")):
-        if path.is_file():
+    for path in sorted(path for folder in ("bench", "include", "lib", "tests") for path in (root / folder).rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
             content = path.read_bytes()
             digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
@@ -151,7 +151,7 @@ def collect(results, root):
         "driver": read_text(results / "driver").strip(),
         "date": datetime.date.today().isoformat(),
         "commit": command("git", "-C", str(root), "describe", "--always", "--dirty"),
-        "lib/cuda": source_hash(root),
+        "sources": source_hash(root),
         "sources_run": [outcome.get("source", ""), read_text(results / "source").strip()],  # by the suite, by all steps
         "suite": outcome.get("suite", ""),
         "compute-sanitizer": {tool: outcome.get(tool, "not run") for tool in ("memcheck", "racecheck")},
@@ -172,8 +172,8 @@ def refusal(record):
         return "no CUDA device"
     if "hostdev" in device:
         return "hostdev is no device"
-    if not {record["lib/cuda"]} <= set(record["sources_run"]) <= {record["lib/cuda"], ""}:
-        return "lib/cuda has changed since the suite or the benchmarks were run"
+    if not {record["sources"]} <= set(record["sources_run"]) <= {record["sources"], ""}:
+        return "the sources have changed since the suite or the benchmarks were run"
     return None if record["cases"] else "nothing was timed"
 
 

@@ -86,12 +86,14 @@ def run(program, results):
 
 
 def count(outcome):
-    """[passed, failed, skipped]; a program that ended badly although no line says so is one more failure."""
+    """[passed, failed, skipped]; a program that ended badly, or too early, although no line says so is one more failure."""
     lines = re.findall(r"^(not ok|ok|1\.\.0)\b(.*)$", outcome["text"], re.M)
     skipped = sum(word == "1..0" or (word == "ok" and "# SKIP" in rest) for word, rest in lines)
     failed = sum(word == "not ok" for word, _ in lines)
     passed = len(lines) - skipped - failed
-    return [passed, failed + (failed == 0 and outcome["status"] != 0), skipped]
+    plan = re.search(r"^1\.\.(\d+)", outcome["text"], re.M)
+    complete = plan and int(plan.group(1)) == sum(word != "1..0" for word, _ in lines)
+    return [passed, failed + (failed == 0 and (outcome["status"] != 0 or not complete)), skipped]
 
 
 def is_good(program, outcome):
@@ -125,7 +127,7 @@ def say_findings(outcomes):
     good = len(outcomes) - len(late) - len(bad)
     print((f"failed: {', '.join(bad)}" if bad else f"passed: {good} programs")
           + (f"; not finished: {', '.join(late)}" if late else ""))
-    return bool(bad)
+    return bool(bad) or (good == 0 and all(outcome for _, outcome in outcomes))
 
 
 def main():

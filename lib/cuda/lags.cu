@@ -36,7 +36,7 @@ __device__ void load_window(const cuda_windows &windows, const T *line, int64_t 
     if (windows.step == 1 && first >= 0 && first + windows.length <= windows.size) {
         line += (windows.reversed ? windows.size - 1 - first : first) * scalars;
         load_plain<T, WHOLE>(windows, line, windows.reversed ? -scalars : scalars, place, v);
-    } else if (windows.step == 1 && !windows.reversed && !windows.complex_samples)
+    } else if (windows.step == 1 && !windows.reversed && place.turned) // points are two samples each
         inputs_load(windows, line, 0, first, place, v);
     else load_points(windows, line, first, place, v);
 }

@@ -96,8 +96,8 @@ static size_t cut_batch(const struct partita_plan *plan, size_t most)
     return ceil_div(batch, ceil_div(batch, items > 1 ? items : 1));
 }
 
-// Steps of a piece of lines or taps, no fewer than `least` >= 1; all of them where lines cannot be cut: within `room` bytes
-// a piece then brings no more new than it shares.
+// Steps of a piece of lines or taps, no fewer than `least` >= 1; all of them where lines cannot be cut: within `room`
+// bytes a piece then brings no more new than it shares.
 static size_t cut_lines(const struct partita_plan *plan, enum kind kind, size_t least, size_t most, size_t room)
 {
     const size_t all = steps_of(plan, kind), one = piece_bytes(plan, kind, 1);

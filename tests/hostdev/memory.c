@@ -11,6 +11,7 @@
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
 #define RANGE ((size_t)1 << 30)
 #define PAGE ((size_t)2 << 20)  // opening and closing costs time by the page: large ones
+#define TAIL ((size_t)64 << 10) // of poison behind the last allocation, at most to the end of its page
 static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
 
 struct allocation {
@@ -22,6 +23,8 @@ struct allocation {
 
 static unsigned char *range;
 static size_t opened; // bytes from its begin, 0: the device does not run
+static unsigned char *tail;
+static size_t tail_bytes;
 static struct allocation *allocations;
 
 static void reserve(void)
@@ -104,14 +107,30 @@ void memory_check(const void *pointer, size_t bytes)
         hostdev_break("%zu bytes from %p, which are not of one allocation", bytes, pointer);
 }
 
-// Behind the last allocation the range stays closed, to the device too.
+// Poison behind the last allocation, where the range ends for the device too: at the end of the page.
+static void lay_tail(unsigned char *end)
+{
+    if (end == tail) return;
+    tail = end;
+    tail_bytes = (size_t)(range + opened - end) < TAIL ? (size_t)(range + opened - end) : TAIL;
+    memset(tail, POISON, tail_bytes);
+}
+
+static void check_tail(void)
+{
+    for (size_t i = 0; i < tail_bytes; i++)
+        if (tail[i] != POISON) hostdev_break("written %zu bytes behind the last allocation's end", i);
+}
+
 void memory_open(void)
 {
     if (opened || !range) return;
     opened = GAP;
     for (const struct allocation *a = allocations; a; a = a->next) opened = (size_t)(a->memory + a->whole - range);
+    unsigned char *end = range + opened;
     opened = (opened + PAGE - 1) / PAGE * PAGE;
     mprotect(range, opened, PROT_READ | PROT_WRITE);
+    lay_tail(end);
     for (struct allocation *a = allocations; a; a = a->next) {
         if (a->fresh) memset(a->memory - GAP, POISON, a->whole + GAP);
         a->fresh = false;
@@ -120,7 +139,9 @@ void memory_open(void)
 
 void memory_close(void)
 {
-    if (opened) mprotect(range, opened, PROT_NONE);
+    if (!opened) return;
+    check_tail();
+    mprotect(range, opened, PROT_NONE);
     opened = 0;
 }
 

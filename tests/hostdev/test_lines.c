@@ -214,7 +214,7 @@ static void any_cut_same_integers(void **state)
         {.kernel = {5}, .size = {60}, .pad_begin = {4}, .pad_end = {4}},
         {.op = PARTITA_CORRELATE, .kernel = {3}, .size = {70}, .stride = {2}, .dilation = {2}, .pad_begin = {1}},
         // Limits that are less than one step of a piece, which shares nothing.
-        {.in_channels = 8, .out_channels = 8, .kernel = {1}, .size = {100}},
+        {.in_channels = 8, .out_channels = 8, .kernel = {1}, .size = {20}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
@@ -224,8 +224,9 @@ static void any_cut_same_integers(void **state)
         size_t last = 0, sizes = 0;
         layer_open(&whole, &exact[i], &options, &random);
         assert_null(whole.plan->piece);
+        const size_t step = 64 << i; // of limits; the last problem is the longest
         for (options.workspace_limit = 64; options.workspace_limit < 4 * item_of(&exact[i]);
-             options.workspace_limit += 64) {
+             options.workspace_limit += step) {
             struct partita_plan *plan;
             assert_ok(partita_plan_create(&exact[i], &options, &plan));
             const size_t n = outputs_of_piece(plan);
@@ -238,7 +239,7 @@ static void any_cut_same_integers(void **state)
             renew_filter(&cut), renew_filter(&whole);
             layer_run(&cut), layer_run(&whole);
             layer_same_bits(&cut, &whole);
-            impulses(&cut, &whole);
+            if (i < 2) impulses(&cut, &whole);
             layer_close(&cut);
         }
         assert_true(sizes >= 5);
