@@ -3,14 +3,16 @@
 # Everything that is to be done on a machine with an NVIDIA GPU: builds, runs the suite gpu and compute-sanitizer, times
 # bench_gpu and PyTorch beside it, and writes docs/gpu-verified.json and docs/gpu-bench.md from what they found. Without
 # a device it says what is missing and writes nothing: status 77. What failed is said, and keeps gpu-verified.json from
-# being written.
+# being written; a sanitizer that is not there, or did not finish, is noted in it.
 #   bench/gpu.sh [--quick] [--limit SECONDS] [STEP...]   steps: build suite sanitizer bench peers report [all, in this order]
 #   --quick: an eighth of each batch, to try the machinery; the report is printed, nothing is written
 #   --limit: stops in time, status 75 if something is left: run it again and it goes on where it was
 # Results are in build/gpu-results (--quick: build/gpu-results-quick), as long as the sources stay what they were; they may be
 # brought to another machine: the step report needs no device. For a GPU's machine that lacks what building needs there
-# is one more step, pack: build/gpu-pack has all programs, with the libraries that they need besides CUDA's, and is used
-# where there is no build/build.ninja. python3 and a driver are enough then.
+# is one more step, pack: build/gpu-pack has all programs, with the libraries that they need besides CUDA's. Bring this
+# tree there with build/gpu-pack in it, but without build/build.ninja: then the step build has nothing to do. python3
+# and a driver are enough, cuFFT for long transforms and compute-sanitizer for the step sanitizer aside.
+# Building needs CUDA 12 or later; tools/setup.sh test installs the rest.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/gpu_env.sh
@@ -40,17 +42,22 @@ seconds() {
 
 # The program and its tests need libraries that a machine for computing seldom has; nothing here needs live audio.
 build() {
-    for tool in cc meson ninja nvcc pkg-config; do
+    if [ ! -f build/build.ninja ] && [ -d build/gpu-pack ]; then return 0; fi
+    for tool in cc c++ meson ninja nvcc pkg-config; do
         command -v "$tool" >/dev/null || echo "missing: $tool" >&2
     done
     [ -f build/build.ninja ] || meson setup build -Dcuda=enabled -Dlive=disabled
     ninja -C build
+    [ -e build/lib/libpartita-cuda.so ] || {
+        echo "build has no CUDA module: meson configure build -Dcuda=enabled" >&2
+        return 1
+    }
 }
 
 # Libraries of the C compiler's own are everywhere; those of CUDA are the other machine's.
 pack() {
-    build || return 1
     rm -rf build/gpu-pack
+    build || return 1
     mkdir -p build/gpu-pack/carried build/gpu-pack/meson-info build/gpu-pack/lib
     cp build/meson-info/meson-info.json build/meson-info/intro-tests.json build/gpu-pack/meson-info
     for file in lib/libpartita.so.0 lib/libpartita-cuda.so apps/partita bench/bench_gpu $(python3 tools/gpu_suite.py --programs build); do

@@ -11,16 +11,16 @@ struct operands;
 struct request;
 struct spectrum_keeper;
 
-// A device that was opened for one plan. The module's own struct begins with this one.
+// A device that was opened for a plan, or for spectra. The module's own struct begins with this one.
 struct device {
     char name[160];                           // in words: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                             // the same in one word, for remembered choices
     const struct engine *const *engines;      // NULL-terminated; bounded problems by engine->run
     const struct engine *const *host_engines; // the CPU's, for what of a problem stays there; of device_open
     const struct spectrum_keeper *spectra;
-    // Bounded problems on arrays in any memory, in place of engine->run; what it needs besides the engine's plan is
-    // made when plan_create has made that.
+    // Makes what `run` needs besides the engine's plan; after plan_create.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
+    // Bounded problems on arrays in any memory, in place of engine->run.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
     // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.

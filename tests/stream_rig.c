@@ -33,7 +33,8 @@ bool rig_takes(const char *engine, size_t types)
 
 bool rig_takes_problem(size_t types, size_t p)
 {
-    return !layer_on_stand_in() || (p % 3 == (size_t)stand_in_types(types) && (!layer_is_brief() || p % 2 == 0));
+    if (!layer_on_stand_in()) return !layer_is_brief() || (p + types) % 3 == 0;
+    return p % 3 == (size_t)stand_in_types(types) && (!layer_is_brief() || p % 2 == 0);
 }
 
 void engine_on_its_device(struct partita_options *options)

@@ -37,7 +37,8 @@ extern const char *const history_engines[N_HISTORY_ENGINES];
 const char *partitioned_engine(void);
 
 // Whether an engine's streams of a pair of types run here: the engine is of the device under test and, where that is a
-// stand-in, three of the pairs do, or f32 alone in brief runs. Of the problems, p, each is run by one of these then.
+// stand-in, three of the pairs do, or f32 alone in brief runs. Of the problems, p, each is run by one of these then; on
+// the CPU by a third of the pairs in brief runs, by all in others.
 bool rig_takes(const char *engine, size_t types);
 bool rig_takes_problem(size_t types, size_t p);
 

@@ -14,7 +14,7 @@ address,undefined)
     export TEST_ARGS='--no-suite levels --no-suite providers'
     [ "${2-}" = --all ] || export PARTITA_TEST_BRIEF=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
-    exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized \
+    exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Doptimization=1 \
         -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled
     ;;
 thread)

@@ -17,8 +17,8 @@
 // zero in a struct means its documented default; destroy and close accept NULL.
 // Threads: plans, filters and wisdom are immutable while in use (wisdom: locked by itself) and may be shared; a stream
 // belongs to one thread at a time. The library keeps no global state but the lock around FFTW's planner. It starts
-// threads only inside partita_forward and the helpers below (OpenMP), and with a stream whose options.threads is above
-// 1; after fork() use them in the child only if the parent did not.
+// threads only inside calls of bounded problems and spectra and the helpers below (OpenMP), and with a stream whose
+// options.threads is above 1; after fork() use them in the child only if the parent did not.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 

@@ -52,8 +52,8 @@ struct partita_options {
     const char *engine;         // force one engine by name, for example "cpu/overlap-save" [NULL: planner's choice]
     enum partita_effort effort; // [estimate]
     int threads; // of bounded problems [0: all cores], on a device those that copy pageable arrays [0: the calling
-                 // one]; of one stream, the calling one included [0: it alone]
-    struct partita_executor executor; // streams: use these threads and start none [none]
+                 // one]; of one stream of the CPU, the calling one included [0: it alone]
+    struct partita_executor executor; // streams of the CPU: use these threads and start none [none]
     double sample_rate;               // streams: frames a second, for partita_stream_stats [0: calls are not timed]
     size_t workspace_limit;           // bytes that one call in any direction may be asked for [0: no limit]
     unsigned directions; // bounded problems: enum partita_direction, combined; failing one of them is an error [0:
@@ -116,17 +116,17 @@ PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *pla
 //          partita_plan_workspace_size bytes, 64-byte aligned; NULL lets the call allocate it.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan; PARTITA_ERR_STATE
 //          if the plan is a stream's; PARTITA_ERR_UNSUPPORTED if options.directions left forward out;
-//          PARTITA_ERR_NOMEM only where workspace is NULL.
+//          PARTITA_ERR_NOMEM only where workspace is NULL, or on a device, where copies of arrays take memory.
 // Devices: besides, arrays may be in the memory of the plan's device, where they are used as they are; others are
 //          copied there and back within the call, which waits for the thread's default stream and returns when all is
 //          done. Batches, lines and long taps that are not there go in pieces, the arrays of two of which are on the
 //          device at a time: some 16 MiB each (lines that share much with their neighbours more), and within half of
 //          the workspace limit, but one item at least. Arrays in pinned memory are copied fastest; others go through
-//          8 MiB of it, which the first call makes and the plan keeps. What is summed over pieces, and outputs by
-//          transforms, may round differently from either memory.
-//          Only a workspace in the device's memory is used, else the call takes its own: PARTITA_ERR_NOMEM.
-//          PARTITA_ERR_DEVICE if the device failed, now or earlier; y is undefined then. The same holds for gradients,
-//          and for taps and bias of filters (but not of cells, which are read on the host).
+//          8 MiB of it a call at once, which first calls make and the plan keeps. What is summed over pieces, and
+//          outputs by transforms, may round differently from either memory. Only a workspace in the device's memory is
+//          used, else the call takes its own: PARTITA_ERR_NOMEM. PARTITA_ERR_DEVICE if the device failed, now or
+//          earlier; y is undefined then. The same holds for gradients, and for taps and bias of filters (but not of
+//          cells, which are read on the host).
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The result does not
 //          depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer, Discrete-Time Signal Processing,

@@ -22,10 +22,11 @@ struct partita_spectrum;
 //          outlive the call, hooks must outlive the spectrum.
 // Errors:  PARTITA_ERR_ARG for NULL, no samples, a block beyond 2^27; PARTITA_ERR_DEVICE if the device is not here or
 //          fails; PARTITA_ERR_UNSUPPORTED for blocks that a device has no transform for: beyond 2^26, and where there
-//          is no cuFFT beyond 8192, of f64 and cf64 4096; PARTITA_ERR_NOMEM. The log line says which.
+//          is no cuFFT beyond 8192, of f64 and cf64 4096, and for more than 2^29 blocks there; PARTITA_ERR_NOMEM. The
+//          log line says which.
 // Memory:  partita_spectrum_bytes: about twice the signal in whole blocks, on the CPU and six more blocks; of a device
 //          in its memory.
-// Devices: x may be in the device's memory or the host's.
+// Devices: x may be in the device's memory or the host's; then the call takes as much there for a copy.
 // Threads: any; a spectrum is immutable and may serve several calls at once.
 PARTITA_API enum partita_status partita_spectrum_create(enum partita_type type, const void *x, size_t n, size_t block,
                                                         const struct partita_options *options,
@@ -47,7 +48,8 @@ PARTITA_API size_t partita_spectrum_bytes(const struct partita_spectrum *spectru
 // Memory:  allocates spectra of some of the slice's blocks; on a device there, as many as take 32 MiB, eight at least,
 //          or as the workspace_limit of x allows, one at least, and to correlate as much as h holds. The result does
 //          not depend on it.
-// Devices: y, and h as it is, may be in the memory of the spectra's device or in the host's.
+// Devices: y, and h as it is, may be in the memory of the spectra's device or in the host's: then the call takes as
+//          much there for a copy.
 // Time:    products of the blocks that meet in the slice and one inverse transform a block of it, with the threads of
 //          the options of x.
 // Threads: any. The result does not depend on the number of threads.
@@ -59,7 +61,7 @@ PARTITA_API enum partita_status partita_spectrum_correlate(void *y, const struct
                                                            const struct partita_spectrum *h,
                                                            const struct partita_slice *slice);
 
-// The same with h[m] as it is, transformed for this call.
+// The same with h[m] as it is, transformed for this call into a spectrum that goes with it.
 PARTITA_API enum partita_status partita_spectrum_convolve_with(void *y, const struct partita_spectrum *x, const void *h,
                                                                size_t m, const struct partita_slice *slice);
 PARTITA_API enum partita_status partita_spectrum_correlate_with(void *y, const struct partita_spectrum *x,

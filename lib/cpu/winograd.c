@@ -42,7 +42,7 @@ static size_t cut_axis(size_t count, size_t *most)
     return ceil_div(count, *most);
 }
 
-// The same of a block of tiles. Turned it is in eights of tiles times panels of output channels.
+// The price of a block of so many tiles; turned, of eights of tiles times panels of output channels.
 static double price_of(const struct winograd *winograd, size_t tiles)
 {
     const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;

@@ -2,11 +2,13 @@
 // Backward weight of cpu/winograd: tiles of x and of gy are transformed, for each frequency their products are summed
 // over all tiles (kernels->conv on panels, tiles being the terms), and the sums are transformed to taps: F(r x r, m x
 // m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). Channels are turned over into panels a vector at
-// a time, while their transforms are near. With many channels threads work together, block by block: a task makes one
-// piece of the panels that all share; when all are made, a task adds the products of some frequencies. Where one block
-// has all tiles, a task multiplies one strip of input channels by some blocks of output channels for all frequencies,
-// and is done with their taps. With fewer channels a task is by itself: some channels of x, some of gy and a run of
-// blocks.
+// a time, while their transforms are near. Sums are kept in one of three ways:
+// - by runs, with few channels: a task has sums of its own of a run of blocks, and makes taps of them; runs are added.
+// - together, with many: block by block a task makes one piece of the panels that all threads share; when all are made,
+// a
+//   task adds the products of one frequency and 256 x 256 channels to sums that are shared as well; last come taps.
+// - once, where one block has all tiles: with shared panels a task makes the sums of a strip of input channels and four
+//   blocks of output channels, for all frequencies, and at once their taps.
 #include <string.h>
 
 #include "../sizes.h"
@@ -174,7 +176,7 @@ static struct task task_of(const struct call *call, size_t group, int worker)
     return task;
 }
 
-// Blocks by blocks of output channels as far as their sums are held.
+// One task by itself: its channels through a run of blocks, then their taps.
 static void run_task(void *context, size_t index, int worker)
 {
     const struct call *call = context;
@@ -228,7 +230,7 @@ static void run_panels(void *context, size_t index, int worker)
     else make_panels(&task, true, (piece - vectors) * CONV_CHANNELS);
 }
 
-// A frequency of some input and some output channels, whose panels and sums stay near.
+// A frequency of at most 256 input and 256 output channels, whose panels and sums stay near.
 static void run_frequency(void *context, size_t index, int worker)
 {
     const struct call *call = context;
@@ -241,7 +243,7 @@ static void run_frequency(void *context, size_t index, int worker)
              lesser(k + WINOGRAD_WEIGHT_CHANNELS, winograd->out), call->block == 0);
 }
 
-// The taps of a strip and as many blocks of output channels as one block of tiles holds sums of.
+// The taps of a strip by WINOGRAD_HELD blocks of output channels; once: their products first.
 static void run_taps(void *context, size_t index, int worker)
 {
     const struct call *call = context;
@@ -270,7 +272,7 @@ static void run_groups(struct call *call)
         thread_loop(plan->threads, call->groups * panels, run_panels, call);
         if (!winograd->once) thread_loop(plan->threads, call->groups * products, run_frequency, call);
     }
-    call->block = 0;
+    call->block = 0; // once: the only block
     thread_loop(plan->threads, call->groups * taps, run_taps, call);
 }
 
@@ -286,6 +288,7 @@ static void run_together(struct call *call)
 void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
 {
     const struct winograd *winograd = plan->state;
+    // What threads share lies where runs would have their sums: together there is one run.
     struct call call = {plan,
                         workspace,
                         (char *)workspace + plan->choice.shared,

@@ -7,8 +7,8 @@
 #include "../outputs.h"
 #include "partition_head.h"
 
-// Where a stream is. Where calls bring whole ticks, a tick is complete before its outputs are played: `tick` and `fill`
-// are the outputs' place then, a tick ahead of what was asked for.
+// Where a stream is. Where calls bring whole ticks, `tick` is counted on at the launch, before its outputs are played:
+// the place is a tick beyond the frame asked for then, and `delay` includes that tick.
 struct position {
     uint64_t tick; // complete ticks; the next launch is of this one
     size_t fill;   // frames of the tick that is being collected
@@ -367,7 +367,7 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     struct position *position = state->position;
     const size_t tick = (size_t)cut->partitions.tick, room = tick - position->fill;
     const size_t n = frames->n < room ? frames->n : room;
-    if (cut->whole && position->fill == 0) { // the tick is there, though a swap may take a part of it
+    if (cut->whole && position->fill == 0) { // all of the tick is there, even where a swap cuts this step short
         history_take(&state->history, stream->plan, now(stream), frames, tick);
         if (!launch(stream)) return nothing;
         position->tick++;

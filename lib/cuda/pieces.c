@@ -202,11 +202,12 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
 {
     static const enum kind kinds[] = {OF_TAPS, OF_LINES, OF_BATCH};
     const size_t limit = request->workspace_limit;
-    // Items that fit are left whole.
-    const bool items = piece_bytes(plan, OF_BATCH, 1) <= lesser(PIECE_BYTES, limit / 4);
-    for (size_t i = items && !plan->choice.from_taps ? 2 : 0; i < sizeof kinds / sizeof *kinds; i++) {
-        const size_t n = cut(plan, kinds[i], limit);
-        if (n >= steps_of(plan, kinds[i]) || (items && kinds[i] == OF_LINES)) continue;
+    // Lines of items that fit are left whole; taps that are read in place may be long beside them.
+    const bool fits = piece_bytes(plan, OF_BATCH, 1) <= lesser(PIECE_BYTES, limit / 4);
+    const bool possible[] = {[OF_TAPS] = !fits || plan->choice.from_taps, [OF_LINES] = !fits, [OF_BATCH] = true};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t n = possible[kinds[i]] ? cut(plan, kinds[i], limit) : SIZE_MAX;
+        if (n >= steps_of(plan, kinds[i])) continue;
         const enum partita_status status = make(plan, request, kinds[i], n);
         if (status == PARTITA_OK && kinds[i] != OF_TAPS) say_too_large(plan, plan->piece);
         if (status != PARTITA_ERR_UNSUPPORTED) return status;

@@ -126,6 +126,7 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
     operands.to = !p->sums ? place_of(p, &p->to, i) : i ? p->sums + p->sum_bytes : p->sums;
     for (int a = 0; a < 2; a++) operands.from[a] = p->from[a].caller ? place_of(p, &p->from[a], i) : NULL;
     enum partita_status status = wait_for(p, CUDA_ARRIVED, i, cudaStreamPerThread);
+    // Of the first two pieces the event is a past call's, or was never recorded: nobody waits.
     if (status == PARTITA_OK) status = wait_for(p, CUDA_LEFT, i, cudaStreamPerThread);
     if (status == PARTITA_OK)
         status = p->piece ? p->piece->engine->run(p->piece, p->filter, &operands, p->workspace)

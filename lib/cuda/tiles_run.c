@@ -156,24 +156,10 @@ static enum partita_status run_call(const struct run *run, const struct tiles_fi
     return status;
 }
 
-static struct cuda_sizes sizes_of(const struct partita_plan *plan)
-{
-    const struct shape *shape = &plan->shape;
-    const size_t scalar = shape->scalar_bytes, x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
-    const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    struct cuda_sizes sizes = {.workspace = plan->choice.shared, .from = {x}, .to = y};
-    if (plan->direction == PARTITA_BACKWARD_DATA) sizes.to = x, sizes.from[0] = y;
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
-        sizes.to = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
-        sizes.from[1] = y;
-    }
-    return sizes;
-}
-
 enum partita_status cuda_tiles_run(const struct partita_plan *plan, const struct partita_filter *filter, void *saved,
                                    const struct operands *operands, void *workspace)
 {
-    const struct cuda_sizes sizes = sizes_of(plan);
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
