@@ -179,7 +179,8 @@ static int play(struct live *live)
         resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
     }
     if (session.host) host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
-    if (started && !again && !say_last_line(live, &session, false) && status == EXIT_DONE) status = EXIT_FAILED;
+    const bool told = !started || again || say_last_line(live, &session, false);
+    if (!told && status != EXIT_LOST) status = EXIT_FAILED; // also where samples were lost besides
     if (!host_hangs()) session_close(&session);
     return status;
 }
