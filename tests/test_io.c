@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "io/formats.h"
-#include "io/resample.h"
+#include "convolve/resample.h"
+#include "io/formats/formats.h"
 #include "test.h"
 
 static void encoding_names(void **state)

@@ -6,8 +6,8 @@
 
 #include <partita/common.h>
 
-#include "bytes.h"
-#include "samples.h"
+#include "io/bytes/bytes.h"
+#include "io/samples/samples.h"
 
 enum container {
     CONTAINER_WAV = 0, // WAV and RF64: own code

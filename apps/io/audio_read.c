@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "formats.h"
-#include "sigmf.h"
+#include "io/formats/formats.h"
+#include "io/formats/sigmf.h"
 
 bool audio_check_shape(const char *name, uint64_t channels, size_t max_channels, struct fault *fault)
 {

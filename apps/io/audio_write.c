@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "formats.h"
-#include "sigmf.h"
+#include "io/formats/formats.h"
+#include "io/formats/sigmf.h"
 
 static const struct {
     const char *suffix;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What `partita live` and `partita devices` are in a build without PortAudio.
-#include "../commands.h"
-#include "../compute.h"
-#include "../report.h"
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/report.h"
 
 static int say_absent(enum command command)
 {

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "../../lib/clock.h"
-#include "../report.h"
-#include "heartbeat.h"
-#include "signals.h"
+#include "cli/report.h"
+#include "live/console/signals.h"
+#include "live/console/terminal.h"
+#include "live/device/heartbeat.h"
 #include "status.h"
-#include "terminal.h"
 
 enum { LOOK_MILLISECONDS = 100 };
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../commands.h"
-#include "../compute.h"
-#include "../report.h"
-#include "host.h"
+#include "cli/commands.h"
+#include "cli/compute.h"
+#include "cli/report.h"
+#include "live/device/host.h"
 
 static const double CLOSE_SECONDS = 2;
 

@@ -10,17 +10,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../commands.h"
-#include "../engine_name.h"
-#include "../report.h"
+#include "cli/commands.h"
+#include "cli/engine_name.h"
+#include "cli/report.h"
 #include "control.h"
-#include "measure.h"
-#include "outputs.h"
+#include "live/console/signals.h"
+#include "live/console/terminal.h"
+#include "live/measure/measure.h"
+#include "live/record/outputs.h"
 #include "resume.h"
 #include "session.h"
-#include "signals.h"
 #include "status.h"
-#include "terminal.h"
 
 // How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
 // a lost device again.

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../report.h"
-#include "response.h"
+#include "cli/report.h"
+#include "live/filters/response.h"
 
 bool session_choose_devices(struct host_device *ret_in, struct host_device *ret_out, const struct settings *settings,
                             bool *ret_may_come, struct fault *fault)

@@ -3,13 +3,13 @@
 #ifndef PARTITA_APPS_LIVE_SESSION_H
 #define PARTITA_APPS_LIVE_SESSION_H
 
-#include "../options.h"
-#include "bank.h"
-#include "call_log.h"
-#include "chain.h"
-#include "host.h"
-#include "lines.h"
-#include "recorder.h"
+#include "cli/options.h"
+#include "live/chain/chain.h"
+#include "live/console/lines.h"
+#include "live/device/host.h"
+#include "live/filters/bank.h"
+#include "live/record/call_log.h"
+#include "live/record/recorder.h"
 
 struct session {
     const struct settings *settings;

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../report.h"
+#include "cli/report.h"
 
 static const char *const loss_names[N_HOST_LOSSES] = {"in_underflows", "in_overflows", "out_underflows",
                                                       "out_overflows"};

@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "live/chain.h"
-#include "live/denormals.h"
+#include "live/chain/chain.h"
+#include "live/chain/denormals.h"
 
 enum { FRAMES = 6000, BEYOND = 100, MAX_CHANNELS = 8 };
 

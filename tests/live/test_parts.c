@@ -9,13 +9,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "live/heartbeat.h"
-#include "live/limiter.h"
-#include "live/meter.h"
-#include "live/ramp.h"
-#include "live/ring.h"
-#include "live/sweep.h"
-#include "live/writer.h"
+#include "live/chain/limiter.h"
+#include "live/chain/meter.h"
+#include "live/chain/ramp.h"
+#include "live/chain/ring.h"
+#include "live/device/heartbeat.h"
+#include "live/measure/sweep.h"
+#include "live/record/writer.h"
 
 enum { N = 4800 };
 

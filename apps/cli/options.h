@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// What the user asked for. One table (options.c) describes every option; parsing, --help, the manual page and the
+// shell completions all come from it.
+#ifndef PARTITA_APPS_OPTIONS_H
+#define PARTITA_APPS_OPTIONS_H
+
+#include <partita/partita.h>
+
+#include "base/fault.h"
+
+enum command {
+    COMMAND_CONVOLVE = 0,
+    COMMAND_CORRELATE,
+    COMMAND_LIVE,
+    COMMAND_DEVICES,
+    COMMAND_PLAN,
+    COMMAND_JOIN,
+    COMMAND_LAYER,
+    COMMAND_HELP,
+    N_COMMANDS,
+};
+
+// The order of the words in the table's choices.
+enum result_mode { MODE_FULL = 0, MODE_SAME, MODE_VALID };
+enum precision { PRECISION_AUTO = 0, PRECISION_F32, PRECISION_F64 };
+enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
+enum limiter { LIMITER_ON = 0, LIMITER_OFF };
+enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
+
+// A number that was not given.
+#define NOT_GIVEN INT64_MIN
+
+enum { MAX_OPERANDS = 3, MAX_WORDS = 64 };
+
+// The values of an option that may be given again and again.
+struct word_list {
+    const char *words[MAX_WORDS];
+    int n;
+};
+
+enum { LEAST_GAIN = -300 }; // dB
+
+struct settings {
+    enum command command;
+    const char *operands[MAX_OPERANDS];
+    int n_operands;
+    char **files; // all operands
+    int argc;     // all that was given, the command's name first
+    char **argv;
+
+    int mode, precision, nan;
+    int64_t first, last, max_lag, stride;
+    int64_t block, threads;
+    const char *engine, *device;
+    double gain;
+    int matrix, resample_ir;
+    const char *format, *ir_format, *output_format;
+    int64_t rate, channels, max_channels;
+    const char *range;
+    int resume;
+    int stats, json, quiet, verbose, help;
+
+    int64_t taps, latency, out_channels, groups, size;
+    const char *parts;
+    int whole_blocks, type, taps_type, correlate, measure, calibrate;
+
+    // live
+    struct word_list irs;
+    const char *audio_device, *audio_input, *audio_output, *audio_latency;
+    const char *record, *measure_to, *calls;
+    double dry, fade, duration; // dB, milliseconds, seconds
+    int64_t max_taps;
+    int limiter, retry, strict;
+    // layer
+    const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape, *kernel_shape;
+    const char *strides, *pad, *dilation;
+    int64_t layer_groups, layer_threads, workspace_limit;
+    int relu;
+
+    int man, completion;
+};
+
+enum option_kind {
+    OPTION_FLAG,    // int: 1 when given
+    OPTION_TEXT,    // const char *
+    OPTION_NUMBER,  // int64_t within [low, high]
+    OPTION_REAL,    // double within [low, high], unless both are 0
+    OPTION_LIST,    // struct word_list
+    OPTION_CHOICE,  // int: which of the words separated by '|' in `argument`
+    OPTION_SAMPLES, // const char *: the name of a sample encoding
+};
+
+struct option_row {
+    const char *group; // heading in the help; NULL: that of the row before
+    const char *name;
+    char letter; // 0: none
+    enum option_kind kind;
+    const char *argument; // what the help calls the value; for a choice, the words
+    unsigned commands;    // bits 1 << enum command
+    size_t field;         // offset in struct settings
+    int64_t low, high;    // of a number or real
+    const char *help;
+};
+
+struct command_row {
+    const char *name, *operands, *summary, *text;
+    int n_operands; // negative: at least as many
+};
+
+extern const struct option_row option_rows[];
+extern const size_t n_option_rows;
+extern const struct command_row command_rows[N_COMMANDS];
+
+// A row's help in the words of a command: what convolve calls IR is TEMPLATE to correlate.
+enum { OPTION_HELP_SIZE = 320 };
+void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE]);
+
+// Fills settings from the arguments behind the command's name. False: a usage error, described in fault.
+bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault);
+
+// Operand i as a sentence names it: "-" is standard input or, as OUT, standard output.
+const char *operand_name(const struct settings *settings, int i);
+
+// --max-channels or its default.
+size_t options_max_channels(const struct settings *settings);
+
+// False if there is no such command.
+bool command_find(const char *name, enum command *ret_command);
+
+#endif

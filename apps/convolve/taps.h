@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The impulse response or template: read whole, checked, resampled if asked, laid out for the library.
+#ifndef PARTITA_APPS_TAPS_H
+#define PARTITA_APPS_TAPS_H
+
+#include "cli/options.h"
+#include "io/audio.h"
+
+struct taps {
+    void *data; // [out_channels][in_channels/groups][length]
+    enum partita_type type;
+    size_t length; // frames
+    size_t lead;   // of them, before the response's own start; as many lie behind its end
+    size_t in_channels, out_channels, groups;
+};
+
+// Reads all of `reader`. signal: IN's shape, whose rate and channels the taps must fit.
+bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type, const struct audio_info *signal,
+               const struct settings *settings, struct fault *fault);
+void taps_release(struct taps *taps);
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// Whole .npy arrays, see npy.h.
+#include <stdlib.h>
+
+#include "io/bytes/temp.h"
+#include "io/samples/samples.h"
+#include "npy.h"
+
+static bool machine_is_big_endian(void)
+{
+    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+}
+
+// Samples of the shape; false if they are more than memory can hold.
+static bool count(const struct npy_array *array, size_t *ret_n)
+{
+    size_t n = 1, bytes;
+    *ret_n = 0;
+    for (int i = 0; i < array->rank; i++)
+        if (__builtin_mul_overflow(n, array->shape[i], &n)) return false;
+    *ret_n = n;
+    return !__builtin_mul_overflow(n, 8 + 64, &bytes) && bytes < SIZE_MAX / 2;
+}
+
+bool npy_array_reserve(struct npy_array *array, struct fault *fault)
+{
+    size_t n;
+    if (count(array, &n)) array->samples = aligned_alloc(64, (n * (array->f64 ? 8 : 4) / 64 + 1) * 64);
+    return array->samples || fault_set(fault, "%s: out of memory", array->name);
+}
+
+static bool take_shape(const struct npy_header *header, struct npy_array *ret, struct fault *fault)
+{
+    int longer = 0; // dimensions above 1: with one of them both orders are the same
+    for (int i = 0; i < header->rank; i++) {
+        if (header->shape[i] > SIZE_MAX / 2)
+            return fault_set(fault, "%s: dimension %d of %llu", ret->name, i, (unsigned long long)header->shape[i]);
+        ret->shape[i] = (size_t)header->shape[i];
+        longer += header->shape[i] > 1;
+    }
+    if (header->fortran && longer > 1)
+        return fault_set(fault, "%s: array in Fortran order; save it with numpy.ascontiguousarray", ret->name);
+    ret->rank = header->rank;
+    ret->f64 = header->encoding.bytes == 8;
+    return true;
+}
+
+static bool load(struct source *source, struct npy_array *ret, struct fault *fault)
+{
+    struct npy_header header;
+    size_t n;
+    if (!npy_header_read(source, true, &header, fault) || !take_shape(&header, ret, fault) ||
+        !npy_array_reserve(ret, fault))
+        return false;
+    count(ret, &n);
+    const unsigned bytes = ret->f64 ? 8 : 4;
+    const size_t got = source_read(source, ret->samples, n * bytes);
+    if (got < n * bytes)
+        return fault_set(fault, "%s: %zu bytes of samples, but its shape needs %zu", ret->name, got, n * bytes);
+    if (header.encoding.big_endian != machine_is_big_endian()) samples_swap(ret->samples, n, bytes);
+    return true;
+}
+
+bool npy_array_load(struct npy_array *ret, const char *path, struct fault *fault)
+{
+    struct source source = {0};
+    *ret = (struct npy_array){.name = path};
+    if (!source_open(&source, path, -1, fault)) return false;
+    const bool good = load(&source, ret, fault);
+    source_close(&source);
+    return good;
+}
+
+bool npy_array_save(const struct npy_array *array, const char *path, struct fault *fault)
+{
+    struct temp temp;
+    struct sink sink;
+    unsigned char header[NPY_HEADER_BYTES];
+    struct npy_header npy = {
+        .encoding = {.kind = ENCODING_FLOAT, .bytes = array->f64 ? 8 : 4, .big_endian = machine_is_big_endian()},
+        .rank = array->rank};
+    size_t n;
+    for (int i = 0; i < array->rank; i++) npy.shape[i] = array->shape[i];
+    npy_header_compose(header, &npy);
+    const int fd = temp_open(&temp, path, fault);
+    if (fd < 0) return false;
+    sink_from_fd(&sink, fd, path);
+    const bool written = count(array, &n) && sink_write(&sink, header, sizeof header) &&
+                         sink_write(&sink, array->samples, n * (array->f64 ? 8 : 4));
+    const bool good = (sink_close(&sink) && written) || sink_fault(&sink, fault);
+    if (good && temp_commit(&temp, false, fault)) return true;
+    temp_discard(&temp);
+    return false;
+}
+
+void npy_array_release(struct npy_array *array)
+{
+    free(array->samples);
+    array->samples = NULL;
+}

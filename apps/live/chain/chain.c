@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// See chain.h.
+#include "chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../lib/clock.h"
+#include "../../../lib/stats.h"
+#include "denormals.h"
+#include "io/samples/samples.h"
+#include "limiter.h"
+#include "ramp.h"
+
+// Calls are worked on in pieces of this many frames, so that buffers have a size whatever the host asks for.
+enum { PIECE = 512 };
+
+static const double RAMP_SECONDS = 0.02, RELEASE_SECONDS = 0.1, METER_SECONDS = 0.3;
+
+struct chain {
+    struct partita_stream *stream;
+    size_t in_channels, out_channels, ramp_frames;
+    double rate;
+    uint64_t duration;
+    bool use_limiter;
+    struct ring *record, *calls;
+    // Told by the control thread.
+    _Atomic float wet_target, dry_target;
+    atomic_bool end_wanted, detached;
+    // The audio thread's own.
+    struct ramp wet, dry;
+    struct limiter limiter;
+    float *frames, **x, **y; // PIECE frames of every channel
+    float *interleaved;
+    // Told by the audio thread.
+    atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited, unrecorded;
+    atomic_bool ended;
+    struct stats load; // in shares of the deadline
+    struct meter *meters;
+};
+
+// One thread writes, so reading and writing back loses nothing.
+static void increase(atomic_ullong *counter, uint64_t by)
+{
+    uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
+    if (by) atomic_store_explicit(counter, before + by, memory_order_relaxed);
+}
+
+static bool allocate(struct chain *c)
+{
+    size_t channels = c->in_channels + c->out_channels;
+    c->frames = calloc(channels * PIECE, sizeof *c->frames);
+    c->x = calloc(c->in_channels, sizeof *c->x);
+    c->y = calloc(c->out_channels, sizeof *c->y);
+    c->interleaved = calloc(c->out_channels * PIECE, sizeof *c->interleaved);
+    c->meters = calloc(channels, sizeof *c->meters);
+    if (!c->frames || !c->x || !c->y || !c->interleaved || !c->meters) return false;
+    for (size_t i = 0; i < c->in_channels; i++) c->x[i] = c->frames + i * PIECE;
+    for (size_t i = 0; i < c->out_channels; i++) c->y[i] = c->frames + (c->in_channels + i) * PIECE;
+    return true;
+}
+
+bool chain_open(struct chain **ret_chain, const struct chain_request *request, struct fault *fault)
+{
+    const struct chain_request *r = request;
+    struct chain *c = calloc(1, sizeof *c);
+    if (!c) return fault_set(fault, "out of memory");
+    *c = (struct chain){
+        .stream = r->stream,
+        .in_channels = r->in_channels,
+        .out_channels = r->out_channels,
+        .ramp_frames = (size_t)(RAMP_SECONDS * r->rate),
+        .rate = r->rate,
+        .duration = r->duration,
+        .use_limiter = r->limiter,
+        .record = r->record,
+        .calls = r->calls,
+        .wet_target = r->wet,
+        .dry_target = r->dry,
+        .wet = {.value = r->wet, .target = r->wet},
+        .dry = {.value = r->dry, .target = r->dry},
+    };
+    limiter_open(&c->limiter, r->rate, RELEASE_SECONDS);
+    if (!allocate(c)) {
+        chain_close(c);
+        return fault_set(fault, "out of memory for %zu channels", r->in_channels + r->out_channels);
+    }
+    *ret_chain = c;
+    return true;
+}
+
+void chain_close(struct chain *chain)
+{
+    if (!chain) return;
+    free(chain->meters);
+    free(chain->interleaved);
+    free(chain->y);
+    free(chain->x);
+    free(chain->frames);
+    free(chain);
+}
+
+static void aim(struct chain *c)
+{
+    bool end = atomic_load_explicit(&c->end_wanted, memory_order_relaxed);
+    float wet = end ? 0 : atomic_load_explicit(&c->wet_target, memory_order_relaxed);
+    float dry = end ? 0 : atomic_load_explicit(&c->dry_target, memory_order_relaxed);
+    if (wet != c->wet.target) ramp_aim(&c->wet, wet, c->ramp_frames);
+    if (dry != c->dry.target) ramp_aim(&c->dry, dry, c->ramp_frames);
+}
+
+static void meter_all(struct chain *c, struct meter *meters, float *const *x, size_t channels, size_t n)
+{
+    float decay = (float)-expm1(-(double)n / (c->rate * METER_SECONDS));
+    for (size_t i = 0; i < channels; i++) meter_add(&meters[i], x[i], n, decay);
+}
+
+// Own copies, since a host may give the same memory for input and output. What is no number would stay in the filter
+// for its whole length.
+static void take_input(struct chain *c, const float *const *in, size_t at, size_t n)
+{
+    uint64_t bad = 0;
+    for (size_t i = 0; i < c->in_channels; i++) {
+        if (in) memcpy(c->x[i], in[i] + at, n * sizeof **in);
+        else memset(c->x[i], 0, n * sizeof *c->x[i]);
+        bad += samples_purge_f32(c->x[i], n);
+    }
+    increase(&c->bad_in, bad);
+    meter_all(c, c->meters, c->x, c->in_channels, n);
+}
+
+// A single input is heard on every output, several ones each on its own.
+static void mix(struct chain *c, size_t n)
+{
+    float wet[PIECE], dry[PIECE];
+    uint64_t bad = 0;
+    ramp_run(&c->wet, wet, n);
+    ramp_run(&c->dry, dry, n);
+    for (size_t k = 0; k < c->out_channels; k++) {
+        const float *x = c->in_channels == 1 ? c->x[0] : k < c->in_channels ? c->x[k] : NULL;
+        float *y = c->y[k];
+        for (size_t i = 0; i < n; i++) y[i] = wet[i] * y[i];
+        for (size_t i = 0; x && i < n; i++) y[i] += dry[i] * x[i];
+        bad += samples_purge_f32(y, n);
+    }
+    increase(&c->bad_out, bad);
+}
+
+static void limit(struct chain *c, size_t n)
+{
+    if (!c->use_limiter) return;
+    increase(&c->limited, limiter_run(&c->limiter, c->y, c->out_channels, n));
+}
+
+static void record(struct chain *c, size_t n)
+{
+    if (!c->record) return;
+    for (size_t k = 0; k < c->out_channels; k++)
+        for (size_t i = 0; i < n; i++) c->interleaved[i * c->out_channels + k] = c->y[k][i];
+    if (!ring_put(c->record, c->interleaved, n)) increase(&c->unrecorded, n);
+}
+
+static void process_piece(struct chain *c, float *const *out, const float *const *in, size_t at, size_t n)
+{
+    take_input(c, in, at, n);
+    partita_stream_process(c->stream, (void *const *)c->y, (const void *const *)c->x, n);
+    mix(c, n);
+    limit(c, n);
+    meter_all(c, c->meters + c->in_channels, c->y, c->out_channels, n);
+    record(c, n);
+    for (size_t k = 0; k < c->out_channels; k++) memcpy(out[k] + at, c->y[k], n * sizeof **out);
+}
+
+static void count(struct chain *c, size_t n, unsigned losses, double seconds)
+{
+    struct call_time time = {atomic_load_explicit(&c->n_frames, memory_order_relaxed), (float)seconds};
+    if (c->calls) ring_put(c->calls, &time, 1);
+    if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
+    for (int i = 0; i < N_HOST_LOSSES; i++) increase(&c->lost[i], losses >> i & 1);
+    increase(&c->xruns, losses != 0);
+    increase(&c->n_frames, n);
+    increase(&c->n_calls, 1);
+}
+
+// Whether this piece was the last: the time is over, or the fade at the end.
+static bool is_over(const struct chain *c, uint64_t frames)
+{
+    bool faded = atomic_load_explicit(&c->end_wanted, memory_order_relaxed) && !c->wet.left && !c->dry.left &&
+                 c->wet.value == 0 && c->dry.value == 0;
+    return faded || frames >= c->duration;
+}
+
+bool chain_process(void *user, float *const *out, const float *const *in, size_t n, unsigned losses)
+{
+    struct chain *c = user;
+    if (atomic_load_explicit(&c->detached, memory_order_relaxed)) {
+        for (size_t k = 0; k < c->out_channels; k++) memset(out[k], 0, n * sizeof **out);
+        return false;
+    }
+    double begin = clock_seconds();
+    uint64_t mode = denormals_off(), done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
+    bool over = atomic_load_explicit(&c->ended, memory_order_relaxed);
+    size_t played = 0;
+    aim(c);
+    while (played < n && !over) {
+        uint64_t left = c->duration - (done + played);
+        size_t piece = n - played < PIECE ? n - played : PIECE;
+        if (piece > left) piece = (size_t)left;
+        process_piece(c, out, in, played, piece);
+        played += piece;
+        over = is_over(c, done + played);
+    }
+    for (size_t k = 0; k < c->out_channels; k++) memset(out[k] + played, 0, (n - played) * sizeof **out);
+    denormals_restore(mode);
+    count(c, played, losses, clock_seconds() - begin);
+    if (over) atomic_store_explicit(&c->ended, true, memory_order_release);
+    return !over;
+}
+
+void chain_set_levels(struct chain *chain, float wet, float dry)
+{
+    atomic_store_explicit(&chain->wet_target, wet, memory_order_relaxed);
+    atomic_store_explicit(&chain->dry_target, dry, memory_order_relaxed);
+}
+
+void chain_end(struct chain *chain)
+{
+    atomic_store_explicit(&chain->end_wanted, true, memory_order_relaxed);
+}
+
+void chain_detach(struct chain *chain)
+{
+    atomic_store_explicit(&chain->detached, true, memory_order_relaxed);
+}
+
+struct chain_counts chain_counts(const struct chain *chain)
+{
+    const struct chain *c = chain;
+    struct chain_counts counts = {
+        .ended = atomic_load_explicit(&c->ended, memory_order_acquire), // first: what follows is then the last word
+        .calls = atomic_load_explicit(&c->n_calls, memory_order_relaxed),
+        .frames = atomic_load_explicit(&c->n_frames, memory_order_relaxed),
+        .xruns = atomic_load_explicit(&c->xruns, memory_order_relaxed),
+        .bad_in = atomic_load_explicit(&c->bad_in, memory_order_relaxed),
+        .bad_out = atomic_load_explicit(&c->bad_out, memory_order_relaxed),
+        .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
+        .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
+    };
+    for (int i = 0; i < N_HOST_LOSSES; i++) counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
+    return counts;
+}
+
+struct chain_load chain_load(const struct chain *chain)
+{
+    struct partita_stream_stats shares;
+    stats_read(&chain->load, &shares);
+    return (struct chain_load){
+        .calls = shares.calls,
+        .late = shares.missed,
+        .mean = shares.mean,
+        .p99 = shares.p99,
+        .p999 = shares.p999,
+        .worst = shares.max,
+    };
+}
+
+struct level chain_take_in_level(struct chain *chain, size_t channel)
+{
+    return meter_take(&chain->meters[channel]);
+}
+
+struct level chain_take_out_level(struct chain *chain, size_t channel)
+{
+    return meter_take(&chain->meters[chain->in_channels + channel]);
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// See measure.h.
+#include "measure.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../../lib/clock.h"
+#include "cli/report.h"
+#include "convolve/record.h"
+#include "io/audio.h"
+#include "io/bytes/temp.h"
+#include "live/console/signals.h"
+#include "live/device/heartbeat.h"
+#include "live/device/host.h"
+#include "live/session.h"
+
+#include "sweep.h"
+
+// The sweep is played at a quarter of full scale unless --gain says otherwise, after a pause in which devices settle.
+static const double LEVEL = 0.25, PAUSE_SECONDS = 0.5, SWEEP_SECONDS = 3, RESPONSE_SECONDS = 1;
+
+// A path's response stands out of what noise leaves: its peak is this many times the root mean square.
+static const double STANDS_OUT = 20;
+
+enum { SILENT_SECONDS = 2, START_SECONDS = 5, CLOSE_SECONDS = 2 };
+
+struct measure {
+    const struct settings *settings;
+    struct host_device in, out;
+    struct host_stream *host;
+    struct host_format format;
+    size_t channels, n_pause, n_sweep, n_response, n_frames;
+    double *sweep, *template, *heard, *response;
+    double unit_peak; // of the response of a path of gain 1
+    float *played;    // n_frames
+    float *recorded;  // [channels][n_frames]
+    atomic_ullong at, calls, losses;
+};
+
+static bool play(void *user, float *const *out, const float *const *in, size_t n, unsigned losses)
+{
+    struct measure *m = user;
+    size_t at = (size_t)atomic_load_explicit(&m->at, memory_order_relaxed);
+    size_t now = m->n_frames - at < n ? m->n_frames - at : n;
+    memcpy(out[0], m->played + at, now * sizeof **out);
+    memset(out[0] + now, 0, (n - now) * sizeof **out);
+    for (size_t c = 0; in && c < m->channels; c++) memcpy(m->recorded + c * m->n_frames + at, in[c], now * sizeof **in);
+    // Before the sweep nothing counts: to start and connect costs an xrun at times.
+    atomic_fetch_add_explicit(&m->losses, losses != 0 && at > m->n_pause, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->calls, 1, memory_order_relaxed);
+    atomic_store_explicit(&m->at, at + now, memory_order_release);
+    return at + now < m->n_frames;
+}
+
+// Before anything sounds: whether the result can be written. The file appears when it is there.
+static bool check_output(const char *path, struct fault *fault)
+{
+    struct temp temp;
+    bool known;
+    enum container container = container_of_name(path, &known);
+    if (!known || container == CONTAINER_TEXT)
+        return fault_set(fault, "%s: the name does not tell the format; use .wav", path);
+    int fd = temp_open(&temp, path, fault);
+    if (fd < 0) return false;
+    close(fd);
+    temp_discard(&temp);
+    return true;
+}
+
+static bool choose(struct measure *m, struct fault *fault)
+{
+    const struct settings *s = m->settings;
+    bool any;
+    if (!session_choose_devices(&m->in, &m->out, s, &any, fault)) return false;
+    m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
+    if (m->channels <= m->in.in_channels) return true;
+    return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name, m->in.in_channels);
+}
+
+static bool prepare(struct measure *m, double rate, struct fault *fault)
+{
+    double seconds = isfinite(m->settings->duration) ? m->settings->duration : SWEEP_SECONDS;
+    double factor = LEVEL * pow(10, m->settings->gain / 20);
+    m->n_pause = (size_t)(PAUSE_SECONDS * rate);
+    m->n_sweep = (size_t)lrint(seconds * rate);
+    m->n_response = m->settings->max_taps > 0 ? (size_t)m->settings->max_taps : (size_t)(RESPONSE_SECONDS * rate);
+    m->n_frames = m->n_pause + m->n_sweep + m->n_response;
+    m->sweep = calloc(m->n_sweep, sizeof *m->sweep);
+    m->template = calloc(m->n_sweep, sizeof *m->template);
+    m->heard = calloc(m->n_sweep + m->n_response, sizeof *m->heard);
+    m->response = calloc(m->n_response, sizeof *m->response);
+    m->played = calloc(m->n_frames, sizeof *m->played);
+    m->recorded = calloc(m->channels * m->n_frames, sizeof *m->recorded);
+    if (!m->sweep || !m->template || !m->heard || !m->response || !m->played || !m->recorded)
+        return fault_set(fault, "out of memory for %zu frames", m->n_frames);
+    m->unit_peak = sweep_make(m->sweep, m->template, m->n_sweep, rate);
+    for (size_t i = 0; i < m->n_sweep; i++) m->played[m->n_pause + i] = (float)(factor * m->sweep[i]);
+    for (size_t i = 0; i < m->n_sweep; i++) m->template[i] /= factor;
+    return true;
+}
+
+static bool open_host(struct measure *m, struct fault *fault)
+{
+    const struct settings *s = m->settings;
+    struct host_request request = {
+        .in = m->in,
+        .out = m->out,
+        .in_channels = m->channels,
+        .out_channels = 1,
+        .rate = s->rate ? (double)s->rate : m->out.rate,
+        .block = (size_t)s->block,
+        .latency = s->audio_latency,
+        .callback = play,
+        .user = m,
+    };
+    bool any;
+    return prepare(m, request.rate, fault) && host_open(&m->host, &request, &m->format, &any, fault) &&
+           host_start(m->host, fault);
+}
+
+// Waits for the last frame. EXIT_DONE, or why it did not come.
+static int listen(struct measure *m, int signals, struct fault *fault)
+{
+    struct heartbeat heartbeat;
+    heartbeat_start(&heartbeat, clock_seconds());
+    while (atomic_load_explicit(&m->at, memory_order_acquire) < m->n_frames) {
+        struct pollfd file = {.fd = signals, .events = POLLIN};
+        poll(&file, 1, 50);
+        uint64_t calls = atomic_load_explicit(&m->calls, memory_order_relaxed);
+        if (signals_next(signals)) return fault_set(fault, "interrupted") ? EXIT_DONE : EXIT_FAILED;
+        if (heartbeat_look(&heartbeat, calls, clock_seconds(), calls ? SILENT_SECONDS : START_SECONDS)) continue;
+        fault_set(fault, "%s: the audio device is lost", m->out.name);
+        return EXIT_LOST;
+    }
+    return EXIT_DONE;
+}
+
+// The response of one input: lag 0 is the frame at which the sweep began to be played.
+static bool deconvolve(struct measure *m, size_t channel, struct fault *fault)
+{
+    size_t n = m->n_sweep + m->n_response;
+    const float *recorded = m->recorded + channel * m->n_frames + m->n_pause;
+    struct partita_slice lags = {.mode = PARTITA_RANGE, .first = 0, .last = (ptrdiff_t)m->n_response};
+    for (size_t i = 0; i < n; i++) m->heard[i] = (double)recorded[i];
+    enum partita_status status =
+        partita_correlate(PARTITA_F64, m->response, m->heard, n, m->template, m->n_sweep, &lags);
+    return !status || fault_set(fault, "%s", partita_status_string(status));
+}
+
+struct path {
+    size_t latency; // frames
+    double level;   // gain of a path with that peak; 0: nothing came back
+};
+
+static struct path find_path(const struct measure *m)
+{
+    struct path path = {0};
+    double energy = 0;
+    for (size_t i = 0; i < m->n_response; i++) {
+        double size = fabs(m->response[i]);
+        energy += size * size;
+        if (size <= path.level) continue;
+        path = (struct path){i, size};
+    }
+    if (path.level < STANDS_OUT * sqrt(energy / (double)m->n_response)) path.level = 0;
+    path.level /= m->unit_peak;
+    return path;
+}
+
+static void print_path(const struct measure *m, size_t channel, struct path path, json_t *list)
+{
+    double seconds = (double)path.latency / m->format.rate;
+    if (m->settings->json) {
+        json_t *j = path.level > 0
+                        ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1, "frames",
+                                    (json_int_t)path.latency, "seconds", seconds, "level", 20 * log10(path.level))
+                        : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1, "frames", "seconds", "level");
+        json_array_append_new(list, j);
+    } else if (path.level > 0) {
+        printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1, path.latency, 1e3 * seconds,
+               20 * log10(path.level));
+    } else {
+        printf("input %zu: nothing came back\n", channel + 1);
+    }
+}
+
+// Responses as frames of float, channel beside channel.
+static bool write_responses(const struct measure *m, const float *frames, struct fault *fault)
+{
+    const char *path = m->settings->measure_to;
+    struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
+    struct audio_info info = {
+        .channels = m->channels, .rate = (uint32_t)lrint(m->format.rate), .frames = m->n_response, .rank = 2};
+    struct sample_counts counts;
+    struct audio_writer *writer;
+    bool known;
+    info.container = container_of_name(path, &known);
+    container_encoding(info.container, path, wish, &info.encoding);
+    if (!record_forget(path, fault) || !audio_create(&writer, path, &info, fault)) return false;
+    if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault)) return audio_finish(writer, &counts, fault);
+    audio_discard(writer);
+    return false;
+}
+
+static bool evaluate(struct measure *m, struct fault *fault)
+{
+    float *frames = calloc(m->channels * m->n_response, sizeof *frames);
+    json_t *list = json_array();
+    bool good = (frames && list) || fault_set(fault, "out of memory"), any = false;
+    for (size_t c = 0; good && c < m->channels; c++) {
+        good = deconvolve(m, c, fault);
+        if (!good) break;
+        struct path path = find_path(m);
+        any = any || path.level > 0;
+        print_path(m, c, path, list);
+        for (size_t i = 0; i < m->n_response; i++) frames[i * m->channels + c] = (float)m->response[i];
+    }
+    if (good && m->settings->json) good = json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    if (good && !any)
+        good = fault_set(fault, "the sweep did not come back; connect output 1 of %s to an input of %s", m->out.name,
+                         m->in.name);
+    good = good && write_responses(m, frames, fault);
+    json_decref(list);
+    free(frames);
+    return good;
+}
+
+static void release(struct measure *m)
+{
+    free(m->sweep);
+    free(m->template);
+    free(m->heard);
+    free(m->response);
+    free(m->played);
+    free(m->recorded);
+}
+
+int measure_run(const struct settings *settings, int signals)
+{
+    static struct measure m; // the callback's for good if the host hangs
+    struct fault fault;
+    int status = EXIT_FAILED;
+    m.settings = settings;
+    if (!check_output(settings->measure_to, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (host_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
+        status = listen(&m, signals, &fault);
+    else if (host_hangs()) status = EXIT_LOST;
+    host_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
+    if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
+    if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
+    else if (m.losses) {
+        report_warning(settings, "samples were lost while the sweep played; measure again");
+        status = EXIT_DEGRADED;
+    }
+    if (!host_hangs()) release(&m);
+    return status;
+}

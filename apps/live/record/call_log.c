@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// See call_log.h.
+#include "call_log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "live/chain/chain.h"
+#include "writer.h"
+
+enum { RING_CALLS = 1 << 16 };
+
+struct call_log {
+    struct ring ring;
+    FILE *file;
+    const char *path;
+    struct writer *writer;
+};
+
+static bool failed(const char *path, struct fault *fault)
+{
+    return fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
+}
+
+static bool put(void *user, const void *items, size_t n, struct fault *fault)
+{
+    struct call_log *log = user;
+    const struct call_time *times = items;
+    for (size_t i = 0; i < n; i++)
+        if (fprintf(log->file, "%llu,%.4g\n", (unsigned long long)times[i].frame, (double)times[i].seconds) < 0)
+            return failed(log->path, fault);
+    return true;
+}
+
+static void release(struct call_log *log)
+{
+    if (log->file) fclose(log->file);
+    ring_close(&log->ring);
+    free(log);
+}
+
+void call_log_close(struct call_log *log)
+{
+    struct fault ignored;
+    if (!log) return;
+    if (log->writer) writer_stop(log->writer, &ignored);
+    release(log);
+}
+
+bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fault)
+{
+    struct call_log *log = calloc(1, sizeof *log);
+    if (!log) return fault_set(fault, "out of memory");
+    log->path = path;
+    log->file = fopen(path, "we");
+    bool good = log->file || failed(path, fault);
+    if (good) fputs("frame,seconds\n", log->file);
+    good = good && (ring_open(&log->ring, RING_CALLS, sizeof(struct call_time)) || fault_set(fault, "out of memory"));
+    good = good && writer_start(&log->writer, &log->ring, put, log, fault);
+    if (good) *ret_log = log;
+    else release(log);
+    return good;
+}
+
+struct ring *call_log_ring(struct call_log *log)
+{
+    return &log->ring;
+}
+
+bool call_log_finish(struct call_log *log, struct fault *fault)
+{
+    bool good = writer_stop(log->writer, fault);
+    int not_closed = fclose(log->file);
+    log->writer = NULL;
+    log->file = NULL;
+    return good && not_closed ? failed(log->path, fault) : good;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// See outputs.h.
+#include "outputs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "io/bytes/temp.h"
+
+static const char *base_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *outputs_name_take(const char *path, int take)
+{
+    const char *dot = strrchr(base_of(path), '.');
+    int n_stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
+    char *name = NULL;
+    if (take < 2) return strdup(path);
+    return asprintf(&name, "%.*s-%d%s", n_stem, path, take, path + n_stem) < 0 ? NULL : name;
+}
+
+// The folder in which a file is or will be.
+static bool identify_folder(const char *path, struct stat *st)
+{
+    const char *base = base_of(path);
+    char *folder = base > path ? strndup(path, (size_t)(base - path)) : strdup(".");
+    bool good = folder && stat(folder, st) == 0;
+    free(folder);
+    return good;
+}
+
+// Whether both would be made under one name; files that exist are temp_differs's.
+static bool is_one_place(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    if (strcmp(base_of(a), base_of(b)) != 0) return false;
+    return identify_folder(a, &of_a) && identify_folder(b, &of_b) && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+static bool check(const struct settings *s, const char *record, struct fault *fault)
+{
+    const char *const *irs = s->irs.words;
+    if (record && !temp_differs(record, irs, s->irs.n, fault)) return false;
+    if (s->calls && !temp_differs(s->calls, irs, s->irs.n, fault)) return false;
+    if (!record || !s->calls || temp_is_special(record)) return true;
+    if (temp_differs(record, &s->calls, 1, fault) && !is_one_place(record, s->calls)) return true;
+    return fault_set(fault, "%s: is named by --record and by --calls; name two files", record);
+}
+
+bool outputs_check(const struct settings *settings, int take, struct fault *fault)
+{
+    char *record = settings->record ? outputs_name_take(settings->record, take) : NULL;
+    bool good = settings->record && !record ? fault_set(fault, "out of memory") : check(settings, record, fault);
+    free(record);
+    return good;
+}

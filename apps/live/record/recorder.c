@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// See recorder.h.
+#include "recorder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "convolve/record.h"
+#include "io/formats/sigmf.h"
+#include "outputs.h"
+#include "writer.h"
+
+// Seconds that a disk may take a rest; a disk that spins up takes several.
+static const double RING_SECONDS = 10;
+
+struct recorder {
+    struct ring ring;
+    struct audio_writer *file;
+    struct writer *writer;
+    char *path;
+    double rate; // Hz
+};
+
+static bool put(void *user, const void *frames, size_t n, struct fault *fault)
+{
+    struct recorder *r = user;
+    return audio_write(r->file, PARTITA_F32, frames, n, fault);
+}
+
+static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path, struct fault *fault)
+{
+    struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
+    bool known;
+    if (!sigmf_check_output(path, fault)) return false;
+    ret->container = container_of_name(path, &known);
+    if (!known && strncmp(path, "/dev/", 5) != 0)
+        return fault_set(fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
+                         path);
+    if (ret->container == CONTAINER_TEXT)
+        return fault_set(fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
+    if (s->output_format) encoding_parse(s->output_format, &wish); // options.c has seen that it is one
+    if (wish.is_complex) return fault_set(fault, "--output-format %s: sound is real", s->output_format);
+    container_encoding(ret->container, path, wish, &ret->encoding);
+    bool exact = ret->encoding.kind == wish.kind && ret->encoding.bytes == wish.bytes;
+    return exact || !s->output_format || fault_set(fault, "%s: cannot hold %s samples", path, s->output_format);
+}
+
+static void release(struct recorder *r)
+{
+    audio_discard(r->file);
+    ring_close(&r->ring);
+    free(r->path);
+    free(r);
+}
+
+bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels, double rate,
+                   int take, struct fault *fault)
+{
+    struct audio_info info = {
+        .channels = channels, .rate = (uint32_t)lrint(rate), .frames = SIZE_UNKNOWN, .rank = channels > 1 ? 2 : 1};
+    struct recorder *r = calloc(1, sizeof *r);
+    if (!r) return fault_set(fault, "out of memory");
+    r->rate = rate;
+    r->path = outputs_name_take(settings->record, take);
+    bool good = r->path || fault_set(fault, "out of memory");
+    good = good && choose_format(&info, settings, r->path, fault);
+    good = good && (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
+                    fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
+    good = good && audio_create(&r->file, r->path, &info, fault) && record_forget(r->path, fault);
+    good = good && writer_start(&r->writer, &r->ring, put, r, fault);
+    if (good) *ret_recorder = r;
+    else release(r);
+    return good;
+}
+
+struct ring *recorder_ring(struct recorder *recorder)
+{
+    return &recorder->ring;
+}
+
+bool recorder_check(const struct recorder *recorder, struct fault *fault)
+{
+    return writer_check(recorder->writer, fault);
+}
+
+bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault)
+{
+    struct recorder *r = recorder;
+    struct fault why, of_file;
+    uint64_t frames;
+    bool whole = writer_stop(r->writer, &why), saved = audio_save(r->file, ret_counts, &frames, &of_file);
+    r->writer = NULL;
+    r->file = NULL;
+    if (whole && saved) return true;
+    if (whole) *fault = of_file;
+    else if (saved) fault_set(fault, "%.500s; it holds the first %.1f s", why.text, (double)frames / r->rate);
+    else *fault = why;
+    return false;
+}
+
+void recorder_discard(struct recorder *recorder)
+{
+    struct fault ignored;
+    if (recorder->writer) writer_stop(recorder->writer, &ignored);
+    audio_discard(recorder->file);
+    recorder->writer = NULL;
+    recorder->file = NULL;
+}
+
+void recorder_close(struct recorder *recorder)
+{
+    if (!recorder) return;
+    recorder_discard(recorder);
+    release(recorder);
+}
