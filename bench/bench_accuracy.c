@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "estimate.h"
-#include "wisdom.h"
+#include "planner/estimate.h"
+#include "planner/wisdom.h"
 
 static const char *const layers[] = {"vgg-1.2", "vgg-2.2", "vgg-3.2", "vgg-4.2", "vgg-5"};
 static const size_t tiles[] = {0, 4, 6, 8, 16, 32};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
-#include "fft.h"
+#include "fft/fft.h"
 
 static const struct partita_allocator plain;
 

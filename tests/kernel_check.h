@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cpu.h"
-#include "cpu/kernels/kernels.h"
+#include "base/cpu.h"
+#include "kernels/kernels.h"
 #include "test.h"
 
 static inline size_t scalar_size(bool f64)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A layer set up to run, see layer_rig.h.
-#include "engine.h"
+#include "core/engine.h"
 
 #include "layer_rig.h"
 

@@ -5,7 +5,7 @@
 
 // The library's own struct of a plan, for the transform length that gates depend on. It comes first: the library names
 // things `complex`, which complex.h makes a macro.
-#include "engine.h"
+#include "core/engine.h"
 
 #include "test.h"
 

@@ -2,11 +2,11 @@
 // Grids of tiles (lib/tile_grid.h): for many random axes every product of the defining sum is met exactly once by
 // some image, phase, tile, output and tap of it, in every direction, and no other is met. And the kinds of passes that
 // the same axes fall into (lib/cpu/conv_pass.h).
-#include "cpu/conv_pass.h"
-#include "cpu/tiles.h"
-#include "tile_grid.h"
+#include "cpu/conv/pass.h"
+#include "cpu/tiles/tiles.h"
+#include "geometry/tile_grid.h"
 
-#include "problem.h"
+#include "core/problem.h"
 #include "test.h"
 
 enum { CASES = 3000, MOST = 40 };

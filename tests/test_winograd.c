@@ -2,7 +2,7 @@
 // cpu/winograd from inside: its kernels at every level against the convolution they are to compute, every tile size in
 // every direction against the oracle, its errors against what it predicts and against Lavin and Gray's order. With
 // PARTITA_TEST_DEVICE it is that device's engine, but for what the CPU's alone has.
-#include "engine.h"
+#include "core/engine.h"
 
 #include "kernel_check.h"
 #include "layer_rig.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "cpu/winograd.h"
+#include "cpu/winograd/winograd.h"
 
 extern const struct engine engine_winograd;
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Counts what the loops of CUDA kernels issue, from their machine code.
 
-    nvcc -std=c++17 -O3 -Iinclude -arch=sm_90 -cubin lib/cuda/product.cu -o product.cubin
+    nvcc -std=c++17 -O3 -Iinclude -arch=sm_90 -cubin lib/cuda/kernels/product.cu -Ilib -o product.cubin
     nvdisasm -c product.cubin | tools/sass.py 'product_kernelIfLi4ELi2'
 
 Prints every loop of the kernels whose names the expression matches: its instructions by class, inner loops marked. The

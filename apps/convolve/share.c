@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../lib/hash.h"
+#include "../../lib/base/hash.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../lib/clock.h"
+#include "../../lib/base/clock.h"
 #include "cli/report.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine.h"
+#include "core/engine.h"
 
 #include "places.h"
 

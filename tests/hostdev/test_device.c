@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What only devices have, on the stand-in: arrays in the device's memory, the same bits in any order of threads, an
 // error at any call, and that the stand-in itself catches what it is there to catch.
-#include "cuda/kernels.h"
-#include "engine.h"
+#include "cuda/kernels/kernels.h"
+#include "core/engine.h"
 
 #include "../layer_rig.h"
 

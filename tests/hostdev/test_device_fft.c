@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The device's transforms: products of spectra are convolutions, cyclic or negacyclic (lib/cuda/fft.h). Nothing else
 // is known of a spectrum, so nothing else is asked.
-#include "cuda/cufft.h"
-#include "cuda/device.h"
-#include "cuda/kernels.h"
-#include "cuda/spectra.h"
-#include "cuda/windows.h"
+#include "cuda/device/cufft.h"
+#include "cuda/device/device.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/spectra.h"
+#include "cuda/kernels/windows.h"
 
 #include <math.h>
 

@@ -2,8 +2,8 @@
 // The gradient of the taps as one kernel (lib/cuda/gradient.h), cut in ways that no plan would choose at these sizes:
 // any window, one sum or two, runs and chains, more products than are summed in a row. Against plain sums, in several
 // orders of threads to the same bits.
-#include "cuda/device.h"
-#include "cuda/weight.h"
+#include "cuda/device/device.h"
+#include "cuda/overlap/weight.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 // it serves them: with the k-th call failing, for every k until nothing fails any more, each failure is a status or
 // does no harm, is said once with its place, leaves nothing behind on the device, and is nothing to the CPU or to other
 // plans.
-#include "engine.h"
+#include "core/engine.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "../../lib/cuda/product.h"
+#include "cuda/kernels/product.h"
 #include "hostdev.h"
 
 static const struct {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../lib/clock.h"
-#include "../../../lib/stats.h"
+#include "../../../lib/base/clock.h"
+#include "../../../lib/stream/stats.h"
 #include "denormals.h"
 #include "io/samples/samples.h"
 #include "limiter.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../lib/clock.h"
+#include "../../../lib/base/clock.h"
 #include "cli/report.h"
 #include "convolve/record.h"
 #include "io/audio.h"

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
+#include "bounded.h"
+#include "filter.h"
+#include "core/slice.h"
+
+struct range slice_resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+{
+    const struct range none = {0, 0};
+    const size_t longer = n > m ? n : m, shorter = n > m ? m : n;
+    // Sizes that leave room for every index of the result and of ranges around it.
+    if (!shorter || longer > PTRDIFF_MAX / 8 || (op != PARTITA_CONVOLVE && op != PARTITA_CORRELATE)) return none;
+    const struct range full = {0, n + m - 1};
+    if (!slice) return full;
+    switch (slice->mode) {
+    case PARTITA_FULL:
+        return full;
+    case PARTITA_SAME:
+        return (struct range){(ptrdiff_t)((m - 1) / 2), n};
+    case PARTITA_VALID:
+        return (struct range){(ptrdiff_t)(shorter - 1), longer - shorter + 1};
+    case PARTITA_RANGE:
+        break;
+    default:
+        return none;
+    }
+    const ptrdiff_t limit = PTRDIFF_MAX / 8, lag = op == PARTITA_CORRELATE ? (ptrdiff_t)m - 1 : 0;
+    if (slice->first == 0 && slice->last == 0) return full;
+    if (slice->first >= slice->last || slice->first < -limit || slice->last > limit) return none;
+    return (struct range){slice->first + lag, (size_t)(slice->last - slice->first)};
+}
+
+size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+{
+    return slice_resolve(op, n, m, slice).size;
+}
+
+// Taps that are as long as the signal are not worth a filter.
+static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+{
+    const enum partita_status status = bounded_check(plan, plan, y, x, NULL);
+    if (status != PARTITA_OK) return status;
+    if (plan->device) return plan->device->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
+    void *own, *workspace = bounded_workspace(plan, NULL, &own);
+    if (!workspace) return PARTITA_ERR_NOMEM;
+    plan->engine->forward_taps(plan, taps, y, x, workspace);
+    mem_release(&plan->allocator, own);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+{
+    struct partita_filter *filter = NULL;
+    if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
+    if (plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
+    if (plan->choice.from_taps && !plan->shape.relu) return run_from_taps(plan, y, x, taps);
+    enum partita_status status = filter_create_forward(plan, taps, &filter);
+    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
+    partita_filter_destroy(filter);
+    return status;
+}
+
+static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
+{
+    struct partita_plan *plan = NULL;
+    const struct partita_options options = {.directions = PARTITA_FORWARD};
+    enum partita_status status = partita_plan_create(problem, &options, &plan);
+    if (status == PARTITA_OK) status = partita_forward_once(plan, y, x, h);
+    partita_plan_destroy(plan);
+    return status;
+}
+
+enum partita_status partita_slice_problem(enum partita_op op, enum partita_type type, size_t n, size_t m,
+                                          const struct partita_slice *slice, struct partita_problem *ret_problem)
+{
+    const struct range range = slice_resolve(op, n, m, slice);
+    if (!ret_problem || range.size == 0) return PARTITA_ERR_ARG;
+    *ret_problem = (struct partita_problem){
+        .signal = type,
+        .taps = type,
+        .op = op,
+        .kernel = {m},
+        .size = {n},
+        .pad_begin = {(ptrdiff_t)m - 1 - range.first},
+        .pad_end = {range.first + (ptrdiff_t)range.size - (ptrdiff_t)n},
+    };
+    return PARTITA_OK;
+}
+
+static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
+                                 const void *h, size_t m, const struct partita_slice *slice)
+{
+    struct partita_problem problem;
+    if (!y || !x || !h) return PARTITA_ERR_ARG;
+    const enum partita_status status = partita_slice_problem(op, type, n, m, slice, &problem);
+    return status == PARTITA_OK ? run(&problem, y, x, h) : status;
+}
+
+enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,
+                                     const struct partita_slice *slice)
+{
+    return apply(PARTITA_CONVOLVE, type, y, x, n, h, m, slice);
+}
+
+enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,
+                                      const struct partita_slice *slice)
+{
+    return apply(PARTITA_CORRELATE, type, y, x, n, h, m, slice);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// Public functions of plans, of running them forward and of opening streams: arguments are checked, then one internal
+// call follows. Below, they are trusted. (Filters are in filter.c, running streams in stream.c and stream_state.c, the
+// one-call helpers in convolve.c, gradients in layer.c, the store of facts in wisdom.c.)
+#include <string.h>
+
+#include "bounded.h"
+#include "planner/explain.h"
+#include "layer.h"
+#include "planner/planner.h"
+
+enum { ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT };
+
+enum partita_status partita_problem_output_size(const struct partita_problem *problem,
+                                                size_t ret_size[PARTITA_MAX_RANK])
+{
+    static const struct partita_log silent;
+    struct shape shape;
+    if (!problem || !ret_size || problem_canonical(problem, &silent, &shape) != PARTITA_OK || shape.stream)
+        return PARTITA_ERR_ARG;
+    for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
+    return PARTITA_OK;
+}
+
+static const size_t MOST_PART = (size_t)1 << 40;
+
+static bool parts_are_valid(const struct partita_parts *parts)
+{
+    if (!parts->taps || !parts->signal) return !parts->taps && !parts->signal && !parts->in_time;
+    return parts->taps <= MOST_PART && parts->signal <= MOST_PART;
+}
+
+static enum partita_status check_options(const struct partita_options *options)
+{
+    const struct partita_log *log = &options->log;
+    if (options->effort != PARTITA_ESTIMATE && options->effort != PARTITA_MEASURE)
+        log_line(log, "options.effort = %d: neither PARTITA_ESTIMATE nor PARTITA_MEASURE", (int)options->effort);
+    else if (options->threads < 0 || options->threads > 4096)
+        log_line(log, "options.threads = %d: 0 to 4096", options->threads);
+    else if (!(options->error_budget >= 0))
+        log_line(log, "options.error_budget = %g: not negative", options->error_budget);
+    else if (!parts_are_valid(&options->parts))
+        log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", options->parts.taps, options->parts.signal,
+                 MOST_PART);
+    else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
+        log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
+    else if (options->directions & ~(unsigned)ALL_DIRECTIONS)
+        log_line(log, "options.directions = %u: bits of enum partita_direction", options->directions);
+    else if (!options->allocator.allocate != !options->allocator.release)
+        log_line(log, "options.allocator: set both functions or none");
+    else return PARTITA_OK;
+    return PARTITA_ERR_ARG;
+}
+
+// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines need one, more only
+// copy.
+static int bounded_threads(const struct device *device, const struct partita_options *options)
+{
+    return options->threads ? options->threads : device ? 1 : cpu_count();
+}
+
+// One direction of a bounded problem. Gradients that were not asked for by name may be impossible: they stay NULL.
+static enum partita_status plan_gradient(const struct partita_plan *plan, enum partita_direction direction,
+                                         const struct partita_options *options, struct partita_plan **ret_gradient)
+{
+    struct partita_plan *gradient = mem_allocate(&plan->allocator, sizeof *gradient);
+    if (!gradient) return PARTITA_ERR_NOMEM;
+    *gradient = *plan;
+    gradient->direction = direction;
+    gradient->engine = NULL;
+    gradient->considered = NULL;
+    gradient->state = NULL;
+    gradient->piece = NULL;
+    gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
+    gradient->backward_data = gradient->backward_weight = NULL;
+    if (!options->directions) gradient->log = (struct partita_log){0};
+    const enum partita_status status = planner_choose(gradient, options);
+    if (status == PARTITA_OK) {
+        *ret_gradient = gradient;
+        return status;
+    }
+    partita_plan_destroy(gradient);
+    return status == PARTITA_ERR_UNSUPPORTED && !options->directions ? PARTITA_OK : status;
+}
+
+// Training is what layers are for; a lone signal is convolved.
+static unsigned directions_of(const struct shape *shape, unsigned asked, unsigned possible)
+{
+    if (shape->stream || (!asked && shape_lone(shape))) return PARTITA_FORWARD;
+    return asked ? asked : possible;
+}
+
+static enum partita_status plan_directions(struct partita_plan *plan, const struct partita_options *options)
+{
+    const struct shape *shape = &plan->shape;
+    const unsigned possible = shape->stream || shape->complex_signal || shape->half ? PARTITA_FORWARD : ALL_DIRECTIONS;
+    const unsigned wanted = directions_of(shape, options->directions, possible);
+    enum partita_status status = PARTITA_OK;
+    if (wanted & ~possible) {
+        log_line(&plan->log, "options.directions = %u: %s problems have no gradients", wanted,
+                 partita_type_name(shape->signal));
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    if (wanted & PARTITA_FORWARD) status = planner_choose(plan, options);
+    if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_DATA)
+        status = plan_gradient(plan, PARTITA_BACKWARD_DATA, options, &plan->backward_data);
+    if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_WEIGHT)
+        status = plan_gradient(plan, PARTITA_BACKWARD_WEIGHT, options, &plan->backward_weight);
+    return status;
+}
+
+enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
+                                        struct partita_plan **ret_plan)
+{
+    static const struct partita_options defaults;
+    if (!options) options = &defaults;
+    if (!problem || !ret_plan) {
+        log_line(&options->log, "partita_plan_create: %s is NULL", problem ? "ret_plan" : "problem");
+        return PARTITA_ERR_ARG;
+    }
+    struct shape shape;
+    enum partita_status status = check_options(options);
+    if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
+    if (status != PARTITA_OK) return status;
+    struct device *device;
+    status = device_of_options(options, &device);
+    if (status != PARTITA_OK) return status;
+    struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
+    if (!plan) {
+        device_close(device);
+        return PARTITA_ERR_NOMEM;
+    }
+    plan->device = device;
+    if (device) device->host_engines = cpu_engines;
+    plan->engines = device ? device->engines : cpu_engines;
+    plan->shape = shape;
+    plan->direction = PARTITA_FORWARD;
+    plan->level = cpu_detect();
+    plan->kernels = kernels_select(plan->level, shape.f64);
+    plan->threads = shape.stream ? 1 : bounded_threads(device, options);
+    plan->stream_threads = options->threads ? options->threads : 1;
+    plan->executor = options->executor;
+    plan->sample_rate = options->sample_rate;
+    plan->measure = options->effort == PARTITA_MEASURE;
+    plan->allocator = options->allocator;
+    plan->log = options->log;
+    status = plan_directions(plan, options);
+    if (status != PARTITA_OK) {
+        partita_plan_destroy(plan);
+        return status;
+    }
+    *ret_plan = plan;
+    return PARTITA_OK;
+}
+
+void partita_plan_destroy(struct partita_plan *plan)
+{
+    if (!plan) return;
+    const struct partita_allocator allocator = plan->allocator;
+    partita_plan_destroy(plan->backward_data);
+    partita_plan_destroy(plan->backward_weight);
+    if (plan->device) plan->device->plan_end(plan);
+    if (plan->engine) plan->engine->plan_destroy(plan);
+    if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
+    mem_release(&allocator, plan->considered);
+    mem_release(&allocator, plan);
+}
+
+size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size)
+{
+    struct text out = {text, size, 0};
+    if (size) text[0] = 0;
+    if (plan) explain(plan, &out);
+    return out.length;
+}
+
+const char *partita_plan_engine(const struct partita_plan *plan)
+{
+    return partita_plan_engine_of(plan, PARTITA_FORWARD);
+}
+
+size_t partita_plan_workspace_size(const struct partita_plan *plan)
+{
+    return partita_plan_workspace(plan, PARTITA_FORWARD);
+}
+
+size_t partita_plan_latency(const struct partita_plan *plan)
+{
+    return plan ? plan->choice.latency : 0;
+}
+
+enum partita_status partita_plan_load(const struct partita_plan *plan, struct partita_load *ret_load)
+{
+    if (!plan || !ret_load) return PARTITA_ERR_ARG;
+    if (!plan->shape.stream) return PARTITA_ERR_STATE;
+    plan->engine->plan_load(plan, ret_load);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y,
+                                    const void *x, void *workspace)
+{
+    if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
+    const enum partita_status status = bounded_check(plan, plan->engine ? plan : NULL, y, x, workspace);
+    if (status != PARTITA_OK) return status;
+    if (plan->device) return plan->device->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
+    void *own, *work = bounded_workspace(plan, workspace, &own);
+    if (!work) return PARTITA_ERR_NOMEM;
+    plan->engine->forward(plan, filter, y, x, work);
+    layer_finish(plan, filter, y);
+    mem_release(&plan->allocator, own);
+    return PARTITA_OK;
+}
+
+enum partita_status partita_stream_open(const struct partita_plan *plan, const struct partita_filter *filter,
+                                        struct partita_stream **ret_stream)
+{
+    if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;
+    if (!plan->shape.stream) return PARTITA_ERR_STATE;
+    struct partita_stream *stream = mem_allocate(&plan->allocator, sizeof *stream);
+    if (!stream) return PARTITA_ERR_NOMEM;
+    stream->plan = plan;
+    stream->filter = filter;
+    mailbox_open(&stream->mailbox);
+    const enum partita_status status = plan->engine->stream_open(stream);
+    if (status != PARTITA_OK) {
+        partita_stream_close(stream);
+        return status;
+    }
+    *ret_stream = stream;
+    return PARTITA_OK;
+}
+
+void partita_stream_close(struct partita_stream *stream)
+{
+    if (!stream) return;
+    const struct partita_allocator allocator = stream->plan->allocator;
+    if (stream->plan->engine->stream_close) stream->plan->engine->stream_close(stream);
+    mem_release(&allocator, stream->state);
+    mem_release(&allocator, stream);
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+// Spectra as objects: the public functions. Arguments are checked here; everything else is the keeper's (spectrum.h).
+#include "core/spectrum.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+static size_t scalar_bytes(enum partita_type type)
+{
+    return type == PARTITA_F64 || type == PARTITA_CF64 ? 8 : 4;
+}
+
+// What is to be transformed.
+struct signal {
+    enum partita_type type;
+    const void *x;
+    size_t n, block;
+};
+
+static enum partita_status check(const struct signal *signal, const struct partita_options *options)
+{
+    const size_t sample = partita_type_size(signal->type);
+    if (signal->x && sample >= sizeof(float) && signal->n && signal->n <= PTRDIFF_MAX / 8 / sample &&
+        (uintptr_t)signal->x % scalar_bytes(signal->type) == 0 && signal->block <= SPECTRUM_LARGEST_BLOCK &&
+        options->threads >= 0 && !options->allocator.allocate == !options->allocator.release)
+        return PARTITA_OK;
+    log_line(&options->log, "partita_spectrum_create: %s of %zu samples in blocks of %zu",
+             partita_type_name(signal->type), signal->n, signal->block);
+    return PARTITA_ERR_ARG;
+}
+
+// The spectrum has the device from here on, unless it is that of `like`.
+static enum partita_status make(const struct signal *signal, const struct partita_options *options,
+                                struct device *device, const struct partita_spectrum *like,
+                                struct partita_spectrum **ret_spectrum)
+{
+    struct partita_spectrum *spectrum = mem_allocate(&options->allocator, sizeof *spectrum);
+    if (!spectrum) {
+        if (!like) device_close(device);
+        return PARTITA_ERR_NOMEM;
+    }
+    *spectrum = (struct partita_spectrum){.keeper = device ? device->spectra : &cpu_spectra,
+                                          .device = device,
+                                          .like = like,
+                                          .type = signal->type,
+                                          .scalar_bytes = scalar_bytes(signal->type),
+                                          .sample_bytes = partita_type_size(signal->type),
+                                          .n = signal->n,
+                                          .threads = options->threads,
+                                          .workspace_limit = options->workspace_limit,
+                                          .allocator = options->allocator,
+                                          .log = options->log};
+    const enum partita_status status = spectrum->keeper->create(spectrum, signal->x, signal->block);
+    if (status == PARTITA_OK) *ret_spectrum = spectrum;
+    else partita_spectrum_destroy(spectrum);
+    return status;
+}
+
+enum partita_status partita_spectrum_create(enum partita_type type, const void *x, size_t n, size_t block,
+                                            const struct partita_options *options,
+                                            struct partita_spectrum **ret_spectrum)
+{
+    static const struct partita_options defaults;
+    const struct signal signal = {type, x, n, block};
+    struct device *device = NULL;
+    if (!options) options = &defaults;
+    if (!ret_spectrum) {
+        log_line(&options->log, "partita_spectrum_create: ret_spectrum is NULL");
+        return PARTITA_ERR_ARG;
+    }
+    enum partita_status status = check(&signal, options);
+    if (status == PARTITA_OK) status = device_of_options(options, &device);
+    return status == PARTITA_OK ? make(&signal, options, device, NULL, ret_spectrum) : status;
+}
+
+void partita_spectrum_destroy(struct partita_spectrum *spectrum)
+{
+    if (!spectrum) return;
+    const struct partita_allocator allocator = spectrum->allocator;
+    spectrum->keeper->destroy(spectrum);
+    if (!spectrum->like) device_close(spectrum->device);
+    mem_release(&allocator, spectrum);
+}
+
+size_t partita_spectrum_size(const struct partita_spectrum *spectrum)
+{
+    return spectrum ? spectrum->n : 0;
+}
+
+size_t partita_spectrum_block(const struct partita_spectrum *spectrum)
+{
+    return spectrum ? spectrum->block : 0;
+}
+
+size_t partita_spectrum_bytes(const struct partita_spectrum *spectrum)
+{
+    return spectrum ? spectrum->bytes : 0;
+}
+
+static const char *place_of(const struct partita_spectrum *spectrum)
+{
+    return spectrum->device ? spectrum->device->name : "the CPU";
+}
+
+static bool meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
+{
+    if (x->type == h->type && x->block == h->block && x->keeper == h->keeper && x->keeper->meet(x, h)) return true;
+    log_line(&x->log, "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
+             partita_type_name(x->type), x->block, place_of(x), partita_type_name(h->type), h->block, place_of(h));
+    return false;
+}
+
+static enum partita_status multiply(enum partita_op op, void *y, const struct partita_spectrum *x,
+                                    const struct partita_spectrum *h, const struct partita_slice *slice)
+{
+    if (!y || !x || !h || (uintptr_t)y % x->scalar_bytes || !meet(x, h)) return PARTITA_ERR_ARG;
+    const struct range range = slice_resolve(op, x->n, h->n, slice);
+    return range.size ? x->keeper->multiply(op, y, x, h, &range) : PARTITA_ERR_ARG;
+}
+
+enum partita_status partita_spectrum_convolve(void *y, const struct partita_spectrum *x,
+                                              const struct partita_spectrum *h, const struct partita_slice *slice)
+{
+    return multiply(PARTITA_CONVOLVE, y, x, h, slice);
+}
+
+enum partita_status partita_spectrum_correlate(void *y, const struct partita_spectrum *x,
+                                               const struct partita_spectrum *h, const struct partita_slice *slice)
+{
+    return multiply(PARTITA_CORRELATE, y, x, h, slice);
+}
+
+// A spectrum for this call, by the transforms and on the device of x.
+static enum partita_status multiply_with(enum partita_op op, void *y, const struct partita_spectrum *x, const void *h,
+                                         size_t m, const struct partita_slice *slice)
+{
+    struct partita_spectrum *spectrum = NULL;
+    if (!y || !x || !h) return PARTITA_ERR_ARG;
+    const struct partita_options options = {.threads = x->threads, .allocator = x->allocator, .log = x->log};
+    const struct signal signal = {x->type, h, m, x->block};
+    enum partita_status status = check(&signal, &options);
+    if (status == PARTITA_OK) status = make(&signal, &options, x->device, x, &spectrum);
+    if (status == PARTITA_OK) status = multiply(op, y, x, spectrum, slice);
+    partita_spectrum_destroy(spectrum);
+    return status;
+}
+
+enum partita_status partita_spectrum_convolve_with(void *y, const struct partita_spectrum *x, const void *h, size_t m,
+                                                   const struct partita_slice *slice)
+{
+    return multiply_with(PARTITA_CONVOLVE, y, x, h, m, slice);
+}
+
+enum partita_status partita_spectrum_correlate_with(void *y, const struct partita_spectrum *x, const void *h, size_t m,
+                                                    const struct partita_slice *slice)
+{
+    return multiply_with(PARTITA_CORRELATE, y, x, h, m, slice);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What the ways of summing layers directly cost, by counting: multiply-adds, loads where they are what bounds, samples
+// and rows that are moved.
+#ifndef PARTITA_CONV_COST_H
+#define PARTITA_CONV_COST_H
+
+#include "core/engine.h"
+#include "pass.h"
+
+struct conv_work {
+    double sums;  // multiply-adds of scalars, or loads that take as long
+    double moved; // samples
+    double rows;  // pieces in which they are packed
+};
+
+// Multiply-adds a term and position of `out` channels in rectangles of at most `width` vectors: those of few channels
+// are bound by loads, of which each vector of inputs takes `loads` and each weight one, or by the sums in flight.
+double conv_cost_channels(size_t out, size_t width, double loads);
+
+// Adds the work of so many passes of a kind.
+void conv_cost_add(struct conv_work *work, const struct conv_work *one, double n);
+
+// Adds the packing of n channels of a box, so many times.
+void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double n, double times);
+
+// Whole estimate but bytes: operations, seconds and error of sums of so many terms each.
+void conv_cost_estimate(const struct request *request, double terms, const struct conv_work *work,
+                        struct estimate *ret);
+
+#endif

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+#include "passes.h"
+
+#include "base/mem.h"
+
+// Axes of the shape count from the slowest; passes always have three, the last of which is contiguous.
+static struct axis axis_of(const struct shape *shape, int a)
+{
+    const int unused = PARTITA_MAX_RANK - shape->rank;
+    return shape->axis[a < unused ? shape->rank + a : a - unused];
+}
+
+// Taps in the caller's order: first and step of those that the sum takes in turn, counted from the first sample on.
+static void order_taps(const struct shape *shape, int64_t first, int64_t step, struct cuda_axis *axis)
+{
+    axis->tap_first = shape->flip ? axis->kernel - 1 - first : first;
+    axis->tap_step = shape->flip ? -step : step;
+}
+
+struct cuda_pass cuda_pass_forward(const struct shape *shape)
+{
+    const int64_t taps = (int64_t)shape_taps(shape);
+    struct cuda_pass pass = {
+        .batch = (int64_t)shape->batch,
+        .groups = (int64_t)shape->groups,
+        .to = (int64_t)shape->group_out,
+        .from = (int64_t)shape->group_in,
+        .tap_group = (int64_t)(shape->group_out * shape->group_in) * taps,
+        .tap_to = (int64_t)shape->group_in * taps,
+        .tap_from = taps,
+        .relu = shape->relu,
+    };
+    for (int a = 0; a < 3; a++) {
+        const struct axis of = axis_of(shape, a);
+        pass.axis[a] = (struct cuda_axis){
+            .n = (int64_t)of.out,
+            .to_step = 1,
+            .to_size = (int64_t)of.out,
+            .from_first = of.begin,
+            .from_step = (int64_t)of.stride,
+            .from_dilation = (int64_t)of.dilation,
+            .from_size = (int64_t)of.size,
+            .taps = (int64_t)of.kernel,
+            .kernel = (int64_t)of.kernel,
+        };
+        order_taps(shape, 0, 1, &pass.axis[a]);
+    }
+    return pass;
+}
+
+static size_t divisor(size_t a, size_t b)
+{
+    return b ? divisor(b, a % b) : a;
+}
+
+// Taps that are `period` apart meet the same residue.
+static size_t period_of(const struct axis *axis)
+{
+    return axis->stride / divisor(axis->stride, axis->dilation);
+}
+
+static size_t residues_of(const struct axis *axis)
+{
+    const size_t period = period_of(axis);
+    return axis->kernel < period ? axis->kernel : period;
+}
+
+size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
+{
+    size_t n = 1;
+    *ret_covers = true;
+    for (int a = 0; a < 3; a++) {
+        const struct axis axis = axis_of(shape, a);
+        const size_t residues = residues_of(&axis);
+        n = size_mul(n, residues);
+        if (residues < axis.stride) *ret_covers = false;
+    }
+    return n;
+}
+
+// Output p meets sample i = stride*p + begin + dilation*t with tap t. So tap t0, below the period, meets the residue
+// i0 = begin + dilation*t0 modulo the stride, with the taps that follow it in periods; sample i0 + stride*j meets with
+// the m-th of them output p = j + (i0 - begin - dilation*t0)/stride - dilation*period/stride*m. The sum takes them from
+// the last one on, so that p grows.
+static struct cuda_axis backward_axis(const struct shape *shape, const struct axis *of, size_t t0)
+{
+    const ptrdiff_t stride = (ptrdiff_t)of->stride, period = (ptrdiff_t)period_of(of);
+    const ptrdiff_t met = of->begin + (ptrdiff_t)(of->dilation * t0);
+    const ptrdiff_t residue = (met % stride + stride) % stride, size = (ptrdiff_t)of->size;
+    const ptrdiff_t taps = ((ptrdiff_t)(of->kernel - t0) + period - 1) / period;
+    const ptrdiff_t dilation = (ptrdiff_t)of->dilation * period / stride;
+    struct cuda_axis axis = {
+        .n = residue < size ? (size - residue + stride - 1) / stride : 0,
+        .to_first = residue,
+        .to_step = stride,
+        .to_size = size,
+        .from_first = (residue - met) / stride - dilation * (taps - 1),
+        .from_step = 1,
+        .from_dilation = dilation,
+        .from_size = (int64_t)of->out,
+        .taps = taps,
+        .kernel = (int64_t)of->kernel,
+    };
+    order_taps(shape, (int64_t)t0 + period * (taps - 1), -period, &axis);
+    return axis;
+}
+
+struct cuda_pass cuda_pass_backward(const struct shape *shape, size_t i)
+{
+    struct cuda_pass pass = cuda_pass_forward(shape);
+    pass.to = (int64_t)shape->group_in;
+    pass.from = (int64_t)shape->group_out;
+    const int64_t taps = pass.tap_to;
+    pass.tap_to = pass.tap_from;
+    pass.tap_from = taps;
+    pass.relu = false;
+    for (int a = 2; a >= 0; a--) {
+        const struct axis of = axis_of(shape, a);
+        const size_t residues = residues_of(&of);
+        pass.axis[a] = backward_axis(shape, &of, i % residues);
+        i /= residues;
+    }
+    return pass;
+}

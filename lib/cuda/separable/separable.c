@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// cuda/separable: two axes one after the other, in one pass over memory, where the problem promises that the taps of
+// each cell are products of a factor of their row and one of their column; a channel from one channel. The factors are
+// found when a filter is made.
+#include "separable.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cuda/device/call.h"
+#include "cuda/kernels/kernels.h"
+#include "cuda/device/passes.h"
+
+static const double LAUNCH = 3e-6;             // seconds to queue a kernel
+static const double MOST_BLOCKS = 2147483647.; // of one launch
+
+// A filter: its factors (kernels.h) and bias in the device's memory; bias NULL: none.
+struct separable_filter {
+    void *taps, *bias;
+};
+
+static struct cuda_pass pass_of(const struct shape *shape, enum partita_direction direction)
+{
+    return direction == PARTITA_BACKWARD_DATA ? cuda_pass_backward(shape, 0) : cuda_pass_forward(shape);
+}
+
+// Why not; NULL: it can.
+static const char *reason_against(const struct request *request)
+{
+    const struct shape *shape = request->shape;
+    if (shape->stream || shape->complex_signal) return "runs layers of f32 and f64 alone";
+    if (!shape->separable) return "the problem does not promise that its taps are separable";
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) return "gradients of taps are not separable";
+    if (shape->group_in != 1 || shape->group_out != 1) return "makes each channel from one channel";
+    for (int a = 0; a < shape->rank; a++) {
+        const struct axis *axis = &shape->axis[a];
+        if (axis->stride != 1 || axis->dilation != 1) return "stride and dilation are to be 1";
+        if (axis->kernel > CUDA_SEPARABLE_TAPS) return "serves up to 32 taps along an axis";
+    }
+    return NULL;
+}
+
+static void estimate(const struct request *request, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const char *reason = reason_against(request);
+    if (reason) {
+        snprintf(ret->reason, sizeof ret->reason, "%s", reason);
+        return;
+    }
+    const struct cuda_pass pass = pass_of(shape, request->direction);
+    const size_t shared = cuda_separable_shared(&pass, shape->f64);
+    const double outputs = (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
+    if (shared > device->shared_bytes || cuda_separable_blocks(&pass) > MOST_BLOCKS) {
+        snprintf(ret->reason, sizeof ret->reason, "%zu bytes of shared memory, %.3g thread blocks are too many", shared,
+                 cuda_separable_blocks(&pass));
+        return;
+    }
+    const double terms = (double)(pass.axis[1].taps + pass.axis[2].taps);
+    const double samples = (double)(shape->batch * shape->in_channels) *
+                           (double)(shape_inputs(shape) + shape_outputs(shape)) * (double)shape->scalar_bytes;
+    const double rate = device->flops / (shape->f64 ? device->f64_share : 1) / 2;
+    ret->seconds = LAUNCH + fmax(outputs * cuda_separable_slots(&pass) / rate, samples / device->bytes);
+    ret->flops = 2 * outputs * terms;
+    // One rounding more than those of the sums: the factors'.
+    ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * sqrt(0.09 * terms + 1);
+    ret->hop = (size_t)(outputs / fmax(1, cuda_separable_blocks(&pass)));
+    ret->bytes = shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->scalar_bytes;
+    ret->applicable = true;
+}
+
+static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)
+{
+    (void)request;
+    return cuda_enter(plan);
+}
+
+static void plan_destroy(struct partita_plan *plan)
+{
+    (void)plan;
+}
+
+static double get(const struct shape *shape, const void *array, size_t i)
+{
+    return shape->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+}
+
+static void put(const struct shape *shape, void *array, size_t i, double value)
+{
+    if (shape->f64) ((double *)array)[i] = value;
+    else ((float *)array)[i] = (float)value;
+}
+
+// One cell's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step of least squares for
+// each factor. Returns the norm of what is left, over that of the taps.
+static double factor(const struct shape *shape, const void *w, double *row, double *column)
+{
+    const size_t rows = shape->axis[0].kernel, columns = shape->axis[1].kernel;
+    size_t greatest = 0;
+    for (size_t i = 1; i < rows * columns; i++)
+        if (fabs(get(shape, w, i)) > fabs(get(shape, w, greatest))) greatest = i;
+    const double scale = fabs(get(shape, w, greatest));
+    double squares = 0, norm = 0, left = 0;
+    for (size_t j = 0; j < columns; j++) {
+        column[j] = scale > 0 ? get(shape, w, greatest / columns * columns + j) / scale : 0;
+        squares += column[j] * column[j];
+    }
+    double row_squares = 0;
+    for (size_t i = 0; i < rows; i++) {
+        row[i] = 0;
+        for (size_t j = 0; j < columns && squares > 0; j++)
+            row[i] += get(shape, w, i * columns + j) * column[j] / squares;
+        row_squares += row[i] * row[i];
+    }
+    for (size_t j = 0; j < columns; j++) {
+        column[j] = 0;
+        for (size_t i = 0; i < rows && row_squares > 0; i++)
+            column[j] += get(shape, w, i * columns + j) * (row[i] / row_squares);
+    }
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++) {
+            const double tap = get(shape, w, i * columns + j), off = tap - row[i] * column[j];
+            norm += tap * tap;
+            left += off * off;
+        }
+    return norm != 0 ? sqrt(left / norm) : 0; // NaN if a tap is
+}
+
+// Factors of all cells for the kernel, in the order of its sums.
+static enum partita_status factor_all(const struct partita_plan *plan, const struct cuda_pass *pass, const char *w,
+                                      void *ret_taps)
+{
+    const struct shape *shape = &plan->shape;
+    const size_t pitch = (size_t)cuda_separable_pitch(pass), cell = shape_taps(shape);
+    // A tap that was rounded is off by half a unit in the last place, its product with others by no more than a few.
+    const double gate = 8 * (shape->f64 ? 0x1p-53 : 0x1p-24);
+    for (size_t c = 0; c < shape->out_channels; c++) {
+        double factors[2][CUDA_SEPARABLE_TAPS];
+        const double left = factor(shape, w + c * cell * shape->tap_bytes, factors[0], factors[1]);
+        if (!(left <= gate)) {
+            log_line(&plan->log, "taps of channel %zu are not separable: %.1e of them is left", c, left);
+            return PARTITA_ERR_ARG;
+        }
+        for (int a = 0; a < 2; a++) {
+            const struct cuda_axis *axis = &pass->axis[1 + a];
+            for (int64_t t = 0; t < axis->taps; t++)
+                put(shape, ret_taps, (2 * c + (size_t)a) * pitch + (size_t)t,
+                    factors[a][axis->tap_first + axis->tap_step * t]);
+        }
+    }
+    return PARTITA_OK;
+}
+
+static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct shape *shape = &plan->shape;
+    const struct cuda_pass pass = pass_of(shape, plan->direction);
+    const size_t bytes = shape->out_channels * shape_taps(shape) * shape->tap_bytes;
+    const size_t factor_bytes = shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->tap_bytes;
+    struct separable_filter *state = mem_allocate(&plan->allocator, sizeof *state);
+    filter->state = state;
+    void *w = mem_allocate(&plan->allocator, bytes), *factors = mem_allocate(&plan->allocator, factor_bytes);
+    enum partita_status status = state && w && factors ? cuda_enter(plan) : PARTITA_ERR_NOMEM;
+    if (status == PARTITA_OK) status = cuda_copy(plan, w, taps, bytes); // they may be in the device's memory
+    if (status == PARTITA_OK) status = cuda_wait(plan);
+    if (status == PARTITA_OK) status = factor_all(plan, &pass, w, factors);
+    if (status == PARTITA_OK) status = cuda_keep(plan, factors, factor_bytes, &state->taps);
+    mem_release(&plan->allocator, w);
+    mem_release(&plan->allocator, factors);
+    return status;
+}
+
+static enum partita_status filter_bias(struct partita_filter *filter, const void *bias)
+{
+    const struct shape *shape = &filter->plan->shape;
+    struct separable_filter *state = filter->state;
+    return cuda_keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &state->bias);
+}
+
+static void filter_destroy(struct partita_filter *filter)
+{
+    const struct partita_plan *plan = filter->plan;
+    struct separable_filter *state = filter->state;
+    if (!state) return;
+    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    cuda_release(plan, state->taps);
+    cuda_release(plan, state->bias);
+    mem_release(&plan->allocator, state);
+}
+
+static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
+                               const struct operands *operands, void *workspace)
+{
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
+    const struct cuda_pass pass = pass_of(&plan->shape, plan->direction);
+    const struct separable_filter *state = filter->state;
+    struct cuda_call call;
+    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    if (status == PARTITA_OK)
+        status = CU(plan, cuda_launch_separable(&pass, plan->shape.f64, call.to, call.from[0], state->taps,
+                                                plan->direction == PARTITA_FORWARD ? state->bias : NULL,
+                                                cudaStreamPerThread));
+    return cuda_call_end(&call, status);
+}
+
+const struct engine cuda_separable = {
+    .name = "cuda/separable",
+    .max_rank = 2,
+    .estimate = estimate,
+    .plan_create = plan_create,
+    .plan_destroy = plan_destroy,
+    .filter_create = filter_create,
+    .filter_bias = filter_bias,
+    .filter_destroy = filter_destroy,
+    .run = run,
+};

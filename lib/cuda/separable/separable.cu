@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// cuda/separable in one pass over memory: a thread block brings a tile with its halo to shared memory, filters it along
+// the columns of the array into a second tile, and that along its rows, from where outputs are stored. A thread sums
+// RUN neighbouring outputs at a time, so that what it read serves all of them.
+// Source: the tile with halo is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), which makes two passes.
+#include "cuda/kernels/grid.cuh"
+
+namespace {
+constexpr int RUN = 8, WIDTH = 64, HEIGHT = 64, TAPS = 4; // outputs of a turn and of a tile; taps of a group
+constexpr int WARP = 32, WARPS = CUDA_THREADS / WARP;
+
+// Shared memory: taps of rows and columns, samples, sums along columns. Rows of samples are an odd number of groups
+// apart: four neighbours in one and four in the next do not meet in the same banks.
+template <int GROUPS> struct tile {
+    static constexpr int TAPS_OF_AXIS = GROUPS * TAPS, ROWS = HEIGHT + TAPS_OF_AXIS;
+    static constexpr int COLUMNS = WIDTH + TAPS_OF_AXIS, PITCH = COLUMNS % RUN ? COLUMNS : COLUMNS + TAPS;
+    static constexpr int SUMS_PITCH = WIDTH + TAPS, SAMPLES_AT = 2 * TAPS_OF_AXIS;
+    static constexpr int SUMS_AT = SAMPLES_AT + ROWS * PITCH, SIZE = SUMS_AT + ROWS * SUMS_PITCH;
+};
+
+template <int N, typename T> inline __device__ void load(T *ret, const T *from)
+{
+#pragma unroll
+    for (int k = 0; k < N; k += vector_of<T>::N) {
+        const vector_of<T> now = *(const vector_of<T> *)(from + k);
+#pragma unroll
+        for (int i = 0; i < vector_of<T>::N; i++) ret[k + i] = now.at[i];
+    }
+}
+
+// RUN sums over a window of samples. Groups of taps are whole but for the last: a tap beyond it meets no sample, not
+// even as 0.
+template <int GROUPS, typename T>
+inline __device__ void add_products(T *sum, const T *window, const T *taps, int n_taps)
+{
+#pragma unroll
+    for (int g = 0; g < GROUPS; g++) {
+        T w[TAPS];
+        load<TAPS>(w, taps + g * TAPS);
+        if ((g + 1) * TAPS <= n_taps) {
+#pragma unroll
+            for (int k = 0; k < TAPS; k++)
+#pragma unroll
+                for (int r = 0; r < RUN; r++) sum[r] += w[k] * window[g * TAPS + k + r];
+        } else {
+#pragma unroll
+            for (int k = 0; k < TAPS - 1; k++)
+                if (g * TAPS + k < n_taps)
+#pragma unroll
+                    for (int r = 0; r < RUN; r++) sum[r] += w[k] * window[g * TAPS + k + r];
+        }
+    }
+}
+
+// Samples from (row, column) on of a plane, zeros outside. A thread's columns are the same in all rows, and are read
+// before one of them is waited for.
+template <int GROUPS, typename T>
+__device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row, int64_t column, T *samples)
+{
+    typedef tile<GROUPS> of;
+    constexpr int COLUMNS = (of::COLUMNS + WARP - 1) / WARP;
+    const cuda_axis *axis = pass.axis;
+    const int rows = HEIGHT + (int)axis[1].taps - 1, lane = threadIdx.x % WARP, first = threadIdx.x / WARP;
+    const T *line = plane + (row + first) * axis[2].from_size + column + lane;
+    bool within[COLUMNS];
+#pragma unroll
+    for (int k = 0; k < COLUMNS; k++) within[k] = inside(column + lane + k * WARP, axis[2].from_size);
+#pragma unroll 2
+    for (int i = first; i < rows; i += WARPS, line += WARPS * axis[2].from_size) {
+        const bool row_within = inside(row + i, axis[1].from_size);
+        T held[COLUMNS];
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) held[k] = row_within && within[k] ? line[k * WARP] : 0;
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++)
+            if (lane + k * WARP < of::COLUMNS) samples[i * of::PITCH + lane + k * WARP] = held[k];
+    }
+}
+
+template <int GROUPS, typename T>
+__device__ void filter_columns(const cuda_pass &pass, const T *samples, const T *taps, T *sums)
+{
+    typedef tile<GROUPS> of;
+    constexpr int RUNS = WIDTH / RUN; // of a row; eight threads have four runs of each of two rows
+    const int rows = HEIGHT + (int)pass.axis[1].taps - 1, items = (rows + 1) / 2 * 2 * RUNS;
+    for (int i = threadIdx.x; i < items; i += CUDA_THREADS) {
+        const int run = i % 4 + i / 8 % (RUNS / 4) * 4, row = i / 4 % 2 + i / (2 * RUNS) * 2;
+        if (row >= rows) continue;
+        T window[RUN + of::TAPS_OF_AXIS], sum[RUN] = {};
+        load<RUN + of::TAPS_OF_AXIS>(window, samples + row * of::PITCH + run * RUN);
+        add_products<GROUPS>(sum, window, taps, (int)pass.axis[2].taps);
+#pragma unroll
+        for (int k = 0; k < RUN; k += vector_of<T>::N) {
+            vector_of<T> out;
+#pragma unroll
+            for (int j = 0; j < vector_of<T>::N; j++) out.at[j] = sum[k + j];
+            *(vector_of<T> *)(sums + row * of::SUMS_PITCH + run * RUN + k) = out;
+        }
+    }
+}
+
+// Outputs from (row, column) on, with bias and activation. A NaN stays one.
+template <int GROUPS, typename T>
+__device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps, T *plane, int64_t row, int64_t column,
+                            T bias)
+{
+    typedef tile<GROUPS> of;
+    const cuda_axis *axis = pass.axis;
+    for (int i = threadIdx.x; i < WIDTH * HEIGHT / RUN; i += CUDA_THREADS) {
+        const int x = i % WIDTH, y = i / WIDTH * RUN;
+        if (column + x >= axis[2].n || row + y >= axis[1].n) continue;
+        T window[RUN + of::TAPS_OF_AXIS], sum[RUN] = {};
+#pragma unroll
+        for (int k = 0; k < RUN + of::TAPS_OF_AXIS; k++) window[k] = sums[(y + k) * of::SUMS_PITCH + x];
+        add_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
+        T *to = plane + (row + y) * axis[2].to_size + column + x;
+        const int64_t left = axis[1].n - row - y;
+        const int n = left < RUN ? (int)left : RUN;
+#pragma unroll
+        for (int r = 0; r < RUN; r++, to += axis[2].to_size) {
+            T output = sum[r] + bias;
+            if (pass.relu && output < 0) output = 0;
+            if (r < n) *to = output;
+        }
+    }
+}
+
+// Thread blocks that a processor is to hold at once, as registers for windows allow.
+template <typename T> constexpr int resident(int groups)
+{
+    return sizeof(T) == 8 ? (groups == 8 ? 1 : 2) : (groups >= 7 ? 3 : 4);
+}
+
+// Blocks are [item][channel][tile of rows][tile of columns].
+template <typename T, int GROUPS>
+__global__ void __launch_bounds__(CUDA_THREADS, resident<T>(GROUPS))
+    separable_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const T *taps, const T *bias)
+{
+    typedef tile<GROUPS> of;
+    const cuda_axis *axis = pass.axis;
+    T *const shared = (T *)shared_memory;
+    int64_t block = blockIdx.x;
+    const int64_t column = take(&block, ceiling(axis[2].n, WIDTH)) * WIDTH;
+    const int64_t row = take(&block, ceiling(axis[1].n, HEIGHT)) * HEIGHT;
+    const int64_t plane = block, channel = plane % pass.groups;
+    if (threadIdx.x < 2 * of::TAPS_OF_AXIS) shared[threadIdx.x] = taps[channel * 2 * of::TAPS_OF_AXIS + threadIdx.x];
+    load_samples<GROUPS>(pass, from + plane * from_plane(pass), met(axis[1], row, 0), met(axis[2], column, 0),
+                         shared + of::SAMPLES_AT);
+    __syncthreads();
+    filter_columns<GROUPS>(pass, shared + of::SAMPLES_AT, shared + of::TAPS_OF_AXIS, shared + of::SUMS_AT);
+    __syncthreads();
+    filter_rows<GROUPS>(pass, shared + of::SUMS_AT, shared, to + plane * to_plane(pass), row, column,
+                        bias ? bias[channel] : 0);
+}
+
+int groups_of(const cuda_pass &pass)
+{
+    const int64_t most = pass.axis[1].taps > pass.axis[2].taps ? pass.axis[1].taps : pass.axis[2].taps;
+    return (int)ceiling(most, TAPS);
+}
+
+template <int GROUPS> struct groups {
+    static constexpr int N = GROUPS;
+};
+
+// Calls a function object with the number of groups as a constant.
+template <typename Use> auto with_groups(const cuda_pass &pass, Use use)
+{
+    switch (groups_of(pass)) {
+    case 1:
+        return use(groups<1>());
+    case 2:
+        return use(groups<2>());
+    case 3:
+        return use(groups<3>());
+    case 4:
+        return use(groups<4>());
+    case 5:
+        return use(groups<5>());
+    case 6:
+        return use(groups<6>());
+    case 7:
+        return use(groups<7>());
+    default:
+        return use(groups<CUDA_SEPARABLE_TAPS / TAPS>());
+    }
+}
+
+int64_t blocks_of(const cuda_pass &pass)
+{
+    return ceiling(pass.axis[2].n, WIDTH) * ceiling(pass.axis[1].n, HEIGHT) * pass.groups * pass.batch;
+}
+
+template <typename T>
+cudaError_t launch(const cuda_pass *pass, void *to, const void *from, const void *taps, const void *bias,
+                   cudaStream_t stream)
+{
+    return with_groups(*pass, [=](auto n) {
+        void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) = separable_kernel<T, decltype(n)::N>;
+        const size_t bytes = tile<decltype(n)::N>::SIZE * sizeof(T);
+        return queue(kernel, blocks_of(*pass), dim3(CUDA_THREADS), bytes, stream, *pass, (T *)to, (const T *)from,
+                     (const T *)taps, (const T *)bias);
+    });
+}
+} // namespace
+
+int cuda_separable_pitch(const cuda_pass *pass)
+{
+    return groups_of(*pass) * TAPS;
+}
+
+size_t cuda_separable_shared(const cuda_pass *pass, bool f64)
+{
+    return with_groups(*pass,
+                       [=](auto n) { return tile<decltype(n)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float)); });
+}
+
+double cuda_separable_blocks(const cuda_pass *pass)
+{
+    return (double)blocks_of(*pass);
+}
+
+// Counted from the machine code (sm_90, f32; decision 21): what a run of outputs takes besides its products, for each
+// group of taps and in all, and a sample on its way to shared memory.
+double cuda_separable_slots(const cuda_pass *pass)
+{
+    enum { GROUP = 7, COLUMNS = 24, ROW_GROUP = 10, ROWS = 77, SAMPLE = 11 };
+    const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps, n = groups_of(*pass);
+    const double above = (HEIGHT + rows - 1) / HEIGHT, beside = (WIDTH + columns - 1) / WIDTH;
+    const double along_columns = RUN * columns + GROUP * n + COLUMNS, along_rows = RUN * rows + ROW_GROUP * n + ROWS;
+    return (along_columns * above + along_rows) / RUN + SAMPLE * above * beside;
+}
+
+cudaError_t cuda_launch_separable(const cuda_pass *pass, bool f64, void *to, const void *from, const void *taps,
+                                  const void *bias, cudaStream_t stream)
+{
+    return f64 ? launch<double>(pass, to, from, taps, bias, stream) : launch<float>(pass, to, from, taps, bias, stream);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// Complex transforms of small tiles in shared memory, by all threads of a block: passes of radix 8, 6, 4, 3 and 2 in
+// place, decimation in frequency forward, in time inverse, so that nothing is put in order; tables are those of
+// ../cpu/tile_transform.h. Neighbouring threads take neighbouring lines, which lie an odd number of elements apart
+// along rows and one apart along columns: no two of them meet in a bank, and all read the same factors. Source:
+// Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
+#ifndef PARTITA_CUDA_TILE_FFT_CUH
+#define PARTITA_CUDA_TILE_FFT_CUH
+
+#include "cuda/kernels/complex.cuh"
+#include "kernels.h"
+
+// -i a.
+template <typename T> inline __device__ complex_of<T> turn_back(complex_of<T> a)
+{
+    return {a.im, -a.re};
+}
+
+template <typename T> inline __device__ void dft(complex_of<T> (&a)[2])
+{
+    const complex_of<T> sum = a[0] + a[1];
+    a[1] = a[0] - a[1];
+    a[0] = sum;
+}
+
+template <typename T> inline __device__ void dft(complex_of<T> (&a)[3])
+{
+    const T sine = (T)0.86602540378443864676;
+    const complex_of<T> sum = a[1] + a[2], difference = a[1] - a[2];
+    const complex_of<T> middle = {a[0].re - sum.re / 2, a[0].im - sum.im / 2};
+    const complex_of<T> turned = turn_back(complex_of<T>{sine * difference.re, sine * difference.im});
+    a[0] = a[0] + sum;
+    a[1] = middle + turned;
+    a[2] = middle - turned;
+}
+
+template <typename T> inline __device__ void dft(complex_of<T> (&a)[4])
+{
+    const complex_of<T> even = a[0] + a[2], even_turned = a[0] - a[2], odd = a[1] + a[3];
+    const complex_of<T> odd_turned = turn_back(a[1] - a[3]);
+    a[0] = even + odd;
+    a[1] = even_turned + odd_turned;
+    a[2] = even - odd;
+    a[3] = even_turned - odd_turned;
+}
+
+// By primes: 3 x 2 without factors.
+template <typename T> inline __device__ void dft(complex_of<T> (&a)[6])
+{
+    complex_of<T> even[3] = {a[0], a[2], a[4]}, odd[3] = {a[3], a[5], a[1]};
+    dft(even);
+    dft(odd);
+    a[0] = even[0] + odd[0];
+    a[3] = even[0] - odd[0];
+    a[4] = even[1] + odd[1];
+    a[1] = even[1] - odd[1];
+    a[2] = even[2] + odd[2];
+    a[5] = even[2] - odd[2];
+}
+
+template <typename T> inline __device__ void dft(complex_of<T> (&a)[8])
+{
+    const T root = (T)0.70710678118654752440;
+    complex_of<T> even[4] = {a[0], a[2], a[4], a[6]}, odd[4] = {a[1], a[3], a[5], a[7]};
+    dft(even);
+    dft(odd);
+    odd[1] = {root * (odd[1].re + odd[1].im), root * (odd[1].im - odd[1].re)};
+    odd[2] = turn_back(odd[2]);
+    odd[3] = {root * (odd[3].im - odd[3].re), -root * (odd[3].im + odd[3].re)};
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        a[k] = even[k] + odd[k];
+        a[k + 4] = even[k] - odd[k];
+    }
+}
+
+// Division by a number that many threads and elements share: for (n + 1)*by up to 2^32, which what fits shared memory
+// is. With inverse = (2^32 - e)/by, 1 <= e <= by, it takes less than 1/by off (n + 1)/by, but something.
+struct divider {
+    int by;
+    unsigned inverse;
+
+    __device__ divider(int by, unsigned inverse) : by(by), inverse(inverse)
+    {
+    }
+
+    explicit __device__ divider(int by) : by(by), inverse(UINT32_MAX / (unsigned)by)
+    {
+    }
+
+    __device__ int quotient(int n) const
+    {
+        return (int)(((uint64_t)(unsigned)n * inverse + inverse) >> 32);
+    }
+
+    // Takes the last digit, of base `by`, off a number.
+    __device__ int take(int *number) const
+    {
+        const int quotient = this->quotient(*number), digit = *number - quotient * by;
+        *number = quotient;
+        return digit;
+    }
+};
+
+// Lines of a transform: `inner` of them inner_step elements apart, `outer` times, of every one of `tiles` tiles.
+struct lines {
+    divider inner, outer, tiles;
+    int inner_step, outer_step, tile_step;
+};
+
+// One butterfly, its elements `step` apart; its factors are from w[first] on, or all 1. The inverse is the mirrored
+// forward one with real and imaginary parts exchanged.
+template <int RADIX, bool INVERSE, typename T>
+inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w, int first, bool turned)
+{
+    complex_of<T> a[RADIX];
+#pragma unroll
+    for (int k = 0; k < RADIX; k++) {
+        a[k] = z[k * step];
+        if (INVERSE) a[k] = {a[k].im, a[k].re};
+    }
+    if (INVERSE && turned)
+#pragma unroll
+        for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
+    dft(a);
+    if (!INVERSE && turned)
+#pragma unroll
+        for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
+#pragma unroll
+    for (int k = 0; k < RADIX; k++) {
+        if (INVERSE) a[k] = {a[k].im, a[k].re};
+        z[k * step] = a[k];
+    }
+}
+
+// Pass p, over blocks of `length`. A butterfly's number has the digits line (inner, outer, tile), place within its
+// block and block; its element is the sum of their steps, here of what a number adds beyond what the next one's digits
+// do.
+template <int RADIX, bool INVERSE, typename T>
+inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p, int length,
+                            const complex_of<T> *w)
+{
+    const divider within(length / RADIX, plan.inverse[p]);
+    const int n = of.inner.by * of.outer.by * of.tiles.by * (plan.n / RADIX), step = within.by * plan.step;
+    const int of_outer = of.outer_step - of.inner.by * of.inner_step,
+              of_tile = of.tile_step - of.outer.by * of.outer_step;
+    const int of_place = plan.step - of.tiles.by * of.tile_step, of_block = (length - within.by) * plan.step;
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        const int outer = of.inner.quotient(i), tile = of.outer.quotient(outer), place = of.tiles.quotient(tile);
+        const int block = within.quotient(place), j = place - block * within.by;
+        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + place * of_place + block * of_block;
+        butterfly<RADIX, INVERSE>(z + at, step, w, plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
+    }
+}
+
+template <bool INVERSE, typename T>
+inline __device__ void pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p, int length,
+                               const complex_of<T> *w)
+{
+    switch (plan.radix[p]) {
+    case 2:
+        pass<2, INVERSE>(z, plan, of, p, length, w);
+        break;
+    case 3:
+        pass<3, INVERSE>(z, plan, of, p, length, w);
+        break;
+    case 4:
+        pass<4, INVERSE>(z, plan, of, p, length, w);
+        break;
+    case 6:
+        pass<6, INVERSE>(z, plan, of, p, length, w);
+        break;
+    default:
+        pass<8, INVERSE>(z, plan, of, p, length, w);
+    }
+    __syncthreads();
+}
+
+// Forward from natural order to the passes' own; inverse, without 1/n, from there to natural order.
+template <bool INVERSE, typename T>
+inline __device__ void transform_axis(complex_of<T> *z, const cuda_dft &plan, const lines &of,
+                                      const complex_of<T> *twiddle)
+{
+    int length = INVERSE ? 1 : plan.n;
+    for (int i = 0; i < plan.passes; i++) {
+        const int p = INVERSE ? plan.passes - 1 - i : i;
+        if (INVERSE) length *= plan.radix[p];
+        pass_of<INVERSE>(z, plan, of, p, length, twiddle);
+        if (!INVERSE) length /= plan.radix[p];
+    }
+}
+
+// All axes of `pairs` tiles: of their `planes` planes and `rows` rows, others being zeros (forward) or not wanted
+// (inverse). Begins and ends with a barrier.
+template <bool INVERSE, typename T>
+inline __device__ void transform(complex_of<T> *z, const cuda_tiles &tiles, int pairs, int planes, int rows)
+{
+    const cuda_dft *axis = tiles.dft;
+    const complex_of<T> *twiddle = (const complex_of<T> *)tiles.tables.twiddle;
+    const divider n[3] = {
+        {axis[0].n, axis[0].inverse_n}, {axis[1].n, axis[1].inverse_n}, {axis[2].n, axis[2].inverse_n}};
+    const divider of_planes(planes), of_rows(rows), of_pairs(pairs);
+    const lines along[3] = {{n[2], n[1], of_pairs, 1, axis[1].step, tiles.elements},
+                            {n[2], of_planes, of_pairs, 1, axis[0].step, tiles.elements},
+                            {of_rows, of_planes, of_pairs, axis[1].step, axis[0].step, tiles.elements}};
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        const int a = INVERSE ? i : 2 - i;
+        transform_axis<INVERSE>(z, axis[a], along[a], twiddle);
+    }
+}
+
+#endif

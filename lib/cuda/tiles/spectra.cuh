@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Spectra of pairs of tiles between shared memory and the device's, where they begin with the bin (tiles_kernels.h).
+#ifndef PARTITA_CUDA_TILE_SPECTRA_CUH
+#define PARTITA_CUDA_TILE_SPECTRA_CUH
+
+#include "places.cuh"
+
+// Where spectra lie, in elements: that of the first tile, from one tile to the next, from one bin to the next, and of
+// Gauss's products from one of the three forms to the next.
+struct spectra_place {
+    int64_t at, tile, bin, form;
+};
+
+// Line `line` of a group, from `column` on, of spectra [group][form][bin][lines][pitch].
+inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, int64_t group, int64_t lines, int64_t pitch,
+                                              int64_t line, int64_t column)
+{
+    const int64_t bin = lines * pitch, all = bin * tiles.bins;
+    return {group * all * (tiles.gauss ? 3 : 1) + line * pitch + column, 1, bin, all};
+}
+
+// Two numbers side by side, as two tiles of a pair lie.
+template <typename E> struct __align__(sizeof(E) > 4 ? 16 : 8) neighbours
+{
+    E a, b;
+};
+
+// Of (a + ib)(c + id) by Gauss: c(a + b), a(d - c), b(c + d), c + id being the right factor.
+template <typename T> struct gauss_forms {
+    T of[3];
+
+    __device__ gauss_forms(complex_of<T> a, bool right)
+        : of{right ? a.re : a.re + a.im, right ? a.im - a.re : a.re, right ? a.re + a.im : a.im}
+    {
+    }
+};
+
+// The transforms of two tiles of real samples at one bin: twice both.
+template <typename T> struct bin_of_pair {
+    complex_of<T> a, b;
+
+    // From that of a + ib at the bin's frequency and its negative.
+    __device__ bin_of_pair(complex_of<T> f, complex_of<T> g) : a{f.re + g.re, f.im - g.im}, b{f.im + g.im, g.re - f.re}
+    {
+    }
+};
+
+// Writes a bin of a pair, of which `n` tiles there are, the first at `at`; conjugated if they are the right factor of a
+// product. Lines have room for the second in any case, and are aligned to pairs of numbers.
+template <typename T>
+inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spectra_place &at, int bin,
+                                bin_of_pair<T> of, int64_t n, bool right)
+{
+    const int64_t first = at.at + bin * at.bin;
+    complex_of<T> *const to = (complex_of<T> *)spectra + first;
+    if (n <= 0) return;
+    if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
+    if (tiles.gauss) {
+        const gauss_forms<T> a(of.a, right), b(of.b, right);
+#pragma unroll
+        for (int k = 0; k < 3; k++) *(neighbours<T> *)(spectra + first + k * at.form) = {a.of[k], b.of[k]};
+    } else if (!tiles.fused) *(neighbours<complex_of<T>> *)to = {of.a, of.b};
+    else {
+        to[0] = of.a;
+        if (n > 1) to[at.tile] = of.b;
+    }
+}
+
+// The reverse. What lies in the place of a second that there is not is no number.
+template <typename T>
+inline __device__ void get_pair(const cuda_tiles &tiles, const T *spectra, const spectra_place &at, int bin, int64_t n,
+                                complex_of<T> *ret_a, complex_of<T> *ret_b)
+{
+    const int64_t first = at.at + bin * at.bin;
+    const complex_of<T> *const from = (const complex_of<T> *)spectra + first;
+    neighbours<complex_of<T>> pair = {};
+    if (n > 0 && tiles.gauss) {
+        neighbours<T> form[3];
+#pragma unroll
+        for (int k = 0; k < 3; k++) form[k] = *(const neighbours<T> *)(spectra + first + k * at.form);
+        pair = {{form[0].a - form[2].a, form[0].a + form[1].a}, {form[0].b - form[2].b, form[0].b + form[1].b}};
+    } else if (n > 0 && !tiles.fused) pair = *(const neighbours<complex_of<T>> *)from;
+    else if (n > 0) {
+        pair.a = from[0];
+        if (n > 1) pair.b = from[at.tile];
+    }
+    *ret_a = pair.a;
+    *ret_b = n > 1 ? pair.b : complex_of<T>{0, 0};
+}
+
+// The place of pair p of a run of them.
+inline __device__ spectra_place place_pair(const spectra_place &at, int p)
+{
+    return {at.at + 2 * p * at.tile, at.tile, at.bin, at.form};
+}
+
+// The elements of a bin's frequency and of its negative.
+struct __align__(8) bin_elements
+{
+    uint32_t f, g;
+};
+
+inline __device__ bin_elements elements_of(const cuda_tiles &tiles, int bin)
+{
+    return ((const bin_elements *)tiles.tables.pair)[bin];
+}
+
+// Writes those of all pairs of a block, of which `n` tiles there are.
+template <typename T>
+inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra, const spectra_place &at,
+                                   int64_t n, bool right)
+{
+    const divider pairs(tiles.pairs);
+#pragma unroll 2 // more of memory's answers at once
+    for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
+        int bin = i;
+        const int p = pairs.take(&bin);
+        const bin_elements pair = elements_of(tiles, bin);
+        const bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
+        put_pair(tiles, spectra, place_pair(at, p), bin, of, n - 2 * p, right);
+    }
+}
+
+// The reverse: a + ib.
+template <typename T>
+inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra, const spectra_place &at,
+                                  int64_t n)
+{
+    const divider pairs(tiles.pairs);
+#pragma unroll 2 // more of memory's answers at once
+    for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
+        int bin = i;
+        const int p = pairs.take(&bin);
+        const bin_elements pair = elements_of(tiles, bin);
+        complex_of<T> a, b;
+        get_pair(tiles, spectra, place_pair(at, p), bin, n - 2 * p, &a, &b);
+        z[p * tiles.elements + pair.g] = {a.re + b.im, b.re - a.im};
+        z[p * tiles.elements + pair.f] = {a.re - b.im, a.im + b.re};
+    }
+}
+
+template <typename T> inline __device__ complex_of<T> *tiles_of_block()
+{
+    return (complex_of<T> *)shared_memory;
+}
+
+// The places of a block's tiles, behind `buffers` pairs of tiles.
+template <typename T> inline __device__ tile_place *places_of_block(const cuda_tiles &tiles, int buffers)
+{
+    return (tile_place *)(tiles_of_block<T>() + buffers * tiles.elements);
+}
+
+// Places of `n` neighbouring positions of one channel. Ends before a barrier.
+inline __device__ void place_tiles(const cuda_tiles &tiles, tile_place *place, bool outputs, int64_t group,
+                                   int64_t channel, int64_t position, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        place[i] = place_tile(tiles, outputs, group, channel, position + i);
+}
+
+// Launches a kernel whose blocks hold so many pairs of tiles.
+template <typename... Parameters, typename... Arguments>
+inline cudaError_t queue_tiles(void (*kernel)(Parameters...), const cuda_tiles *tiles, int pairs, int64_t blocks,
+                               cudaStream_t stream, Arguments... arguments)
+{
+    return queue(kernel, blocks, dim3(tiles->threads), cuda_tiles_shared_bytes(tiles, pairs), stream, *tiles,
+                 arguments...);
+}
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// Tiles of cuda/winograd: samples transformed into matrices, one thread a tile of a line, and sums transformed back.
+// Neighbouring threads have neighbouring tiles, so that matrices are written and read in whole lines of memory; the
+// samples that tiles share come through the caches.
+// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015), 4.1 and 4.2.
+#include "kernels.h"
+
+#include "winograd.cuh"
+
+namespace {
+// What a thread works on: a tile of a line, and where its first element lies.
+struct place {
+    int64_t line, column; // of the matrices; the tile's
+    int64_t channel;      // of the array, counted over all groups
+    int64_t plane;        // its first sample
+    int64_t at[CUDA_WINOGRAD_AXES];
+};
+
+// Lines of one frequency.
+inline __host__ __device__ int64_t lines_of(const cuda_winograd_tiles &tiles)
+{
+    return tiles.groups * tiles.axis[0].phases * tiles.axis[1].phases * tiles.channels;
+}
+
+inline __device__ uint32_t take_tile(uint32_t *number, int64_t n)
+{
+    const uint32_t digit = *number % (uint32_t)n;
+    *number /= (uint32_t)n;
+    return digit;
+}
+
+// False for threads beyond the last tile or line.
+inline __device__ bool locate(const cuda_winograd_tiles &tiles, place *ret)
+{
+    const cuda_winograd_side *down = &tiles.axis[0], *along = &tiles.axis[1];
+    int64_t block = blockIdx.x;
+    ret->column = take(&block, ceiling(tiles.n, blockDim.x)) * blockDim.x + threadIdx.x;
+    ret->line = block * blockDim.y + threadIdx.y;
+    if (ret->column >= tiles.n || ret->line >= lines_of(tiles)) return false;
+    uint32_t tile = tiles.first + (uint32_t)ret->column;
+    const int64_t tile_along = take_tile(&tile, along->tiles), tile_down = take_tile(&tile, down->tiles);
+    const int64_t image_along = take_tile(&tile, along->images), image_down = take_tile(&tile, down->images);
+    int64_t rest = ret->line;
+    const int64_t channel = take(&rest, tiles.channels), phase_along = take(&rest, along->phases);
+    const int64_t phase_down = take(&rest, down->phases);
+    ret->channel = rest * tiles.channels + channel;
+    ret->plane = (tile * tiles.groups * tiles.channels + ret->channel) * down->size * along->size;
+    ret->at[0] = down->base + down->image * image_down + down->phase * phase_down + down->step * down->tile * tile_down;
+    ret->at[1] =
+        along->base + along->image * image_along + along->phase * phase_along + along->step * along->tile * tile_along;
+    return true;
+}
+
+template <typename T, int E0, int E1, winograd_kind KIND>
+__global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
+    tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles, const __grid_constant__ winograd_points<T> down,
+                 const __grid_constant__ winograd_points<T> along, T *to, const T *from)
+{
+    const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
+    place at;
+    if (!locate(tiles, &at)) return;
+    from += at.plane;
+    bool within[E1];
+#pragma unroll
+    for (int j = 0; j < E1; j++)
+        within[j] = j < columns->elements && inside(at.at[1] + columns->step * j, columns->size);
+    T v[E0][E1];
+    const T *line = from + at.at[0] * columns->size + at.at[1];
+#pragma unroll
+    for (int i = 0; i < E0; i++, line += rows->step * columns->size) {
+        const bool row_within = i < rows->elements && inside(at.at[0] + rows->step * i, rows->size);
+        const T *sample = line;
+        T x[E1];
+#pragma unroll
+        for (int j = 0; j < E1; j++, sample += columns->step) x[j] = row_within && within[j] ? *sample : 0;
+        transform_tile<KIND, E1>(v[i], x, columns->elements, along);
+    }
+    transform_columns<KIND, E0, E1>(v, rows->elements, down);
+    const int64_t frequency = lines_of(tiles) * tiles.pitch;
+    to += at.line * tiles.pitch + at.column;
+#pragma unroll
+    for (int i = 0; i < E0; i++)
+#pragma unroll
+        for (int j = 0; j < E1; j++, to += frequency) *to = v[i][j];
+}
+
+// As many outputs of a row as go in one store.
+template <typename T> struct __align__(16) outputs
+{
+    T at[16 / sizeof(T)];
+};
+
+// A row of a tile, with bias and activation. A NaN stays one.
+template <typename T, int E1>
+__device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t column, T *y, T bias)
+{
+    const cuda_winograd_side &columns = tiles.axis[1];
+    constexpr int N = 16 / (int)sizeof(T);
+#pragma unroll
+    for (int j = 0; j < E1; j++) {
+        y[j] += bias;
+        if (tiles.relu && y[j] < 0) y[j] = 0;
+    }
+    if (E1 > N && tiles.wide) {
+#pragma unroll
+        for (int j = 0; j + N <= E1; j += N) {
+            outputs<T> wide;
+            if (j >= columns.elements) break;
+#pragma unroll
+            for (int k = 0; k < N; k++) wide.at[k] = y[j + k];
+            *(outputs<T> *)(line + column + j) = wide;
+        }
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < E1; j++) {
+        const int64_t sample = column + columns.step * j;
+        if (j < columns.elements && inside(sample, columns.size)) line[sample] = y[j];
+    }
+}
+
+template <typename T, int E0, int E1>
+__global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
+    output_kernel(const __grid_constant__ cuda_winograd_tiles tiles, const __grid_constant__ winograd_points<T> down,
+                  const __grid_constant__ winograd_points<T> along, T *to, const T *sums, const T *bias)
+{
+    const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
+    place at;
+    if (!locate(tiles, &at)) return;
+    const int64_t frequency = lines_of(tiles) * tiles.pitch;
+    sums += at.line * tiles.pitch + at.column;
+    T v[E0][E1];
+#pragma unroll
+    for (int i = 0; i < E0; i++)
+#pragma unroll
+        for (int j = 0; j < E1; j++, sums += frequency) v[i][j] = *sums;
+    transform_columns<WINOGRAD_OUTPUT, E0, E1>(v, rows->elements, down);
+    const T added = bias ? bias[at.channel] : 0;
+    to += at.plane;
+#pragma unroll
+    for (int i = 0; i < E0; i++) {
+        const int64_t row = at.at[0] + rows->step * i;
+        if (i >= rows->elements || !inside(row, rows->size)) continue;
+        T y[E1] = {};
+        transform_tile<WINOGRAD_OUTPUT, E1>(y, v[i], columns->elements, along);
+        store_row<T, E1>(tiles, to + row * columns->size, at.at[1], y, added);
+    }
+}
+
+// Threads along the tiles, and along lines where tiles are few.
+dim3 threads_of(uint32_t tiles)
+{
+    unsigned x = 1;
+    while (x < tiles && x < CUDA_WINOGRAD_THREADS) x *= 2;
+    return dim3(x, CUDA_WINOGRAD_THREADS / x);
+}
+
+int64_t blocks_of(const cuda_winograd_tiles &tiles, dim3 threads)
+{
+    return ceiling(tiles.n, threads.x) * ceiling(lines_of(tiles), threads.y);
+}
+
+template <typename T, winograd_kind KIND>
+cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, void *to, const void *from, cudaStream_t stream)
+{
+    const int down = tiles->axis[0].extent, along = tiles->axis[1].extent;
+    const dim3 threads = threads_of(tiles->n);
+    return with_extents(down, along, [=](auto e0, auto e1) {
+        return queue(tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>, blocks_of(*tiles, threads), threads, 0,
+                     stream, *tiles, winograd_points_of<T>(down), winograd_points_of<T>(along), (T *)to,
+                     (const T *)from);
+    });
+}
+
+template <typename T>
+cudaError_t launch_output(const cuda_winograd_tiles *tiles, void *to, const void *sums, const void *bias,
+                          cudaStream_t stream)
+{
+    const int down = tiles->axis[0].extent, along = tiles->axis[1].extent;
+    const dim3 threads = threads_of(tiles->n);
+    return with_extents(down, along, [=](auto e0, auto e1) {
+        return queue(output_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks_of(*tiles, threads), threads, 0, stream,
+                     *tiles, winograd_points_of<T>(down), winograd_points_of<T>(along), (T *)to, (const T *)sums,
+                     (const T *)bias);
+    });
+}
+} // namespace
+
+bool cuda_winograd_extents(int down, int along)
+{
+    return with_extents(down, along, [](auto, auto) { return cudaSuccess; }) == cudaSuccess;
+}
+
+cudaError_t cuda_winograd_input(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *x,
+                                cudaStream_t stream)
+{
+    return f64 ? launch_tiles<double, WINOGRAD_INPUT>(tiles, to, x, stream)
+               : launch_tiles<float, WINOGRAD_INPUT>(tiles, to, x, stream);
+}
+
+cudaError_t cuda_winograd_gradient(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *gy,
+                                   cudaStream_t stream)
+{
+    return f64 ? launch_tiles<double, WINOGRAD_TAPS>(tiles, to, gy, stream)
+               : launch_tiles<float, WINOGRAD_TAPS>(tiles, to, gy, stream);
+}
+
+cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, void *y, const void *sums,
+                                 const void *bias, cudaStream_t stream)
+{
+    return f64 ? launch_output<double>(tiles, y, sums, bias, stream)
+               : launch_output<float>(tiles, y, sums, bias, stream);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include "segments.h"
+
+#include "base/sizes.h"
+
+struct trimmed cut_trim(const struct shape *shape)
+{
+    const struct axis *axis = &shape->axis[0];
+    const size_t outputs = (axis->out - 1) * axis->stride + 1;
+    const ptrdiff_t q = causal_first(axis);
+    // Tap j meets samples q - j .. q + outputs - 1 - j.
+    const ptrdiff_t low = q - (ptrdiff_t)axis->size + 1, high = q + (ptrdiff_t)outputs - 1;
+    const ptrdiff_t first = low > 0 ? low : 0;
+    const ptrdiff_t last = high < (ptrdiff_t)axis->span - 1 ? high : (ptrdiff_t)axis->span - 1;
+    return (struct trimmed){.first_tap = (size_t)first,
+                            .taps = last < first ? 0 : (size_t)(last - first) + 1,
+                            .first = q - first,
+                            .outputs = outputs};
+}
+
+struct cut_range cut_inside(ptrdiff_t origin, size_t length, size_t size)
+{
+    const ptrdiff_t first = floor_div(-origin, length), last = floor_div((ptrdiff_t)size - 1 - origin, length);
+    return (struct cut_range){first, (size_t)(last - first) + 1};
+}
+
+struct cut_outputs cut_outputs(const struct axis *axis, size_t from, size_t end)
+{
+    const size_t first = ceil_div(from, axis->stride), behind = lesser(ceil_div(end, axis->stride), axis->out);
+    return (struct cut_outputs){first, behind > first ? behind - first : 0, first * axis->stride - from};
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+// The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and stepped through.
+// It is also what runs on machines without a vector level.
+#include <string.h>
+
+#include "base/winograd_matrix.h"
+#include "names.h"
+
+void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *h = h_;
+    for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
+        const size_t last = taps - first < FIR_SEGMENT ? taps : first + FIR_SEGMENT;
+        for (size_t i = 0; i < n; i++) {
+            REAL sum = 0;
+            for (size_t j = first; j < last; j++) sum += h[j] * *(x + i - step * j);
+            y[i] += sum;
+        }
+    }
+}
+
+// One output of a complex segment. The products are spelled out: C's complex multiplication would turn some NaNs into
+// infinities, at a price.
+static void complex_sum(REAL *y, const REAL *x, const REAL *h, size_t taps)
+{
+    REAL re = 0, im = 0;
+    for (size_t j = 0; j < taps; j++) {
+        const REAL *in = x - 2 * j, *tap = h + 2 * j;
+        re += tap[0] * in[0] - tap[1] * in[1];
+        im += tap[0] * in[1] + tap[1] * in[0];
+    }
+    y[0] += re;
+    y[1] += im;
+}
+
+void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, size_t taps)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *h = h_;
+    for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
+        const size_t length = taps - first < FIR_SEGMENT ? taps - first : FIR_SEGMENT;
+        for (size_t i = 0; i < n; i++) complex_sum(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
+    }
+}
+
+enum { TILE_REALS = 2 * SPECTRUM_LANES };
+
+// Adds a term to one block.
+static void add_products(REAL *y, const REAL *x, const REAL *h)
+{
+    for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+        const REAL xr = x[k], xi = x[SPECTRUM_LANES + k], hr = h[k], hi = h[SPECTRUM_LANES + k];
+        y[k] += xr * hr - xi * hi;
+        y[SPECTRUM_LANES + k] += xr * hi + xi * hr;
+    }
+}
+
+void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride, size_t terms,
+                  size_t n_blocks)
+{
+    REAL *y = y_;
+    const REAL *x = x_, *h = h_;
+    for (size_t b = 0; b < n_blocks; b++) {
+        REAL sum[TILE_REALS] = {0};
+        for (size_t t = 0; t < terms; t++)
+            add_products(sum, x + (t * x_stride + b) * TILE_REALS, h + (t * h_stride + b) * TILE_REALS);
+        memcpy(y + b * TILE_REALS, sum, sizeof sum);
+    }
+}
+
+// One tile of one sum.
+static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                     size_t tile, size_t k)
+{
+    REAL sum[TILE_REALS] = {0};
+    if (!terms->fresh[k]) memcpy(sum, y, sizeof sum);
+    for (const struct cmac_line *line = lines; line < lines + n_lines; line++)
+        for (size_t p = line->first; p < line->first + line->count; p++) {
+            const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
+            add_products(sum, (const REAL *)line->x + (tile * line->x_tile + slot + k) * TILE_REALS,
+                         (const REAL *)line->h + (tile * line->h_tile + p - line->first) * TILE_REALS);
+        }
+    memcpy(y, sum, sizeof sum);
+}
+
+void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
+                        size_t first, size_t end)
+{
+    for (size_t tile = first; tile < end; tile++)
+        for (size_t k = 0; k < terms->sums; k++)
+            sum_tile((REAL *)y[k] + tile * TILE_REALS, terms, lines, n_lines, tile, k);
+}
+
+void KERNEL(add)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = (REAL)s * x[i];
+}
+
+void KERNEL(split)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES)
+        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+            y[k] = i + k < n ? x[2 * (i + k)] : 0;
+            y[SPECTRUM_LANES + k] = i + k < n ? x[2 * (i + k) + 1] : 0;
+        }
+}
+
+void KERNEL(join)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) {
+        const REAL *block = x + i / SPECTRUM_LANES * (2 * SPECTRUM_LANES) + i % SPECTRUM_LANES;
+        y[2 * i] = block[0];
+        y[2 * i + 1] = block[SPECTRUM_LANES];
+    }
+}
+
+void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms, const void *w_,
+                  size_t channels, size_t n, size_t ahead)
+{
+    (void)ahead;
+    REAL *y = y_;
+    const REAL *x = x_, *w = w_;
+    enum { STRIP = 8 * CONV_LANES };
+    for (size_t first = 0; first < n; first += STRIP) // short enough for the nearest cache
+        for (size_t k = 0; k < channels; k++) {
+            const size_t length = n - first < STRIP ? n - first : STRIP;
+            REAL sum[STRIP] = {0};
+            for (size_t t = 0; t < terms; t++)
+                for (size_t i = 0; i < length; i++) sum[i] += w[t * channels + k] * x[offset[t] + first + i];
+            for (size_t i = 0; i < length; i++) y[k * y_stride + first + i] += sum[i];
+        }
+}
+
+void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_stride, size_t channels, const void *x_,
+                         const size_t *offset, size_t terms, size_t n)
+{
+    REAL *w = w_;
+    const REAL *y = y_, *x = x_;
+    for (size_t k = 0; k < channels; k++)
+        for (size_t t = 0; t < terms; t++) {
+            REAL sum[CONV_LANES] = {0};
+            for (size_t i = 0; i < n; i += CONV_LANES)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += y[k * y_stride + i + lane] * x[offset[t] + i + lane];
+            for (size_t half = CONV_LANES / 2; half; half /= 2)
+                for (size_t lane = 0; lane < half; lane++) sum[lane] += sum[half + lane];
+            w[k * w_stride + t] += sum[0];
+        }
+}
+
+void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t i = 0; i < n; i++) y[i * y_stride + r] = x[r * x_stride + i];
+}
+
+// y[to][n] = matrix[to][from] x, for each line.
+static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to, size_t from,
+                          const struct winograd_lines *lines)
+{
+    for (size_t l = 0; l < lines->lines; l++, x += lines->x_line, y += lines->y_line)
+        for (size_t i = 0; i < to; i++)
+            for (size_t p = 0; p < lines->n; p++) {
+                REAL sum = 0;
+                for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[lines->offset[k] + p];
+                y[i * lines->y_stride + p] = sum;
+            }
+}
+
+void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    (void)count;
+    for (size_t i = 0; i < extent; i++) {
+        double row[WINOGRAD_EXTENT];
+        winograd_input_row(extent, i, row);
+        for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)row[k];
+    }
+    lines_product(y, x, matrix, extent, extent, lines);
+}
+
+void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
+    lines_product(y, x, matrix, count, extent, lines);
+}
+
+void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    for (size_t i = 0; i < extent; i++)
+        for (size_t k = 0; k < count; k++) matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
+    lines_product(y, x, matrix, extent, count, lines);
+}
+
+void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
+}
+
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+}
+
+void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
+{
+    REAL *y = y_;
+    for (size_t i = 0; i < n; i++)
+        for (size_t lane = 0; lane < CONV_LANES; lane++)
+            y[i * CONV_LANES + lane] = x[lane] ? ((const REAL *)x[lane])[i * step] : 0;
+}
+
+void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias, bool relu)
+{
+    const REAL *x = x_;
+    for (size_t lane = 0; lane < CONV_LANES; lane++)
+        for (size_t i = 0; y[lane] && i < n; i++) {
+            const REAL v = x[i * CONV_LANES + lane] + (bias ? ((const REAL *)bias)[lane] : 0);
+            ((REAL *)y[lane])[i * step] = relu && v < 0 ? 0 : v;
+        }
+}
+
+void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct lanes_run *run, size_t n_runs, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++, x += CONV_LANES, y += CONV_LANES) {
+        REAL sum[CONV_LANES] = {0};
+        const REAL *w = w_;
+        for (size_t r = 0; r < n_runs; r++)
+            for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += w[lane] * x[(run[r].offset + t) * CONV_LANES + lane];
+        for (size_t lane = 0; lane < CONV_LANES; lane++) y[lane] += sum[lane];
+    }
+}
+
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run, size_t n_runs,
+                          size_t n)
+{
+    REAL *w = w_;
+    const REAL *y = y_, *x = x_;
+    for (size_t r = 0; r < n_runs; r++)
+        for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES) {
+            REAL sum[CONV_LANES] = {0};
+            for (size_t i = 0; i < n; i++)
+                for (size_t lane = 0; lane < CONV_LANES; lane++)
+                    sum[lane] += y[i * CONV_LANES + lane] * x[(run[r].offset + t + i) * CONV_LANES + lane];
+            for (size_t lane = 0; lane < CONV_LANES; lane++) w[lane] += sum[lane];
+        }
+}

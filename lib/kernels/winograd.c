@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p (winograd_matrix.h),
+// whose rows have equal even parts and opposite odd parts: each part is computed once. Extents and counts are constants
+// in every instance, so that entries 0 and 1 cost nothing. And rows of samples dealt out to tiles and back.
+#include "base/winograd_matrix.h"
+#include "vector.h"
+
+enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MOST_COLLECTED = 16 };
+
+// Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its degree in x^2.
+INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS + 1])
+{
+    size_t degree = 0;
+    ret[0] = 1;
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        const double square = winograd_pair(extent, pair) * winograd_pair(extent, pair);
+        if (pair == skipped) continue;
+        ret[degree + 1] = ret[degree];
+        UNROLL
+        for (size_t k = degree; k > 0; k--) ret[k] = ret[k - 1] - square * ret[k];
+        ret[0] *= -square;
+        degree++;
+    }
+    return degree;
+}
+
+// sum + c*x, or c*x where there is no sum yet.
+INLINE vec add_scaled(vec sum, bool first, double c, vec x)
+{
+    if (first) return broadcast((REAL)c) * x;
+    if (c == 1) return sum + x;
+    return multiply_add(broadcast((REAL)c), x, sum);
+}
+
+// Sum of c[k] * x[from + 2k], k <= degree, highest first: its coefficient is 1.
+INLINE vec every_other(const vec *x, size_t from, const double *c, size_t degree)
+{
+    vec sum = x[from + 2 * degree];
+    UNROLL
+    for (size_t k = degree; k-- > 0;) sum = add_scaled(sum, false, c[k], x[from + 2 * k]);
+    return sum;
+}
+
+INLINE void input_tile(vec *y, const vec *x, size_t extent)
+{
+    double c[PAIRS + 1];
+    size_t degree = product_of_pairs(extent, extent, c);
+    y[0] = every_other(x, 0, c, degree);
+    y[extent - 1] = every_other(x, 1, c, degree);
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        const vec p = broadcast((REAL)winograd_pair(extent, pair));
+        degree = product_of_pairs(extent, pair, c);
+        const vec even = every_other(x, 2, c, degree), odd = every_other(x, 1, c, degree);
+        y[1 + 2 * pair] = multiply_add(p, odd, even);
+        y[2 + 2 * pair] = multiply_add(-p, odd, even);
+    }
+}
+
+INLINE void output_tile(vec *y, const vec *x, size_t extent, size_t count)
+{
+    vec even[PAIRS], odd[PAIRS];
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        even[pair] = x[1 + 2 * pair] + x[2 + 2 * pair];
+        odd[pair] = x[1 + 2 * pair] - x[2 + 2 * pair];
+    }
+    UNROLL
+    for (size_t k = 0; k < count; k++) {
+        vec sum = k == 0 ? x[0] : x[extent - 1];
+        UNROLL
+        for (size_t pair = 0; pair < extent / 2 - 1; pair++)
+            sum = add_scaled(sum, k > 0 && k + 1 < count && pair == 0, winograd_power(winograd_pair(extent, pair), k),
+                             k % 2 ? odd[pair] : even[pair]);
+        y[k] = sum;
+    }
+}
+
+INLINE void taps_tile(vec *y, const vec *x, size_t extent, size_t count)
+{
+    double c[PAIRS + 1];
+    product_of_pairs(extent, extent, c);
+    y[0] = broadcast((REAL)(1 / c[0])) * x[0];
+    y[extent - 1] = x[count - 1];
+    UNROLL
+    for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
+        const double p = winograd_pair(extent, pair);
+        const size_t degree = product_of_pairs(extent, pair, c);
+        double divisor = 0;
+        UNROLL
+        for (size_t k = 0; k <= degree; k++) divisor += c[k] * winograd_power(p, 2 * k + 2) * 2;
+        vec part[2];
+        UNROLL
+        for (size_t k = 0; k < count; k++)
+            part[k % 2] = add_scaled(part[k % 2], k < 2, winograd_power(p, k) / divisor, x[k]);
+        y[1 + 2 * pair] = part[0] + part[1];
+        y[2 + 2 * pair] = part[0] - part[1];
+    }
+}
+
+enum kind { INPUT, OUTPUT, TAPS };
+
+INLINE void tile(enum kind kind, vec *y, const vec *x, size_t extent, size_t count)
+{
+    if (kind == INPUT) input_tile(y, x, extent);
+    else if (kind == OUTPUT) output_tile(y, x, extent, count);
+    else taps_tile(y, x, extent, count);
+}
+
+// One matrix over all lines and positions.
+INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, size_t count,
+                       const struct winograd_lines *given)
+{
+    const struct winograd_lines lines = *given; // y may not change it
+    const size_t from = kind == TAPS ? count : extent, to = kind == OUTPUT ? count : extent;
+    for (size_t l = 0; l < lines.lines; l++, x += lines.x_line, y += lines.y_line) {
+        const REAL *element[WINOGRAD_EXTENT];
+        UNROLL
+        for (size_t k = 0; k < from; k++) element[k] = x + lines.offset[k];
+        NO_UNROLL
+        for (size_t i = 0; i < lines.n; i += LANES) {
+            vec in[WINOGRAD_EXTENT], out[WINOGRAD_EXTENT];
+            UNROLL
+            for (size_t k = 0; k < from; k++) in[k] = load(element[k] + i);
+            tile(kind, out, in, extent, count);
+            UNROLL
+            for (size_t k = 0; k < to; k++) store(y + k * lines.y_stride + i, out[k]);
+        }
+    }
+}
+
+void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    (void)count;
+    if (extent == 4) over_tiles(INPUT, y, x, 4, 0, lines);
+    else if (extent == 6) over_tiles(INPUT, y, x, 6, 0, lines);
+    else over_tiles(INPUT, y, x, 8, 0, lines);
+}
+
+#define EACH_COUNT(CASE)                                                                                               \
+    CASE(4, 2)                                                                                                         \
+    CASE(4, 3)                                                                                                         \
+    CASE(6, 2)                                                                                                         \
+    CASE(6, 3)                                                                                                         \
+    CASE(6, 4)                                                                                                         \
+    CASE(6, 5)                                                                                                         \
+    CASE(8, 2)                                                                                                         \
+    CASE(8, 3)                                                                                                         \
+    CASE(8, 4)                                                                                                         \
+    CASE(8, 5)                                                                                                         \
+    CASE(8, 6)                                                                                                         \
+    CASE(8, 7)
+
+#define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
+
+void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    switch (CASE_OF(extent, count)) {
+#define OUTPUT_CASE(extent, count)                                                                                     \
+    case CASE_OF(extent, count):                                                                                       \
+        over_tiles(OUTPUT, y, x, extent, count, lines);                                                                \
+        break;
+        EACH_COUNT(OUTPUT_CASE)
+    }
+}
+
+void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+{
+    switch (CASE_OF(extent, count)) {
+#define TAPS_CASE(extent, count)                                                                                       \
+    case CASE_OF(extent, count):                                                                                       \
+        over_tiles(TAPS, y, x, extent, count, lines);                                                                  \
+        break;
+        EACH_COUNT(TAPS_CASE)
+    }
+}
+
+// Residues of `step` = 2 or 4 vectors in a row.
+INLINE void residues(vec *y, const REAL *x, size_t step)
+{
+    vec v[4];
+    UNROLL
+    for (size_t k = 0; k < step; k += 2) {
+        const vec a = load(x + k * LANES), b = load(x + (k + 1) * LANES);
+        v[k] = __builtin_shufflevector(a, b, EVEN);
+        v[k + 1] = __builtin_shufflevector(a, b, ODD);
+    }
+    UNROLL
+    for (size_t k = 0; k < step; k++) y[k] = v[k];
+    if (step == 2) return;
+    UNROLL
+    for (size_t k = 0; k < 2; k++) {
+        y[k] = __builtin_shufflevector(v[k], v[k + 2], EVEN);
+        y[k + 2] = __builtin_shufflevector(v[k], v[k + 2], ODD);
+    }
+}
+
+INLINE void deal_vectors(REAL *y, size_t stride, const REAL *x, size_t step, size_t count, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[4];
+        residues(v, x + i * step, step);
+        UNROLL
+        for (size_t k = 0; k < count; k++) store(y + k * stride + i, v[k]);
+    }
+}
+
+void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    if (step == 2 && count == 2) deal_vectors(y, stride, x, 2, 2, n);
+    else if (step == 4 && count == 2) deal_vectors(y, stride, x, 4, 2, n);
+    else if (step == 4 && count == 4) deal_vectors(y, stride, x, 4, 4, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
+}
+
+INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[MOST_COLLECTED];
+        UNROLL
+        for (size_t k = 0; k < count; k++) v[k] = load(x + (ptrdiff_t)k * stride + i);
+        zip(v, count);
+        UNROLL
+        for (size_t k = 0; k < count * LANES; k += LANES) store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
+    }
+}
+
+// Tiles of 5 to 16 samples end to end: as many lines turned over as there are lanes or more, the others zeros, and of
+// each tile no more than its samples stored.
+INLINE void collect_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
+{
+    enum { VECTORS = MOST_COLLECTED / LANES }; // of a tile
+    for (size_t i = 0; i < n; i += LANES) {
+        vec v[MOST_COLLECTED];
+        UNROLL
+        for (size_t k = 0; k < MOST_COLLECTED; k++) v[k] = k < count ? load(x + (ptrdiff_t)k * stride + i) : (vec){0};
+        zip(v, MOST_COLLECTED);
+        UNROLL
+        for (size_t k = 0; k < MOST_COLLECTED; k++) {
+            const size_t at = k % VECTORS * LANES;
+            REAL *to = y + (i + k / VECTORS) * count + at;
+            if (count >= at + LANES) store(to, v[k]);
+            else if (count > at) store_first(to, v[k], count - at);
+        }
+    }
+}
+
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    if (count == 2 && pitch == 2) collect_vectors(y, 2, x, stride, 2, n);
+    else if (count == 4 && pitch == 4) collect_vectors(y, 4, x, stride, 4, n);
+    else if (count == CONV_CHANNELS && pitch == CONV_CHANNELS)
+        collect_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
+    else if (count == CONV_LANES) collect_vectors(y, pitch, x, stride, CONV_LANES, n);
+    else if (count == pitch && count > 4 && count <= MOST_COLLECTED) collect_tiles(y, x, stride, count, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// Measures the host model in several short runs on this thread each, all of it in under a second.
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "geometry/samples.h"
+#include "fft/fft.h"
+#include "core/cost_model.h"
+
+// Everything a measured loop may touch.
+struct bench {
+    const struct kernels *kernels;
+    const struct fft *fft;
+    char *a, *b, *c, *scratch;
+    size_t n;
+    enum host_distance distance;
+    size_t sums;
+};
+
+typedef void run_fn(const struct bench *bench);
+
+enum { MOST_RUNS = 63 };
+
+static int by_time(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The time of one run that a share of all runs does not exceed: repeated for two milliseconds, at least three times
+// after one that does not count.
+static double time_run(run_fn *run, const struct bench *bench, double share)
+{
+    double times[MOST_RUNS], spent = 0;
+    int n = 0;
+    run(bench);
+    while (n < 3 || (spent < 2e-3 && n < MOST_RUNS)) {
+        const double start = clock_seconds();
+        run(bench);
+        times[n] = clock_seconds() - start;
+        spent += times[n++];
+    }
+    qsort(times, (size_t)n, sizeof *times, by_time);
+    return times[(int)(share * (n - 1))];
+}
+
+static double best_time(run_fn *run, const struct bench *bench)
+{
+    return time_run(run, bench, 0);
+}
+
+// Where memory decides that others use too, the usual time counts.
+static double usual_time(run_fn *run, const struct bench *bench)
+{
+    return time_run(run, bench, 0.5);
+}
+
+enum { TAPS = 64, TILE = 1024 };
+
+static void run_fir(const struct bench *bench)
+{
+    const size_t scalar = bench->kernels->f64 ? 8 : 4;
+    for (size_t i = 0; i < 16; i++)
+        bench->kernels->fir(bench->a, bench->b + TAPS * scalar, bench->c, bench->n, TAPS, 1);
+}
+
+static void run_cmac(const struct bench *bench)
+{
+    bench->kernels->cmac(bench->a, bench->b, bench->n, bench->c, bench->n, 1, bench->n);
+}
+
+enum { TERMS = 16 };
+
+// Sums of products along a ring of n blocks, 1, 2 or 4 of them at once.
+static void run_products(const struct bench *bench)
+{
+    const size_t slots = TERMS + bench->sums - 1, tiles = bench->n / TERMS;
+    const struct cmac_terms terms = {.slots = TERMS,
+                                     .newest = TERMS - 1,
+                                     .multiple = 1,
+                                     .sums = bench->sums,
+                                     .fresh = {true, true, true, true},
+                                     .ahead = bench->distance == HOST_NEAR ? 0 : 2 * TERMS};
+    const struct cmac_line line = {.x = bench->b,
+                                   .h = bench->c,
+                                   .count = TERMS,
+                                   .x_tile = bench->distance == HOST_MEMORY ? 0 : slots,
+                                   .h_tile = TERMS};
+    void *y[CMAC_SUMS];
+    for (size_t k = 0; k < CMAC_SUMS; k++) y[k] = bench->a + k * tiles * TILE_BYTES;
+    bench->kernels->cmac_lines(y, &terms, &line, 1, 0, tiles);
+}
+
+static void run_copy(const struct bench *bench)
+{
+    samples_copy(bench->a, 1, bench->b + 8, 1, bench->n, 4);
+}
+
+static void run_fft(const struct bench *bench)
+{
+    fft_forward(bench->fft, bench->b, bench->a, bench->scratch);
+    fft_inverse(bench->fft, bench->a, bench->b, bench->scratch);
+}
+
+// The steps that read the samples.
+static void run_edge(const struct bench *bench)
+{
+    fft_forward_steps(bench->fft, bench->b, bench->a, bench->scratch,
+                      (struct fft_steps){0, fft_edge_steps(bench->fft)});
+}
+
+static const struct partita_allocator plain;
+
+// What `run` does with a transform of at least `least` samples, seconds for each of these, or 0 without memory. The
+// samples stay zero: speed does not depend on them.
+static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_level level)
+{
+    const size_t n = fft_good_size(least);
+    const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
+    struct fft *fft;
+    if (fft_create(&request, &plain, &fft) != PARTITA_OK) return 0;
+    struct arena arena = {0};
+    struct bench bench = {.fft = fft};
+    double cost = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        bench.a = arena_take(&arena, n * (f64 ? 8 : 4) * (complex ? 2 : 1));
+        bench.b = arena_take(&arena, fft_spectrum_bytes(fft));
+        bench.scratch = arena_take(&arena, fft_scratch_bytes(fft));
+        if (pass == 0) {
+            arena.base = mem_allocate(&plain, arena.used);
+            if (!arena.base) break;
+            arena.used = 0;
+        } else {
+            cost = best_time(run, &bench) / (double)least;
+        }
+    }
+    mem_release(&plain, arena.base);
+    fft_destroy(fft);
+    return cost;
+}
+
+enum { BYTES = 1 << 25, FAR = 1 << 22, NEAR = 1 << 18 }; // beyond the caches; beyond those of a core; in them
+
+static void measure_products(struct host_costs *costs, struct bench *bench)
+{
+    static const size_t bytes[HOST_DISTANCES] = {NEAR, FAR, BYTES};
+    const size_t scalar = bench->kernels->f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    for (int distance = 0; distance < HOST_DISTANCES; distance++)
+        for (int i = 0; i < 3; i++) {
+            bench->distance = (enum host_distance)distance;
+            bench->sums = (size_t)1 << i;
+            bench->n = bytes[distance] / (2 * SPECTRUM_BLOCK_BYTES);
+            const double seconds =
+                distance == HOST_NEAR ? best_time(run_products, bench) : usual_time(run_products, bench);
+            costs->product[distance][i] = seconds / (double)(bench->sums * bench->n * lanes);
+        }
+}
+
+static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level level)
+{
+    char *memory = mem_allocate(&plain, 3 * BYTES);
+    if (!memory) return false;
+    const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    struct bench bench = {
+        .kernels = kernels_select(level, f64), .a = memory, .b = memory + BYTES, .c = memory + 2 * BYTES};
+    bench.n = 1;
+    costs->fir_call = best_time(run_fir, &bench) / 16;
+    bench.n = TILE;
+    costs->fma = best_time(run_fir, &bench) / (16.0 * TILE * TAPS);
+    bench.n = 1024;
+    costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    bench.n = 2 * FAR / (2 * SPECTRUM_BLOCK_BYTES);
+    costs->cmac_far = usual_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    measure_products(costs, &bench);
+    bench.n = 1 << 15;
+    costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
+    bench.n = BYTES / 4 - 2;
+    costs->copy_far = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
+    mem_release(&plain, memory);
+    return true;
+}
+
+enum partita_status host_calibrate(struct host *ret, enum cpu_level level)
+{
+    struct host host;
+    host_default(&host, level);
+    for (int f64 = 0; f64 < 2; f64++) {
+        if (!measure_kernels(&host.costs[f64], f64, level)) return PARTITA_ERR_NOMEM;
+        const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, level);
+        const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, level);
+        if (near <= 0 || far <= 0) return PARTITA_ERR_NOMEM;
+        host.costs[f64].fetch = far > near ? far - near : near / 8; // never nothing: a saved model holds positive costs
+        for (int complex = 0; complex < 2; complex++) {
+            for (int i = 0; i < HOST_FFT_SIZES; i++) {
+                double *cost = &host.costs[f64].fft[complex][i];
+                *cost = fft_cost(run_fft, (size_t)1 << (i + HOST_FFT_FIRST), f64, complex, level);
+                if (*cost <= 0) return PARTITA_ERR_NOMEM;
+            }
+        }
+    }
+    *ret = host;
+    return PARTITA_OK;
+}

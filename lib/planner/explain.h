@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+#ifndef PARTITA_EXPLAIN_H
+#define PARTITA_EXPLAIN_H
+
+#include "core/engine.h"
+
+// The text of partita_plan_explain.
+void explain(const struct partita_plan *plan, struct text *text);
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// The store behind struct partita_wisdom and its file: lines of text, keyed by host, closed by a checksum, so that a
+// file that was cut short, edited or made elsewhere is refused as a whole.
+#include "wisdom.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fft/fft.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+#define HEADER "partita wisdom 3"
+
+enum { KEY_SIZE = 224, MAX_FILE = 1 << 24 };
+
+struct entry {
+    char key[KEY_SIZE];
+    struct remembered choice;
+};
+
+struct partita_wisdom {
+    pthread_mutex_t lock; // several plans may be made with one store at once
+    bool has_host;
+    struct host host;
+    struct entry *entries;
+    size_t n_entries;
+};
+
+static const struct partita_allocator plain;
+
+enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom)
+{
+    if (!ret_wisdom) return PARTITA_ERR_ARG;
+    struct partita_wisdom *wisdom = mem_allocate(&plain, sizeof *wisdom);
+    if (!wisdom) return PARTITA_ERR_NOMEM;
+    pthread_mutex_init(&wisdom->lock, NULL);
+    *ret_wisdom = wisdom;
+    return PARTITA_OK;
+}
+
+void partita_wisdom_destroy(struct partita_wisdom *wisdom)
+{
+    if (!wisdom) return;
+    pthread_mutex_destroy(&wisdom->lock);
+    free(wisdom->entries);
+    mem_release(&plain, wisdom);
+}
+
+enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom)
+{
+    if (!wisdom) return PARTITA_ERR_ARG;
+    struct host host;
+    const enum partita_status status = host_calibrate(&host, cpu_detect());
+    if (status != PARTITA_OK) return status;
+    pthread_mutex_lock(&wisdom->lock);
+    wisdom->host = host;
+    wisdom->has_host = true;
+    pthread_mutex_unlock(&wisdom->lock);
+    return PARTITA_OK;
+}
+
+void wisdom_host(struct partita_wisdom *wisdom, enum cpu_level level, struct host *ret)
+{
+    host_default(ret, level);
+    if (!wisdom) return;
+    pthread_mutex_lock(&wisdom->lock);
+    if (wisdom->has_host && wisdom->host.level == level) *ret = wisdom->host;
+    pthread_mutex_unlock(&wisdom->lock);
+}
+
+static struct entry *find(const struct partita_wisdom *wisdom, const char *key)
+{
+    for (size_t i = 0; i < wisdom->n_entries; i++)
+        if (!strcmp(wisdom->entries[i].key, key)) return &wisdom->entries[i];
+    return NULL;
+}
+
+bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct remembered *ret)
+{
+    if (!wisdom) return false;
+    pthread_mutex_lock(&wisdom->lock);
+    const struct entry *entry = find(wisdom, key);
+    if (entry) *ret = entry->choice;
+    pthread_mutex_unlock(&wisdom->lock);
+    return entry != NULL;
+}
+
+static void keep(struct partita_wisdom *wisdom, const char *key, const struct remembered *choice)
+{
+    struct entry *entry = find(wisdom, key);
+    if (!entry) {
+        struct entry *more = realloc(wisdom->entries, (wisdom->n_entries + 1) * sizeof *more);
+        if (!more) return;
+        wisdom->entries = more;
+        entry = &more[wisdom->n_entries++];
+        snprintf(entry->key, sizeof entry->key, "%s", key);
+    }
+    entry->choice = *choice;
+}
+
+void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struct remembered *choice)
+{
+    if (!wisdom || strlen(key) >= KEY_SIZE) return;
+    pthread_mutex_lock(&wisdom->lock);
+    keep(wisdom, key, choice);
+    pthread_mutex_unlock(&wisdom->lock);
+}
+
+// All costs in the order of the file.
+enum { N_COSTS = 7, N_PRODUCTS = HOST_DISTANCES * 3, ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * HOST_FFT_SIZES };
+
+static void list_costs(struct host_costs *costs, double *list[ALL_COSTS])
+{
+    double *const first[N_COSTS] = {&costs->fma,   &costs->fir_call, &costs->cmac_cached, &costs->cmac_far,
+                                    &costs->fetch, &costs->copy,     &costs->copy_far};
+    memcpy(list, first, sizeof first);
+    for (int i = 0; i < N_PRODUCTS; i++) list[N_COSTS + i] = &costs->product[i / 3][i % 3];
+    for (int i = 0; i < 2 * HOST_FFT_SIZES; i++)
+        list[N_COSTS + N_PRODUCTS + i] = &costs->fft[i / HOST_FFT_SIZES][i % HOST_FFT_SIZES];
+}
+
+static void write_costs(FILE *file, struct host_costs costs)
+{
+    double *list[ALL_COSTS];
+    list_costs(&costs, list);
+    fputs("costs", file);
+    for (int i = 0; i < ALL_COSTS; i++) fprintf(file, " %.6e", *list[i]);
+    fputc('\n', file);
+}
+
+static void write_body(FILE *file, const struct partita_wisdom *wisdom)
+{
+    char name[128];
+    host_name(name, sizeof name, cpu_detect());
+    fprintf(file, HEADER "\nhost %s\n", name);
+    if (wisdom->has_host)
+        for (int f64 = 0; f64 < 2; f64++) write_costs(file, wisdom->host.costs[f64]);
+    for (size_t i = 0; i < wisdom->n_entries; i++)
+        fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine, wisdom->entries[i].choice.transform,
+                wisdom->entries[i].key);
+    for (int f64 = 0; f64 < 2; f64++) {
+        char *text = fft_wisdom_export(f64);
+        if (text) fprintf(file, "fftw %zu\n%s\n", strlen(text), text);
+        free(text);
+    }
+}
+
+// The whole file as text, for the checksum; NULL without memory.
+static char *render(struct partita_wisdom *wisdom, size_t *ret_length)
+{
+    char *text = NULL;
+    FILE *file = open_memstream(&text, ret_length);
+    if (!file) return NULL;
+    pthread_mutex_lock(&wisdom->lock);
+    write_body(file, wisdom);
+    pthread_mutex_unlock(&wisdom->lock);
+    if (fclose(file)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static bool write_file(const char *path, const char *text, size_t length)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file) return false;
+    const bool written = fwrite(text, 1, length, file) == length &&
+                         fprintf(file, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length)) > 0;
+    return fclose(file) == 0 && written;
+}
+
+enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, const char *path)
+{
+    if (!wisdom || !path) return PARTITA_ERR_ARG;
+    enum partita_status status = PARTITA_ERR_NOMEM;
+    const size_t room = strlen(path) + 32;
+    char *temporary = malloc(room), *text = NULL;
+    size_t length;
+    if (!temporary) goto done;
+    snprintf(temporary, room, "%s.%ld.tmp", path, (long)getpid());
+    // The lock is the store's own business: saving does not change what the caller sees.
+    text = render((struct partita_wisdom *)(uintptr_t)wisdom, &length);
+    if (!text) goto done;
+    status = PARTITA_OK;
+    if (!write_file(temporary, text, length) || rename(temporary, path)) {
+        remove(temporary);
+        status = PARTITA_ERR_IO;
+    }
+done:
+    free(text);
+    free(temporary);
+    return status;
+}
+
+// Reads a file of at most MAX_FILE bytes as a terminated string.
+static char *read_file(const char *path, size_t *ret_length, enum partita_status *ret_status)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = file ? malloc(MAX_FILE + 1) : NULL;
+    *ret_status = file ? PARTITA_ERR_NOMEM : PARTITA_ERR_IO;
+    if (text) {
+        *ret_length = fread(text, 1, MAX_FILE, file);
+        text[*ret_length] = 0;
+        *ret_status = ferror(file) ? PARTITA_ERR_IO : PARTITA_OK;
+    }
+    if (file) fclose(file);
+    return text;
+}
+
+// Cuts the checksum line off the text; false if it is missing or wrong.
+static bool verify(char *text, size_t length)
+{
+    enum { CLOSING = 9 + 16 + 1 };
+    char expected[CLOSING + 1];
+    if (length < CLOSING || strlen(text) != length) return false;
+    snprintf(expected, sizeof expected, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length - CLOSING));
+    if (strcmp(text + length - CLOSING, expected) != 0) return false;
+    text[length - CLOSING] = 0;
+    return true;
+}
+
+// Takes one line off the front of *text; NULL at its end.
+static char *next_line(char **text)
+{
+    char *line = *text, *end = strchr(line, '\n');
+    if (!end) return NULL;
+    *end = 0;
+    *text = end + 1;
+    return line;
+}
+
+static bool read_costs(const char *line, struct host_costs *costs)
+{
+    double *list[ALL_COSTS];
+    list_costs(costs, list);
+    for (int i = 0; i < ALL_COSTS; i++) {
+        char *end;
+        const double value = strtod(line, &end);
+        if (end == line || !(value > 0 && value < 1)) return false;
+        line = end;
+        *list[i] = value;
+    }
+    return *line == 0;
+}
+
+static bool read_choice(const char *line, struct partita_wisdom *wisdom)
+{
+    struct remembered choice;
+    int key = 0;
+    if (sscanf(line, "%31s %zu %n", choice.engine, &choice.transform, &key) != 2 || !key) return false;
+    if (strlen(line + key) >= KEY_SIZE) return false;
+    keep(wisdom, line + key, &choice);
+    return true;
+}
+
+// FFTW's text spans lines: its length says where it ends.
+static bool read_fftw(const char *line, bool f64, char **text)
+{
+    char *end;
+    const size_t length = strtoul(line, &end, 10);
+    if (*end || length >= strlen(*text) || (*text)[length] != '\n') return false;
+    char *wisdom = *text;
+    wisdom[length] = 0;
+    *text += length + 1;
+    return fft_wisdom_import(f64, wisdom);
+}
+
+// Fills a store from the lines of a verified file.
+static bool parse(char *text, struct partita_wisdom *ret)
+{
+    char name[128];
+    host_name(name, sizeof name, cpu_detect());
+    const char *line = next_line(&text);
+    if (!line || strcmp(line, HEADER) != 0) return false;
+    line = next_line(&text);
+    if (!line || strncmp(line, "host ", 5) != 0 || strcmp(line + 5, name) != 0) return false;
+    host_default(&ret->host, cpu_detect());
+    int costs = 0, fftw = 0;
+    while ((line = next_line(&text))) {
+        bool good = false;
+        if (!strncmp(line, "costs ", 6) && costs < 2) good = read_costs(line + 6, &ret->host.costs[costs++]);
+        else if (!strncmp(line, "choice ", 7)) good = read_choice(line + 7, ret);
+        else if (!strncmp(line, "fftw ", 5) && fftw < 2) good = read_fftw(line + 5, fftw++, &text);
+        if (!good) return false;
+    }
+    ret->has_host = costs == 2;
+    return costs != 1 && *text == 0;
+}
+
+// Moves what was read into the store; choices of the same problem are replaced.
+static void merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fresh)
+{
+    pthread_mutex_lock(&wisdom->lock);
+    if (fresh->has_host) {
+        wisdom->host = fresh->host;
+        wisdom->has_host = true;
+    }
+    for (size_t i = 0; i < fresh->n_entries; i++) keep(wisdom, fresh->entries[i].key, &fresh->entries[i].choice);
+    pthread_mutex_unlock(&wisdom->lock);
+}
+
+enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const char *path)
+{
+    if (!wisdom || !path) return PARTITA_ERR_ARG;
+    size_t length = 0;
+    enum partita_status status;
+    struct partita_wisdom fresh = {0};
+    char *text = read_file(path, &length, &status);
+    if (status == PARTITA_OK) {
+        if (verify(text, length) && parse(text, &fresh)) merge(wisdom, &fresh);
+        else status = PARTITA_ERR_STATE;
+    }
+    free(fresh.entries);
+    free(text);
+    return status;
+}
