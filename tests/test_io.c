@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "convolve/resample.h"
+#include "io/audio.h"
 #include "io/formats/formats.h"
 #include "test.h"
 

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
+#include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 #include "record.h"

@@ -6,9 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "io/bytes/temp.h"
 
 static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
@@ -36,13 +36,6 @@ bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *faul
     }
     *ret_n = pass->n_ahead;
     return true;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static size_t choose_chunk(const struct pass *p)
@@ -115,7 +108,7 @@ static double remaining(const struct pass *p, double spent)
 
 static void progress(struct pass *p)
 {
-    double t = now();
+    double t = clock_now();
     if (t - p->reported < 0.5) return;
     p->reported = t;
     uint64_t total = audio_reader_info(p->reader)->frames, done = (uint64_t)p->consumed;
@@ -248,7 +241,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
 {
     size_t bytes = partita_type_size(pass->type);
     pass->count = -1;
-    pass->started = pass->reported = now();
+    pass->started = pass->reported = clock_now();
     pass->chunk = choose_chunk(pass);
     align(pass);
     pass->x = malloc(pass->chunk * pass->taps->in_channels * bytes);
@@ -259,7 +252,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     good = pass_output_end(&pass->output, good, fault);
     if (pass->reported > pass->started) fprintf(stderr, "\r%30s\r", "");
     pass->stats->frames_out = (uint64_t)pass->written;
-    pass->stats->seconds = now() - pass->started;
+    pass->stats->seconds = clock_now() - pass->started;
     return good;
 }
 

@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../../lib/base/hash.h"
+#include "base/clock.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
 
@@ -238,23 +238,16 @@ bool share_create(struct share *share, struct audio_writer **ret_writer, const s
     return audio_resume(ret_writer, out, share->partial, info, share->record.done, &counts, fault);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 bool share_note(struct share *share, struct audio_writer *writer, uint64_t written, struct fault *fault)
 {
-    if (!share->active || !share->settings->resume || now() - share->noted < NOTE_SECONDS) return true;
+    if (!share->active || !share->settings->resume || clock_now() - share->noted < NOTE_SECONDS) return true;
     struct record record = share->record;
     struct sample_counts counts;
     if (!audio_sync(writer, &counts, fault)) return false;
     record.done += written;
     record.clipped = counts.clipped;
     record.invalid = counts.not_finite;
-    share->noted = now();
+    share->noted = clock_now();
     return record_write(share->notes, &record, fault);
 }
 

@@ -6,43 +6,16 @@
 
 #include <partita/common.h>
 
-#include "io/bytes/bytes.h"
+#include "io/formats/container.h"
 #include "io/samples/samples.h"
-
-enum container {
-    CONTAINER_WAV = 0, // WAV and RF64: own code
-    CONTAINER_NPY,
-    CONTAINER_RAW,
-    CONTAINER_TEXT,    // one number a line
-    CONTAINER_SNDFILE, // whatever else libsndfile knows, in seekable files
-};
-
-// What a signal is and how it lies in its file.
-struct audio_info {
-    enum container container;
-    struct encoding encoding;
-    size_t channels;
-    uint32_t rate;   // frames a second; 0: the file does not say
-    uint64_t frames; // or SIZE_UNKNOWN
-    int rank;        // of an .npy array: 1, or 2 for [channels, frames]
-    // Where frames lie; formats of libsndfile and text do without.
-    uint64_t offset; // first byte of the samples
-    bool planar;     // channel after channel, not frame after frame
-};
-
-// What the user says about a file.
-struct audio_request {
-    const char *path;
-    const struct encoding *raw; // samples without a header, in this encoding; NULL: the file says itself
-    size_t channels;            // of raw samples
-    uint32_t rate;              // of raw samples, .npy and text
-    size_t max_channels;
-    int wake_fd; // see struct source; -1: none
-};
 
 struct audio_reader;
 
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault);
+
+// The same of bytes in memory, that can be seeked or come as through a pipe: for tests and fuzz targets.
+bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size, bool as_pipe,
+                       const struct audio_request *request, struct fault *fault);
 const struct audio_info *audio_reader_info(const struct audio_reader *reader);
 
 // Whether frames may come slowly or never: a pipe, not a file.
@@ -102,12 +75,5 @@ bool audio_save(struct audio_writer *writer, struct sample_counts *ret_counts, u
 
 // Removes what was written. NULL is allowed.
 void audio_discard(struct audio_writer *writer);
-
-// The container that a file name stands for; *ret_known is false where the name says nothing.
-enum container container_of_name(const char *path, bool *ret_known);
-
-// The encoding nearest to `wish` that the container can hold; false for complex samples in a container without.
-bool container_encoding(enum container container, const char *path, struct encoding wish,
-                        struct encoding *ret_encoding);
 
 #endif

@@ -4,16 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "audio.h"
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
-
-bool audio_check_shape(const char *name, uint64_t channels, size_t max_channels, struct fault *fault)
-{
-    if (channels == 0) return fault_set(fault, "%s: 0 channels", name);
-    if (channels <= max_channels) return true;
-    return fault_set(fault, "%s: %llu channels, more than the %zu of --max-channels", name,
-                     (unsigned long long)channels, max_channels);
-}
 
 static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
@@ -50,7 +43,8 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
         return npy_parse(&r->source, request->max_channels, &r->info, fault);
     }
     if (known && named == CONTAINER_TEXT) return text_open(r, fault);
-    return sndfile_open(r, fault) && audio_check_shape(r->source.name, r->info.channels, request->max_channels, fault);
+    return sndfile_open(r, fault) &&
+           container_check_channels(r->source.name, r->info.channels, request->max_channels, fault);
 }
 
 static bool open_any(struct audio_reader *r, const struct audio_request *request, struct fault *fault)

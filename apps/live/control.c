@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../lib/base/clock.h"
+#include "base/clock.h"
 #include "cli/report.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
@@ -155,7 +155,7 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
 void control_run(struct session *session, int signals)
 {
     struct control c = {.session = session};
-    double now = clock_seconds();
+    double now = clock_now();
     bool keys = terminal_is_there();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;
@@ -170,7 +170,7 @@ void control_run(struct session *session, int signals)
         look_after_filters(&c);
         look_after_files(&c);
         struct chain_counts counts = chain_counts(session->chain);
-        now = clock_seconds();
+        now = clock_now();
         show(&c, &counts, now);
         look_after_lines(&c);
         if (counts.ended) break;

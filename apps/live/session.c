@@ -8,29 +8,8 @@
 #include <string.h>
 
 #include "cli/report.h"
+#include "live/device/choose.h"
 #include "live/filters/response.h"
-
-bool session_choose_devices(struct host_device *ret_in, struct host_device *ret_out, const struct settings *settings,
-                            bool *ret_may_come, struct fault *fault)
-{
-    const char *both = settings->audio_device;
-    const char *in = settings->audio_input ? settings->audio_input : both;
-    const char *out = settings->audio_output ? settings->audio_output : both;
-    bool one = settings->audio_input == NULL && settings->audio_output == NULL;
-    if (one && host_choose(ret_in, both, HOST_IN | HOST_OUT, ret_may_come, fault)) {
-        *ret_out = *ret_in;
-        return true;
-    }
-    if (one && both) return false;
-    // Without a wish the default input and output may be two devices of one API.
-    if (!host_choose(ret_in, in, HOST_IN, ret_may_come, fault) ||
-        !host_choose(ret_out, out, HOST_OUT, ret_may_come, fault))
-        return false;
-    if (strcmp(ret_in->api, ret_out->api) == 0) return true;
-    *ret_may_come = false;
-    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", ret_in->name, ret_in->api,
-                     ret_out->name, ret_out->api);
-}
 
 // What the user says; else the filter's own, if the devices can run at it; else the device's.
 static double choose_rate(const struct session *s)
@@ -113,7 +92,7 @@ bool session_open(struct session *session, const struct settings *settings, int 
 {
     struct session *s = session;
     s->settings = settings;
-    if (!session_choose_devices(&s->in, &s->out, settings, &s->no_device, fault)) return false;
+    if (!host_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;
     double rate = choose_rate(s);
     struct bank_request request = {.max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};

@@ -32,10 +32,6 @@ struct session {
     struct sample_counts recorded;
 };
 
-// The devices that the settings mean, of one API: one for both directions if there is such. *ret_may_come: see host.h.
-bool session_choose_devices(struct host_device *ret_in, struct host_device *ret_out, const struct settings *settings,
-                            bool *ret_may_come, struct fault *fault);
-
 // Host, filters, files, stream; not yet started. take: of recordings, from 1 on. Host must be initialized.
 bool session_open(struct session *session, const struct settings *settings, int take, struct fault *fault);
 

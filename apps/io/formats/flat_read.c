@@ -138,7 +138,7 @@ bool raw_layout(const struct source *source, const struct audio_request *request
                 struct fault *fault)
 {
     size_t channels = request->channels ? request->channels : 1;
-    if (!audio_check_shape(source->name, channels, request->max_channels, fault)) return false;
+    if (!container_check_channels(source->name, channels, request->max_channels, fault)) return false;
     size_t frame_bytes = encoding_size(*request->raw) * channels;
     *info = (struct audio_info){
         .container = CONTAINER_RAW,

@@ -7,9 +7,13 @@
 
 #include <stdio.h>
 
-#include "io/audio.h"
+#include "container.h"
 #include "io/bytes/temp.h"
+#include "io/samples/samples.h"
 #include "npy.h"
+
+struct audio_reader;
+struct audio_writer;
 
 struct reader_ops {
     // Up to n frames as scalars of the file's own realness: float for PARTITA_F32/CF32, double for F64/CF64.
@@ -70,13 +74,6 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding);
 bool text_open(struct audio_reader *reader, struct fault *fault);
-
-// audio_open on bytes in memory, that can be seeked or come as through a pipe: for tests and fuzz targets.
-bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size, bool as_pipe,
-                       const struct audio_request *request, struct fault *fault);
-
-// Common to all: channels and rate within reason.
-bool audio_check_shape(const char *name, uint64_t channels, size_t max_channels, struct fault *fault);
 
 // Room for n bytes of samples on their way.
 bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n);

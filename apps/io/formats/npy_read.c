@@ -197,7 +197,7 @@ static bool fill_info(const struct npy_header *p, const char *name, size_t max_c
     info->frames = p->shape[p->rank - 1];
     info->rank = p->rank;
     if (channels > max_channels) return explain_axes(p, name, max_channels, fault);
-    if (!audio_check_shape(name, channels, max_channels, fault)) return false;
+    if (!container_check_channels(name, channels, max_channels, fault)) return false;
     info->channels = (size_t)channels;
     if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) || bytes >> 62)
         return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", name,

@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-#include "io/audio.h"
+#include "container.h"
 
 struct sigmf {
     struct encoding encoding;

@@ -68,7 +68,7 @@ static bool parse_format(struct wav *w, const unsigned char *x, size_t size, str
     w->info->channels = get16(x + 2);
     w->info->rate = get32(x + 4);
     w->block_align = get16(x + 12);
-    if (!audio_check_shape(name, w->info->channels, w->max_channels, fault)) return false;
+    if (!container_check_channels(name, w->info->channels, w->max_channels, fault)) return false;
     if (w->info->rate == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
     if (!parse_coding(w, tag, bits, fault)) return false;
     size_t expected = w->info->encoding.bytes * w->info->channels;

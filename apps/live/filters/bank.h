@@ -5,7 +5,6 @@
 #define PARTITA_APPS_LIVE_BANK_H
 
 #include "cli/options.h"
-#include "live/device/host.h"
 
 struct bank;
 

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../lib/base/clock.h"
+#include "base/clock.h"
 #include "cli/report.h"
 #include "convolve/record.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "live/console/signals.h"
+#include "live/device/choose.h"
 #include "live/device/heartbeat.h"
 #include "live/device/host.h"
-#include "live/session.h"
 
 #include "sweep.h"
 
@@ -78,7 +78,7 @@ static bool choose(struct measure *m, struct fault *fault)
 {
     const struct settings *s = m->settings;
     bool any;
-    if (!session_choose_devices(&m->in, &m->out, s, &any, fault)) return false;
+    if (!host_choose_pair(&m->in, &m->out, s, &any, fault)) return false;
     m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
     if (m->channels <= m->in.in_channels) return true;
     return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name, m->in.in_channels);
@@ -129,13 +129,13 @@ static bool open_host(struct measure *m, struct fault *fault)
 static int listen(struct measure *m, int signals, struct fault *fault)
 {
     struct heartbeat heartbeat;
-    heartbeat_start(&heartbeat, clock_seconds());
+    heartbeat_start(&heartbeat, clock_now());
     while (atomic_load_explicit(&m->at, memory_order_acquire) < m->n_frames) {
         struct pollfd file = {.fd = signals, .events = POLLIN};
         poll(&file, 1, 50);
         uint64_t calls = atomic_load_explicit(&m->calls, memory_order_relaxed);
         if (signals_next(signals)) return fault_set(fault, "interrupted") ? EXIT_DONE : EXIT_FAILED;
-        if (heartbeat_look(&heartbeat, calls, clock_seconds(), calls ? SILENT_SECONDS : START_SECONDS)) continue;
+        if (heartbeat_look(&heartbeat, calls, clock_now(), calls ? SILENT_SECONDS : START_SECONDS)) continue;
         fault_set(fault, "%s: the audio device is lost", m->out.name);
         return EXIT_LOST;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "convolve/record.h"
+#include "io/audio.h"
 #include "io/formats/sigmf.h"
 #include "outputs.h"
 #include "writer.h"

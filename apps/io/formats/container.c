@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+// See container.h.
+#include "container.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "formats.h"
+
+static const struct {
+    const char *suffix;
+    enum container container;
+} names[] = {
+    {".wav", CONTAINER_WAV},      {".wave", CONTAINER_WAV},       {".rf64", CONTAINER_WAV},
+    {".bw64", CONTAINER_WAV},     {".npy", CONTAINER_NPY},        {".txt", CONTAINER_TEXT},
+    {".taps", CONTAINER_TEXT},    {".raw", CONTAINER_RAW},        {".bin", CONTAINER_RAW},
+    {".iq", CONTAINER_RAW},       {".sigmf-data", CONTAINER_RAW}, {".pcm", CONTAINER_RAW},
+    {".flac", CONTAINER_SNDFILE}, {".ogg", CONTAINER_SNDFILE},    {".oga", CONTAINER_SNDFILE},
+    {".opus", CONTAINER_SNDFILE}, {".aiff", CONTAINER_SNDFILE},   {".aif", CONTAINER_SNDFILE},
+    {".caf", CONTAINER_SNDFILE},  {".au", CONTAINER_SNDFILE},     {".snd", CONTAINER_SNDFILE},
+    {".w64", CONTAINER_SNDFILE},
+};
+
+// A suffix that spells an encoding, as in capture.cf32, means raw samples.
+enum container container_of_name(const char *path, bool *ret_known)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    struct encoding e;
+    *ret_known = true;
+    for (size_t i = 0; dot && i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(dot, names[i].suffix) == 0) return names[i].container;
+    if (dot && encoding_parse(dot + 1, &e)) return CONTAINER_RAW;
+    *ret_known = false;
+    return CONTAINER_RAW;
+}
+
+static struct encoding wav_encoding(struct encoding wish)
+{
+    struct encoding e = {.kind = wish.kind, .bytes = wish.bytes};
+    if (e.kind == ENCODING_FLOAT) return e;
+    e.kind = e.bytes == 1 ? ENCODING_UNSIGNED : ENCODING_SIGNED;
+    return e;
+}
+
+bool container_encoding(enum container container, const char *path, struct encoding wish, struct encoding *ret_encoding)
+{
+    switch (container) {
+    case CONTAINER_WAV:
+        *ret_encoding = wav_encoding(wish);
+        return !wish.is_complex;
+    case CONTAINER_RAW:
+        *ret_encoding = wish;
+        return true;
+    case CONTAINER_SNDFILE:
+        return sndfile_encoding(path, wish, ret_encoding);
+    case CONTAINER_NPY:
+        *ret_encoding = (struct encoding){.bytes = wish.bytes == 8 ? 8 : 4, .is_complex = wish.is_complex};
+        return true;
+    case CONTAINER_TEXT:
+        break;
+    }
+    return false;
+}
+
+bool container_check_channels(const char *name, uint64_t channels, size_t max_channels, struct fault *fault)
+{
+    if (channels == 0) return fault_set(fault, "%s: 0 channels", name);
+    if (channels <= max_channels) return true;
+    return fault_set(fault, "%s: %llu channels, more than the %zu of --max-channels", name,
+                     (unsigned long long)channels, max_channels);
+}
