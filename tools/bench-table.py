@@ -271,7 +271,7 @@ def page(build, results, tables, times, weights):
             parts.append(layers_page(results, tables[name], times, weights))
         elif tables.get(name):
             picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" else ""
-            program = "bench/long_file.py build" if name == "long_file" else f"build/bench/bench_{name}"
+            program = "bench/programs/long_file.py build" if name == "long_file" else f"build/bench/bench_{name}"
             parts.append(f"\n## {title}\n\n`{program}`\n\n{picture}{rows_table(tables[name])}")
     return "\n".join(parts) + "\n"
 

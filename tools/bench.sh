@@ -15,7 +15,7 @@ awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loada
 
 status=0
 if [ "${1-}" = --again ]; then
-    if [ "$2" = long_file ]; then bench/long_file.py build; else build/bench/bench_"$2" --calls $results/calls; fi \
+    if [ "$2" = long_file ]; then bench/programs/long_file.py build; else build/bench/bench_"$2" --calls $results/calls; fi \
         >$results/"$2".csv || status=1
     echo "$commit" >$results/"$2".commit
     python3 tools/bench-table.py build $results
@@ -32,7 +32,7 @@ done
 build/bench/bench_layer --weights >$results/layer-weights
 build/bench/bench_accuracy >$results/layer-accuracy || status=1
 echo long_file >&2
-bench/long_file.py build "$@" >$results/long_file.csv || status=1
+bench/programs/long_file.py build "$@" >$results/long_file.csv || status=1
 plotted=mono-b64-t480000
 case "$*" in
 *--quick*)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stands in for the peers whose libraries were not there when this was built.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #define ABSENT(peer, library)                                                                                          \
     bool peer(struct contender *contender, const struct workload *w)                                                   \

@@ -3,7 +3,7 @@
 // and without copies on the way in. Its smallest partition is the call; the largest is the one that is fastest here. No
 // automatic gain (irgain takes back the factor of 2 that version 5.1 has then), and one thread. The filter cannot be
 // cleared, so every pass builds its graph anew; the pass is timed from when the taps are transformed.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #include <libavfilter/avfilter.h>
 #include <libavfilter/buffersink.h>

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../layer.h"
-#include "../resident.h"
-#include "gpu_kernels.h"
+#include "workloads/layer.h"
+#include "gpu/resident.h"
+#include "peers/gpu_kernels.h"
 
 enum { BLOCK_POINTS = 8192 }; // which runs fastest with cuFFT: K. Adamek et al. (2020)
 

@@ -2,7 +2,7 @@
 // ffmpeg's afir filter as a command: no automatic gain (irgain takes back the factor of 2 that version 5.1 has then),
 // 16 bits out, and the partition size that was fastest for 4096 taps of all it offers. Its filter threads are set: one
 // is faster than the default on two cores.
-#include "../command.h"
+#include "peers/command.h"
 
 enum { PARTITION = 4096 };
 

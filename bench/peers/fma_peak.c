@@ -3,7 +3,7 @@
 // done, measured with independent chains of fused multiply-adds in the widest vectors this processor has. The filter
 // is charged taps multiply-adds an output for real signals, twice that for real taps on complex signals, four times
 // for complex taps.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 // over taps unrolled, several outputs a thread.
 #include "cuda/kernels/grid.cuh"
 
-#include "gpu_kernels.h"
+#include "peers/gpu_kernels.h"
 
 namespace {
 constexpr int THREADS = 256;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // liquid-dsp as a contender: firfilt_* and firdecim_* by execute_block, and fftfilt_* where the block holds the
 // filter, as that object demands. Single precision only; one channel.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #include <complex.h>
 #include <liquid/liquid.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Linked instead of liquid.c where liquid-dsp is not installed.
-#include "../bench.h"
+#include "runner/runner.h"
 
 static bool absent(struct contender *contender)
 {

@@ -3,7 +3,7 @@
 // chooses the formats of all three arrays itself (format "any"), which is what suits it best. `onednn` is timed on
 // arrays that lie in these formats already; `onednn+reorder` takes and gives plain arrays, as its callers have them,
 // the weights being reordered beforehand as ours are packed. Its threads are OpenMP's: as many as the row says.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #include <math.h>
 #include <omp.h>

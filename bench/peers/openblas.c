@@ -2,7 +2,7 @@
 // The matrix product of OpenBLAS as a contender, the way Caffe runs layers: the samples under the taps of one image are
 // copied into a matrix (im2col), which is multiplied by the weights; layers of one tap without stride or padding need
 // no copy. One thread: OpenBLAS's own threads would go on spinning into the next contender's time.
-#include "../layer.h"
+#include "workloads/layer.h"
 
 #include <cblas.h>
 #include <stdlib.h>

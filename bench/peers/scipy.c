@@ -2,7 +2,7 @@
 // SciPy as a contender: scipy.signal.oaconvolve and fftconvolve in one Python process that lives as long as the
 // contender. It reads the same samples, keeps their type, times its own calls (so that pipes cost it nothing) and
 // writes its result for the check.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 // SoX's fir effect as a command, on a text file of coefficients: with two threads channels run in parallel; the large
 // buffer makes that ten times faster than the default; no dither (the others add none). SoX leaves out the first half
 // of the filter's answer.
-#include "../command.h"
+#include "peers/command.h"
 
 bool peer_sox(struct contender *contender, const struct workload *w)
 {

@@ -5,7 +5,7 @@
 // (Gardner 1995). FFTW's real transforms with measured plans; spectra are split into real and imaginary parts, so that
 // the compiler makes vector code of the products for the machine it runs on. The length of the second stage's blocks
 // is the one that is fastest here.
-#include "../bench.h"
+#include "runner/runner.h"
 
 #include <fftw3.h>
 #include <math.h>

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../resident.h"
-#include "gpu_kernels.h"
+#include "gpu/resident.h"
+#include "peers/gpu_kernels.h"
 
 enum { TAPS = 2 * TWO_PASSES_RADIUS + 1 };
 

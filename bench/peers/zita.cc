@@ -10,7 +10,7 @@
 // least over several passes leaves out of it what fell into other calls, which flatters the threads. Real-time
 // priorities would move their work, not make it less.
 extern "C" {
-#include "../bench.h"
+#include "runner/runner.h"
 }
 
 #include <cstring>

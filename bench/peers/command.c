@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Input files, wall time and results of whole commands. What is timed runs from fork to exit: starting, reading,
 // filtering, writing. Files lie in memory (/dev/shm) where there is room, so that no disk is measured.
-#include "command.h"
+#include "peers/command.h"
 
 #include <fcntl.h>
 #include <math.h>

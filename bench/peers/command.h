@@ -5,7 +5,7 @@
 #ifndef BENCH_COMMAND_H
 #define BENCH_COMMAND_H
 
-#include "bench.h"
+#include "runner/runner.h"
 
 enum { COMMAND_WORDS = 24, COMMAND_PATH = 96 };
 

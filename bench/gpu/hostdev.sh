@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # bench_gpu on the stand-in for a device, with small sizes: every engine that is there answers at least one case right,
 # the others are named as not there, and the peers that come along answer right too. (Nothing of it is a figure: what is printed says hostdev.)
-#   bench_gpu_hostdev.sh PROGRAM
+#   hostdev.sh PROGRAM
 set -u
 program=$1
 folder=$(mktemp -d)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Direct FIR filters on streams in blocks of 1024 frames, one thread: every type and a decimator, against liquid-dsp
 // and the peak of fused multiply-adds.
-#include "bench.h"
+#include "runner/runner.h"
 
 // 16 blocks: small enough to stay in the L2 cache, as the buffers of a live stream do.
 #define FIR(name_, signal_, taps_, n_taps_, stride_)                                                                   \

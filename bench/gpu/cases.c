@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "gpu_cases.h"
+#include "gpu/cases.h"
 
 #include <fnmatch.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef BENCH_GPU_CASES_H
 #define BENCH_GPU_CASES_H
 
-#include "layer.h"
+#include "workloads/layer.h"
 
 // All cases, in memory that lives as long as the program. `tiny`: the same ones with few channels, images and samples,
 // as a stand-in for a device can run them.

@@ -4,7 +4,7 @@
 // summed in float64 over the whole result. White-box: tile sizes are imposed as the measuring planner imposes them,
 // whatever the error budget says. Prints CSV; `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3),
 // 6 for F(4x4, 3x3), 8 for F(6x6, 3x3); a number for FFT tiles; 0 without tiles.
-#include "layer.h"
+#include "workloads/layer.h"
 
 #include <math.h>
 #include <stdlib.h>

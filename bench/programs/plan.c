@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plan creation at estimate effort, as a program feels it at its start: every pass is a new process in which neither
 // the library nor FFTW has planned anything. The item is one plan.
-#include "bench.h"
+#include "runner/runner.h"
 
 #include <math.h>
 #include <stdlib.h>

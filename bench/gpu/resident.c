@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Ours on a CUDA device, arrays resident there: what is timed is the call, which waits for its result. Filters are made
 // beforehand, except of recordings to be correlated, which are two signals.
-#include "resident.h"
+#include "gpu/resident.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layer.h"
+#include "workloads/layer.h"
 
 static const double DEFAULT_BUDGET = 2e-6; // relative L2 error of f32 engines that transform
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Layers as workloads: their three arrays, and the oracle: direct sums in float64 at some positions of the result. It
 // shares no code with the library.
-#include "layer.h"
+#include "workloads/layer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Data of a case, and the oracle: direct sums at about a thousand positions of the result, in float64 for f32 signals
 // and in long double for the others, so that float64 contenders can be judged too. It shares no code with the library.
-#include "bench.h"
+#include "runner/runner.h"
 
 #include <math.h>
 #include <stdlib.h>

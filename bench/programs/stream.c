@@ -2,7 +2,7 @@
 // Streams: cost a sample and flatness of the load. Calls of one block; what is asked for is out when the call returns,
 // except in the cases called delayed, which allow one block more. Filters up to a minute long run against engines
 // made for them and against textbook methods, after their history has filled.
-#include "bench.h"
+#include "runner/runner.h"
 
 #define DELAYED(name_, channels_, block_, n_taps_, n_frames_)                                                          \
     {                                                                                                                  \

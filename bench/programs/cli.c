@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The program `partita` as a user runs it, wall time of the whole command, against ffmpeg and SoX.
-#include "command.h"
+#include "peers/command.h"
 
 bool ours_command(struct contender *contender, const struct workload *w)
 {

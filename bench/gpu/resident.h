@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "bench.h"
+#include "runner/runner.h"
 
 struct resident {
     void *x, *h, *y;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The runner: options, the check before timing, interleaved repetitions, medians, CSV.
-#include "bench.h"
+#include "runner/runner.h"
 
 #include <fnmatch.h>
 #include <malloc.h>

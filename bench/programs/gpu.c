@@ -5,7 +5,7 @@
 //   --tiny       sizes that a stand-in for a device can run; no figures for anybody
 //   --describe   instead of running: the cases as CSV
 //   --engines    instead of running: our engines, and whether they are there, as CSV
-#include "gpu_cases.h"
+#include "gpu/cases.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Partita as a contender: an engine forced by name, or the planner's pick. A stream keeps plan, filter and stream
 // open; a signal is timed as the whole call a user of SciPy makes, planning and transforming the taps included.
-#include "bench.h"
+#include "runner/runner.h"
 
 #include <math.h>
 #include <stdlib.h>

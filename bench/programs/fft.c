@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench.h"
+#include "runner/runner.h"
 #include "fft/fft.h"
 
 static const struct partita_allocator plain;

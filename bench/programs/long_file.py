@@ -4,7 +4,7 @@
 and beside cp, which bounds what any program can do that reads the one file and writes the other. Prints rows as the
 other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it counts; the median of
 three runs, contender by contender.
-    bench/long_file.py BUILD [--quick]     (--quick: 256 MiB)"""
+    bench/programs/long_file.py BUILD [--quick]     (--quick: 256 MiB)"""
 import ctypes
 import os
 import pathlib

@@ -3,7 +3,7 @@
 // transforming the taps and allocating the workspace included, as in the peer's call. Of batches of lines, as sequence
 // models have them, filters are transformed beforehand, as the peer's are; their items are multiply-adds of the direct
 // sums.
-#include "bench.h"
+#include "runner/runner.h"
 
 #include <string.h>
 

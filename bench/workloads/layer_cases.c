@@ -2,7 +2,7 @@
 // The layers that published comparisons of convolution algorithms measured, by name. NAME-forward, NAME-backward-data
 // and NAME-backward-weight run with the number of images given here, which two cores can work through;
 // NAME-nN with N images, mostly as many as the source ran.
-#include "layer.h"
+#include "workloads/layer.h"
 
 #include <stdlib.h>
 #include <string.h>

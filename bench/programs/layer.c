@@ -3,7 +3,7 @@
 // a multiply-add of the direct sums, whatever an algorithm does instead: effective GFLOP/s are 2 / ns_per_item.
 //   --pick      our engines alone, on all cases or those of --case: where the planner's pick is not the fastest
 //   --weights   instead of running: the cases' multiply-adds, and how often their networks have them, as CSV
-#include "layer.h"
+#include "workloads/layer.h"
 
 #include <string.h>
 

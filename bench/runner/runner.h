@@ -164,7 +164,7 @@ double gate_peer(const struct workload *w);
 // Measures the host model that plans of ours use from then on.
 void ours_calibrate(void);
 
-// Contenders; bench/ours.c and bench/peers/*.c.
+// Contenders; bench/ours/ours.c and bench/peers/*.c.
 open_fn ours_stream, ours_signal;
 open_fn ours_stream_whole;    // promising whole blocks, as peers demand them
 open_fn ours_stream_swap;     // while the stream fades from one filter to another

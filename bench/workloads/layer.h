@@ -3,7 +3,7 @@
 #ifndef BENCH_LAYER_H
 #define BENCH_LAYER_H
 
-#include "bench.h"
+#include "runner/runner.h"
 
 // One axis of three, defaults filled in.
 struct layer_axis {

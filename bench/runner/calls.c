@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The single calls of a stream: their times, how flat they are, and the files of --calls that tools/load-plot.sh draws.
-#include "bench.h"
+#include "runner/runner.h"
 
 #include <errno.h>
 #include <stdlib.h>
