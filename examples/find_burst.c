@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Finds a known burst in a noisy capture, both raw cf32: the lag at which the normalised correlation is largest. It
-// does not depend on gain or phase, and a loud stretch of noise does not outshine the burst.
+// Finds a known burst in a noisy capture, both raw cf32: the lag at which the normalised
+// correlation is largest. It does not depend on gain or phase, and a loud stretch of noise does not
+// outshine the burst.
 //
 //     find_burst burst.cf32 capture.cf32
 #include <complex.h>
@@ -34,13 +35,15 @@ static bool find(const float complex *capture, size_t n, const float complex *bu
     const struct partita_slice whole_bursts = {.mode = PARTITA_VALID};
     float complex *match = malloc((n - m + 1) * sizeof *match);
     size_t best = 0;
-    if (!match || partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m, &whole_bursts)) {
+    if (!match ||
+        partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m, &whole_bursts)) {
         free(match);
         return false;
     }
     for (size_t i = 1; i < n - m + 1; i++)
         if (cabsf(match[i]) > cabsf(match[best])) best = i;
-    printf("sample %zu, match %.3f, phase %.3f\n", best, (double)cabsf(match[best]), (double)cargf(match[best]));
+    printf("sample %zu, match %.3f, phase %.3f\n", best, (double)cabsf(match[best]),
+           (double)cargf(match[best]));
     free(match);
     return true;
 }
@@ -48,15 +51,18 @@ static bool find(const float complex *capture, size_t n, const float complex *bu
 int main(int argc, char **argv)
 {
     if (argc != 3) {
-        fprintf(stderr, "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
+        fprintf(
+            stderr,
+            "usage: find_burst BURST CAPTURE, raw cf32, the burst no longer than the capture\n");
         return 2;
     }
     size_t n = 0, m = 0;
     float complex *burst = load(argv[1], &m), *capture = burst ? load(argv[2], &n) : NULL;
     int status = 1;
     if (capture && (m < 1 || n < m))
-        fprintf(stderr, "find_burst: %s holds %zu samples, %s %zu; a burst is no longer than the capture\n", argv[1], m,
-                argv[2], n);
+        fprintf(stderr,
+                "find_burst: %s holds %zu samples, %s %zu; a burst is no longer than the capture\n",
+                argv[1], m, argv[2], n);
     else if (capture && find(capture, n, burst, m)) status = 0;
     free(capture);
     free(burst);

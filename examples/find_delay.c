@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How much later a second recording of one voice hears it, both raw f32 of one rate: the lag at which they correlate
-// best, between samples by the parabola through the three values at the top. Only the lags asked for are computed, in
-// memory of a few spectra, however long the recordings are.
+// How much later a second recording of one voice hears it, both raw f32 of one rate: the lag at
+// which they correlate best, between samples by the parabola through the three values at the top.
+// Only the lags asked for are computed, in memory of a few spectra, however long the recordings
+// are.
 //
 //     find_delay first.f32 second.f32 MOST
 #include <math.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The subcommands. Each does what its parsed arguments ask for and returns the program's exit status.
+// The subcommands. Each does what its parsed arguments ask for and returns the program's exit
+// status.
 #ifndef PARTITA_APPS_COMMANDS_H
 #define PARTITA_APPS_COMMANDS_H
 

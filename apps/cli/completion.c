@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Completions of bash, zsh and fish: commands, their options, the words of choices, files elsewhere.
+// Completions of bash, zsh and fish: commands, their options, the words of choices, files
+// elsewhere.
 #include <stdio.h>
 #include <string.h>
 
@@ -37,8 +38,10 @@ static void bash_options(int command)
 static void print_bash(void)
 {
     printf("# bash completion for partita\n_partita() {\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= words=\n"
-           "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        mapfile -t COMPREPLY < <(compgen -W '");
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= "
+           "words=\n"
+           "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        mapfile -t COMPREPLY < "
+           "<(compgen -W '");
     for (int c = 0; c < N_COMMANDS; c++) printf("%s ", command_rows[c].name);
     printf("--version --help' -- \"$word\")\n        return\n    fi\n    case $before in\n");
     for (size_t i = 0; i < n_option_rows; i++) {
@@ -49,11 +52,13 @@ static void print_bash(void)
     }
     printf("    esac\n    case ${COMP_WORDS[1]} in\n");
     for (int c = 0; c < N_COMMANDS; c++) bash_options(c);
-    printf(
-        "    esac\n    if [[ $words ]]; then\n        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
-        "    elif [[ $word == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
-        "    else\n        compopt -o filenames\n        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n    fi\n}\n"
-        "complete -F _partita partita\n");
+    printf("    esac\n    if [[ $words ]]; then\n        mapfile -t COMPREPLY < <(compgen -W "
+           "\"$words\" -- \"$word\")\n"
+           "    elif [[ $word == -* ]]; then\n        mapfile -t COMPREPLY < <(compgen -W "
+           "\"$options\" -- \"$word\")\n"
+           "    else\n        compopt -o filenames\n        mapfile -t COMPREPLY < <(compgen -f -- "
+           "\"$word\")\n    fi\n}\n"
+           "complete -F _partita partita\n");
 }
 
 static void zsh_option(const struct option_row *row)
@@ -74,8 +79,10 @@ static void zsh_option(const struct option_row *row)
 static void print_zsh(void)
 {
     printf("#compdef partita\n_partita() {\n    local -a commands\n    commands=(\n");
-    for (int c = 0; c < N_COMMANDS; c++) printf("        '%s:%s'\n", command_rows[c].name, command_rows[c].summary);
-    printf("    )\n    if ((CURRENT == 2)); then\n        _describe command commands\n        return\n    fi\n"
+    for (int c = 0; c < N_COMMANDS; c++)
+        printf("        '%s:%s'\n", command_rows[c].name, command_rows[c].summary);
+    printf("    )\n    if ((CURRENT == 2)); then\n        _describe command commands\n        "
+           "return\n    fi\n"
            "    shift words\n    ((CURRENT--))\n    case $words[1] in\n");
     for (int c = 0; c < N_COMMANDS; c++) {
         printf("    %s)\n        _arguments \\\n", command_rows[c].name);
@@ -88,7 +95,8 @@ static void print_zsh(void)
 
 static void fish_option(const struct option_row *row, int command)
 {
-    printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s", command_rows[command].name, row->name);
+    printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s",
+           command_rows[command].name, row->name);
     if (row->letter) printf(" -s %c", row->letter);
     if (row->argument) printf(" -r");
     if (row->kind == OPTION_CHOICE) {
@@ -105,8 +113,8 @@ static void print_fish(void)
 {
     printf("# fish completion for partita\n");
     for (int c = 0; c < N_COMMANDS; c++)
-        printf("complete -c partita -n __fish_use_subcommand -f -a %s -d '%s'\n", command_rows[c].name,
-               command_rows[c].summary);
+        printf("complete -c partita -n __fish_use_subcommand -f -a %s -d '%s'\n",
+               command_rows[c].name, command_rows[c].summary);
     for (int c = 0; c < N_COMMANDS; c++)
         for (size_t i = 0; i < n_option_rows; i++)
             if (belongs(&option_rows[i], c)) fish_option(&option_rows[i], c);

@@ -25,8 +25,8 @@ static void print(json_t *list, const char *name, const char *text, bool availab
 
 static void append(json_t *list, const char *name, const char *text, bool available)
 {
-    json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "kind", "compute", "name", name, "available",
-                                          available, "description", text));
+    json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "kind", "compute", "name", name,
+                                          "available", available, "description", text));
 }
 
 void devices_to_compute(void)

@@ -9,8 +9,8 @@
 // Prints a line for each device, or what is missing for there to be one.
 void devices_to_compute(void);
 
-// Prints the list as JSON, with objects of the kind "compute" for the same behind what it holds, and releases it.
-// False if it cannot be written.
+// Prints the list as JSON, with objects of the kind "compute" for the same behind what it holds,
+// and releases it. False if it cannot be written.
 bool devices_print_json(json_t *list);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See engine_name.h. The one list of engines in the program; a test holds it against what `partita plan` shows.
+// See engine_name.h. The one list of engines in the program; a test holds it against what `partita
+// plan` shows.
 #include "engine_name.h"
 
 #include <stdio.h>
@@ -39,8 +40,10 @@ bool engine_check(const struct settings *settings, struct fault *fault)
     engine_name(wish, name);
     if (strncmp(name, "cuda/", 5) == 0) return check_cuda(settings, on_cuda, fault);
     if (on_cuda)
-        return fault_set(fault, "--engine %.80s: is not of --device %.20s, whose engines are named as cuda/direct is",
-                         wish, device);
+        return fault_set(
+            fault,
+            "--engine %.80s: is not of --device %.20s, whose engines are named as cuda/direct is",
+            wish, device);
     for (int i = 0; i < N_ENGINES; i++) {
         if (strcmp(name, engines[i]) == 0) return true;
         if (i) strcat(all, ", ");

@@ -7,7 +7,8 @@
 
 enum { ENGINE_NAME_SIZE = 64 };
 
-// An engine's full name: "direct" is cpu/direct, and overlap-discard is another word for overlap-save. NULL stays.
+// An engine's full name: "direct" is cpu/direct, and overlap-discard is another word for
+// overlap-save. NULL stays.
 const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE]);
 
 // False for a name that no engine has, and for an engine of another place to compute than --device.

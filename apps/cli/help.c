@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text for people out of the option table: --help and `partita help`. The manual page and the completions are in
-// manual.c and completion.c.
+// Text for people out of the option table: --help and `partita help`. The manual page and the
+// completions are in manual.c and completion.c.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,11 @@
 #include "manual.h"
 #include "report.h"
 
-enum { WIDTH = 79, COLUMN = 30, SUMMARY = 39 }; // columns of a command and its operands in the overview
+enum {
+    WIDTH = 79,
+    COLUMN = 30,
+    SUMMARY = 39
+}; // columns of a command and its operands in the overview
 
 // Prints words from column `at` on, continued at column `indent`.
 static void print_wrapped(const char *text, int at, int indent)
@@ -67,14 +71,15 @@ void help_print(enum command command)
         print_option(row, command);
     }
     if (c->n_operands == 3)
-        print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, .aiff, .caf, .au and "
-                      ".w64; raw samples: .raw, .iq, .cf32 and the like; SigMF recordings, x.sigmf-data with "
-                      "x.sigmf-meta. The first file may also be a .txt of one number a line.",
+        print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
+                      ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "
+                      "SigMF recordings, x.sigmf-data with x.sigmf-meta. The first file may also "
+                      "be a .txt of one number a line.",
                       0, 0);
     if (c->n_operands == 3)
-        print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are [frames] or "
-                      "[channels, frames]. Exit status: 0 done, 1 failed, 2 wrong usage, 3 done, "
-                      "but the input was cut short.",
+        print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are "
+                      "[frames] or [channels, frames]. Exit status: 0 done, 1 failed, 2 wrong "
+                      "usage, 3 done, but the input was cut short.",
                       0, 0);
 }
 
@@ -82,11 +87,13 @@ void help_print_overview(void)
 {
     printf("partita: linear filters for files, pipes and audio devices\n\n");
     for (int c = 0; c < N_COMMANDS; c++) {
-        const int at = printf("  partita %-10s %-18s", command_rows[c].name, command_rows[c].operands);
+        const int at =
+            printf("  partita %-10s %-18s", command_rows[c].name, command_rows[c].operands);
         if (at > SUMMARY) printf("\n%*s", SUMMARY, "");
         printf(" %s\n", command_rows[c].summary);
     }
-    printf("\n`partita COMMAND --help` lists the options of a command; `partita --version` names the version.\n");
+    printf("\n`partita COMMAND --help` lists the options of a command; `partita --version` names "
+           "the version.\n");
 }
 
 static int print_topic(const struct settings *s, struct fault *fault)

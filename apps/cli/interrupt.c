@@ -26,10 +26,12 @@ static void handle(int signal_number)
 void interrupt_install(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    signal(SIGPIPE, SIG_DFL); // a reader that goes away ends us quietly, also where we were started with it ignored
+    signal(SIGPIPE, SIG_DFL); // a reader that goes away ends us quietly, also where we were started
+                              // with it ignored
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before, action = {.sa_handler = handle, .sa_flags = SA_RESTART};
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue; // nohup
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
+            continue; // nohup
         sigaction(signals[i], &action, NULL);
     }
 }

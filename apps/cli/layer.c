@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `partita layer forward|backward-data|backward-weight`: reads arrays, makes one problem of their shapes and the
-// options, runs it, writes the result.
+// `partita layer forward|backward-data|backward-weight`: reads arrays, makes one problem of their
+// shapes and the options, runs it, writes the result.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +32,8 @@ static const struct {
 struct job {
     struct settings settings;
     enum direction direction;
-    struct npy_array x, w, bias, gy, result, gb; // what the direction has; the gradient of x or w is the result
+    struct npy_array x, w, bias, gy, result,
+        gb; // what the direction has; the gradient of x or w is the result
     struct partita_problem problem;
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -41,17 +42,19 @@ struct job {
 };
 
 // Whole numbers between commas. False: not such a list, or more than `most`.
-static bool parse_list(const char *option, const char *text, int64_t low, int64_t *values, int most, int *ret_n,
-                       struct fault *fault)
+static bool parse_list(const char *option, const char *text, int64_t low, int64_t *values, int most,
+                       int *ret_n, struct fault *fault)
 {
     const char *at = text;
     for (*ret_n = 0; *ret_n < most; at++) {
         char *end;
         errno = 0;
         values[*ret_n] = strtoll(at, &end, 10);
-        if (end == at || errno || (*end && *end != ',') || values[*ret_n] < low || values[*ret_n] > (int64_t)1 << 40)
-            return fault_set(fault, "%s %s: is not a list of whole numbers from %" PRId64 " on, as in 2,1", option,
-                             text, low);
+        if (end == at || errno || (*end && *end != ',') || values[*ret_n] < low ||
+            values[*ret_n] > (int64_t)1 << 40)
+            return fault_set(fault,
+                             "%s %s: is not a list of whole numbers from %" PRId64 " on, as in 2,1",
+                             option, text, low);
         ++*ret_n;
         if (!*end) return true;
         at = end;
@@ -60,14 +63,15 @@ static bool parse_list(const char *option, const char *text, int64_t low, int64_
 }
 
 // One number for each axis, or one for all.
-static bool parse_axes(const char *option, const char *text, int rank, size_t values[PARTITA_MAX_RANK],
-                       struct fault *fault)
+static bool parse_axes(const char *option, const char *text, int rank,
+                       size_t values[PARTITA_MAX_RANK], struct fault *fault)
 {
     int64_t list[NPY_DIMENSIONS];
     int n;
     if (!text) return true;
     if (!parse_list(option, text, 1, list, NPY_DIMENSIONS, &n, fault)) return false;
-    if (n != 1 && n != rank) return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, n, rank);
+    if (n != 1 && n != rank)
+        return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, n, rank);
     for (int i = 0; i < rank; i++) values[i] = (size_t)list[n == 1 ? 0 : i];
     return true;
 }
@@ -77,10 +81,12 @@ static bool parse_pad(const char *text, int rank, struct partita_problem *p, str
     int64_t list[2 * PARTITA_MAX_RANK];
     int n;
     if (!text) return true;
-    if (!parse_list("--pad", text, -((int64_t)1 << 40), list, 2 * PARTITA_MAX_RANK, &n, fault)) return false;
+    if (!parse_list("--pad", text, -((int64_t)1 << 40), list, 2 * PARTITA_MAX_RANK, &n, fault))
+        return false;
     if (n != 1 && n != rank && n != 2 * rank)
-        return fault_set(fault, "--pad %s: %d numbers for %d axes; one, one an axis, or all begins and all ends", text,
-                         n, rank);
+        return fault_set(
+            fault, "--pad %s: %d numbers for %d axes; one, one an axis, or all begins and all ends",
+            text, n, rank);
     for (int i = 0; i < rank; i++) {
         p->pad_begin[i] = (ptrdiff_t)list[n == 1 ? 0 : i];
         p->pad_end[i] = (ptrdiff_t)list[n == 1 ? 0 : n == rank ? i : rank + i];
@@ -95,7 +101,8 @@ static bool check_names(const struct settings *s, struct fault *fault)
     bool known;
     for (int i = 0; i < 2; i++) {
         const char *name = names[i][1];
-        if (!name || temp_is_special(name) || container_of_name(name, &known) == CONTAINER_NPY) continue;
+        if (!name || temp_is_special(name) || container_of_name(name, &known) == CONTAINER_NPY)
+            continue;
         return fault_set(fault, "%s %s: layers write .npy arrays; name a .npy", names[i][0], name);
     }
     return true;
@@ -106,7 +113,8 @@ static bool check_usage(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
     const char *word = s->operands[0];
-    while (job->direction < N_DIRECTIONS && strcmp(word, directions[job->direction].name) != 0) job->direction++;
+    while (job->direction < N_DIRECTIONS && strcmp(word, directions[job->direction].name) != 0)
+        job->direction++;
     if (job->direction == N_DIRECTIONS)
         return fault_set(fault, "%s: is none of forward, backward-data, backward-weight", word);
     const bool of[N_DIRECTIONS] = {job->direction == FORWARD, job->direction == BACKWARD_DATA,
@@ -126,8 +134,10 @@ static bool check_usage(struct job *job, struct fault *fault)
         {"--relu", s->relu ? "" : NULL, false, of[FORWARD]},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        if (options[i].needed && !options[i].value) return fault_set(fault, "%s needs %s", word, options[i].name);
-        if (!options[i].allowed && options[i].value) return fault_set(fault, "%s has no %s", word, options[i].name);
+        if (options[i].needed && !options[i].value)
+            return fault_set(fault, "%s needs %s", word, options[i].name);
+        if (!options[i].allowed && options[i].value)
+            return fault_set(fault, "%s has no %s", word, options[i].name);
     }
     return engine_check(s, fault) && check_names(s, fault);
 }
@@ -145,8 +155,8 @@ static bool load_inputs(struct job *job, struct fault *fault)
             !npy_array_load(arrays[i], files[i], fault))
             return false;
         if (first && first->f64 != arrays[i]->f64)
-            return fault_set(fault, "%s is %s, but %s is %s", first->name, first->f64 ? "f8" : "f4", files[i],
-                             arrays[i]->f64 ? "f8" : "f4");
+            return fault_set(fault, "%s is %s, but %s is %s", first->name, first->f64 ? "f8" : "f4",
+                             files[i], arrays[i]->f64 ? "f8" : "f4");
         if (!first) first = arrays[i];
     }
     return true;
@@ -165,10 +175,11 @@ static bool take_input_shape(struct job *job, struct fault *fault)
     int64_t list[NPY_DIMENSIONS];
     int n;
     struct npy_array *x = &job->result;
-    if (!parse_list("--input-shape", job->settings.input_shape, 1, list, NPY_DIMENSIONS, &n, fault)) return false;
+    if (!parse_list("--input-shape", job->settings.input_shape, 1, list, NPY_DIMENSIONS, &n, fault))
+        return false;
     if (n != job->gy.rank)
-        return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions", job->settings.input_shape, n,
-                         job->gy.name, job->gy.rank);
+        return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions",
+                         job->settings.input_shape, n, job->gy.name, job->gy.rank);
     *x = (struct npy_array){.name = "--input-shape", .rank = n, .f64 = job->gy.f64};
     for (int i = 0; i < n; i++) x->shape[i] = (size_t)list[i];
     return true;
@@ -180,7 +191,8 @@ static bool take_geometry(struct job *job, struct fault *fault)
     struct partita_problem *p = &job->problem;
     const struct npy_array *x = job->direction == BACKWARD_DATA ? &job->result : &job->x;
     if (job->direction == BACKWARD_DATA && !take_input_shape(job, fault)) return false;
-    *p = (struct partita_problem){.op = PARTITA_CORRELATE, .rank = x->rank - 2, .groups = (size_t)s->layer_groups};
+    *p = (struct partita_problem){
+        .op = PARTITA_CORRELATE, .rank = x->rank - 2, .groups = (size_t)s->layer_groups};
     if (!check_rank(x, p->rank, fault)) return false;
     p->signal = p->taps = x->f64 ? PARTITA_F64 : PARTITA_F32;
     p->batch = x->shape[0];
@@ -209,18 +221,20 @@ static bool take_weight(struct job *job, struct fault *fault)
     p->out_channels = w->shape[0];
     memcpy(p->kernel, w->shape + 2, (size_t)p->rank * sizeof *p->kernel);
     if (p->in_channels % p->groups || w->shape[1] != p->in_channels / p->groups)
-        return fault_set(fault, "%s has %zu input channels and --groups is %zu, but %s has %zu channels", w->name,
-                         w->shape[1], p->groups, job->direction == FORWARD ? job->x.name : "--input-shape",
-                         p->in_channels);
+        return fault_set(fault,
+                         "%s has %zu input channels and --groups is %zu, but %s has %zu channels",
+                         w->name, w->shape[1], p->groups,
+                         job->direction == FORWARD ? job->x.name : "--input-shape", p->in_channels);
     return true;
 }
 
 static bool check_bias(const struct job *job, struct fault *fault)
 {
     const struct npy_array *bias = &job->bias;
-    if (!bias->name || (bias->rank == 1 && bias->shape[0] == job->problem.out_channels)) return true;
-    return fault_set(fault, "%s: not an array of %zu numbers, one for each output channel", bias->name,
-                     job->problem.out_channels);
+    if (!bias->name || (bias->rank == 1 && bias->shape[0] == job->problem.out_channels))
+        return true;
+    return fault_set(fault, "%s: not an array of %zu numbers, one for each output channel",
+                     bias->name, job->problem.out_channels);
 }
 
 static void keep_line(void *user, const char *text)
@@ -232,17 +246,20 @@ static void keep_line(void *user, const char *text)
 
 static bool fail(const struct job *job, enum partita_status status, struct fault *fault)
 {
-    fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "", job->detail);
+    fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "",
+              job->detail);
     return option_words(COMMAND_LAYER, fault);
 }
 
 // gy against the outputs that the problem has.
-static bool check_gradient(const struct job *job, const size_t outputs[PARTITA_MAX_RANK], struct fault *fault)
+static bool check_gradient(const struct job *job, const size_t outputs[PARTITA_MAX_RANK],
+                           struct fault *fault)
 {
     const struct partita_problem *p = &job->problem;
     const struct npy_array *gy = &job->gy;
     if (!gy->name) return true;
-    bool same = gy->rank == p->rank + 2 && gy->shape[0] == p->batch && gy->shape[1] == p->out_channels;
+    bool same =
+        gy->rank == p->rank + 2 && gy->shape[0] == p->batch && gy->shape[1] == p->out_channels;
     for (int i = 0; i < p->rank && same; i++) same = gy->shape[i + 2] == outputs[i];
     if (same) return true;
     char text[2][120];
@@ -251,9 +268,11 @@ static bool check_gradient(const struct job *job, const size_t outputs[PARTITA_M
         int n = snprintf(text[k], sizeof text[k], "%zu,%zu", k ? p->batch : gy->shape[0],
                          k ? p->out_channels : gy->shape[1]);
         for (int i = 0; i < rank; i++)
-            n += snprintf(text[k] + n, sizeof text[k] - (size_t)n, ",%zu", k ? outputs[i] : gy->shape[i + 2]);
+            n += snprintf(text[k] + n, sizeof text[k] - (size_t)n, ",%zu",
+                          k ? outputs[i] : gy->shape[i + 2]);
     }
-    return fault_set(fault, "%s: shape %s, but this layer's output is %s", gy->name, text[0], text[1]);
+    return fault_set(fault, "%s: shape %s, but this layer's output is %s", gy->name, text[0],
+                     text[1]);
 }
 
 static bool make_problem(struct job *job, struct fault *fault)
@@ -279,14 +298,17 @@ static bool make_problem(struct job *job, struct fault *fault)
                                             .directions = directions[job->direction].direction,
                                             .wisdom = job->wisdom,
                                             .log = {keep_line, job}};
-    if (partita_problem_output_size(p, outputs) == PARTITA_OK && !check_gradient(job, outputs, fault)) return false;
+    if (partita_problem_output_size(p, outputs) == PARTITA_OK &&
+        !check_gradient(job, outputs, fault))
+        return false;
     const enum partita_status status = partita_plan_create(p, &options, &job->plan);
     if (status) return fail(job, status, fault);
     if (job->direction == FORWARD) {
         job->result = (struct npy_array){.rank = p->rank + 2, .shape = {p->batch, p->out_channels}};
         memcpy(job->result.shape + 2, outputs, (size_t)p->rank * sizeof *outputs);
     } else if (job->direction == BACKWARD_WEIGHT) {
-        job->result = (struct npy_array){.rank = p->rank + 2, .shape = {p->out_channels, p->in_channels / p->groups}};
+        job->result = (struct npy_array){.rank = p->rank + 2,
+                                         .shape = {p->out_channels, p->in_channels / p->groups}};
         memcpy(job->result.shape + 2, p->kernel, (size_t)p->rank * sizeof *p->kernel);
     }
     job->result.name = s->output;
@@ -309,30 +331,37 @@ static bool compute(struct job *job, struct fault *fault)
     enum partita_status status = PARTITA_OK;
     if (!npy_array_reserve(&job->result, fault)) return false;
     if (job->direction != BACKWARD_WEIGHT)
-        status = partita_filter_create_biased(job->plan, job->w.samples, job->bias.samples, &job->filter);
+        status = partita_filter_create_biased(job->plan, job->w.samples, job->bias.samples,
+                                              &job->filter);
     if (status == PARTITA_OK && job->direction == FORWARD)
         status = partita_forward(job->plan, job->filter, job->result.samples, job->x.samples, NULL);
     if (status == PARTITA_OK && job->direction == BACKWARD_DATA)
-        status = partita_backward_data(job->plan, job->filter, job->result.samples, job->gy.samples, NULL);
+        status = partita_backward_data(job->plan, job->filter, job->result.samples, job->gy.samples,
+                                       NULL);
     if (status == PARTITA_OK && job->direction == BACKWARD_WEIGHT)
-        status = partita_backward_weight(job->plan, job->result.samples, job->x.samples, job->gy.samples, NULL);
+        status = partita_backward_weight(job->plan, job->result.samples, job->x.samples,
+                                         job->gy.samples, NULL);
     return status == PARTITA_OK || fail(job, status, fault);
 }
 
 static bool save_bias(struct job *job, struct fault *fault)
 {
     if (!job->settings.grad_bias) return true;
-    job->gb = (struct npy_array){
-        .name = job->settings.grad_bias, .rank = 1, .shape = {job->problem.out_channels}, .f64 = job->result.f64};
+    job->gb = (struct npy_array){.name = job->settings.grad_bias,
+                                 .rank = 1,
+                                 .shape = {job->problem.out_channels},
+                                 .f64 = job->result.f64};
     if (!npy_array_reserve(&job->gb, fault)) return false;
-    const enum partita_status status = partita_backward_bias(job->plan, job->gb.samples, job->gy.samples);
+    const enum partita_status status =
+        partita_backward_bias(job->plan, job->gb.samples, job->gy.samples);
     if (status) return fail(job, status, fault);
     return npy_array_save(&job->gb, job->settings.grad_bias, fault);
 }
 
 static void release(struct job *job)
 {
-    struct npy_array *const arrays[] = {&job->x, &job->w, &job->bias, &job->gy, &job->result, &job->gb};
+    struct npy_array *const arrays[] = {&job->x,  &job->w,      &job->bias,
+                                        &job->gy, &job->result, &job->gb};
     partita_filter_destroy(job->filter);
     partita_plan_destroy(job->plan);
     partita_wisdom_destroy(job->wisdom);
@@ -348,8 +377,8 @@ int layer_main(const struct settings *settings)
     job.wisdom = wisdom_file_load();
     bool good = load_inputs(&job, &fault) && make_problem(&job, &fault);
     if (good) explain(&job);
-    good = good && compute(&job, &fault) && npy_array_save(&job.result, job.settings.output, &fault) &&
-           save_bias(&job, &fault);
+    good = good && compute(&job, &fault) &&
+           npy_array_save(&job.result, job.settings.output, &fault) && save_bias(&job, &fault);
     int status = good ? EXIT_DONE : report_fault(COMMAND_LAYER, &fault, EXIT_FAILED);
     release(&job);
     return status;

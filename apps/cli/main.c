@@ -9,8 +9,9 @@
 typedef int main_fn(const struct settings *settings);
 
 static main_fn *const mains[N_COMMANDS] = {
-    [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main, [COMMAND_LIVE] = live_main,
-    [COMMAND_DEVICES] = devices_main,   [COMMAND_PLAN] = plan_main,          [COMMAND_JOIN] = join_main,
+    [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main,
+    [COMMAND_LIVE] = live_main,         [COMMAND_DEVICES] = devices_main,
+    [COMMAND_PLAN] = plan_main,         [COMMAND_JOIN] = join_main,
     [COMMAND_LAYER] = layer_main,       [COMMAND_HELP] = help_main,
 };
 
@@ -18,7 +19,8 @@ static int run(enum command command, int argc, char **argv)
 {
     struct settings settings;
     struct fault fault;
-    if (!options_parse(&settings, command, argc, argv, &fault)) return report_usage(command, &fault);
+    if (!options_parse(&settings, command, argc, argv, &fault))
+        return report_usage(command, &fault);
     if (!settings.help) return mains[command](&settings);
     help_print(command);
     return report_close(command, EXIT_DONE);
@@ -39,6 +41,7 @@ int main(int argc, char **argv)
     if (command_find(word, &command)) return run(command, argc - 1, argv + 1);
     if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
     else fprintf(stderr, "partita: which command?\n");
-    fprintf(stderr, "usage: partita convolve|correlate|live|devices|plan|join|layer|help ...   (partita help)\n");
+    fprintf(stderr, "usage: partita convolve|correlate|live|devices|plan|join|layer|help ...   "
+                    "(partita help)\n");
     return EXIT_USAGE;
 }

@@ -12,29 +12,42 @@ static const struct {
     const char *field, *option;
     int commands;
 } words[] = {
-    {"options.engine", "engine", ANY},      {"options.device", "device", ANY},     {"options.parts", "parts", ANY},
-    {"options.threads", "threads", ANY},    {"problem.groups", "groups", ANY},     {"problem.block", "block", ANY},
-    {"problem.latency", "latency", ANY},    {"problem.kernel", "taps", ANY},       {"problem.size", "size", ANY},
-    {"problem.stride", "stride", ANY},      {"problem.dilation", "dilation", ANY}, {"problem.pad_begin", "pad", ANY},
-    {"problem.pad_end", "pad", ANY},        {"in_channels", "channels", PLAN}, // of the others, those of files
+    {"options.engine", "engine", ANY},
+    {"options.device", "device", ANY},
+    {"options.parts", "parts", ANY},
+    {"options.threads", "threads", ANY},
+    {"problem.groups", "groups", ANY},
+    {"problem.block", "block", ANY},
+    {"problem.latency", "latency", ANY},
+    {"problem.kernel", "taps", ANY},
+    {"problem.size", "size", ANY},
+    {"problem.stride", "stride", ANY},
+    {"problem.dilation", "dilation", ANY},
+    {"problem.pad_begin", "pad", ANY},
+    {"problem.pad_end", "pad", ANY},
+    {"in_channels", "channels", PLAN}, // of the others, those of files
     {"out_channels", "out-channels", PLAN},
 };
 
 static bool has_option(enum command command, const char *name)
 {
     for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].commands & 1u << command && strcmp(option_rows[i].name, name) == 0) return true;
+        if (option_rows[i].commands & 1u << command && strcmp(option_rows[i].name, name) == 0)
+            return true;
     return false;
 }
 
-// The option of the field that the text begins with, and what of the text it stands for: name, index, equals sign.
+// The option of the field that the text begins with, and what of the text it stands for: name,
+// index, equals sign.
 static const char *option_of(enum command command, const char *text, size_t *ret_length)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *at = text + strlen(words[i].field);
-        if (strncmp(text, words[i].field, strlen(words[i].field)) != 0 || isalnum((unsigned char)*at) || *at == '_')
+        if (strncmp(text, words[i].field, strlen(words[i].field)) != 0 ||
+            isalnum((unsigned char)*at) || *at == '_')
             continue;
-        if (!(words[i].commands & 1 << command) || !has_option(command, words[i].option)) return NULL;
+        if (!(words[i].commands & 1 << command) || !has_option(command, words[i].option))
+            return NULL;
         const char *index_end = *at == '[' ? strchr(at, ']') : NULL;
         if (index_end) at = index_end + 1;
         if (strncmp(at, " =", 2) == 0) at += 2;
@@ -55,7 +68,8 @@ bool option_words(enum command command, struct fault *fault)
     size_t made = 0, length;
     char before = ' ';
     for (const char *at = said.text; *at && made < sizeof fault->text - 1;) {
-        const char *option = isalnum((unsigned char)before) ? NULL : option_of(command, at, &length);
+        const char *option =
+            isalnum((unsigned char)before) ? NULL : option_of(command, at, &length);
         int n = 1;
         if (option) {
             n = snprintf(fault->text + made, sizeof fault->text - made, "--%s", option);

@@ -14,33 +14,35 @@
 
 const struct command_row command_rows[N_COMMANDS] = {
     {"convolve", "IR IN OUT", "filters IN with the impulse response IR",
-     "The result is scipy.signal.convolve(IN, IR, mode): the tail is kept and the latency removed. ", 3},
+     "The result is scipy.signal.convolve(IN, IR, mode): the tail is kept and the latency "
+     "removed. ",
+     3},
     {"correlate", "TEMPLATE IN OUT", "finds TEMPLATE in IN",
-     "The result is scipy.signal.correlate(IN, TEMPLATE, mode), the conjugate of a complex template included. Sample k "
-     "of the full result is the lag k - (length of TEMPLATE - 1). ",
+     "The result is scipy.signal.correlate(IN, TEMPLATE, mode), the conjugate of a complex "
+     "template included. Sample k of the full result is the lag k - (length of TEMPLATE - 1). ",
      3},
     {"live", "", "filters what an audio device hears and plays it",
-     "Needs --ir or --measure. In a terminal it shows levels, load and latency and obeys keys; SIGHUP reads the "
-     "current "
-     "filter again, SIGINT ends cleanly, a second one at once. ",
+     "Needs --ir or --measure. In a terminal it shows levels, load and latency and obeys keys; "
+     "SIGHUP reads the current filter again, SIGINT ends cleanly, a second one at once. ",
      0},
     {"devices", "", "lists the devices to compute on, and the audio devices", "", 0},
     {"plan", "", "shows how a filter would be run, and why so",
-     "Describes the chosen engine, every other engine's cost or the reason against it, latency, memory and the bound "
-     "of the error; of partitions which ones, what a call costs in the mean and at worst, and a timeline of the work: "
-     "each column shows the heaviest of its calls. With --calibrate, measures this machine first and remembers it for "
-     "all later runs. ",
+     "Describes the chosen engine, every other engine's cost or the reason against it, latency, "
+     "memory and the bound of the error; of partitions which ones, what a call costs in the mean "
+     "and at worst, and a timeline of the work: each column shows the heaviest of its calls. With "
+     "--calibrate, measures this machine first and remembers it for all later runs. ",
      0},
     {"join", "OUT PART...", "joins the shares that convolve and correlate made with --range",
-     "Every PART needs the file PART.range that lies beside it. Shares of different results, missing, overlapping or "
-     "shortened ones are refused. OUT holds, byte for byte, what --range 1/1 would have written. ",
+     "Every PART needs the file PART.range that lies beside it. Shares of different results, "
+     "missing, overlapping or shortened ones are refused. OUT holds, byte for byte, what --range "
+     "1/1 would have written. ",
      -2},
     {"layer", "forward|backward-data|backward-weight", "runs a layer of a network on .npy arrays",
-     "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], of type f4 or f8, all alike. The kernel "
-     "is "
-     "correlated with the input, as networks have it. forward reads --input, --weight and --bias; backward-data reads "
-     "--grad-output and --weight and writes the gradient of the input, whose shape is --input-shape; backward-weight "
-     "reads --input and --grad-output and writes the gradient of weights of --kernel-shape. ",
+     "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], of type f4 or f8, "
+     "all alike. The kernel is correlated with the input, as networks have it. forward reads "
+     "--input, --weight and --bias; backward-data reads --grad-output and --weight and writes the "
+     "gradient of the input, whose shape is --input-shape; backward-weight reads --input and "
+     "--grad-output and writes the gradient of weights of --kernel-shape. ",
      1},
     {"help", "[COMMAND]", "shows this text, the manual page or shell completions", "", 1},
 };
@@ -241,8 +243,8 @@ void option_help(const struct option_row *row, enum command command, char text[O
         bool is_operand = rename && length == 2 && strncmp(c, "IR", 2) == 0;
         length += strspn(c + length, " ,;:");
         const char *word = is_operand ? "TEMPLATE" : "";
-        int made =
-            snprintf(text + n, OPTION_HELP_SIZE - n, "%s%.*s", word, (int)length - 2 * is_operand, c + 2 * is_operand);
+        int made = snprintf(text + n, OPTION_HELP_SIZE - n, "%s%.*s", word,
+                            (int)length - 2 * is_operand, c + 2 * is_operand);
         n += (size_t)made;
         c += length;
     }
@@ -269,7 +271,8 @@ size_t options_max_channels(const struct settings *settings)
     return settings->max_channels == NOT_GIVEN ? 1024 : (size_t)settings->max_channels;
 }
 
-static bool store_number(const struct option_row *row, int64_t *field, const char *value, struct fault *fault)
+static bool store_number(const struct option_row *row, int64_t *field, const char *value,
+                         struct fault *fault)
 {
     char *end;
     errno = 0;
@@ -277,25 +280,28 @@ static bool store_number(const struct option_row *row, int64_t *field, const cha
     if (end == value || *end || errno == EINVAL)
         return fault_set(fault, "--%s %s: is not a whole number", row->name, value);
     if (errno == ERANGE || n < row->low || n > row->high)
-        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value, (long long)row->low,
-                         (long long)row->high);
+        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value,
+                         (long long)row->low, (long long)row->high);
     *field = n;
     return true;
 }
 
-static bool store_real(const struct option_row *row, double *field, const char *value, struct fault *fault)
+static bool store_real(const struct option_row *row, double *field, const char *value,
+                       struct fault *fault)
 {
     char *end;
     double x = strtod(value, &end);
-    if (end == value || *end || !isfinite(x)) return fault_set(fault, "--%s %s: is not a number", row->name, value);
+    if (end == value || *end || !isfinite(x))
+        return fault_set(fault, "--%s %s: is not a number", row->name, value);
     if (row->low != row->high && (x < (double)row->low || x > (double)row->high))
-        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value, (long long)row->low,
-                         (long long)row->high);
+        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value,
+                         (long long)row->low, (long long)row->high);
     *field = x;
     return true;
 }
 
-static bool store_choice(const struct option_row *row, int *field, const char *value, struct fault *fault)
+static bool store_choice(const struct option_row *row, int *field, const char *value,
+                         struct fault *fault)
 {
     size_t n = strlen(value);
     const char *word = row->argument;
@@ -310,16 +316,18 @@ static bool store_choice(const struct option_row *row, int *field, const char *v
     return fault_set(fault, "--%s %s: is none of %s", row->name, value, row->argument);
 }
 
-static bool store_in_list(const struct option_row *row, struct word_list *list, const char *value, struct fault *fault)
+static bool store_in_list(const struct option_row *row, struct word_list *list, const char *value,
+                          struct fault *fault)
 {
-    if (list->n == MAX_WORDS) return fault_set(fault, "--%s: given more than %d times", row->name, MAX_WORDS);
+    if (list->n == MAX_WORDS)
+        return fault_set(fault, "--%s: given more than %d times", row->name, MAX_WORDS);
     list->words[list->n++] = value;
     return true;
 }
 
 // Whoever takes -o for "output" gives it the name of a file.
-static bool store_samples(const struct option_row *row, enum command command, const char **field, const char *value,
-                          struct fault *fault)
+static bool store_samples(const struct option_row *row, enum command command, const char **field,
+                          const char *value, struct fault *fault)
 {
     struct encoding ignored;
     const char *operands = command_rows[command].operands;
@@ -329,7 +337,8 @@ static bool store_samples(const struct option_row *row, enum command command, co
                      *operands ? "; files are named without options: " : "", operands);
 }
 
-static bool store(const struct option_row *row, struct settings *settings, const char *value, struct fault *fault)
+static bool store(const struct option_row *row, struct settings *settings, const char *value,
+                  struct fault *fault)
 {
     void *field = (char *)settings + row->field;
     switch (row->kind) {
@@ -354,7 +363,8 @@ static bool store(const struct option_row *row, struct settings *settings, const
 }
 
 // getopt's two tables for one command; a long option's value is its row + 256.
-static void list_options(enum command command, struct option longs[MAX_ROWS + 1], char shorts[2 * MAX_ROWS + 2])
+static void list_options(enum command command, struct option longs[MAX_ROWS + 1],
+                         char shorts[2 * MAX_ROWS + 2])
 {
     size_t n = 0, m = 0;
     shorts[m++] = ':';
@@ -375,11 +385,13 @@ static const struct option_row *row_of(enum command command, int found)
 {
     if (found >= 256) return &option_rows[found - 256];
     for (size_t i = 0; i < n_option_rows; i++)
-        if (option_rows[i].letter == found && option_rows[i].commands & 1u << command) return &option_rows[i];
+        if (option_rows[i].letter == found && option_rows[i].commands & 1u << command)
+            return &option_rows[i];
     return NULL;
 }
 
-// What getopt does not take for an option: nothing, the beginning of several, or a flag with a value.
+// What getopt does not take for an option: nothing, the beginning of several, or a flag with a
+// value.
 static bool explain_unknown(enum command command, const char *written, struct fault *fault)
 {
     char names[256] = "";
@@ -398,7 +410,8 @@ static bool explain_unknown(enum command command, const char *written, struct fa
                  : fault_set(fault, "%s: %s takes no value", written, names);
 }
 
-static bool take_option(struct settings *s, int found, const char *written, bool given[MAX_ROWS], struct fault *fault)
+static bool take_option(struct settings *s, int found, const char *written, bool given[MAX_ROWS],
+                        struct fault *fault)
 {
     if (found == ':') return fault_set(fault, "%s: needs a value", written);
     const struct option_row *row = found == '?' ? NULL : row_of(s->command, found);
@@ -417,18 +430,19 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     for (int i = 0; i < n && i < MAX_OPERANDS; i++) s->operands[i] = argv[optind + i];
     s->files = argv + optind;
     s->n_operands = n;
-    if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) || s->help ||
-        (n == 0 && s->command == COMMAND_HELP))
+    if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) ||
+        s->help || (n == 0 && s->command == COMMAND_HELP))
         return true;
     if (command->n_operands == 0)
         return fault_set(fault, "takes no files, but %d %s named%s", n, n == 1 ? "is" : "are",
                          s->command == COMMAND_LIVE ? "; filters go by --ir" : "");
     const bool files = 1u << s->command & (FILTERS | JOIN);
-    return fault_set(fault, "needs %s, but %d %s%s %s given", command->operands, n, files ? "file " : "",
-                     n == 1 ? "name" : "names", n == 1 ? "is" : "are");
+    return fault_set(fault, "needs %s, but %d %s%s %s given", command->operands, n,
+                     files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are");
 }
 
-bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault)
+bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
+                   struct fault *fault)
 {
     struct settings s = {.command = command, .argc = argc, .argv = argv, .stride = 1};
     struct option longs[MAX_ROWS + 1];
@@ -451,7 +465,8 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
         int before = optind;
         found = getopt_long(argc, argv, shorts, longs, NULL);
         if (found < 0) break;
-        if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], given, fault)) return false;
+        if (!take_option(&s, found, argv[optind > before ? optind - 1 : before], given, fault))
+            return false;
     }
     if (!take_operands(&s, argc, argv, fault)) return false;
     *ret_settings = s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the user asked for. One table (options.c) describes every option; parsing, --help, the manual page and the
-// shell completions all come from it.
+// What the user asked for. One table (options.c) describes every option; parsing, --help, the
+// manual page and the shell completions all come from it.
 #ifndef PARTITA_APPS_OPTIONS_H
 #define PARTITA_APPS_OPTIONS_H
 
@@ -72,7 +72,8 @@ struct settings {
     int64_t max_taps;
     int limiter, retry, strict;
     // layer
-    const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape, *kernel_shape;
+    const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape,
+        *kernel_shape;
     const char *strides, *pad, *dilation;
     int64_t layer_groups, layer_threads, workspace_limit;
     int relu;
@@ -115,8 +116,10 @@ extern const struct command_row command_rows[N_COMMANDS];
 enum { OPTION_HELP_SIZE = 320 };
 void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE]);
 
-// Fills settings from the arguments behind the command's name. False: a usage error, described in fault.
-bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv, struct fault *fault);
+// Fills settings from the arguments behind the command's name. False: a usage error, described in
+// fault.
+bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
+                   struct fault *fault);
 
 // Operand i as a sentence names it: "-" is standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `partita plan`: what the planner would do with a filter, and why; and the calibration that all later plans use.
+// `partita plan`: what the planner would do with a filter, and why; and the calibration that all
+// later plans use.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ static enum partita_type taps_type(const struct settings *s)
 
 static struct partita_problem describe(const struct settings *s)
 {
-    size_t in = s->channels ? (size_t)s->channels : 1, out = s->out_channels ? (size_t)s->out_channels : in;
+    size_t in = s->channels ? (size_t)s->channels : 1,
+           out = s->out_channels ? (size_t)s->out_channels : in;
     struct partita_problem problem = {
         .signal = (enum partita_type)s->type,
         .taps = taps_type(s),
@@ -45,7 +47,9 @@ static struct partita_problem describe(const struct settings *s)
         problem.block = (size_t)s->block;
         problem.whole_blocks = s->whole_blocks;
         // A call of a given size is a live filter's: what it asks for is no delay at all.
-        problem.latency = s->latency != NOT_GIVEN ? (size_t)s->latency : s->block ? 0 : PARTITA_UNBOUNDED;
+        problem.latency = s->latency != NOT_GIVEN ? (size_t)s->latency
+                          : s->block              ? 0
+                                                  : PARTITA_UNBOUNDED;
     }
     return problem;
 }
@@ -101,8 +105,8 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
     if (!parse_parts(s, &options.parts, fault)) return false;
     enum partita_status status = partita_plan_create(&problem, &options, &plan);
     if (status) {
-        fault_set(fault, "%s%s%s%s", partita_status_string(status), *detail.text ? ": " : "", detail.text,
-                  engine_needs_bounds(detail.text) && !s->size ? "; say --size" : "");
+        fault_set(fault, "%s%s%s%s", partita_status_string(status), *detail.text ? ": " : "",
+                  detail.text, engine_needs_bounds(detail.text) && !s->size ? "; say --size" : "");
         return option_words(COMMAND_PLAN, fault);
     }
     char *text = report_plan(plan);
@@ -130,5 +134,6 @@ int plan_main(const struct settings *settings)
     struct partita_wisdom *wisdom = wisdom_file_load();
     bool good = run(settings, wisdom, &fault);
     partita_wisdom_destroy(wisdom);
-    return report_close(COMMAND_PLAN, good ? EXIT_DONE : report_fault(COMMAND_PLAN, &fault, EXIT_FAILED));
+    return report_close(COMMAND_PLAN,
+                        good ? EXIT_DONE : report_fault(COMMAND_PLAN, &fault, EXIT_FAILED));
 }

@@ -18,8 +18,8 @@ int report_usage(enum command command, const struct fault *fault)
 {
     report_fault(command, fault, EXIT_USAGE);
     const struct command_row *c = &command_rows[command];
-    fprintf(stderr, "usage: partita %s [options]%s%s   (partita %s --help)\n", c->name, *c->operands ? " " : "",
-            c->operands, c->name);
+    fprintf(stderr, "usage: partita %s [options]%s%s   (partita %s --help)\n", c->name,
+            *c->operands ? " " : "", c->operands, c->name);
     return EXIT_USAGE;
 }
 
@@ -59,6 +59,7 @@ char *report_plan(const struct partita_plan *plan)
 int report_close(enum command command, int status)
 {
     if (!ferror(stdout) && fclose(stdout) == 0) return status;
-    fprintf(stderr, "partita %s: standard output: cannot write: %s\n", command_rows[command].name, strerror(errno));
+    fprintf(stderr, "partita %s: standard output: cannot write: %s\n", command_rows[command].name,
+            strerror(errno));
     return status == EXIT_DONE ? EXIT_FAILED : status;
 }

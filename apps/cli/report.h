@@ -20,10 +20,12 @@ int report_fault(enum command command, const struct fault *fault, enum exit_stat
 int report_usage(enum command command, const struct fault *fault);
 
 // A warning, unless --quiet.
-__attribute__((format(printf, 2, 3))) void report_warning(const struct settings *settings, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void report_warning(const struct settings *settings,
+                                                          const char *format, ...);
 
 // What was decided, with --verbose only.
-__attribute__((format(printf, 2, 3))) void report_detail(const struct settings *settings, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void report_detail(const struct settings *settings,
+                                                         const char *format, ...);
 
 // The whole of partita_plan_explain; to be freed. NULL: out of memory.
 char *report_plan(const struct partita_plan *plan);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See wisdom_file.h. The place is $XDG_CACHE_HOME/partita/wisdom, or ~/.cache/partita/wisdom (XDG Base Directory).
+// See wisdom_file.h. The place is $XDG_CACHE_HOME/partita/wisdom, or ~/.cache/partita/wisdom (XDG
+// Base Directory).
 #include "wisdom_file.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@ struct partita_wisdom *wisdom_file_load(void)
     struct partita_wisdom *wisdom;
     char path[PATH_MAX];
     if (partita_wisdom_create(&wisdom)) return NULL;
-    if (find_path(path)) (void)partita_wisdom_load(wisdom, path); // no such file, or not ours: plan without
+    if (find_path(path))
+        (void)partita_wisdom_load(wisdom, path); // no such file, or not ours: plan without
     return wisdom;
 }
 
@@ -43,8 +45,10 @@ static bool make_folders(char *path)
 
 bool wisdom_file_save(const struct partita_wisdom *wisdom, char *ret_path, struct fault *fault)
 {
-    if (!find_path(ret_path)) return fault_set(fault, "neither XDG_CACHE_HOME nor HOME says where to remember");
-    if (!make_folders(ret_path)) return fault_set(fault, "%s: cannot create its folder: %s", ret_path, strerror(errno));
+    if (!find_path(ret_path))
+        return fault_set(fault, "neither XDG_CACHE_HOME nor HOME says where to remember");
+    if (!make_folders(ret_path))
+        return fault_set(fault, "%s: cannot create its folder: %s", ret_path, strerror(errno));
     enum partita_status status = partita_wisdom_save(wisdom, ret_path);
     return !status || fault_set(fault, "%s: %s", ret_path, partita_status_string(status));
 }

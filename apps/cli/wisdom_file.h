@@ -7,7 +7,8 @@
 
 #include "base/fault.h"
 
-// What was remembered, or an empty store if there is nothing or it is of another machine; NULL without memory.
+// What was remembered, or an empty store if there is nothing or it is of another machine; NULL
+// without memory.
 struct partita_wisdom *wisdom_file_load(void);
 
 // Remembers, and fills in the name of the file. ret_path: at least PATH_MAX bytes.

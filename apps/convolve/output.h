@@ -8,8 +8,8 @@
 #include "taps.h"
 
 // in: the input; ir_rate: the taps' own rate or 0; frames: of the result, or SIZE_UNKNOWN.
-bool output_choose(struct audio_info *ret, const struct settings *settings, const struct audio_info *in,
-                   uint32_t ir_rate, const struct taps *taps, enum partita_type type, uint64_t frames,
-                   struct fault *fault);
+bool output_choose(struct audio_info *ret, const struct settings *settings,
+                   const struct audio_info *in, uint32_t ir_rate, const struct taps *taps,
+                   enum partita_type type, uint64_t frames, struct fault *fault);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The loop: read what there is, filter it, write what is ready. The result's range is cut out on the way: frames that
-// only earlier results need are skipped in the file, results before the range are dropped, silence at the end brings
-// out the tail.
+// The loop: read what there is, filter it, write what is ready. The result's range is cut out on
+// the way: frames that only earlier results need are skipped in the file, results before the range
+// are dropped, silence at the end brings out the tail.
 #include "pass.h"
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
 // The next frames of the input, those read ahead first.
 static bool fetch(struct pass *p, void *x, size_t n, size_t *ret_n, struct fault *fault)
 {
-    size_t left = p->n_ahead - p->ahead_at, frame_bytes = p->taps->in_channels * partita_type_size(p->type);
+    size_t left = p->n_ahead - p->ahead_at,
+           frame_bytes = p->taps->in_channels * partita_type_size(p->type);
     if (!left) return audio_read(p->reader, p->type, x, n, ret_n, fault);
     *ret_n = left < n ? left : n;
     memcpy(x, (char *)p->ahead + p->ahead_at * frame_bytes, *ret_n * frame_bytes);
@@ -40,9 +41,12 @@ bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *faul
 
 static size_t choose_chunk(const struct pass *p)
 {
-    size_t channels = p->taps->in_channels > p->taps->out_channels ? p->taps->in_channels : p->taps->out_channels;
-    size_t chunk = CHUNK_SAMPLES / channels < CHUNK_FRAMES ? CHUNK_SAMPLES / channels : CHUNK_FRAMES;
-    if (p->settings->block && (size_t)p->settings->block < chunk) chunk = (size_t)p->settings->block;
+    size_t channels =
+        p->taps->in_channels > p->taps->out_channels ? p->taps->in_channels : p->taps->out_channels;
+    size_t chunk =
+        CHUNK_SAMPLES / channels < CHUNK_FRAMES ? CHUNK_SAMPLES / channels : CHUNK_FRAMES;
+    if (p->settings->block && (size_t)p->settings->block < chunk)
+        chunk = (size_t)p->settings->block;
     if (runner_appetite(p->runner) < chunk) chunk = runner_appetite(p->runner);
     return chunk;
 }
@@ -52,8 +56,9 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-// Pieces lie on one grid, wherever the range begins: then a sample's bits do not depend on the range. It goes through
-// input 0, or as little before it as the first result's place between strides asks for.
+// Pieces lie on one grid, wherever the range begins: then a sample's bits do not depend on the
+// range. It goes through input 0, or as little before it as the first result's place between
+// strides asks for.
 static int64_t grid_of(const struct pass *p)
 {
     int64_t stride = p->settings->stride, wanted = p->range.begin + (int64_t)p->taps->lead;
@@ -61,23 +66,27 @@ static int64_t grid_of(const struct pass *p)
     return phase ? phase - stride : 0;
 }
 
-// Pieces before the first one wanted are filtered for its history; before the signal that is silence.
+// Pieces before the first one wanted are filtered for its history; before the signal that is
+// silence.
 static void align_pieces(struct pass *p, int64_t wanted, int64_t piece)
 {
-    int64_t before = ((int64_t)p->taps->length - 1 + piece - 1) / piece, first = floor_div(wanted - grid_of(p), piece);
+    int64_t before = ((int64_t)p->taps->length - 1 + piece - 1) / piece,
+            first = floor_div(wanted - grid_of(p), piece);
     int64_t begin = first - before;
     if (begin < 0) begin = first < 0 ? first : 0;
     p->origin = grid_of(p) + begin * piece;
     p->skip = (wanted - p->origin) / p->settings->stride;
 }
 
-// Result q of the runner's taps needs input q - (length - 1) to q. Starting at `origin`, a multiple of the stride
-// before the first result wanted, gives all of it; a start before the signal is silence.
+// Result q of the runner's taps needs input q - (length - 1) to q. Starting at `origin`, a multiple
+// of the stride before the first result wanted, gives all of it; a start before the signal is
+// silence.
 static void align(struct pass *p)
 {
     int64_t stride = p->settings->stride, length = (int64_t)p->taps->length;
     int64_t wanted = p->range.begin + (int64_t)p->taps->lead;
-    int64_t reach = (length - 1 + stride - 1) / stride * stride, piece = (int64_t)runner_piece(p->runner);
+    int64_t reach = (length - 1 + stride - 1) / stride * stride,
+            piece = (int64_t)runner_piece(p->runner);
     if (piece) {
         align_pieces(p, wanted, piece);
         return;
@@ -88,8 +97,8 @@ static void align(struct pass *p)
     p->skip = (wanted - p->origin) / stride;
 }
 
-// Input frames beyond which nothing changes any result wanted, not even in its last bit: a piece is filtered with all
-// of its frames. -1: all are needed.
+// Input frames beyond which nothing changes any result wanted, not even in its last bit: a piece is
+// filtered with all of its frames. -1: all are needed.
 static int64_t input_limit(const struct pass *p)
 {
     if (p->range.end_counts_from_n) return -1;
@@ -102,8 +111,10 @@ static int64_t input_limit(const struct pass *p)
 static double remaining(const struct pass *p, double spent)
 {
     int64_t limit = input_limit(p), total = (int64_t)audio_reader_info(p->reader)->frames;
-    int64_t end = limit >= 0 && limit < total ? limit : total, begin = p->origin > 0 ? p->origin : 0;
-    return p->consumed > begin ? spent * (double)(end - p->consumed) / (double)(p->consumed - begin) : 0;
+    int64_t end = limit >= 0 && limit < total ? limit : total,
+            begin = p->origin > 0 ? p->origin : 0;
+    return p->consumed > begin ? spent * (double)(end - p->consumed) / (double)(p->consumed - begin)
+                               : 0;
 }
 
 static void progress(struct pass *p)
@@ -113,8 +124,8 @@ static void progress(struct pass *p)
     p->reported = t;
     uint64_t total = audio_reader_info(p->reader)->frames, done = (uint64_t)p->consumed;
     if (total != SIZE_UNKNOWN && total)
-        fprintf(stderr, "\r%3.0f %%  %.1f s, %.0f s left  ", 100.0 * (double)done / (double)total, t - p->started,
-                remaining(p, t - p->started));
+        fprintf(stderr, "\r%3.0f %%  %.1f s, %.0f s left  ", 100.0 * (double)done / (double)total,
+                t - p->started, remaining(p, t - p->started));
     else fprintf(stderr, "\r%llu frames  %.1f s ", (unsigned long long)done, t - p->started);
     fflush(stderr);
 }
@@ -127,13 +138,15 @@ static bool emit(struct pass *p, void *made, size_t n, struct fault *fault)
     n -= drop;
     if (p->count >= 0 && (int64_t)n > p->count - p->written) n = (size_t)(p->count - p->written);
     if (!n) return true;
-    if (p->settings->stats || p->settings->json) stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
+    if (p->settings->stats || p->settings->json)
+        stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
     p->written += (int64_t)n;
     if (p->output.running) {
         pass_output_send(&p->output, y, n);
         return true;
     }
-    return audio_write(p->writer, p->type, y, n, fault) && share_note(p->share, p->writer, (uint64_t)p->written, fault);
+    return audio_write(p->writer, p->type, y, n, fault) &&
+           share_note(p->share, p->writer, (uint64_t)p->written, fault);
 }
 
 // A buffer for results; NULL if they cannot be written any more.
@@ -171,12 +184,14 @@ static bool purge(struct pass *p, void *x, size_t n, struct fault *fault)
     bool can_be_bad = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
     if (!can_be_bad || p->settings->nan == NAN_PROPAGATE) return true;
     bool is_double = p->type == PARTITA_F64 || p->type == PARTITA_CF64;
-    size_t scalars = n * p->taps->in_channels * (p->type == PARTITA_CF32 || p->type == PARTITA_CF64 ? 2 : 1);
+    size_t scalars =
+        n * p->taps->in_channels * (p->type == PARTITA_CF32 || p->type == PARTITA_CF64 ? 2 : 1);
     uint64_t bad = is_double ? samples_purge_f64(x, scalars) : samples_purge_f32(x, scalars);
     p->stats->replaced += bad;
     if (!bad || p->settings->nan == NAN_ZERO) return true;
-    return fault_set(fault, "%s: a NaN or infinite sample within the frames %llu to %llu", p->settings->operands[1],
-                     (unsigned long long)p->consumed, (unsigned long long)p->consumed + n - 1);
+    return fault_set(fault, "%s: a NaN or infinite sample within the frames %llu to %llu",
+                     p->settings->operands[1], (unsigned long long)p->consumed,
+                     (unsigned long long)p->consumed + n - 1);
 }
 
 static bool feed_input(struct pass *p, struct fault *fault)
@@ -189,7 +204,9 @@ static bool feed_input(struct pass *p, struct fault *fault)
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
         if (!p->input.running) x = p->x;
-        if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault) : fetch(p, x, n, &n, fault))) return false;
+        if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault)
+                               : fetch(p, x, n, &n, fault)))
+            return false;
         if (!n) return true;
         if (!purge(p, x, n, fault) || !feed(p, x, n, fault)) return false;
         p->consumed += (int64_t)n;
@@ -206,7 +223,8 @@ static bool feed_tail(struct pass *p, struct fault *fault)
     return true;
 }
 
-// Of files only, and where calls have no size of their own: then samples are wanted one call at a time.
+// Of files only, and where calls have no size of their own: then samples are wanted one call at a
+// time.
 static void start_threads(struct pass *p)
 {
     const size_t bytes = partita_type_size(p->type);
@@ -217,7 +235,8 @@ static void start_threads(struct pass *p)
     pass_input_begin(&p->input, p->taps->in_channels * bytes);
     if (temp_is_special(p->settings->operands[2])) return;
     p->output = (struct pass_output){.writer = p->writer, .share = p->share, .type = p->type};
-    pass_output_begin(&p->output, p->taps->out_channels * bytes, runner_capacity(p->runner, p->chunk));
+    pass_output_begin(&p->output, p->taps->out_channels * bytes,
+                      runner_capacity(p->runner, p->chunk));
 }
 
 static bool run(struct pass *p, struct fault *fault)
@@ -246,7 +265,8 @@ bool pass_run(struct pass *pass, struct fault *fault)
     align(pass);
     pass->x = malloc(pass->chunk * pass->taps->in_channels * bytes);
     pass->y = malloc(runner_capacity(pass->runner, pass->chunk) * pass->taps->out_channels * bytes);
-    bool good = (pass->x && pass->y) || fault_set(fault, "out of memory for %zu frames", pass->chunk);
+    bool good =
+        (pass->x && pass->y) || fault_set(fault, "out of memory for %zu frames", pass->chunk);
     good = good && run(pass, fault);
     pass_input_end(&pass->input);
     good = pass_output_end(&pass->output, good, fault);

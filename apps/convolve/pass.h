@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One pass of a signal through a filter: from a reader, through a runner, to a writer, in bounded memory.
+// One pass of a signal through a filter: from a reader, through a runner, to a writer, in bounded
+// memory.
 #ifndef PARTITA_APPS_PASS_H
 #define PARTITA_APPS_PASS_H
 
@@ -34,8 +35,8 @@ struct pass {
     double started, reported;
 };
 
-// Reads up to n frames ahead, to learn whether the input has so many; *ret_n is how many it has. Needs reader, taps,
-// type and settings.
+// Reads up to n frames ahead, to learn whether the input has so many; *ret_n is how many it has.
+// Needs reader, taps, type and settings.
 bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *fault);
 
 // Runs the pass to its end. The writer is left open.

@@ -30,7 +30,8 @@ bool pass_input_begin(struct pass_input *input, size_t frame_bytes)
     return input->running;
 }
 
-bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n, struct fault *fault)
+bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
+                     struct fault *fault)
 {
     if (*ret_frames) relay_done(&input->relay);
     *ret_frames = relay_next(&input->relay, ret_n);

@@ -53,8 +53,9 @@ static bool allocate(struct pieces *p, size_t x_bytes, size_t y_bytes)
     return p->ring;
 }
 
-bool pieces_open(struct pieces *pieces, const struct partita_plan *plan, const struct partita_filter *filter,
-                 size_t x_bytes, size_t y_bytes, size_t workers)
+bool pieces_open(struct pieces *pieces, const struct partita_plan *plan,
+                 const struct partita_filter *filter, size_t x_bytes, size_t y_bytes,
+                 size_t workers)
 {
     // One more than in work is being filled, and one is being taken.
     *pieces = (struct pieces){.plan = plan, .filter = filter, .n_ring = workers ? workers + 2 : 1};

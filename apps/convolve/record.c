@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See record.h. Numbers are kept as text: JSON's own are doubles to some readers, and keys use all 64 bits.
+// See record.h. Numbers are kept as text: JSON's own are doubles to some readers, and keys use all
+// 64 bits.
 #include "record.h"
 
 #include <errno.h>
@@ -58,7 +59,8 @@ bool record_write(const char *path, const struct record *record, struct fault *f
         return fault_set(fault, "out of memory");
     }
     bool good = store(temporary, text, fault);
-    if (good && rename(temporary, path)) good = fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
+    if (good && rename(temporary, path))
+        good = fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
     if (!good) unlink(temporary);
     free(temporary);
     free(text);
@@ -80,12 +82,13 @@ static bool parse(const json_t *object, struct record *r)
     const char *kind = json_string_value(json_object_get(object, "kind"));
     const char *format = json_string_value(json_object_get(object, "format"));
     uint64_t time;
-    if (!kind || strcmp(kind, KIND) != 0 || !format || strlen(format) >= sizeof r->format) return false;
+    if (!kind || strcmp(kind, KIND) != 0 || !format || strlen(format) >= sizeof r->format)
+        return false;
     strcpy(r->format, format);
-    bool good = take(object, "key", &r->key) && take(object, "first", &r->first) && take(object, "end", &r->end) &&
-                take(object, "total", &r->total) && take(object, "done", &r->done) &&
-                take(object, "input_time", &time) && take(object, "clipped", &r->clipped) &&
-                take(object, "invalid", &r->invalid);
+    bool good = take(object, "key", &r->key) && take(object, "first", &r->first) &&
+                take(object, "end", &r->end) && take(object, "total", &r->total) &&
+                take(object, "done", &r->done) && take(object, "input_time", &time) &&
+                take(object, "clipped", &r->clipped) && take(object, "invalid", &r->invalid);
     if (!good) return false;
     r->input_time = (int64_t)time;
     return r->first <= r->end && r->end <= r->total && r->done <= r->end - r->first;
@@ -96,7 +99,8 @@ bool record_read(const char *path, struct record *ret_record, bool *ret_exists, 
     json_error_t error;
     *ret_exists = false;
     FILE *file = fopen(path, "re");
-    if (!file) return errno == ENOENT || fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
+    if (!file)
+        return errno == ENOENT || fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
     json_t *object = json_loadf(file, 0, &error);
     fclose(file);
     *ret_exists = object && parse(object, ret_record);
@@ -110,7 +114,8 @@ bool record_remove(const char *path, struct fault *fault)
     struct fault ignored;
     bool exists;
     if (!record_read(path, &record, &exists, &ignored) || !exists) return true;
-    return unlink(path) == 0 || errno == ENOENT || fault_set(fault, "%s: cannot remove: %s", path, strerror(errno));
+    return unlink(path) == 0 || errno == ENOENT ||
+           fault_set(fault, "%s: cannot remove: %s", path, strerror(errno));
 }
 
 char *record_path(const char *of, struct fault *fault)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a small JSON file beside an output says of it: which part of which result it holds, and how much of that is
-// there. Written whole or not at all.
+// What a small JSON file beside an output says of it: which part of which result it holds, and how
+// much of that is there. Written whole or not at all.
 #ifndef PARTITA_APPS_RECORD_H
 #define PARTITA_APPS_RECORD_H
 
@@ -23,16 +23,18 @@ struct record {
 bool record_write(const char *path, const struct record *record, struct fault *fault);
 
 // *ret_exists is false, without a fault, if there is no such file.
-bool record_read(const char *path, struct record *ret_record, bool *ret_exists, struct fault *fault);
+bool record_read(const char *path, struct record *ret_record, bool *ret_exists,
+                 struct fault *fault);
 
-// Removes it if it is a record; another file of that name, which is no record to `partita join` either, stays.
+// Removes it if it is a record; another file of that name, which is no record to `partita join`
+// either, stays.
 bool record_remove(const char *path, struct fault *fault);
 
 // The name of the record beside a file; to be freed. NULL: out of memory.
 char *record_path(const char *of, struct fault *fault);
 
-// Before the output gets new contents: what the record beside it, or beside what it is a symbolic link to, says is no
-// longer true then.
+// Before the output gets new contents: what the record beside it, or beside what it is a symbolic
+// link to, says is no longer true then.
 bool record_forget(const char *output, struct fault *fault);
 
 #endif

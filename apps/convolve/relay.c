@@ -27,7 +27,8 @@ void *relay_room(struct relay *relay)
     pthread_mutex_lock(&relay->mutex);
     while (!relay->stopped && relay->n_sent - relay->n_done == relay->slots)
         pthread_cond_wait(&relay->changed, &relay->mutex);
-    void *room = relay->stopped ? NULL : relay->memory + relay->n_sent % relay->slots * relay->bytes;
+    void *room =
+        relay->stopped ? NULL : relay->memory + relay->n_sent % relay->slots * relay->bytes;
     pthread_mutex_unlock(&relay->mutex);
     return room;
 }
@@ -57,7 +58,8 @@ void *relay_next(struct relay *relay, size_t *ret_n)
 {
     void *frames = NULL;
     pthread_mutex_lock(&relay->mutex);
-    while (!relay->ended && relay->n_sent == relay->n_done) pthread_cond_wait(&relay->changed, &relay->mutex);
+    while (!relay->ended && relay->n_sent == relay->n_done)
+        pthread_cond_wait(&relay->changed, &relay->mutex);
     if (relay->n_sent != relay->n_done) {
         frames = relay->sent[relay->n_done % relay->slots].frames;
         *ret_n = relay->sent[relay->n_done % relay->slots].n;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks of frames from one thread to another, through a few buffers: the sender waits for an empty one, the receiver
-// for a full one, and either may say that there will be no more.
+// Blocks of frames from one thread to another, through a few buffers: the sender waits for an empty
+// one, the receiver for a full one, and either may say that there will be no more.
 #ifndef PARTITA_APPS_RELAY_H
 #define PARTITA_APPS_RELAY_H
 
@@ -28,13 +28,14 @@ struct relay {
 bool relay_open(struct relay *relay, size_t slots, size_t bytes);
 void relay_close(struct relay *relay);
 
-// Sender: an empty buffer, the same one until something is sent; NULL once the receiver has stopped. What is sent lies
-// in it. Nothing more after relay_end.
+// Sender: an empty buffer, the same one until something is sent; NULL once the receiver has
+// stopped. What is sent lies in it. Nothing more after relay_end.
 void *relay_room(struct relay *relay);
 void relay_send(struct relay *relay, void *frames, size_t n);
 void relay_end(struct relay *relay);
 
-// Receiver: the next frames, NULL at the end; they are the receiver's until relay_done. relay_stop: no more wanted.
+// Receiver: the next frames, NULL at the end; they are the receiver's until relay_done. relay_stop:
+// no more wanted.
 void *relay_next(struct relay *relay, size_t *ret_n);
 void relay_done(struct relay *relay);
 void relay_stop(struct relay *relay);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See runner.h. Pieces overlap by length - 1 frames (overlap-save by hand), so memory does not grow with the signal.
+// See runner.h. Pieces overlap by length - 1 frames (overlap-save by hand), so memory does not grow
+// with the signal.
 #include "runner.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ struct runner {
     struct fault detail; // the library's last line
 };
 
-// Files of more frames are filtered piece by piece: what --range and --resume do, so that these give the same bits.
+// Files of more frames are filtered piece by piece: what --range and --resume do, so that these
+// give the same bits.
 static const uint64_t MANY_FRAMES = (uint64_t)1 << 24;
 
 static void keep_line(void *user, const char *text)
@@ -38,11 +40,13 @@ static bool failed(const struct runner *r, enum partita_status status, struct fa
     return fault_set(fault, "%s%s%s", partita_status_string(status), *detail ? ": " : "", detail);
 }
 
-// At least four filter lengths, so that overlap costs little, else 2^20 samples, a few MiB; a short signal with its
-// tail, and the silence that brings its start to a multiple of the stride, is one piece.
+// At least four filter lengths, so that overlap costs little, else 2^20 samples, a few MiB; a short
+// signal with its tail, and the silence that brings its start to a multiple of the stride, is one
+// piece.
 static size_t choose_piece(const struct taps *taps, uint64_t frames, size_t stride)
 {
-    size_t channels = taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;
+    size_t channels =
+        taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;
     size_t piece = ((size_t)1 << 20) / channels;
     if (piece < 4 * taps->length) piece = 4 * taps->length;
     size_t margin = taps->length + stride - 1;
@@ -50,17 +54,18 @@ static size_t choose_piece(const struct taps *taps, uint64_t frames, size_t stri
     return (piece + stride - 1) / stride * stride;
 }
 
-// Through a pipe, a filter adds no more delay than its own length, unless that is short. From a file, blocks of more
-// than a few filter lengths would cost memory and save next to nothing.
-static size_t allowed_latency(const struct runner *r, const struct settings *s, const struct taps *taps)
+// Through a pipe, a filter adds no more delay than its own length, unless that is short. From a
+// file, blocks of more than a few filter lengths would cost memory and save next to nothing.
+static size_t allowed_latency(const struct runner *r, const struct settings *s,
+                              const struct taps *taps)
 {
     if (s->block) return (size_t)s->block;
     size_t least = r->is_live ? 8192 : 65536, wanted = r->is_live ? taps->length : 4 * taps->length;
     return wanted > least ? wanted : least;
 }
 
-static struct partita_problem describe(const struct runner *r, const struct settings *s, enum partita_type signal,
-                                       const struct taps *taps)
+static struct partita_problem describe(const struct runner *r, const struct settings *s,
+                                       enum partita_type signal, const struct taps *taps)
 {
     struct partita_problem problem = {
         .signal = signal,
@@ -79,8 +84,9 @@ static struct partita_problem describe(const struct runner *r, const struct sett
     return problem;
 }
 
-static enum partita_status make_plan(struct runner *r, const struct settings *s, enum partita_type signal, double rate,
-                                     const struct taps *taps, struct partita_wisdom *wisdom)
+static enum partita_status make_plan(struct runner *r, const struct settings *s,
+                                     enum partita_type signal, double rate, const struct taps *taps,
+                                     struct partita_wisdom *wisdom)
 {
     struct partita_problem problem = describe(r, s, signal, taps);
     char engine[ENGINE_NAME_SIZE];
@@ -106,8 +112,8 @@ static size_t y_bytes(const struct runner *r)
     return r->out_channels * (r->piece / r->stride) * r->bytes;
 }
 
-// Many pieces go to a thread each: nobody waits for others within a piece, nor spins. Memory bounds how many at once;
-// a workspace is about as large as what it is for.
+// Many pieces go to a thread each: nobody waits for others within a piece, nor spins. Memory bounds
+// how many at once; a workspace is about as large as what it is for.
 static void share_out(struct runner *r, size_t threads, uint64_t frames, const char *device)
 {
     if (r->is_live || frames / r->piece < threads || (device && strcmp(device, "cpu") != 0)) return;
@@ -115,7 +121,8 @@ static void share_out(struct runner *r, size_t threads, uint64_t frames, const c
     const size_t most = MEMORY / (2 * (x_bytes(r) + y_bytes(r)));
     size_t workers = threads < PIECES_WORKERS ? threads : PIECES_WORKERS;
     if (workers + 2 > most) workers = most > 2 ? most - 2 : 0;
-    while (workers > 1 && threads % workers) workers--; // all threads work, the same number on each piece
+    while (workers > 1 && threads % workers)
+        workers--; // all threads work, the same number on each piece
     if (workers < 2) return;
     r->n_workers = workers;
     r->plan_threads = threads / workers;
@@ -126,12 +133,13 @@ static bool allocate(struct runner *r)
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
     return r->x && r->y &&
-           (!r->piece || pieces_open(&r->pieces, r->plan, r->filter, x_bytes(r), y_bytes(r), r->n_workers));
+           (!r->piece ||
+            pieces_open(&r->pieces, r->plan, r->filter, x_bytes(r), y_bytes(r), r->n_workers));
 }
 
-bool runner_open(struct runner **ret_runner, const struct settings *settings, enum partita_type signal, bool is_live,
-                 uint64_t frames, double rate, const struct taps *taps, struct partita_wisdom *wisdom,
-                 struct fault *fault)
+bool runner_open(struct runner **ret_runner, const struct settings *settings,
+                 enum partita_type signal, bool is_live, uint64_t frames, double rate,
+                 const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
 {
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -141,7 +149,8 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings, en
     r->stride = (size_t)settings->stride;
     r->is_live = is_live;
     const bool many = frames != SIZE_UNKNOWN && frames > MANY_FRAMES && !is_live;
-    if (settings->range || settings->resume || (!settings->block && (settings->threads > 1 || many))) {
+    if (settings->range || settings->resume ||
+        (!settings->block && (settings->threads > 1 || many))) {
         r->history = taps->length - 1;
         r->piece = choose_piece(taps, frames, r->stride);
     }
@@ -179,11 +188,14 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
     size_t made = partita_stream_output_frames(r->stream, n);
     for (size_t c = 0; c < r->out_channels; c++) r->y[c] = y + c * r->bytes;
     for (size_t c = 0; x && c < r->in_channels; c++) r->x[c] = x + c * r->bytes;
-    if (x) partita_stream_process_strided(r->stream, r->y, r->out_channels, r->x, r->in_channels, n);
+    if (x)
+        partita_stream_process_strided(r->stream, r->y, r->out_channels, r->x, r->in_channels, n);
     else partita_stream_drain(r->stream, r->y, r->out_channels, n);
     size_t drop = r->to_drop < made ? r->to_drop : made;
     r->to_drop -= drop;
-    if (drop) memmove(y, y + drop * r->out_channels * r->bytes, (made - drop) * r->out_channels * r->bytes);
+    if (drop)
+        memmove(y, y + drop * r->out_channels * r->bytes,
+                (made - drop) * r->out_channels * r->bytes);
     return made - drop;
 }
 
@@ -231,11 +243,13 @@ static bool take_piece(struct runner *r, char *y, size_t *ret_n, struct fault *f
     if (status) return failed(r, status, fault);
     *ret_n = r->piece / r->stride;
     for (size_t c = 0; c < r->out_channels; c++)
-        respace(y + c * r->bytes, r->out_channels, (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
+        respace(y + c * r->bytes, r->out_channels, (const char *)results + c * *ret_n * r->bytes, 1,
+                *ret_n, r->bytes);
     return true;
 }
 
-static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x, size_t n, struct fault *fault)
+static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x, size_t n,
+                        struct fault *fault)
 {
     *ret_n = 0;
     while (n) {
@@ -246,7 +260,8 @@ static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x,
         if (r->filled < r->piece) continue;
         const char *sent = pieces_room(&r->pieces);
         pieces_send(&r->pieces);
-        if (!pieces_room(&r->pieces) && !take_piece(r, y + *ret_n * r->out_channels * r->bytes, &made, fault))
+        if (!pieces_room(&r->pieces) &&
+            !take_piece(r, y + *ret_n * r->out_channels * r->bytes, &made, fault))
             return false;
         *ret_n += made;
         begin_piece(r, sent);
@@ -254,7 +269,8 @@ static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x,
     return true;
 }
 
-bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n, struct fault *fault)
+bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n,
+                 struct fault *fault)
 {
     if (!runner->stream) return feed_pieces(runner, y, ret_n, x, n, fault);
     *ret_n = feed_stream(runner, y, x, n);
@@ -301,6 +317,7 @@ const struct partita_plan *runner_plan(const struct runner *runner)
 struct partita_stream_stats runner_calls(const struct runner *runner)
 {
     struct partita_stream_stats calls = {0};
-    if (runner->stream) partita_stream_stats(runner->stream, &calls); // refuses, untouched, when nothing was timed
+    if (runner->stream)
+        partita_stream_stats(runner->stream, &calls); // refuses, untouched, when nothing was timed
     return calls;
 }

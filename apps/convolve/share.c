@@ -43,7 +43,8 @@ static const char *option_of(const struct share *share)
 }
 
 // Of what is written, nothing may be an input.
-static bool check_names(const struct share *share, const char *const *inputs, int n_inputs, struct fault *fault)
+static bool check_names(const struct share *share, const char *const *inputs, int n_inputs,
+                        struct fault *fault)
 {
     const char *names[] = {share->range, share->partial, share->notes};
     for (int i = 0; i < 3; i++)
@@ -64,18 +65,20 @@ static bool name_partial(struct share *share, const char *out, struct fault *fau
     return share->notes;
 }
 
-bool share_begin(struct share *share, const struct settings *settings, const char *const *inputs, int n_inputs,
-                 struct fault *fault)
+bool share_begin(struct share *share, const struct settings *settings, const char *const *inputs,
+                 int n_inputs, struct fault *fault)
 {
     const char *out = settings->operands[2];
     struct record former;
     bool exists;
-    *share = (struct share){.settings = settings, .active = settings->range || settings->resume, .lock = -1};
+    *share = (struct share){
+        .settings = settings, .active = settings->range || settings->resume, .lock = -1};
     if (!temp_differs(out, inputs, n_inputs, fault)) return false;
     if (!share->active) return true;
     if (temp_is_special(out))
-        return fault_set(fault, "%s: %s writes to a file of its own, not to pipes, devices or directories", out,
-                         option_of(share));
+        return fault_set(fault,
+                         "%s: %s writes to a file of its own, not to pipes, devices or directories",
+                         out, option_of(share));
     if (settings->range && !(share->range = record_path(out, fault))) return false;
     if (settings->resume && !name_partial(share, out, fault)) return false;
     if (!check_names(share, inputs, n_inputs, fault)) return false;
@@ -87,8 +90,9 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash_bytes(hash, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-// What partita_plan_explain says of the choice, but for threads, times and bytes: the processor level at the end of the
-// first line, not the lines of all engines, and of what follows them not the flops and who chose.
+// What partita_plan_explain says of the choice, but for threads, times and bytes: the processor
+// level at the end of the first line, not the lines of all engines, and of what follows them not
+// the flops and who chose.
 static bool hash_plan(uint64_t *hash, const struct partita_plan *plan)
 {
     char *text = report_plan(plan), *rest = text;
@@ -103,10 +107,10 @@ static bool hash_plan(uint64_t *hash, const struct partita_plan *plan)
     return text;
 }
 
-// All that a sample of the result depends on but the plan: the command and its options, the input's shape, the taps and
-// theirs. The names of the files are none of it, nor is the number of threads.
-static uint64_t key_of(const struct settings *s, const struct audio_info *in, const struct taps *taps,
-                       enum partita_type type, const struct range *range)
+// All that a sample of the result depends on but the plan: the command and its options, the input's
+// shape, the taps and theirs. The names of the files are none of it, nor is the number of threads.
+static uint64_t key_of(const struct settings *s, const struct audio_info *in,
+                       const struct taps *taps, enum partita_type type, const struct range *range)
 {
     const int64_t numbers[] = {s->command,
                                s->stride,
@@ -149,8 +153,10 @@ static bool try_lock(int fd, const char *partial, struct fault *fault)
     if (fstat(fd, &ours) || !S_ISREG(ours.st_mode))
         return fault_set(fault, "%s: is no file; remove it or name another output", partial);
     int failed = flock(fd, LOCK_EX | LOCK_NB);
-    if (failed && errno != EWOULDBLOCK) return fault_set(fault, "%s: cannot lock: %s", partial, strerror(errno));
-    if (!failed && stat(partial, &there) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino)
+    if (failed && errno != EWOULDBLOCK)
+        return fault_set(fault, "%s: cannot lock: %s", partial, strerror(errno));
+    if (!failed && stat(partial, &there) == 0 && there.st_dev == ours.st_dev &&
+        there.st_ino == ours.st_ino)
         return true;
     return fault_set(fault, "%s: another run is writing it", partial);
 }
@@ -161,8 +167,10 @@ static bool lock_partial(struct share *share, struct fault *fault)
     const char *partial = share->partial;
     int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     const bool is_new = fd >= 0;
-    if (!is_new && errno == EEXIST) fd = open(partial, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return fault_set(fault, "%s: cannot open for writing: %s", partial, strerror(errno));
+    if (!is_new && errno == EEXIST)
+        fd = open(partial, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return fault_set(fault, "%s: cannot open for writing: %s", partial, strerror(errno));
     if (!try_lock(fd, partial, fault)) {
         close(fd);
         return false;
@@ -178,30 +186,36 @@ static bool is_empty(const struct share *share)
     return fstat(share->lock, &st) == 0 && st.st_size == 0;
 }
 
-// What an earlier run noted, if it was the same. Notes without their file are left where OUT was finished.
+// What an earlier run noted, if it was the same. Notes without their file are left where OUT was
+// finished.
 static bool look_back(struct share *share, struct fault *fault)
 {
     struct record before, *now = &share->record;
     const char *in = share->settings->operands[1];
     bool exists;
-    if (!lock_partial(share, fault) || !record_read(share->notes, &before, &exists, fault)) return false;
+    if (!lock_partial(share, fault) || !record_read(share->notes, &before, &exists, fault))
+        return false;
     if (share->is_new || (!exists && is_empty(share))) return true;
     if (!exists)
         return fault_set(fault,
-                         "%s: is not empty, but %s, which says what it holds, is missing; remove it or move it away",
+                         "%s: is not empty, but %s, which says what it holds, is missing; remove "
+                         "it or move it away",
                          share->partial, share->notes);
     if (before.key != now->key || before.first != now->first || before.end != now->end)
-        return fault_set(
-            fault, "%s: was begun by another command, with other taps or with another plan; remove it to start afresh",
-            share->partial);
+        return fault_set(fault,
+                         "%s: was begun by another command, with other taps or with another plan; "
+                         "remove it to start afresh",
+                         share->partial);
     if (before.input_time != now->input_time)
-        return fault_set(fault, "%s: has changed since %s was begun; remove that to start afresh", in, share->partial);
+        return fault_set(fault, "%s: has changed since %s was begun; remove that to start afresh",
+                         in, share->partial);
     *now = before;
     return true;
 }
 
-bool share_open(struct share *share, const struct audio_reader *in, const struct taps *taps, enum partita_type type,
-                const struct partita_plan *plan, struct range *range, uint64_t *frames, struct fault *fault)
+bool share_open(struct share *share, const struct audio_reader *in, const struct taps *taps,
+                enum partita_type type, const struct partita_plan *plan, struct range *range,
+                uint64_t *frames, struct fault *fault)
 {
     const struct settings *settings = share->settings;
     const struct audio_info *info = audio_reader_info(in);
@@ -209,7 +223,8 @@ bool share_open(struct share *share, const struct audio_reader *in, const struct
     if (!share->active) return true;
     const char *option = option_of(share);
     if (*frames == SIZE_UNKNOWN || info->frames == SIZE_UNKNOWN || audio_reader_is_pipe(in))
-        return fault_set(fault, "%s: %s has no known length; use a file", option, settings->operands[1]);
+        return fault_set(fault, "%s: %s has no known length; use a file", option,
+                         settings->operands[1]);
     if (settings->range && !share_parse(settings->range, &k, &n, fault)) return false;
     struct record *record = &share->record;
     record->key = key_of(settings, info, taps, type, range);
@@ -227,20 +242,24 @@ bool share_open(struct share *share, const struct audio_reader *in, const struct
     return true;
 }
 
-bool share_create(struct share *share, struct audio_writer **ret_writer, const struct audio_info *info,
-                  struct fault *fault)
+bool share_create(struct share *share, struct audio_writer **ret_writer,
+                  const struct audio_info *info, struct fault *fault)
 {
     encoding_name(info->encoding, share->record.format);
     const char *out = share->settings->operands[2];
-    if (!share->active || !share->settings->resume) return audio_create(ret_writer, out, info, fault);
-    if (!record_write(share->notes, &share->record, fault)) return false; // before there is anything to note
+    if (!share->active || !share->settings->resume)
+        return audio_create(ret_writer, out, info, fault);
+    if (!record_write(share->notes, &share->record, fault))
+        return false; // before there is anything to note
     const struct sample_counts counts = {share->record.clipped, share->record.invalid};
     return audio_resume(ret_writer, out, share->partial, info, share->record.done, &counts, fault);
 }
 
-bool share_note(struct share *share, struct audio_writer *writer, uint64_t written, struct fault *fault)
+bool share_note(struct share *share, struct audio_writer *writer, uint64_t written,
+                struct fault *fault)
 {
-    if (!share->active || !share->settings->resume || clock_now() - share->noted < NOTE_SECONDS) return true;
+    if (!share->active || !share->settings->resume || clock_now() - share->noted < NOTE_SECONDS)
+        return true;
     struct record record = share->record;
     struct sample_counts counts;
     if (!audio_sync(writer, &counts, fault)) return false;
@@ -251,13 +270,15 @@ bool share_note(struct share *share, struct audio_writer *writer, uint64_t writt
     return record_write(share->notes, &record, fault);
 }
 
-bool share_check_input(const struct share *share, const struct audio_reader *in, struct fault *fault)
+bool share_check_input(const struct share *share, const struct audio_reader *in,
+                       struct fault *fault)
 {
     if (!share->active) return true;
     uint64_t bytes = 0;
     int64_t time = 0;
     if (audio_shortfall(in)) return fault_set(fault, "%s", audio_shortfall(in));
-    if (audio_reader_state(in, &bytes, &time) && bytes == share->input_bytes && time == share->record.input_time)
+    if (audio_reader_state(in, &bytes, &time) && bytes == share->input_bytes &&
+        time == share->record.input_time)
         return true;
     return fault_set(fault, "%s: changed while it was read, from %" PRIu64 " to %" PRIu64 " bytes",
                      share->settings->operands[1], share->input_bytes, bytes);
@@ -274,8 +295,8 @@ static bool conclude(struct share *share, const struct sample_counts *counts, st
     return record_write(share->range, &share->record, fault);
 }
 
-bool share_finish(struct share *share, struct audio_writer *writer, struct sample_counts *ret_counts,
-                  struct fault *fault)
+bool share_finish(struct share *share, struct audio_writer *writer,
+                  struct sample_counts *ret_counts, struct fault *fault)
 {
     share->is_new = false; // OUT.partial becomes OUT
     if (!record_forget(share->settings->operands[2], fault)) {

@@ -23,10 +23,12 @@ static void square(double *v, enum partita_type type, const void *x, size_t at, 
         break;
     case PARTITA_CF32:
         for (size_t i = at; i < at + n; i++)
-            v[i - at] = (double)f[2 * i] * (double)f[2 * i] + (double)f[2 * i + 1] * (double)f[2 * i + 1];
+            v[i - at] =
+                (double)f[2 * i] * (double)f[2 * i] + (double)f[2 * i + 1] * (double)f[2 * i + 1];
         break;
     case PARTITA_CF64:
-        for (size_t i = at; i < at + n; i++) v[i - at] = d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
+        for (size_t i = at; i < at + n; i++)
+            v[i - at] = d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
         break;
     case PARTITA_F16: // layers alone, which are not measured
     case PARTITA_BF16:
@@ -36,7 +38,8 @@ static void square(double *v, enum partita_type type, const void *x, size_t at, 
 
 void stats_measure(struct stats *stats, enum partita_type type, const void *x, size_t n)
 {
-    double top[LANES] = {0}, sum[LANES] = {0}; // independent lanes: no chain of additions to wait for
+    double top[LANES] = {0},
+           sum[LANES] = {0}; // independent lanes: no chain of additions to wait for
     for (size_t at = 0; at < n; at += PIECE) {
         double v[PIECE] = {0};
         square(v, type, x, at, n - at < PIECE ? n - at : PIECE);
@@ -68,23 +71,28 @@ static double times_real_time(const struct stats *s)
 static void print_calls(const struct stats *s, FILE *to)
 {
     const struct partita_stream_stats *calls = &s->calls;
-    fprintf(to, "calls       %llu of up to %zu frames", (unsigned long long)calls->calls, s->call_frames);
+    fprintf(to, "calls       %llu of up to %zu frames", (unsigned long long)calls->calls,
+            s->call_frames);
     if (s->rate) fprintf(to, ", %llu longer than real time", (unsigned long long)calls->missed);
-    fprintf(to, "\ncall time   mean %.3g us, 50 %% below %.3g, 99 %% below %.3g, 99.9 %% below %.3g, max %.3g us\n",
-            calls->mean * 1e6, calls->p50 * 1e6, calls->p99 * 1e6, calls->p999 * 1e6, calls->max * 1e6);
+    fprintf(to,
+            "\ncall time   mean %.3g us, 50 %% below %.3g, 99 %% below %.3g, 99.9 %% below %.3g, "
+            "max %.3g us\n",
+            calls->mean * 1e6, calls->p50 * 1e6, calls->p99 * 1e6, calls->p999 * 1e6,
+            calls->max * 1e6);
 }
 
 void stats_print(const struct stats *s, FILE *to)
 {
-    fprintf(to, "engine      %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps, s->in_channels,
-            s->out_channels);
-    fprintf(to, "frames      %llu in, %llu out, tail %llu, latency removed %zu\n", (unsigned long long)s->frames_in,
-            (unsigned long long)s->frames_out, (unsigned long long)s->tail, s->latency);
+    fprintf(to, "engine      %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps,
+            s->in_channels, s->out_channels);
+    fprintf(to, "frames      %llu in, %llu out, tail %llu, latency removed %zu\n",
+            (unsigned long long)s->frames_in, (unsigned long long)s->frames_out,
+            (unsigned long long)s->tail, s->latency);
     fprintf(to, "peak        %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak));
     fprintf(to, "rms         %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s)));
     fprintf(to, "clipped     %llu samples\n", (unsigned long long)s->written.clipped);
-    fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n", (unsigned long long)s->replaced,
-            (unsigned long long)s->written.not_finite);
+    fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n",
+            (unsigned long long)s->replaced, (unsigned long long)s->written.not_finite);
     fprintf(to, "time        %.3g s", s->seconds);
     if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
     fprintf(to, "\n");
@@ -117,7 +125,8 @@ static json_t *calls_object(const struct stats *s)
     json_t *j = json_object();
     json_object_set_new(j, "count", json_integer((json_int_t)calls->calls));
     json_object_set_new(j, "frames", json_integer((json_int_t)s->call_frames));
-    json_object_set_new(j, "missed", s->rate ? json_integer((json_int_t)calls->missed) : json_null());
+    json_object_set_new(j, "missed",
+                        s->rate ? json_integer((json_int_t)calls->missed) : json_null());
     json_object_set_new(j, "mean", number(calls->mean));
     json_object_set_new(j, "p50", number(calls->p50));
     json_object_set_new(j, "p99", number(calls->p99));
@@ -153,7 +162,8 @@ bool stats_print_json(const struct stats *s, const struct settings *settings, FI
     json_object_set_new(j, "seconds", number(s->seconds));
     json_object_set_new(j, "times_real_time", number(times_real_time(s)));
     json_object_set_new(j, "calls", calls_object(s));
-    bool good = j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    bool good =
+        j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
     json_decref(j);
     return good;
 }

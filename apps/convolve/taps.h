@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The impulse response or template: read whole, checked, resampled if asked, laid out for the library.
+// The impulse response or template: read whole, checked, resampled if asked, laid out for the
+// library.
 #ifndef PARTITA_APPS_TAPS_H
 #define PARTITA_APPS_TAPS_H
 
@@ -15,8 +16,9 @@ struct taps {
 };
 
 // Reads all of `reader`. signal: IN's shape, whose rate and channels the taps must fit.
-bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type, const struct audio_info *signal,
-               const struct settings *settings, struct fault *fault);
+bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type,
+               const struct audio_info *signal, const struct settings *settings,
+               struct fault *fault);
 void taps_release(struct taps *taps);
 
 #endif

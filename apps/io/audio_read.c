@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opening and reading a signal of any format: which format it is, and frames in the type that the caller works with.
+// Opening and reading a signal of any format: which format it is, and frames in the type that the
+// caller works with.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,11 +14,13 @@ static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *
     r->ops = &flat_reader;
     if (wav_parse(&r->source, max_channels, &r->info, fault)) return true;
     // Bytes in memory are for tests of the readers here, not of libsndfile.
-    if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable || r->source.fd < 0) return false;
+    if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable || r->source.fd < 0)
+        return false;
     return source_seek(&r->source, 0) && sndfile_open(r, fault);
 }
 
-static bool open_raw(struct audio_reader *r, const struct audio_request *request, struct fault *fault)
+static bool open_raw(struct audio_reader *r, const struct audio_request *request,
+                     struct fault *fault)
 {
     r->ops = &flat_reader;
     return raw_layout(&r->source, request, &r->info, fault);
@@ -29,7 +32,8 @@ static bool starts_with(const unsigned char *bytes, size_t n, const char *magic)
 }
 
 // A file with samples in it says by its first bytes what it is; raw samples and text cannot.
-static bool open_by_content(struct audio_reader *r, const struct audio_request *request, struct fault *fault)
+static bool open_by_content(struct audio_reader *r, const struct audio_request *request,
+                            struct fault *fault)
 {
     const unsigned char *x;
     bool known;
@@ -47,19 +51,21 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
            container_check_channels(r->source.name, r->info.channels, request->max_channels, fault);
 }
 
-static bool open_any(struct audio_reader *r, const struct audio_request *request, struct fault *fault)
+static bool open_any(struct audio_reader *r, const struct audio_request *request,
+                     struct fault *fault)
 {
     bool good = request->raw ? open_raw(r, request, fault) : open_by_content(r, request, fault);
-    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (r->source.error)
+        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     if (good && request->rate && r->info.rate && r->info.rate != request->rate)
-        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate, r->source.name,
-                         r->info.rate);
+        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate,
+                         r->source.name, r->info.rate);
     if (good && r->info.rate == 0) r->info.rate = request->rate;
     return good;
 }
 
-static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r, const struct audio_request *request,
-                        struct fault *fault)
+static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r,
+                        const struct audio_request *request, struct fault *fault)
 {
     if (!open_any(r, request, fault)) {
         audio_reader_close(r);
@@ -69,7 +75,8 @@ static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r
     return true;
 }
 
-static bool open_file(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+static bool open_file(struct audio_reader **ret_reader, const struct audio_request *request,
+                      struct fault *fault)
 {
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -79,14 +86,15 @@ static bool open_file(struct audio_reader **ret_reader, const struct audio_reque
     return false;
 }
 
-static bool open_recording(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+static bool open_recording(struct audio_reader **ret_reader, const struct audio_request *request,
+                           struct fault *fault)
 {
     struct sigmf sigmf;
     struct audio_request raw = *request;
     if (!sigmf_read(request->path, &sigmf, fault)) return false;
     if (request->rate && sigmf.rate && request->rate != sigmf.rate)
-        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate, request->path,
-                         sigmf.rate);
+        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate,
+                         request->path, sigmf.rate);
     raw.path = sigmf.data;
     raw.raw = &sigmf.encoding;
     raw.channels = sigmf.channels;
@@ -96,14 +104,16 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     return true;
 }
 
-bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request, struct fault *fault)
+bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,
+                struct fault *fault)
 {
-    if (!request->raw && sigmf_is_recording(request->path)) return open_recording(ret_reader, request, fault);
+    if (!request->raw && sigmf_is_recording(request->path))
+        return open_recording(ret_reader, request, fault);
     return open_file(ret_reader, request, fault);
 }
 
-bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size, bool as_pipe,
-                       const struct audio_request *request, struct fault *fault)
+bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,
+                       bool as_pipe, const struct audio_request *request, struct fault *fault)
 {
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -147,12 +157,13 @@ static void make_complex(void *x, size_t n, bool as_double)
     }
 }
 
-bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n, size_t *ret_n,
-                struct fault *fault)
+bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n,
+                size_t *ret_n, struct fault *fault)
 {
     bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
     if (!reader->ops->read(reader, as_double, frames, n, ret_n, fault)) return false;
-    bool promote = (type == PARTITA_CF32 || type == PARTITA_CF64) && !reader->info.encoding.is_complex;
+    bool promote =
+        (type == PARTITA_CF32 || type == PARTITA_CF64) && !reader->info.encoding.is_complex;
     if (promote) make_complex(frames, *ret_n * reader->info.channels, as_double);
     return true;
 }

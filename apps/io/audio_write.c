@@ -54,10 +54,12 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
 // Everything behind the header and the frames that are known to be there is cut off.
 static bool go_on(struct audio_writer *w, const char *partial, uint64_t frames, struct fault *fault)
 {
-    const uint64_t at = w->sink.position + frames * w->info.channels * encoding_size(w->info.encoding);
+    const uint64_t at =
+        w->sink.position + frames * w->info.channels * encoding_size(w->info.encoding);
     struct stat st;
     if (fstat(w->sink.fd, &st) || (uint64_t)st.st_size < at)
-        return fault_set(fault, "%s: is shorter than what was noted of it; remove it to start afresh", partial);
+        return fault_set(
+            fault, "%s: is shorter than what was noted of it; remove it to start afresh", partial);
     if (ftruncate(w->sink.fd, (off_t)at) || !sink_seek(&w->sink, at))
         return fault_set(fault, "%s: cannot write: %s", partial, strerror(errno));
     w->frames = frames;
@@ -65,8 +67,8 @@ static bool go_on(struct audio_writer *w, const char *partial, uint64_t frames, 
 }
 
 bool audio_resume(struct audio_writer **ret_writer, const char *path, const char *partial,
-                  const struct audio_info *info, uint64_t frames, const struct sample_counts *counts,
-                  struct fault *fault)
+                  const struct audio_info *info, uint64_t frames,
+                  const struct sample_counts *counts, struct fault *fault)
 {
     if (info->container == CONTAINER_SNDFILE || info->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: --resume writes .wav, .npy and raw samples only", path);
@@ -101,28 +103,34 @@ bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, s
     return synchronise(&writer->sink, fault);
 }
 
-bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n, struct fault *fault)
+bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
+                 struct fault *fault)
 {
     bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
     return writer->ops->write(writer, as_double, frames, n, fault);
 }
 
-static bool finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts, struct fault *fault)
+static bool finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts,
+                   struct fault *fault)
 {
-    bool good = writer->ops->finish(writer, fault) && (!durable || synchronise(&writer->sink, fault));
+    bool good =
+        writer->ops->finish(writer, fault) && (!durable || synchronise(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
-    good = good && temp_commit(&writer->temp, durable, fault) && sigmf_write(writer->sink.name, &writer->info, fault);
+    good = good && temp_commit(&writer->temp, durable, fault) &&
+           sigmf_write(writer->sink.name, &writer->info, fault);
     *ret_counts = writer->counts;
     audio_discard(writer);
     return good;
 }
 
-bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
+                  struct fault *fault)
 {
     return finish(writer, false, ret_counts, fault);
 }
 
-bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
+bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts,
+                          struct fault *fault)
 {
     return finish(writer, true, ret_counts, fault);
 }
@@ -150,7 +158,8 @@ bool audio_save(struct audio_writer *writer, struct sample_counts *ret_counts, u
     if (!failed) return audio_finish(w, ret_counts, fault);
     bool good = false;
     if (*ret_frames) {
-        w->ops->finish(w, &ignored); // a header that cannot be changed says "until the end", which is true
+        w->ops->finish(
+            w, &ignored); // a header that cannot be changed says "until the end", which is true
         sink_close(&w->sink);
         good = temp_commit(&w->temp, false, fault);
     } else {

@@ -7,8 +7,8 @@
 static int say_absent(enum command command)
 {
     struct fault fault;
-    fault_set(&fault,
-              "this program was built without PortAudio; install portaudio19-dev and build with -Dlive=enabled");
+    fault_set(&fault, "this program was built without PortAudio; install portaudio19-dev and build "
+                      "with -Dlive=enabled");
     return report_fault(command, &fault, EXIT_FAILED);
 }
 

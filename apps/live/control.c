@@ -112,7 +112,8 @@ static void look_after_files(struct control *c)
     tell(c, &told);
 }
 
-// A reader that is gone has seen enough. Where lines cannot be written for another reason, sound goes on without.
+// A reader that is gone has seen enough. Where lines cannot be written for another reason, sound
+// goes on without.
 static void look_after_lines(struct control *c)
 {
     struct session *s = c->session;
@@ -127,7 +128,8 @@ static void look_after_lines(struct control *c)
 static void tell_xruns(struct control *c, const struct chain_counts *counts)
 {
     if (counts->xruns > c->xruns && !c->on_screen && !c->session->settings->json)
-        report_warning(c->session->settings, "xruns: %llu", (unsigned long long)(counts->xruns - c->xruns));
+        report_warning(c->session->settings, "xruns: %llu",
+                       (unsigned long long)(counts->xruns - c->xruns));
     c->xruns = counts->xruns;
 }
 
@@ -138,7 +140,8 @@ static void show(struct control *c, const struct chain_counts *counts, double no
     if (now < c->next_line) return;
     c->next_line += 1;
     if (c->next_line < now) c->next_line = now + 1;
-    if (s->settings->json && lines_are_free(&s->lines)) lines_put(&s->lines, status_compose_json(s, false));
+    if (s->settings->json && lines_are_free(&s->lines))
+        lines_put(&s->lines, status_compose_json(s, false));
     tell_xruns(c, counts);
 }
 
@@ -162,8 +165,9 @@ void control_run(struct session *session, int signals)
     heartbeat_start(&c.heartbeat, now);
     if (keys) terminal_take();
     for (;;) {
-        struct pollfd files[] = {{.fd = signals, .events = POLLIN},
-                                 {.fd = keys && terminal_is_there() ? STDIN_FILENO : -1, .events = POLLIN}};
+        struct pollfd files[] = {
+            {.fd = signals, .events = POLLIN},
+            {.fd = keys && terminal_is_there() ? STDIN_FILENO : -1, .events = POLLIN}};
         poll(files, 2, LOOK_MILLISECONDS);
         take_signals(&c, signals);
         for (int key; (key = terminal_key()) != 0;) take_key(&c, key);

@@ -25,8 +25,8 @@ static void print_table(void)
     for (size_t i = 0; i < host_n_devices(); i++) {
         struct host_device d = host_device(i);
         const char *mark = d.is_default_in || d.is_default_out ? "*" : " ";
-        printf("%s%4d  %-*s  %-*s  %4zu %4zu %7g  ", mark, d.index, name, d.name, api, d.api, d.in_channels,
-               d.out_channels, d.rate);
+        printf("%s%4d  %-*s  %-*s  %4zu %4zu %7g  ", mark, d.index, name, d.name, api, d.api,
+               d.in_channels, d.out_channels, d.rate);
         if (d.in_channels) printf("%.1f-%.1f", d.low_in * 1e3, d.high_in * 1e3);
         else printf("-");
         if (d.out_channels) printf(" / %.1f-%.1f\n", d.low_out * 1e3, d.high_out * 1e3);
@@ -46,12 +46,13 @@ static bool print_json(void)
     for (size_t i = 0; i < host_n_devices(); i++) {
         struct host_device d = host_device(i);
         json_t *name = json_string(d.name);
-        json_t *j = json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "kind", "audio", "index",
-                              d.index, "name", name ? name : json_string("?"), "api", d.api, "in_channels",
-                              (json_int_t)d.in_channels, "out_channels", (json_int_t)d.out_channels, "rate", d.rate,
-                              "in_latency", latencies(d.in_channels, d.low_in, d.high_in), "out_latency",
-                              latencies(d.out_channels, d.low_out, d.high_out), "default_in", d.is_default_in,
-                              "default_out", d.is_default_out);
+        json_t *j = json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "kind",
+                              "audio", "index", d.index, "name", name ? name : json_string("?"),
+                              "api", d.api, "in_channels", (json_int_t)d.in_channels,
+                              "out_channels", (json_int_t)d.out_channels, "rate", d.rate,
+                              "in_latency", latencies(d.in_channels, d.low_in, d.high_in),
+                              "out_latency", latencies(d.out_channels, d.low_out, d.high_out),
+                              "default_in", d.is_default_in, "default_out", d.is_default_out);
         json_array_append_new(list, j);
     }
     return devices_print_json(list);
@@ -61,10 +62,13 @@ static int list(const struct settings *s)
 {
     struct fault fault;
     bool good = true;
-    if (!host_initialize(s->verbose, &fault)) return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
+    if (!host_initialize(s->verbose, &fault))
+        return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
     if (s->json) good = print_json();
     else if (host_n_devices()) print_table();
-    else report_warning(s, "no audio device: ALSA has none, and JACK is listed when its server runs");
+    else
+        report_warning(s,
+                       "no audio device: ALSA has none, and JACK is listed when its server runs");
     host_close(NULL, true, CLOSE_SECONDS);
     return good ? EXIT_DONE : EXIT_FAILED;
 }

@@ -22,8 +22,8 @@
 #include "session.h"
 #include "status.h"
 
-// How long PortAudio may take to end a stream, and one that has no device any more; how long to wait before asking for
-// a lost device again.
+// How long PortAudio may take to end a stream, and one that has no device any more; how long to
+// wait before asking for a lost device again.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
 // A sweep has a quarter of full scale, and no limiter.
 static const double MAX_SWEEP_GAIN = 12;
@@ -38,15 +38,19 @@ struct live {
 static bool check_usage(const struct settings *s, struct fault *fault)
 {
     if (!s->irs.n && !s->measure_to) return fault_set(fault, "needs --ir IR (or --measure OUT)");
-    if (s->irs.n && s->measure_to) return fault_set(fault, "--measure plays a sweep; leave out --ir");
+    if (s->irs.n && s->measure_to)
+        return fault_set(fault, "--measure plays a sweep; leave out --ir");
     if (s->measure_to && (s->record || s->calls || s->retry))
         return fault_set(fault, "--measure does without --record, --calls and --retry");
     if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
         return fault_set(fault, "--duration %g: a sweep takes 0.1 to 600 seconds", s->duration);
     if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
-        return fault_set(fault, "--gain %g: a sweep of more than %g dB is beyond full scale", s->gain, MAX_SWEEP_GAIN);
-    if (s->quiet && s->verbose) return fault_set(fault, "--quiet and --verbose contradict each other");
-    if (s->record && strcmp(s->record, "-") == 0) return fault_set(fault, "--record -: names a file, not a pipe");
+        return fault_set(fault, "--gain %g: a sweep of more than %g dB is beyond full scale",
+                         s->gain, MAX_SWEEP_GAIN);
+    if (s->quiet && s->verbose)
+        return fault_set(fault, "--quiet and --verbose contradict each other");
+    if (s->record && strcmp(s->record, "-") == 0)
+        return fault_set(fault, "--record -: names a file, not a pipe");
     return host_check_latency(s->audio_latency, fault) && engine_check(s, fault);
 }
 
@@ -74,7 +78,8 @@ static int open_session(struct live *live, struct session *session, struct fault
     struct resume *r = &live->resume;
     for (;;) {
         *session = (struct session){.gain = r->gain, .mute = r->mute, .bypass = r->bypass};
-        if (host_initialize(live->settings.verbose, fault) && session_open(session, &live->settings, r->take, fault)) {
+        if (host_initialize(live->settings.verbose, fault) &&
+            session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
             return EXIT_DONE;
         }
@@ -96,11 +101,14 @@ static void say_what_runs(const struct session *s)
     const struct settings *settings = s->settings;
     if (settings->quiet || settings->json) return;
     bool one = s->in.index == s->out.index;
-    fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name, one ? "" : " to ",
-            one ? "" : s->out.name, s->out.api, s->format.rate, bank_in_channels(s->bank), bank_out_channels(s->bank),
-            partita_plan_engine(bank_plan(s->bank)), bank_filter(s->bank, bank_current(s->bank)).taps);
+    fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,
+            one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate,
+            bank_in_channels(s->bank), bank_out_channels(s->bank),
+            partita_plan_engine(bank_plan(s->bank)),
+            bank_filter(s->bank, bank_current(s->bank)).taps);
     if (s->format.in_latency < 0 || s->format.out_latency < 0)
-        report_warning(settings, "the device tells of a latency that cannot be; measure it with --measure");
+        report_warning(settings,
+                       "the device tells of a latency that cannot be; measure it with --measure");
 }
 
 // Files first: they are complete whatever PortAudio does then.
@@ -112,7 +120,8 @@ static int conclude(struct live *live, struct session *session)
         fault_set(&fault, "%s: the audio device is lost", session->out.name);
         status = report_fault(COMMAND_LIVE, &fault, EXIT_LOST);
     } else {
-        host_close(session->host, false, CLOSE_SECONDS + session_latency(session)); // plays what is buffered
+        host_close(session->host, false,
+                   CLOSE_SECONDS + session_latency(session)); // plays what is buffered
         session->host = NULL;
     }
     if (!session_finish_files(session, &fault)) {
@@ -125,7 +134,8 @@ static int conclude(struct live *live, struct session *session)
     return status == EXIT_DONE && degraded ? EXIT_DEGRADED : status;
 }
 
-// The last line of JSON: waits for its reader, as long as the user lets it; a run that goes on does not.
+// The last line of JSON: waits for its reader, as long as the user lets it; a run that goes on does
+// not.
 static bool say_last_line(const struct live *live, struct session *s, bool again)
 {
     struct fault fault;

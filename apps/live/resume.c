@@ -16,8 +16,8 @@ bool resume_read(struct resume *ret)
     const char *text = getenv(VARIABLE);
     struct resume r = {.take = 1};
     int mute, bypass, waiting;
-    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%d:%d:%d", &r.take, &r.filter, &r.gain, &r.played, &mute, &bypass,
-                               &waiting) == 7;
+    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%d:%d:%d", &r.take, &r.filter, &r.gain,
+                               &r.played, &mute, &bypass, &waiting) == 7;
     unsetenv(VARIABLE);
     *ret = (struct resume){.take = 1};
     if (!good) return false;
@@ -45,8 +45,8 @@ void resume_as_new(const struct resume *resume, int argc, char **argv)
     char text[160];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     if (!arguments) return;
-    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%d:%d:%d", r->take, r->filter, r->gain, r->played, r->mute,
-             r->bypass, r->waiting);
+    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%d:%d:%d", r->take, r->filter, r->gain,
+             r->played, r->mute, r->bypass, r->waiting);
     setenv(VARIABLE, text, 1);
     arguments[0] = "partita";
     for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];

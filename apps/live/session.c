@@ -15,7 +15,8 @@
 static double choose_rate(const struct session *s)
 {
     double rate = response_rate(s->settings, s->settings->irs.words[0]);
-    struct host_request request = {.in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
+    struct host_request request = {
+        .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
     if (s->settings->rate) return (double)s->settings->rate;
     return rate > 0 && host_can_run_at(&request) ? rate : s->out.rate;
 }
@@ -40,7 +41,9 @@ static uint64_t duration_of(const struct session *s, double rate)
 static bool open_files(struct session *s, double rate, int take, struct fault *fault)
 {
     size_t channels = bank_out_channels(s->bank);
-    if (s->settings->record && !recorder_open(&s->recorder, s->settings, channels, rate, take, fault)) return false;
+    if (s->settings->record &&
+        !recorder_open(&s->recorder, s->settings, channels, rate, take, fault))
+        return false;
     return !s->settings->calls || call_log_open(&s->calls, s->settings->calls, fault);
 }
 
@@ -88,14 +91,16 @@ static void explain(const struct session *s)
     free(text);
 }
 
-bool session_open(struct session *session, const struct settings *settings, int take, struct fault *fault)
+bool session_open(struct session *session, const struct settings *settings, int take,
+                  struct fault *fault)
 {
     struct session *s = session;
     s->settings = settings;
     if (!host_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;
     double rate = choose_rate(s);
-    struct bank_request request = {.max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
+    struct bank_request request = {
+        .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!bank_open(&s->bank, settings, &request, fault)) return false;
     explain(s);
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;

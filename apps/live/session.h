@@ -32,8 +32,10 @@ struct session {
     struct sample_counts recorded;
 };
 
-// Host, filters, files, stream; not yet started. take: of recordings, from 1 on. Host must be initialized.
-bool session_open(struct session *session, const struct settings *settings, int take, struct fault *fault);
+// Host, filters, files, stream; not yet started. take: of recordings, from 1 on. Host must be
+// initialized.
+bool session_open(struct session *session, const struct settings *settings, int take,
+                  struct fault *fault);
 
 // Seconds of both directions that the host tells of, as far as it does.
 double session_latency(const struct session *session);
@@ -41,8 +43,8 @@ double session_latency(const struct session *session);
 // Passes gain, mute and bypass on to the sound.
 void session_set_levels(struct session *session);
 
-// Completes recording and call log; what the device may still ask for is silence. False with the reason if one could
-// not be written.
+// Completes recording and call log; what the device may still ask for is silence. False with the
+// reason if one could not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
 // Removes a recording that never began, where session_close may not be called.

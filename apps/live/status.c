@@ -12,8 +12,8 @@
 
 #include "cli/report.h"
 
-static const char *const loss_names[N_HOST_LOSSES] = {"in_underflows", "in_overflows", "out_underflows",
-                                                      "out_overflows"};
+static const char *const loss_names[N_HOST_LOSSES] = {"in_underflows", "in_overflows",
+                                                      "out_underflows", "out_overflows"};
 
 static double decibels(double factor)
 {
@@ -32,8 +32,9 @@ static json_t *levels(struct session *s, bool out)
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
         struct level l = out ? chain_take_out_level(s->chain, c) : chain_take_in_level(s->chain, c);
-        json_array_append_new(list, json_pack("{s:o, s:o}", "peak", number(decibels((double)l.peak)), "rms",
-                                              number(decibels((double)l.rms))));
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o}", "peak", number(decibels((double)l.peak)),
+                                        "rms", number(decibels((double)l.rms))));
     }
     return list;
 }
@@ -41,8 +42,9 @@ static json_t *levels(struct session *s, bool out)
 static json_t *load_object(const struct session *s)
 {
     struct chain_load load = chain_load(s->chain);
-    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "calls", (json_int_t)load.calls, "late", (json_int_t)load.late,
-                     "mean", load.mean, "p99", load.p99, "p999", load.p999, "worst", load.worst);
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "calls", (json_int_t)load.calls, "late",
+                     (json_int_t)load.late, "mean", load.mean, "p99", load.p99, "p999", load.p999,
+                     "worst", load.worst);
 }
 
 static json_t *latency_object(const struct session *s)
@@ -51,8 +53,8 @@ static json_t *latency_object(const struct session *s)
     double in = s->format.in_latency, out = s->format.out_latency;
     size_t engine = partita_plan_latency(bank_plan(s->bank));
     return json_pack("{s:o, s:o, s:f, s:f}", "in", in < 0 ? json_null() : json_real(in), "out",
-                     out < 0 ? json_null() : json_real(out), "engine", (double)engine / s->format.rate, "onset",
-                     (double)f.onset / s->format.rate);
+                     out < 0 ? json_null() : json_real(out), "engine",
+                     (double)engine / s->format.rate, "onset", (double)f.onset / s->format.rate);
 }
 
 // File names are bytes, JSON is UTF-8.
@@ -76,7 +78,8 @@ char *status_compose_json(struct session *session, bool final)
     json_object_set_new(j, "in_device", text(s->in.name));
     json_object_set_new(j, "out_device", text(s->out.name));
     json_object_set_new(j, "filter", text(bank_filter(s->bank, bank_current(s->bank)).path));
-    json_object_set_new(j, "taps", json_integer((json_int_t)bank_filter(s->bank, bank_current(s->bank)).taps));
+    json_object_set_new(j, "taps",
+                        json_integer((json_int_t)bank_filter(s->bank, bank_current(s->bank)).taps));
     json_object_set_new(j, "engine", json_string(partita_plan_engine(bank_plan(s->bank))));
     json_object_set_new(j, "gain", json_real(s->gain));
     json_object_set_new(j, "mute", json_boolean(s->mute));
@@ -98,7 +101,7 @@ char *status_compose_json(struct session *session, bool final)
     return line;
 }
 
-// "[#######---    ] -12.3 peak  -20.1 rms": bars from -60 to 0 dB.
+// "[#######--- ] -12.3 peak -20.1 rms": bars from -60 to 0 dB.
 static void draw_meter(const char *name, size_t channel, struct level level)
 {
     enum { CELLS = 30 };
@@ -109,14 +112,15 @@ static void draw_meter(const char *name, size_t channel, struct level level)
         bar[i] = rms >= at ? '#' : peak >= at ? '-' : ' ';
     }
     bar[CELLS] = 0;
-    fprintf(stderr, "\r\033[K%-3s %2zu [%s] peak %6.1f  rms %6.1f dB\n", name, channel + 1, bar, fmax(peak, -99.9),
-            fmax(rms, -99.9));
+    fprintf(stderr, "\r\033[K%-3s %2zu [%s] peak %6.1f  rms %6.1f dB\n", name, channel + 1, bar,
+            fmax(peak, -99.9), fmax(rms, -99.9));
 }
 
 static void print_latency(const struct session *s, FILE *to)
 {
     struct bank_filter f = bank_filter(s->bank, bank_current(s->bank));
-    double in = s->format.in_latency, out = s->format.out_latency, onset = (double)f.onset / s->format.rate;
+    double in = s->format.in_latency, out = s->format.out_latency,
+           onset = (double)f.onset / s->format.rate;
     double engine = (double)partita_plan_latency(bank_plan(s->bank)) / s->format.rate;
     if (in < 0 || out < 0) fprintf(to, "device unknown");
     else fprintf(to, "device %.1f ms", 1e3 * (in + out));
@@ -131,8 +135,9 @@ static size_t n_columns(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-// As much of it as fits behind `used` columns: the end of a path tells more than its beginning. Bytes are taken for
-// columns, so that there may be less than fits, never more, but for wide characters.
+// As much of it as fits behind `used` columns: the end of a path tells more than its beginning.
+// Bytes are taken for columns, so that there may be less than fits, never more, but for wide
+// characters.
 static const char *end_of(const char *text, size_t used)
 {
     size_t n = strlen(text), columns = n_columns(), room = columns > used ? columns - used : 0;
@@ -148,7 +153,8 @@ static void draw_filter(const struct session *s)
     int used = snprintf(place, sizeof place, "filter  %d/%d ", current + 1, bank_size(s->bank)) +
                snprintf(levels, sizeof levels, ", %+.1f dB%s%s", s->gain, s->mute ? ", MUTE" : "",
                         s->bypass ? ", BYPASS" : "");
-    fprintf(stderr, "\r\033[K%s%s%s\n", place, end_of(bank_filter(s->bank, current).path, (size_t)used), levels);
+    fprintf(stderr, "\r\033[K%s%s%s\n", place,
+            end_of(bank_filter(s->bank, current).path, (size_t)used), levels);
 }
 
 // Two lines: the reason, and what is done about it, which stands at the end.
@@ -169,20 +175,26 @@ void status_draw(struct session *session, const char *news)
     // Lines that are too long are cut, not wrapped: as many rows as lines.
     fprintf(stderr, "\033[?7l");
     if (drawn) fprintf(stderr, "\033[%dA", drawn);
-    for (size_t c = 0; c < in && c < MAX_METERS; c++, lines++) draw_meter("in", c, chain_take_in_level(s->chain, c));
-    for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++) draw_meter("out", c, chain_take_out_level(s->chain, c));
-    fprintf(stderr, "\r\033[Kload    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late\n",
+    for (size_t c = 0; c < in && c < MAX_METERS; c++, lines++)
+        draw_meter("in", c, chain_take_in_level(s->chain, c));
+    for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++)
+        draw_meter("out", c, chain_take_out_level(s->chain, c));
+    fprintf(stderr,
+            "\r\033[Kload    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late\n",
             100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
     fprintf(stderr,
-            "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; limited %llu, NaN %llu\n",
-            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0], (unsigned long long)counts.lost[1],
-            (unsigned long long)counts.lost[2], (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
+            "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; "
+            "limited %llu, NaN %llu\n",
+            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0],
+            (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
+            (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
             (unsigned long long)(counts.bad_in + counts.bad_out));
     fprintf(stderr, "\r\033[Klatency ");
     print_latency(s, stderr);
     fprintf(stderr, "\n");
     draw_filter(s);
-    fprintf(stderr, "\r\033[Kkeys    m mute  b bypass  + - gain  n p filter  r read again  q quit\n");
+    fprintf(stderr,
+            "\r\033[Kkeys    m mute  b bypass  + - gain  n p filter  r read again  q quit\n");
     draw_news(news);
     fprintf(stderr, "\033[?7h");
     drawn = lines;
@@ -191,14 +203,15 @@ void status_draw(struct session *session, const char *news)
 static void warn_of_losses(const struct session *s, const struct chain_counts *counts)
 {
     if (counts->xruns)
-        report_warning(
-            s->settings,
-            "xruns: %llu in all; input %llu underflows, %llu overflows; output %llu underflows, %llu overflows",
-            (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0], (unsigned long long)counts->lost[1],
-            (unsigned long long)counts->lost[2], (unsigned long long)counts->lost[3]);
+        report_warning(s->settings,
+                       "xruns: %llu in all; input %llu underflows, %llu overflows; output %llu "
+                       "underflows, %llu overflows",
+                       (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0],
+                       (unsigned long long)counts->lost[1], (unsigned long long)counts->lost[2],
+                       (unsigned long long)counts->lost[3]);
     if (counts->unrecorded)
-        report_warning(s->settings, "%s: %llu frames are missing, the disk was too slow", s->settings->record,
-                       (unsigned long long)counts->unrecorded);
+        report_warning(s->settings, "%s: %llu frames are missing, the disk was too slow",
+                       s->settings->record, (unsigned long long)counts->unrecorded);
     if (s->recorded.clipped)
         report_warning(s->settings, "%s: %llu samples clipped", s->settings->record,
                        (unsigned long long)s->recorded.clipped);
@@ -211,14 +224,16 @@ void status_conclude(struct session *session)
     struct chain_load load = chain_load(s->chain);
     warn_of_losses(s, &counts);
     if (counts.bad_in + counts.bad_out)
-        report_warning(s->settings, "NaN or infinite samples played as 0: %llu of the input, %llu of the output",
+        report_warning(s->settings,
+                       "NaN or infinite samples played as 0: %llu of the input, %llu of the output",
                        (unsigned long long)counts.bad_in, (unsigned long long)counts.bad_out);
     if (counts.limited)
         report_warning(s->settings, "the limiter held back %llu frames; lower --gain",
                        (unsigned long long)counts.limited);
     if (s->settings->quiet || s->settings->json) return;
     fprintf(stderr,
-            "partita live: %.1f s in %llu calls; load mean %.1f %%, p99 %.1f %%, worst %.1f %% of the deadline\n",
-            (double)counts.frames / s->format.rate, (unsigned long long)counts.calls, 100 * load.mean, 100 * load.p99,
-            100 * load.worst);
+            "partita live: %.1f s in %llu calls; load mean %.1f %%, p99 %.1f %%, worst %.1f %% of "
+            "the deadline\n",
+            (double)counts.frames / s->format.rate, (unsigned long long)counts.calls,
+            100 * load.mean, 100 * load.p99, 100 * load.worst);
 }

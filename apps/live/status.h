@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a run is going: as lines for the terminal's screen, as one line of JSON, as sentences at the end.
+// How a run is going: as lines for the terminal's screen, as one line of JSON, as sentences at the
+// end.
 #ifndef PARTITA_APPS_LIVE_STATUS_H
 #define PARTITA_APPS_LIVE_STATUS_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Learns handwritten digits: a small convolutional network, trained from scratch in a few seconds. The library runs the
-// four convolutions forward and backward (layer.c); what is left, pooling and the loss, are plain loops.
+// Learns handwritten digits: a small convolutional network, trained from scratch in a few seconds.
+// The library runs the four convolutions forward and backward (layer.c); what is left, pooling and
+// the loss, are plain loops.
 //
 //     export.py digits.bin                                 (once; needs scikit-learn)
 //     digits [--engine NAME] [--threads N] [--epochs N] [--loss FILE] digits.bin
@@ -8,8 +9,9 @@
 // The network, [channels][height][width] of each step:
 //     image [1][8][8] - 3x3, ReLU - [16][8][8] - 3x3, ReLU - [32][8][8] - mean of 2x2 - [32][4][4]
 //                     - 3x3, ReLU - [64][4][4] - 4x4: every sample to every digit - [10][1][1]
-// --engine runs the 3x3 layers by one algorithm (cpu/direct, cpu/winograd, cpu/tiles ..): the losses, one line a step
-// in the file of --loss, are the same but for rounding. The last fifth of the shuffled images is never trained on.
+// --engine runs the 3x3 layers by one algorithm (cpu/direct, cpu/winograd, cpu/tiles ..): the
+// losses, one line a step in the file of --loss, are the same but for rounding. The last fifth of
+// the shuffled images is never trained on.
 #include "layer.h"
 
 #include <math.h>
@@ -17,7 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 8, PIXELS = SIDE * SIDE, IMAGES = 1797, TRAINED = IMAGES * 4 / 5, DIGITS = 10, BATCH = 32 };
+enum {
+    SIDE = 8,
+    PIXELS = SIDE * SIDE,
+    IMAGES = 1797,
+    TRAINED = IMAGES * 4 / 5,
+    DIGITS = 10,
+    BATCH = 32
+};
 enum { POOLED = BATCH * 32 * PIXELS / 4 }; // samples behind the pooling
 
 struct image {
@@ -67,7 +76,8 @@ static void shuffle(struct image *images, size_t n, uint64_t *random)
     }
 }
 
-static struct partita_problem convolution(size_t in, size_t out, size_t kernel, size_t size, bool relu)
+static struct partita_problem convolution(size_t in, size_t out, size_t kernel, size_t size,
+                                          bool relu)
 {
     const ptrdiff_t pad = relu ? 1 : 0; // 3x3 layers keep the size of the map
     return (struct partita_problem){.op = PARTITA_CORRELATE,
@@ -85,7 +95,8 @@ static struct partita_problem convolution(size_t in, size_t out, size_t kernel, 
 static struct network *network_create(const struct wishes *wishes, uint64_t *random)
 {
     const struct wishes planner = {.threads = wishes->threads};
-    const struct partita_problem first = convolution(1, 16, 3, SIDE, true), second = convolution(16, 32, 3, SIDE, true),
+    const struct partita_problem first = convolution(1, 16, 3, SIDE, true),
+                                 second = convolution(16, 32, 3, SIDE, true),
                                  third = convolution(32, 64, 3, SIDE / 2, true),
                                  last = convolution(64, DIGITS, SIDE / 2, SIDE / 2, false);
     struct network *net = allocate(sizeof *net);
@@ -127,7 +138,8 @@ static bool report_engines(const struct network *net, const char *wanted)
 // The first of the four samples that a pooled one is the mean of.
 static size_t corner(size_t i)
 {
-    const size_t half = SIDE / 2, plane = i / (half * half), row = i / half % half, column = i % half;
+    const size_t half = SIDE / 2, plane = i / (half * half), row = i / half % half,
+                 column = i % half;
     return plane * PIXELS + 2 * row * SIDE + 2 * column;
 }
 
@@ -155,7 +167,8 @@ static void place(struct network *net, size_t i, const struct image *image, int 
         for (int column = 0; column < SIDE; column++) {
             const int r = row - down, c = column - across;
             const bool inside = r >= 0 && r < SIDE && c >= 0 && c < SIDE;
-            net->x[i * PIXELS + (size_t)(row * SIDE + column)] = inside ? image->pixel[r * SIDE + c] : 0;
+            net->x[i * PIXELS + (size_t)(row * SIDE + column)] =
+                inside ? image->pixel[r * SIDE + c] : 0;
         }
 }
 
@@ -194,12 +207,14 @@ static double loss(struct network *net, const struct image *images)
     return sum / BATCH;
 }
 
-// One step; returns the loss before it. Every image is moved by up to a pixel each way: 1437 are few to learn from.
+// One step; returns the loss before it. Every image is moved by up to a pixel each way: 1437 are
+// few to learn from.
 static double train(struct network *net, const struct image *images, float rate, uint64_t *random)
 {
     const float momentum = 0.9f;
     for (size_t i = 0; i < BATCH; i++) {
-        const int down = (int)(3 * random_uniform(random)) - 1, across = (int)(3 * random_uniform(random)) - 1;
+        const int down = (int)(3 * random_uniform(random)) - 1,
+                  across = (int)(3 * random_uniform(random)) - 1;
         place(net, i, &images[i], down, across);
     }
     forward(net);
@@ -231,9 +246,10 @@ static double accuracy(struct network *net, const struct image *images, size_t n
     return 100.0 * (double)right / (double)n;
 }
 
-// All epochs, over the training images in ever new order. The rate falls along half a cosine to nothing.
-static void learn(struct network *net, struct image *images, const struct arguments *arguments, FILE *losses,
-                  uint64_t *random)
+// All epochs, over the training images in ever new order. The rate falls along half a cosine to
+// nothing.
+static void learn(struct network *net, struct image *images, const struct arguments *arguments,
+                  FILE *losses, uint64_t *random)
 {
     const int steps = TRAINED / BATCH, all = arguments->epochs * steps;
     if (losses) fprintf(losses, "step,loss\n");
@@ -252,7 +268,8 @@ static void learn(struct network *net, struct image *images, const struct argume
 
 static bool arguments_parse(struct arguments *ret, int argc, char **argv)
 {
-    *ret = (struct arguments){.epochs = 12, .wishes = {.threads = 1}}; // so small maps leave a second nothing to do
+    *ret = (struct arguments){
+        .epochs = 12, .wishes = {.threads = 1}}; // so small maps leave a second nothing to do
     int i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
@@ -271,7 +288,8 @@ int main(int argc, char **argv)
 {
     struct arguments arguments;
     if (!arguments_parse(&arguments, argc, argv)) {
-        fprintf(stderr, "usage: digits [--engine NAME] [--threads N] [--epochs N] [--loss FILE] IMAGES\n");
+        fprintf(stderr,
+                "usage: digits [--engine NAME] [--threads N] [--epochs N] [--loss FILE] IMAGES\n");
         return 2;
     }
     uint64_t random = 1;
@@ -285,8 +303,8 @@ int main(int argc, char **argv)
     else if (arguments.loss && !losses) perror(arguments.loss);
     else {
         learn(net, images, &arguments, losses, &random);
-        printf("accuracy %.2f %% of %d images never seen\n", accuracy(net, images + TRAINED, IMAGES - TRAINED),
-               IMAGES - TRAINED);
+        printf("accuracy %.2f %% of %d images never seen\n",
+               accuracy(net, images + TRAINED, IMAGES - TRAINED), IMAGES - TRAINED);
         status = 0;
     }
     if (losses && fclose(losses) != 0) status = 1;

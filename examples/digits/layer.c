@@ -55,7 +55,9 @@ static void parameters_step(struct parameters *p, float rate, float momentum)
 static void make_filter(struct layer *layer)
 {
     partita_filter_destroy(layer->filter);
-    must(partita_filter_create_biased(layer->plan, layer->weight.value, layer->bias.value, &layer->filter), "filter");
+    must(partita_filter_create_biased(layer->plan, layer->weight.value, layer->bias.value,
+                                      &layer->filter),
+         "filter");
 }
 
 // Why the library cannot do what it was asked to.
@@ -94,10 +96,11 @@ static size_t workspace_size(const struct partita_plan *plan)
     return most;
 }
 
-void layer_create(struct layer *layer, const struct partita_problem *problem, const struct wishes *wishes,
-                  uint64_t *random)
+void layer_create(struct layer *layer, const struct partita_problem *problem,
+                  const struct wishes *wishes, uint64_t *random)
 {
-    const size_t taps = problem->in_channels * problem->kernel[0] * problem->kernel[1]; // that meet in one output
+    const size_t taps =
+        problem->in_channels * problem->kernel[0] * problem->kernel[1]; // that meet in one output
     const float range = sqrtf(6 / (float)taps); // keeps the scale of the signals (He et al. 2015)
     size_t size[PARTITA_MAX_RANK];
     *layer = (struct layer){.problem = *problem};
@@ -109,8 +112,10 @@ void layer_create(struct layer *layer, const struct partita_problem *problem, co
     layer->workspace = allocate(workspace_size(layer->plan));
     parameters_create(&layer->weight, problem->out_channels * taps);
     parameters_create(&layer->bias, problem->out_channels);
-    for (size_t i = 0; i < layer->weight.n; i++) layer->weight.value[i] = range * (2 * random_uniform(random) - 1);
-    // Where the image is blank an output is its bias: well above zero, or rounding would say whether ReLU lets it pass.
+    for (size_t i = 0; i < layer->weight.n; i++)
+        layer->weight.value[i] = range * (2 * random_uniform(random) - 1);
+    // Where the image is blank an output is its bias: well above zero, or rounding would say
+    // whether ReLU lets it pass.
     for (size_t i = 0; i < layer->bias.n; i++) layer->bias.value[i] = 0.1f;
     make_filter(layer);
 }
@@ -136,9 +141,13 @@ void layer_backward(struct layer *layer, float *gx, const float *x)
     if (layer->problem.activation == PARTITA_RELU)
         for (size_t i = 0; i < layer->n_y; i++)
             if (layer->y[i] == 0) layer->gy[i] = 0;
-    must(partita_backward_weight(layer->plan, layer->weight.gradient, x, layer->gy, layer->workspace), "weights");
+    must(partita_backward_weight(layer->plan, layer->weight.gradient, x, layer->gy,
+                                 layer->workspace),
+         "weights");
     must(partita_backward_bias(layer->plan, layer->bias.gradient, layer->gy), "bias");
-    if (gx) must(partita_backward_data(layer->plan, layer->filter, gx, layer->gy, layer->workspace), "data");
+    if (gx)
+        must(partita_backward_data(layer->plan, layer->filter, gx, layer->gy, layer->workspace),
+             "data");
 }
 
 void layer_step(struct layer *layer, float rate, float momentum)

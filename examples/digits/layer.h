@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A convolution layer that learns: weights, their gradients, and the objects of the library that run it.
+// A convolution layer that learns: weights, their gradients, and the objects of the library that
+// run it.
 #ifndef DIGITS_LAYER_H
 #define DIGITS_LAYER_H
 
 #include <partita/partita.h>
 
-// Weights or bias: n values, the gradient of the loss with respect to them, and the velocity they move with.
+// Weights or bias: n values, the gradient of the loss with respect to them, and the velocity they
+// move with.
 struct parameters {
     size_t n;
     float *value, *gradient, *velocity;
@@ -21,7 +23,8 @@ struct layer {
     void *workspace;
 };
 
-// What every layer of a network is planned with. An engine that cannot run a layer leaves it to the planner.
+// What every layer of a network is planned with. An engine that cannot run a layer leaves it to the
+// planner.
 struct wishes {
     const char *engine; // NULL: the planner's choice
     int threads;        // 0: all cores
@@ -34,16 +37,17 @@ float random_uniform(uint64_t *state);
 void must(enum partita_status status, const char *what);
 void *allocate(size_t bytes);
 
-// Plans a layer for all three directions and gives it random weights. Destroy it with layer_destroy.
-void layer_create(struct layer *layer, const struct partita_problem *problem, const struct wishes *wishes,
-                  uint64_t *random);
+// Plans a layer for all three directions and gives it random weights. Destroy it with
+// layer_destroy.
+void layer_create(struct layer *layer, const struct partita_problem *problem,
+                  const struct wishes *wishes, uint64_t *random);
 void layer_destroy(struct layer *layer);
 
 // Computes layer->y from x.
 void layer_forward(struct layer *layer, const float *x);
 
-// From layer->gy the gradients with respect to weights, bias and, unless gx is NULL, the input. Changes gy: where
-// ReLU has cut y off, nothing flows back.
+// From layer->gy the gradients with respect to weights, bias and, unless gx is NULL, the input.
+// Changes gy: where ReLU has cut y off, nothing flows back.
 void layer_backward(struct layer *layer, float *gx, const float *x);
 
 // One step of stochastic gradient descent with momentum.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into the program under test: makes read and write as unkind as the system may be. SHORT_IO=1 moves 1 to 7
-// bytes a call and interrupts or refuses (EAGAIN) some calls; FAIL_WRITE=n lets the n-th write fail with EIO,
-// FAIL_READ=n the n-th read, FAIL_CLOSE=1 every close of a descriptor that was written to; FAIL_SYNC=1 every fdatasync,
-// FAIL_SYNC=2 every fsync of a folder.
+// Preloaded into the program under test: makes read and write as unkind as the system may be.
+// SHORT_IO=1 moves 1 to 7 bytes a call and interrupts or refuses (EAGAIN) some calls; FAIL_WRITE=n
+// lets the n-th write fail with EIO, FAIL_READ=n the n-th read, FAIL_CLOSE=1 every close of a
+// descriptor that was written to; FAIL_SYNC=1 every fdatasync, FAIL_SYNC=2 every fsync of a folder.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +35,8 @@ static size_t shorten(size_t n)
 
 ssize_t read(int fd, void *to, size_t n)
 {
-    ssize_t (*real)(int, void *, size_t) = (ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "read");
+    ssize_t (*real)(int, void *, size_t) =
+        (ssize_t(*)(int, void *, size_t))dlsym(RTLD_NEXT, "read");
     if (refuse()) return -1;
     if (setting("FAIL_READ") && ++reads == (unsigned)setting("FAIL_READ")) {
         errno = EIO;
@@ -46,7 +47,8 @@ ssize_t read(int fd, void *to, size_t n)
 
 ssize_t write(int fd, const void *from, size_t n)
 {
-    ssize_t (*real)(int, const void *, size_t) = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    ssize_t (*real)(int, const void *, size_t) =
+        (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
     if (fd <= 2) return real(fd, from, n);
     if (refuse()) return -1;
     if (setting("FAIL_WRITE") && ++writes == (unsigned)setting("FAIL_WRITE")) {

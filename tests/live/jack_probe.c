@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A client that plays a file into the program's first input and keeps what its first output makes of it, frame by frame
-// from the first call on that both are connected; for tests that compare bits, count gaps and measure delay.
-//   jack_probe SENT HEARD FRAMES [freewheel]     files of raw float; prints the server's period, and xruns while it ran
+// A client that plays a file into the program's first input and keeps what its first output makes
+// of it, frame by frame from the first call on that both are connected; for tests that compare
+// bits, count gaps and measure delay.
+//   jack_probe SENT HEARD FRAMES [freewheel]     files of raw float; prints the server's period,
+//   and xruns while it ran
 #include <jack/jack.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -74,7 +76,8 @@ int main(int argc, char **argv)
     wait_for(client, "partita:in_0");
     wait_for(client, "partita:out_0");
     usleep(300000); // the program starts its stream after its ports are there
-    if (jack_connect(client, "probe:send", "partita:in_0") || jack_connect(client, "partita:out_0", "probe:hear"))
+    if (jack_connect(client, "probe:send", "partita:in_0") ||
+        jack_connect(client, "partita:out_0", "probe:hear"))
         fail("cannot be connected");
     if (argc > 4 && jack_set_freewheel(client, 1)) fail("cannot freewheel");
     usleep(200000); // connections take effect some periods later
@@ -83,7 +86,8 @@ int main(int argc, char **argv)
         if (i == 6000) fail("the server has stopped");
     if (argc > 4) jack_set_freewheel(client, 0);
     FILE *file = fopen(argv[2], "wb");
-    if (!file || fwrite(heard, sizeof *heard, n_frames, file) != n_frames || fclose(file)) fail("cannot write");
+    if (!file || fwrite(heard, sizeof *heard, n_frames, file) != n_frames || fclose(file))
+        fail("cannot write");
     printf("%u %d\n", jack_get_buffer_size(client), atomic_load(&xruns));
     jack_client_close(client);
     return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The audio thread's function, called as a host calls it: against the oracle whatever the size of calls, with filters
-// swapped and levels changed, under the watch over what must not be called (interpose.h).
+// The audio thread's function, called as a host calls it: against the oracle whatever the size of
+// calls, with filters swapped and levels changed, under the watch over what must not be called
+// (interpose.h).
 
 #include "../interpose.h"
 #include "../test.h"
@@ -45,10 +46,12 @@ static void rig_open(struct rig *rig, const struct chain_case *c, struct random 
     size_t n_taps = c->out * (c->in / c->groups) * c->taps;
     rig->taps = malloc(n_taps * sizeof(float));
     rig->x = calloc(c->in * FRAMES + BEYOND, sizeof(float));
-    rig->y = malloc((c->out * FRAMES + BEYOND) * sizeof(float)); // the last call may go over the end
+    rig->y =
+        malloc((c->out * FRAMES + BEYOND) * sizeof(float)); // the last call may go over the end
     random_samples(random, PARTITA_F32, rig->taps, n_taps);
     random_samples(random, PARTITA_F32, rig->x, c->in * FRAMES);
-    for (size_t i = 0; i < n_taps; i++) rig->taps[i] *= 0.5f / sqrtf((float)c->taps); // mostly below full scale
+    for (size_t i = 0; i < n_taps; i++)
+        rig->taps[i] *= 0.5f / sqrtf((float)c->taps); // mostly below full scale
     assert_ok(partita_plan_create(&rig->problem, &options, &rig->plan));
     assert_ok(partita_filter_create(rig->plan, rig->taps, &rig->filter));
     assert_ok(partita_stream_open(rig->plan, rig->filter, &rig->stream));
@@ -116,9 +119,11 @@ static void check_against_oracle(const struct rig *rig, const char *engine, doub
             double x = in == 1 ? (double)rig->x[i] : c < in ? (double)rig->x[c * FRAMES + i] : 0;
             expected[c * FRAMES + i] = wet * expected[c * FRAMES + i] + dry * x;
         }
-    // Two more roundings, of the mix; transforms of partitions reach to twice the length of the filter.
-    double gate = strcmp(engine, "cpu/direct") == 0 ? gate_direct(PARTITA_F32, kernel * (in / rig->problem.groups) + 1)
-                                                    : gate_transform(PARTITA_F32, 4 * kernel);
+    // Two more roundings, of the mix; transforms of partitions reach to twice the length of the
+    // filter.
+    double gate = strcmp(engine, "cpu/direct") == 0
+                      ? gate_direct(PARTITA_F32, kernel * (in / rig->problem.groups) + 1)
+                      : gate_transform(PARTITA_F32, 4 * kernel);
     double error = error_against(PARTITA_F32, rig->y, expected, out * FRAMES, 0);
     if (error > gate) fail_msg("error %g, gate %g", error, gate);
     free(expected);
@@ -136,7 +141,8 @@ static void follows_the_oracle(void **state)
     assert_int_equal(counts.frames, FRAMES);
     assert_int_equal(counts.bad_in + counts.bad_out + counts.limited + counts.xruns, 0);
     struct chain_load load = chain_load(rig.chain);
-    assert_true(load.calls > 0 && load.calls <= counts.calls && load.mean > 0 && load.worst >= load.mean);
+    assert_true(load.calls > 0 && load.calls <= counts.calls && load.mean > 0 &&
+                load.worst >= load.mean);
 
     // With other levels, and with the limiter on where nothing needs it.
     rig.request.wet = 0.25f;
@@ -227,7 +233,8 @@ static void ends_at_its_frame(void **state)
     rig_close(&rig);
 }
 
-// A step of the output of at most what a line of 20 ms makes of a constant input through a filter that passes it on.
+// A step of the output of at most what a line of 20 ms makes of a constant input through a filter
+// that passes it on.
 static void changes_without_clicks(void **state)
 {
     (void)state;
@@ -243,15 +250,17 @@ static void changes_without_clicks(void **state)
     size_t end = 10;
     bool more = true;
     for (size_t at = 10; more; at += 30) {
-        if (at == 610) chain_set_levels(rig.chain, 0, 0);  // mute
-        if (at == 1510) chain_set_levels(rig.chain, 2, 0); // and, half way through, louder than before
+        if (at == 610) chain_set_levels(rig.chain, 0, 0); // mute
+        if (at == 1510)
+            chain_set_levels(rig.chain, 2, 0); // and, half way through, louder than before
         if (at == 3010) chain_set_levels(rig.chain, 0, 1); // bypass
         if (at == 4510) chain_end(rig.chain);
         more = call(&rig, at, 30, 0);
         end = at + 30;
     }
     for (size_t i = 11; i < end; i++)
-        if (fabsf(rig.y[i] - rig.y[i - 1]) > 1.001f / 960) fail_msg("a step of %g at %zu", rig.y[i] - rig.y[i - 1], i);
+        if (fabsf(rig.y[i] - rig.y[i - 1]) > 1.001f / 960)
+            fail_msg("a step of %g at %zu", rig.y[i] - rig.y[i - 1], i);
     assert_float_equal(rig.y[600], 0.5, 0);
     assert_float_equal(rig.y[2900], 1, 0);
     assert_float_equal(rig.y[4500], 0.5, 0);
@@ -296,7 +305,8 @@ static void records_what_is_played(void **state)
     rig_reopen(&rig);
     run_all_frames(&rig, 100, &random);
     size_t n = 0;
-    for (; ring_take(&ring, frame, 1); n++) assert_true(frame[0] == rig.y[n] && frame[1] == rig.y[FRAMES + n]);
+    for (; ring_take(&ring, frame, 1); n++)
+        assert_true(frame[0] == rig.y[n] && frame[1] == rig.y[FRAMES + n]);
     assert_int_equal(n + chain_counts(rig.chain).unrecorded, FRAMES);
     assert_in_range(n, 4000, 4096);
     for (n = 0; ring_take(&calls, &time, 1); n++) {
@@ -357,7 +367,8 @@ static void keeps_the_host_s_numbers(void **state)
 }
 #endif
 
-// Another thread swaps filters, changes levels and reads counts and meters while the audio thread runs under watch.
+// Another thread swaps filters, changes levels and reads counts and meters while the audio thread
+// runs under watch.
 struct control {
     struct rig *rig;
     atomic_bool stop;
@@ -429,7 +440,8 @@ int main(void)
     enum { N_CASES = sizeof cases / sizeof *cases, N_OTHERS = sizeof others / sizeof *others };
     struct CMUnitTest tests[N_CASES + N_OTHERS];
     for (size_t i = 0; i < N_CASES; i++)
-        tests[i] = named_test(follows_the_oracle, &cases[i], "follows-the-oracle/%s", cases[i].name);
+        tests[i] =
+            named_test(follows_the_oracle, &cases[i], "follows-the-oracle/%s", cases[i].name);
     memcpy(tests + N_CASES, others, sizeof others);
     return run_all(tests);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The small parts of live audio, each against what its header promises: limiter, ramp, meter, ring, writer, heartbeat,
-// sweep.
+// The small parts of live audio, each against what its header promises: limiter, ramp, meter, ring,
+// writer, heartbeat, sweep.
 
 #include "../test.h"
 
@@ -76,7 +76,8 @@ static void limiter_links_channels(void **state)
     }
 }
 
-// After a peak of 2: all but 1/e of 6 dB's factor is back after the release time, and at last every bit.
+// After a peak of 2: all but 1/e of 6 dB's factor is back after the release time, and at last every
+// bit.
 static void limiter_recovers(void **state)
 {
     (void)state;
@@ -287,7 +288,8 @@ static void heartbeat_notices_silence(void **state)
     struct heartbeat h;
     double now = 100;
     heartbeat_start(&h, now);
-    for (uint64_t calls = 1; calls < 50; calls++) assert_true(heartbeat_look(&h, calls, now += 0.1, 1));
+    for (uint64_t calls = 1; calls < 50; calls++)
+        assert_true(heartbeat_look(&h, calls, now += 0.1, 1));
     int looks = 0;
     while (heartbeat_look(&h, 49, now += 0.1, 1)) looks++;
     assert_in_range(looks, 8, 10);
@@ -313,11 +315,13 @@ static void heartbeat_limit_follows_periods_and_buffers(void **state)
     assert_float_equal(heartbeat_limit(0, 0, 8000, 8), 13, 1e-9); // 64 000 frames a call
     assert_float_equal(heartbeat_limit(1000, 64000, 48000, 0), 1, 1e-9);
     assert_float_equal(heartbeat_limit(10, 81920, 8192, 0), 20, 1e-9);
-    assert_float_equal(heartbeat_limit(1000, 64000, 48000, 4), 5, 1e-9); // bursts into a buffer of 4 s
+    assert_float_equal(heartbeat_limit(1000, 64000, 48000, 4), 5,
+                       1e-9); // bursts into a buffer of 4 s
 }
 
-// The sweep correlated with its template has its peak at lag 0, as high as the band is wide (its logarithmic sweep
-// reaches 0.9 of all frequencies), and, but for the missing band edges, nothing elsewhere.
+// The sweep correlated with its template has its peak at lag 0, as high as the band is wide (its
+// logarithmic sweep reaches 0.9 of all frequencies), and, but for the missing band edges, nothing
+// elsewhere.
 static void sweep_becomes_a_pulse(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Bytes in and bytes out, below every file format: descriptors of files, pipes and terminals, or plain memory (for the
-// fuzz targets). Short reads and writes, EINTR and EAGAIN end here; the first error is kept and never forgotten.
+// Bytes in and bytes out, below every file format: descriptors of files, pipes and terminals, or
+// plain memory (for the fuzz targets). Short reads and writes, EINTR and EAGAIN end here; the first
+// error is kept and never forgotten.
 #ifndef PARTITA_APPS_BYTES_H
 #define PARTITA_APPS_BYTES_H
 
@@ -43,8 +44,8 @@ size_t source_read_some(struct source *source, void *to, size_t n);
 // Looks at the next n <= SOURCE_AHEAD bytes; returns how many there are.
 size_t source_peek(struct source *source, size_t n, const unsigned char **ret_bytes);
 
-// Moves to a position: any of a seekable source, a later one of any other (the bytes between are read). False at an
-// early end.
+// Moves to a position: any of a seekable source, a later one of any other (the bytes between are
+// read). False at an early end.
 bool source_seek(struct source *source, uint64_t position);
 
 struct sink {

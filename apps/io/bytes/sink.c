@@ -9,7 +9,8 @@
 
 #include "bytes.h"
 
-// A descriptor opened for appending writes at its end whatever offset is asked for, so it cannot be patched.
+// A descriptor opened for appending writes at its end whatever offset is asked for, so it cannot be
+// patched.
 static bool can_patch(int fd, uint64_t *ret_base)
 {
     struct stat st;
@@ -39,16 +40,16 @@ static bool retry(struct sink *s)
     return false;
 }
 
-// Pages are given to the disk while the rest is being computed. Left to itself the kernel collects a share of memory
-// and then makes the writer wait for all of it.
+// Pages are given to the disk while the rest is being computed. Left to itself the kernel collects
+// a share of memory and then makes the writer wait for all of it.
 static void write_back(struct sink *sink)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
     static const uint64_t STEP = (uint64_t)32 << 20;
     if (!sink->seekable || sink->position < sink->given + STEP) return;
     // Only advice: an error of the disk comes back from the calls that report errors.
-    (void)sync_file_range(sink->fd, (off_t)(sink->base + sink->given), (off_t)(sink->position - sink->given),
-                          SYNC_FILE_RANGE_WRITE);
+    (void)sync_file_range(sink->fd, (off_t)(sink->base + sink->given),
+                          (off_t)(sink->position - sink->given), SYNC_FILE_RANGE_WRITE);
     sink->given = sink->position;
 #else
     (void)sink;

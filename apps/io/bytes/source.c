@@ -14,7 +14,8 @@ static bool describe(struct source *s, struct fault *fault)
     struct stat st;
     if (fstat(s->fd, &st)) return fault_set(fault, "%s: %s", s->name, strerror(errno));
     if (S_ISDIR(st.st_mode)) return fault_set(fault, "%s: is a directory", s->name);
-    if (isatty(s->fd)) return fault_set(fault, "%s: is a terminal; samples come from a file or a pipe", s->name);
+    if (isatty(s->fd))
+        return fault_set(fault, "%s: is a terminal; samples come from a file or a pipe", s->name);
     off_t start = S_ISREG(st.st_mode) ? lseek(s->fd, 0, SEEK_CUR) : -1;
     s->seekable = start >= 0;
     s->size = SIZE_UNKNOWN;
@@ -27,9 +28,12 @@ static bool describe(struct source *s, struct fault *fault)
 bool source_open(struct source *source, const char *path, int wake_fd, struct fault *fault)
 {
     bool standard = strcmp(path, "-") == 0;
-    *source = (struct source){.name = standard ? "standard input" : path, .fd = -1, .wake_fd = wake_fd};
-    source->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
-    if (source->fd < 0) return fault_set(fault, "%s: cannot open: %s", source->name, strerror(errno));
+    *source =
+        (struct source){.name = standard ? "standard input" : path, .fd = -1, .wake_fd = wake_fd};
+    source->fd =
+        standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
+    if (source->fd < 0)
+        return fault_set(fault, "%s: cannot open: %s", source->name, strerror(errno));
     if (describe(source, fault)) return true;
     source_close(source);
     return false;
@@ -37,8 +41,12 @@ bool source_open(struct source *source, const char *path, int wake_fd, struct fa
 
 void source_from_memory(struct source *source, const void *memory, size_t size)
 {
-    *source =
-        (struct source){.name = "memory", .fd = -1, .wake_fd = -1, .memory = memory, .size = size, .seekable = true};
+    *source = (struct source){.name = "memory",
+                              .fd = -1,
+                              .wake_fd = -1,
+                              .memory = memory,
+                              .size = size,
+                              .seekable = true};
 }
 
 void source_close(struct source *source)
@@ -108,7 +116,8 @@ size_t source_read(struct source *source, void *to, size_t n)
     return got;
 }
 
-// Peeked bytes are ahead of `position`; memory is read at position + n_ahead by moving it for the moment.
+// Peeked bytes are ahead of `position`; memory is read at position + n_ahead by moving it for the
+// moment.
 size_t source_peek(struct source *source, size_t n, const unsigned char **ret_bytes)
 {
     if (n > SOURCE_AHEAD) n = SOURCE_AHEAD;

@@ -47,7 +47,8 @@ static char *temporary_name(const char *final)
     const char *slash = strrchr(final, '/');
     int n_directory = slash ? (int)(slash - final + 1) : 0;
     char *name = NULL;
-    if (asprintf(&name, "%.*s.%.200s.XXXXXX", n_directory, final, final + n_directory) < 0) return NULL;
+    if (asprintf(&name, "%.*s.%.200s.XXXXXX", n_directory, final, final + n_directory) < 0)
+        return NULL;
     return name;
 }
 
@@ -85,7 +86,8 @@ static int open_directly(int fd, const char *path, struct fault *fault)
 bool temp_is_special(const char *path)
 {
     struct stat st;
-    return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+    return strcmp(path, "-") == 0 ||
+           (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
 // An existing file keeps its mode, and a symbolic link goes on pointing to it.
@@ -182,7 +184,8 @@ bool temp_commit(struct temp *temp, bool durable, struct fault *fault)
         return false;
     }
     if (durable && !sync_folder(temp->final))
-        good = fault_set(fault, "%s: cannot synchronise its folder: %s", temp->final, strerror(errno));
+        good =
+            fault_set(fault, "%s: cannot synchronise its folder: %s", temp->final, strerror(errno));
     forget(temp);
     return good;
 }
@@ -204,7 +207,9 @@ bool temp_differs(const char *path, const char *const *inputs, int n_inputs, str
     struct stat out, in;
     if (!identify(path, STDOUT_FILENO, &out)) return true;
     for (int i = 0; i < n_inputs; i++)
-        if (identify(inputs[i], STDIN_FILENO, &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-            return fault_set(fault, "%s: is the input %s itself; name another output", path, inputs[i]);
+        if (identify(inputs[i], STDIN_FILENO, &in) && in.st_dev == out.st_dev &&
+            in.st_ino == out.st_ino)
+            return fault_set(fault, "%s: is the input %s itself; name another output", path,
+                             inputs[i]);
     return true;
 }

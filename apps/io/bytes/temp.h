@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An output that appears under its name only when it is complete: written to a temporary file in the same directory
-// and renamed at the end. Pipes, devices and standard output are written directly.
+// An output that appears under its name only when it is complete: written to a temporary file in
+// the same directory and renamed at the end. Pipes, devices and standard output are written
+// directly.
 #ifndef PARTITA_APPS_TEMP_H
 #define PARTITA_APPS_TEMP_H
 
@@ -18,18 +19,19 @@ struct temp {
 // Whether `path` is written directly: standard output ("-"), a pipe, a device.
 bool temp_is_special(const char *path);
 
-// The name of the file that `path` stands for, behind a symbolic link, and the mode it has or will have; to be freed.
-// NULL: it cannot be written. `path` is not special.
+// The name of the file that `path` stands for, behind a symbolic link, and the mode it has or will
+// have; to be freed. NULL: it cannot be written. `path` is not special.
 char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault);
 
 // Opens `path` for writing ("-" is standard output) and returns the descriptor, or -1.
 int temp_open(struct temp *temp, const char *path, struct fault *fault);
 
-// The same for a file that may exist in part, under a name of its own in the folder of temp_final, and that stays there
-// until it is complete. `path` is not special.
+// The same for a file that may exist in part, under a name of its own in the folder of temp_final,
+// and that stays there until it is complete. `path` is not special.
 int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault);
 
-// Gives the finished file its name. The descriptor is closed already. durable: waits until the name is on the disk.
+// Gives the finished file its name. The descriptor is closed already. durable: waits until the name
+// is on the disk.
 bool temp_commit(struct temp *temp, bool durable, struct fault *fault);
 
 // Removes the unfinished file. Safe to call at any time and twice.

@@ -42,7 +42,8 @@ static struct encoding wav_encoding(struct encoding wish)
     return e;
 }
 
-bool container_encoding(enum container container, const char *path, struct encoding wish, struct encoding *ret_encoding)
+bool container_encoding(enum container container, const char *path, struct encoding wish,
+                        struct encoding *ret_encoding)
 {
     switch (container) {
     case CONTAINER_WAV:
@@ -54,7 +55,8 @@ bool container_encoding(enum container container, const char *path, struct encod
     case CONTAINER_SNDFILE:
         return sndfile_encoding(path, wish, ret_encoding);
     case CONTAINER_NPY:
-        *ret_encoding = (struct encoding){.bytes = wish.bytes == 8 ? 8 : 4, .is_complex = wish.is_complex};
+        *ret_encoding =
+            (struct encoding){.bytes = wish.bytes == 8 ? 8 : 4, .is_complex = wish.is_complex};
         return true;
     case CONTAINER_TEXT:
         break;
@@ -62,7 +64,8 @@ bool container_encoding(enum container container, const char *path, struct encod
     return false;
 }
 
-bool container_check_channels(const char *name, uint64_t channels, size_t max_channels, struct fault *fault)
+bool container_check_channels(const char *name, uint64_t channels, size_t max_channels,
+                              struct fault *fault)
 {
     if (channels == 0) return fault_set(fault, "%s: 0 channels", name);
     if (channels <= max_channels) return true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a signal is and how it lies in its file; which format a file name stands for, and what that format can hold.
+// What a signal is and how it lies in its file; which format a file name stands for, and what that
+// format can hold.
 #ifndef PARTITA_APPS_CONTAINER_H
 #define PARTITA_APPS_CONTAINER_H
 
@@ -30,9 +31,10 @@ struct audio_info {
 // What the user says about a file.
 struct audio_request {
     const char *path;
-    const struct encoding *raw; // samples without a header, in this encoding; NULL: the file says itself
-    size_t channels;            // of raw samples
-    uint32_t rate;              // of raw samples, .npy and text
+    const struct encoding
+        *raw;        // samples without a header, in this encoding; NULL: the file says itself
+    size_t channels; // of raw samples
+    uint32_t rate;   // of raw samples, .npy and text
     size_t max_channels;
     int wake_fd; // see struct source; -1: none
 };
@@ -40,11 +42,13 @@ struct audio_request {
 // The container that a file name stands for; *ret_known is false where the name says nothing.
 enum container container_of_name(const char *path, bool *ret_known);
 
-// The encoding nearest to `wish` that the container can hold; false for complex samples in a container without.
+// The encoding nearest to `wish` that the container can hold; false for complex samples in a
+// container without.
 bool container_encoding(enum container container, const char *path, struct encoding wish,
                         struct encoding *ret_encoding);
 
 // Channels within reason; false with a fault if there are none or too many.
-bool container_check_channels(const char *name, uint64_t channels, size_t max_channels, struct fault *fault);
+bool container_check_channels(const char *name, uint64_t channels, size_t max_channels,
+                              struct fault *fault);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads samples that lie flat in a file or pipe behind whatever header: interleaved, or planar where the file can be
-// seeked. Frames still in pieces (a pipe cuts where it likes) wait in reader->raw for their rest.
+// Reads samples that lie flat in a file or pipe behind whatever header: interleaved, or planar
+// where the file can be seeked. Frames still in pieces (a pipe cuts where it likes) wait in
+// reader->raw for their rest.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n)
     return true;
 }
 
-static void decode(void *y, size_t at, unsigned char *x, size_t n, struct encoding encoding, bool as_double)
+static void decode(void *y, size_t at, unsigned char *x, size_t n, struct encoding encoding,
+                   bool as_double)
 {
     if (as_double) samples_decode_f64((double *)y + at, x, n, encoding);
     else samples_decode_f32((float *)y + at, x, n, encoding);
@@ -30,8 +32,8 @@ static void note_end(struct audio_reader *r, size_t frame_bytes)
         snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames", name,
                  (unsigned long long)r->position, (unsigned long long)r->info.frames);
     else if (r->n_carried)
-        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends with %zu bytes of a frame of %zu", name, r->n_carried,
-                 frame_bytes);
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends with %zu bytes of a frame of %zu",
+                 name, r->n_carried, frame_bytes);
     r->n_carried = 0;
 }
 
@@ -48,18 +50,21 @@ static size_t collect(struct audio_reader *r, unsigned char *raw, size_t frame_b
     return have;
 }
 
-static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, size_t n, size_t *ret_n,
-                             struct fault *fault)
+static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, size_t n,
+                             size_t *ret_n, struct fault *fault)
 {
     size_t frame_bytes = encoding_size(r->info.encoding) * r->info.channels;
-    if (!raw_reserve(&r->raw, &r->raw_capacity, n * frame_bytes)) return fault_set(fault, "out of memory");
+    if (!raw_reserve(&r->raw, &r->raw_capacity, n * frame_bytes))
+        return fault_set(fault, "out of memory");
     // Samples that lie in the file as in memory need no place of their own.
     const bool plain = encoding_is_plain(r->info.encoding, as_double) && !r->n_carried;
     unsigned char *raw = plain ? y : r->raw;
     size_t have = collect(r, raw, frame_bytes, n);
-    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (r->source.error)
+        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     size_t got = have / frame_bytes;
-    if (!plain) decode(y, 0, raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
+    if (!plain)
+        decode(y, 0, raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
     r->n_carried = have - got * frame_bytes;
     memmove(r->raw, raw + got * frame_bytes, r->n_carried);
     r->position += got;
@@ -68,26 +73,31 @@ static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, si
     return true;
 }
 
-// Scatters one channel's samples into interleaved frames, from the back so that y may hold them packed at its start.
+// Scatters one channel's samples into interleaved frames, from the back so that y may hold them
+// packed at its start.
 static void spread(unsigned char *y, const unsigned char *x, size_t n, size_t bytes, size_t step)
 {
     for (size_t i = 0; i < n; i++) memcpy(y + i * step, x + i * bytes, bytes);
 }
 
-static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t n, size_t *ret_n, struct fault *fault)
+static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t n, size_t *ret_n,
+                        struct fault *fault)
 {
     size_t bytes = encoding_size(r->info.encoding), channels = r->info.channels;
     size_t frame_bytes = bytes * channels;
-    if (!raw_reserve(&r->raw, &r->raw_capacity, n * (frame_bytes + bytes))) return fault_set(fault, "out of memory");
+    if (!raw_reserve(&r->raw, &r->raw_capacity, n * (frame_bytes + bytes)))
+        return fault_set(fault, "out of memory");
     unsigned char *plane = r->raw + n * frame_bytes;
     size_t got = n;
     for (size_t c = 0; c < channels && got; c++) {
         uint64_t at = r->info.offset + (c * r->info.frames + r->position) * bytes;
-        size_t here = source_seek(&r->source, at) ? source_read(&r->source, plane, got * bytes) / bytes : 0;
+        size_t here =
+            source_seek(&r->source, at) ? source_read(&r->source, plane, got * bytes) / bytes : 0;
         if (here < got) got = here;
         spread(r->raw + c * bytes, plane, got, bytes, frame_bytes);
     }
-    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (r->source.error)
+        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     decode(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
     r->position += got;
     if (!got) note_end(r, frame_bytes);
@@ -95,10 +105,11 @@ static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t 
     return true;
 }
 
-static bool flat_read(struct audio_reader *reader, bool as_double, void *scalars, size_t n, size_t *ret_n,
-                      struct fault *fault)
+static bool flat_read(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
+                      size_t *ret_n, struct fault *fault)
 {
-    uint64_t left = reader->info.frames - reader->position; // SIZE_UNKNOWN stays practically endless
+    uint64_t left =
+        reader->info.frames - reader->position; // SIZE_UNKNOWN stays practically endless
     if (n > left) n = (size_t)left;
     *ret_n = 0;
     if (!n) return true;
@@ -112,9 +123,10 @@ static bool flat_skip(struct audio_reader *reader, uint64_t n, struct fault *fau
     if (n > left) n = left;
     size_t frame_bytes = encoding_size(reader->info.encoding) * reader->info.channels;
     uint64_t frame;
-    if (__builtin_add_overflow(reader->position, n, &frame) || frame > (UINT64_MAX >> 1) / frame_bytes)
-        return fault_set(fault, "%s: frame %llu is beyond what a file can hold", reader->source.name,
-                         (unsigned long long)frame);
+    if (__builtin_add_overflow(reader->position, n, &frame) ||
+        frame > (UINT64_MAX >> 1) / frame_bytes)
+        return fault_set(fault, "%s: frame %llu is beyond what a file can hold",
+                         reader->source.name, (unsigned long long)frame);
     if (reader->info.planar) {
         reader->position = frame;
         return true;
@@ -124,7 +136,8 @@ static bool flat_skip(struct audio_reader *reader, uint64_t n, struct fault *fau
     source_seek(&reader->source, at);
     reader->position = (reader->source.position - reader->info.offset) / frame_bytes;
     if (!reader->source.error) return true;
-    return fault_set(fault, "%s: cannot seek: %s", reader->source.name, strerror(reader->source.error));
+    return fault_set(fault, "%s: cannot seek: %s", reader->source.name,
+                     strerror(reader->source.error));
 }
 
 static void flat_close(struct audio_reader *reader)
@@ -134,11 +147,12 @@ static void flat_close(struct audio_reader *reader)
 
 const struct reader_ops flat_reader = {.read = flat_read, .skip = flat_skip, .close = flat_close};
 
-bool raw_layout(const struct source *source, const struct audio_request *request, struct audio_info *info,
-                struct fault *fault)
+bool raw_layout(const struct source *source, const struct audio_request *request,
+                struct audio_info *info, struct fault *fault)
 {
     size_t channels = request->channels ? request->channels : 1;
-    if (!container_check_channels(source->name, channels, request->max_channels, fault)) return false;
+    if (!container_check_channels(source->name, channels, request->max_channels, fault))
+        return false;
     size_t frame_bytes = encoding_size(*request->raw) * channels;
     *info = (struct audio_info){
         .container = CONTAINER_RAW,
@@ -148,7 +162,9 @@ bool raw_layout(const struct source *source, const struct audio_request *request
         .frames = SIZE_UNKNOWN,
         .rank = channels > 1 ? 2 : 1,
     };
-    // A partial frame at the end of a file must be found, so reading goes to the end of the file, not of the frames.
-    if (source->seekable && source->size % frame_bytes == 0) info->frames = source->size / frame_bytes;
+    // A partial frame at the end of a file must be found, so reading goes to the end of the file,
+    // not of the frames.
+    if (source->seekable && source->size % frame_bytes == 0)
+        info->frames = source->size / frame_bytes;
     return true;
 }

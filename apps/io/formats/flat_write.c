@@ -4,8 +4,8 @@
 
 #include "formats.h"
 
-// Bytes a write: what was encoded is still in the cache when the system copies it, and pages of the file are filled
-// whole, from memory that lies within its page as they do.
+// Bytes a write: what was encoded is still in the cache when the system copies it, and pages of the
+// file are filled whole, from memory that lies within its page as they do.
 enum { PAGE = 4096, PIECE = 16 * PAGE };
 
 // Scalars up to the next multiple of PIECE in the file, n at most.
@@ -16,13 +16,16 @@ static size_t to_boundary(const struct sink *sink, size_t n, size_t bytes)
     return n < scalars ? n : scalars;
 }
 
-// n scalars from index `at` on as they are to lie in the file: where they are, if they lie so in memory.
-static const unsigned char *encoded(struct audio_writer *w, bool as_double, const void *scalars, size_t at, size_t n)
+// n scalars from index `at` on as they are to lie in the file: where they are, if they lie so in
+// memory.
+static const unsigned char *encoded(struct audio_writer *w, bool as_double, const void *scalars,
+                                    size_t at, size_t n)
 {
     const double *doubles = (const double *)scalars + (as_double ? at : 0);
     const float *floats = (const float *)scalars + (as_double ? 0 : at);
     if (encoding_is_plain(w->info.encoding, as_double)) {
-        w->counts.not_finite += as_double ? samples_not_finite_f64(doubles, n) : samples_not_finite_f32(floats, n);
+        w->counts.not_finite +=
+            as_double ? samples_not_finite_f64(doubles, n) : samples_not_finite_f32(floats, n);
         return as_double ? (const unsigned char *)doubles : (const unsigned char *)floats;
     }
     unsigned char *piece = w->raw + (w->sink.base + w->sink.position) % PAGE;
@@ -31,14 +34,17 @@ static const unsigned char *encoded(struct audio_writer *w, bool as_double, cons
     return piece;
 }
 
-static bool flat_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n, struct fault *fault)
+static bool flat_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
+                       struct fault *fault)
 {
-    const size_t in_frame = w->info.channels * (w->info.encoding.is_complex ? 2 : 1), bytes = w->info.encoding.bytes;
+    const size_t in_frame = w->info.channels * (w->info.encoding.is_complex ? 2 : 1),
+                 bytes = w->info.encoding.bytes;
     if (!w->raw) w->raw = aligned_alloc(PAGE, PIECE + PAGE);
     if (!w->raw) return fault_set(fault, "out of memory");
     for (size_t at = 0, m; at < n * in_frame; at += m) {
         m = to_boundary(&w->sink, n * in_frame - at, bytes);
-        if (!sink_write(&w->sink, encoded(w, as_double, scalars, at, m), m * bytes)) return sink_fault(&w->sink, fault);
+        if (!sink_write(&w->sink, encoded(w, as_double, scalars, at, m), m * bytes))
+            return sink_fault(&w->sink, fault);
     }
     w->frames += n;
     return true;

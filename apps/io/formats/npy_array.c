@@ -25,7 +25,8 @@ static bool count(const struct npy_array *array, size_t *ret_n)
 bool npy_array_reserve(struct npy_array *array, struct fault *fault)
 {
     size_t n;
-    if (count(array, &n)) array->samples = aligned_alloc(64, (n * (array->f64 ? 8 : 4) / 64 + 1) * 64);
+    if (count(array, &n))
+        array->samples = aligned_alloc(64, (n * (array->f64 ? 8 : 4) / 64 + 1) * 64);
     return array->samples || fault_set(fault, "%s: out of memory", array->name);
 }
 
@@ -34,12 +35,14 @@ static bool take_shape(const struct npy_header *header, struct npy_array *ret, s
     int longer = 0; // dimensions above 1: with one of them both orders are the same
     for (int i = 0; i < header->rank; i++) {
         if (header->shape[i] > SIZE_MAX / 2)
-            return fault_set(fault, "%s: dimension %d of %llu", ret->name, i, (unsigned long long)header->shape[i]);
+            return fault_set(fault, "%s: dimension %d of %llu", ret->name, i,
+                             (unsigned long long)header->shape[i]);
         ret->shape[i] = (size_t)header->shape[i];
         longer += header->shape[i] > 1;
     }
     if (header->fortran && longer > 1)
-        return fault_set(fault, "%s: array in Fortran order; save it with numpy.ascontiguousarray", ret->name);
+        return fault_set(fault, "%s: array in Fortran order; save it with numpy.ascontiguousarray",
+                         ret->name);
     ret->rank = header->rank;
     ret->f64 = header->encoding.bytes == 8;
     return true;
@@ -56,7 +59,8 @@ static bool load(struct source *source, struct npy_array *ret, struct fault *fau
     const unsigned bytes = ret->f64 ? 8 : 4;
     const size_t got = source_read(source, ret->samples, n * bytes);
     if (got < n * bytes)
-        return fault_set(fault, "%s: %zu bytes of samples, but its shape needs %zu", ret->name, got, n * bytes);
+        return fault_set(fault, "%s: %zu bytes of samples, but its shape needs %zu", ret->name, got,
+                         n * bytes);
     if (header.encoding.big_endian != machine_is_big_endian()) samples_swap(ret->samples, n, bytes);
     return true;
 }
@@ -76,9 +80,10 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
     struct temp temp;
     struct sink sink;
     unsigned char header[NPY_HEADER_BYTES];
-    struct npy_header npy = {
-        .encoding = {.kind = ENCODING_FLOAT, .bytes = array->f64 ? 8 : 4, .big_endian = machine_is_big_endian()},
-        .rank = array->rank};
+    struct npy_header npy = {.encoding = {.kind = ENCODING_FLOAT,
+                                          .bytes = array->f64 ? 8 : 4,
+                                          .big_endian = machine_is_big_endian()},
+                             .rank = array->rank};
     size_t n;
     for (int i = 0; i < array->rank; i++) npy.shape[i] = array->shape[i];
     npy_header_compose(header, &npy);

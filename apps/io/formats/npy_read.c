@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The header of an .npy file, versions 1 to 3 (NumPy enhancement proposal 1), read strictly: a dictionary of exactly
-// the three known keys, in any order. Object arrays (pickles) are refused, never looked into. One dimension is a
-// signal, two are [channels, frames]; in Fortran order those lie interleaved and can come through a pipe.
+// The header of an .npy file, versions 1 to 3 (NumPy enhancement proposal 1), read strictly: a
+// dictionary of exactly the three known keys, in any order. Object arrays (pickles) are refused,
+// never looked into. One dimension is a signal, two are [channels, frames]; in Fortran order those
+// lie interleaved and can come through a pipe.
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,12 +75,15 @@ static bool parse_shape(struct npy *p, struct fault *fault)
     if (!take(p, '(')) return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
     while (!take(p, ')')) {
         uint64_t n;
-        if (!take_number(p, &n)) return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
+        if (!take_number(p, &n))
+            return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
         if (p->rank == NPY_DIMENSIONS)
-            return fault_set(fault, "%s: array of more than %d dimensions", p->name, NPY_DIMENSIONS);
+            return fault_set(fault, "%s: array of more than %d dimensions", p->name,
+                             NPY_DIMENSIONS);
         p->shape[p->rank++] = n;
         if (take(p, ',')) continue;
-        if (!take(p, ')')) return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
+        if (!take(p, ')'))
+            return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
         break;
     }
     return true;
@@ -101,13 +105,15 @@ static bool parse_descr(struct npy *p, struct fault *fault)
 static bool parse_entry(struct npy *p, struct fault *fault)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    static bool (*const parse[])(struct npy *, struct fault *) = {parse_descr, parse_fortran, parse_shape};
+    static bool (*const parse[])(struct npy *, struct fault *) = {parse_descr, parse_fortran,
+                                                                  parse_shape};
     char key[16];
     if (!take_string(p, key, sizeof key) || !take(p, ':'))
         return fault_set(fault, "%s: .npy header is not a dictionary of names", p->name);
     for (unsigned k = 0; k < 3; k++) {
         if (strcmp(key, keys[k]) != 0) continue;
-        if (p->seen & 1u << k) return fault_set(fault, "%s: .npy header: key '%s' twice", p->name, key);
+        if (p->seen & 1u << k)
+            return fault_set(fault, "%s: .npy header: key '%s' twice", p->name, key);
         p->seen |= 1u << k;
         return parse[k](p, fault);
     }
@@ -124,18 +130,24 @@ static bool parse_dictionary(struct npy *p, struct fault *fault)
         break;
     }
     skip_space(p);
-    if (p->at != p->end) return fault_set(fault, "%s: .npy header goes on after its dictionary", p->name);
-    if (p->seen != 7) return fault_set(fault, "%s: .npy header lacks descr, fortran_order or shape", p->name);
+    if (p->at != p->end)
+        return fault_set(fault, "%s: .npy header goes on after its dictionary", p->name);
+    if (p->seen != 7)
+        return fault_set(fault, "%s: .npy header lacks descr, fortran_order or shape", p->name);
     return true;
 }
 
-static bool parse_type(const struct npy *p, bool real, struct encoding *ret_encoding, struct fault *fault)
+static bool parse_type(const struct npy *p, bool real, struct encoding *ret_encoding,
+                       struct fault *fault)
 {
     static const char *const types[] = {"f4", "f8", "c8", "c16"};
     for (unsigned i = 0; i < (real ? 2 : 4); i++) {
-        if ((p->descr[0] != '<' && p->descr[0] != '>') || strcmp(p->descr + 1, types[i]) != 0) continue;
-        *ret_encoding = (struct encoding){
-            .kind = ENCODING_FLOAT, .bytes = i & 1 ? 8 : 4, .big_endian = p->descr[0] == '>', .is_complex = i >= 2};
+        if ((p->descr[0] != '<' && p->descr[0] != '>') || strcmp(p->descr + 1, types[i]) != 0)
+            continue;
+        *ret_encoding = (struct encoding){.kind = ENCODING_FLOAT,
+                                          .bytes = i & 1 ? 8 : 4,
+                                          .big_endian = p->descr[0] == '>',
+                                          .is_complex = i >= 2};
         return true;
     }
     if (strchr(p->descr, 'O'))
@@ -144,7 +156,8 @@ static bool parse_type(const struct npy *p, bool real, struct encoding *ret_enco
                      real ? "f4 or f8" : "f4, f8, c8 or c16");
 }
 
-static bool parse_text(struct source *source, size_t n, bool real, struct npy_header *ret, struct fault *fault)
+static bool parse_text(struct source *source, size_t n, bool real, struct npy_header *ret,
+                       struct fault *fault)
 {
     char *text = malloc(n + 1);
     if (!text) return fault_set(fault, "out of memory");
@@ -164,34 +177,42 @@ bool npy_header_read(struct source *source, bool real, struct npy_header *ret, s
     unsigned char x[12];
     const size_t got = source_read(source, x, 8);
     if (got == 0 && !source->error) return fault_set(fault, "%s: is empty", source->name);
-    if (got < 8 || memcmp(x, "\x93NUMPY", 6) != 0) return fault_set(fault, "%s: not an .npy file", source->name);
-    if (x[6] < 1 || x[6] > 3) return fault_set(fault, "%s: .npy version %u; 1 to 3 are known", source->name, x[6]);
+    if (got < 8 || memcmp(x, "\x93NUMPY", 6) != 0)
+        return fault_set(fault, "%s: not an .npy file", source->name);
+    if (x[6] < 1 || x[6] > 3)
+        return fault_set(fault, "%s: .npy version %u; 1 to 3 are known", source->name, x[6]);
     size_t n_size = x[6] == 1 ? 2 : 4, n = 0;
     if (source_read(source, x, n_size) < n_size)
-        return fault_set(fault, "%s: .npy file of %llu bytes", source->name, (unsigned long long)source->position);
+        return fault_set(fault, "%s: .npy file of %llu bytes", source->name,
+                         (unsigned long long)source->position);
     for (size_t i = n_size; i-- > 0;) n = n << 8 | x[i];
     if (n > HEADER_LIMIT)
-        return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read", source->name, n,
-                         HEADER_LIMIT);
+        return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read",
+                         source->name, n, HEADER_LIMIT);
     return parse_text(source, n, real, ret, fault);
 }
 
 // The other order of axes makes every frame a channel; a larger limit would not help then.
-static bool explain_axes(const struct npy_header *p, const char *name, size_t max_channels, struct fault *fault)
+static bool explain_axes(const struct npy_header *p, const char *name, size_t max_channels,
+                         struct fault *fault)
 {
-    return fault_set(fault,
-                     "%s: %llu channels of %llu frames, more than the %zu of --max-channels; the axes are [channels, "
-                     "frames], so if these are [frames, channels], save the transpose, x.T",
-                     name, (unsigned long long)p->shape[0], (unsigned long long)p->shape[1], max_channels);
+    return fault_set(
+        fault,
+        "%s: %llu channels of %llu frames, more than the %zu of --max-channels; the axes are "
+        "[channels, frames], so if these are [frames, channels], save the transpose, x.T",
+        name, (unsigned long long)p->shape[0], (unsigned long long)p->shape[1], max_channels);
 }
 
-static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels, struct audio_info *info,
-                      struct fault *fault)
+static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels,
+                      struct audio_info *info, struct fault *fault)
 {
-    if (p->rank == 0) return fault_set(fault, "%s: array without dimensions; a signal has 1 or 2", name);
+    if (p->rank == 0)
+        return fault_set(fault, "%s: array without dimensions; a signal has 1 or 2", name);
     if (p->rank > 2)
-        return fault_set(fault, "%s: array of more than 2 dimensions; a signal is [frames] or [channels, frames]",
-                         name);
+        return fault_set(
+            fault,
+            "%s: array of more than 2 dimensions; a signal is [frames] or [channels, frames]",
+            name);
     uint64_t channels = p->rank == 2 ? p->shape[0] : 1, bytes;
     info->encoding = p->encoding;
     info->frames = p->shape[p->rank - 1];
@@ -199,23 +220,27 @@ static bool fill_info(const struct npy_header *p, const char *name, size_t max_c
     if (channels > max_channels) return explain_axes(p, name, max_channels, fault);
     if (!container_check_channels(name, channels, max_channels, fault)) return false;
     info->channels = (size_t)channels;
-    if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) || bytes >> 62)
+    if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) ||
+        bytes >> 62)
         return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", name,
                          (unsigned long long)channels, (unsigned long long)info->frames);
-    info->planar = channels > 1 && info->frames > 1 && !p->fortran; // one frame is the same in both orders
+    info->planar =
+        channels > 1 && info->frames > 1 && !p->fortran; // one frame is the same in both orders
     return true;
 }
 
-bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info, struct fault *fault)
+bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info,
+               struct fault *fault)
 {
     struct npy_header header;
     *info = (struct audio_info){.container = CONTAINER_NPY};
-    if (!npy_header_read(source, false, &header, fault) || !fill_info(&header, source->name, max_channels, info, fault))
+    if (!npy_header_read(source, false, &header, fault) ||
+        !fill_info(&header, source->name, max_channels, info, fault))
         return false;
     info->offset = source->position;
     if (!info->planar || source->seekable) return true;
     return fault_set(fault,
-                     "%s: channels lie one after the other, which cannot be streamed; use a file, or save with "
-                     "numpy.asfortranarray",
+                     "%s: channels lie one after the other, which cannot be streamed; use a file, "
+                     "or save with numpy.asfortranarray",
                      source->name);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SigMF recordings: raw samples in NAME.sigmf-data, what they are in NAME.sigmf-meta (SigMF 1.0, JSON). Conforming
-// datasets only: no headers within the data, no metadata without them.
+// SigMF recordings: raw samples in NAME.sigmf-data, what they are in NAME.sigmf-meta (SigMF 1.0,
+// JSON). Conforming datasets only: no headers within the data, no metadata without them.
 #ifndef PARTITA_APPS_SIGMF_H
 #define PARTITA_APPS_SIGMF_H
 
@@ -15,7 +15,8 @@ struct sigmf {
     char data[PATH_MAX];
 };
 
-// Whether `path` names a recording: its .sigmf-meta, or its .sigmf-data with a .sigmf-meta beside it.
+// Whether `path` names a recording: its .sigmf-meta, or its .sigmf-data with a .sigmf-meta beside
+// it.
 bool sigmf_is_recording(const char *path);
 
 // The name of the samples of such a recording, or `path` itself if it is none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every other format, through libsndfile, over this program's own bytes: so that a failed write is noticed (libsndfile
-// reports none) and integers are rounded and clipped here (libsndfile wraps or turns NaN into full scale).
+// Every other format, through libsndfile, over this program's own bytes: so that a failed write is
+// noticed (libsndfile reports none) and integers are rounded and clipped here (libsndfile wraps or
+// turns NaN into full scale).
 #include <sndfile.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,21 +75,23 @@ static bool is_cut_flac(const struct audio_reader *r, const char *error)
     return strstr(error, "lost sync") && r->source.position == r->source.size;
 }
 
-static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, size_t n, size_t *ret_n,
-                        struct fault *fault)
+static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, size_t n,
+                        size_t *ret_n, struct fault *fault)
 {
     SNDFILE *file = r->state;
-    sf_count_t got =
-        as_double ? sf_readf_double(file, scalars, (sf_count_t)n) : sf_readf_float(file, scalars, (sf_count_t)n);
-    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    sf_count_t got = as_double ? sf_readf_double(file, scalars, (sf_count_t)n)
+                               : sf_readf_float(file, scalars, (sf_count_t)n);
+    if (r->source.error)
+        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     if (sf_error(file) && !is_cut_flac(r, sf_strerror(file)))
-        return fault_set(fault, "%s: after %llu frames: %s", r->source.name, (unsigned long long)r->position,
-                         sf_strerror(file));
+        return fault_set(fault, "%s: after %llu frames: %s", r->source.name,
+                         (unsigned long long)r->position, sf_strerror(file));
     *ret_n = got > 0 ? (size_t)got : 0;
     r->position += *ret_n;
     if (!*ret_n && n && r->info.frames != SIZE_UNKNOWN && r->position < r->info.frames)
-        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames", r->source.name,
-                 (unsigned long long)r->position, (unsigned long long)r->info.frames);
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames",
+                 r->source.name, (unsigned long long)r->position,
+                 (unsigned long long)r->info.frames);
     return true;
 }
 
@@ -96,7 +99,8 @@ static bool skip_frames(struct audio_reader *r, uint64_t n, struct fault *fault)
 {
     uint64_t to = r->info.frames - r->position < n ? r->info.frames : r->position + n;
     if (sf_seek(r->state, (sf_count_t)to, SEEK_SET) < 0)
-        return fault_set(fault, "%s: cannot seek to frame %llu", r->source.name, (unsigned long long)to);
+        return fault_set(fault, "%s: cannot seek to frame %llu", r->source.name,
+                         (unsigned long long)to);
     r->position = to;
     return true;
 }
@@ -106,10 +110,12 @@ static void close_reader(struct audio_reader *r)
     if (r->state) sf_close(r->state);
 }
 
-static const struct reader_ops sndfile_reader = {.read = read_frames, .skip = skip_frames, .close = close_reader};
+static const struct reader_ops sndfile_reader = {
+    .read = read_frames, .skip = skip_frames, .close = close_reader};
 
-// libsndfile takes a file cut short for a shorter file, and says so in its log alone: "Size : 400046 (should be
-// 200019)", the first number the header's, the second what is there. An Ogg without its last page has no length at all.
+// libsndfile takes a file cut short for a shorter file, and says so in its log alone: "Size :
+// 400046 (should be 200019)", the first number the header's, the second what is there. An Ogg
+// without its last page has no length at all.
 static void note_cut(struct audio_reader *r, const SF_INFO *sf)
 {
     char log[4096] = "";
@@ -120,11 +126,14 @@ static void note_cut(struct audio_reader *r, const SF_INFO *sf)
     while (number && number > log && number[-1] >= '0' && number[-1] <= '9') number--;
     bool is_ogg = (sf->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_OGG;
     if (is_ogg && sf->frames == SF_COUNT_MAX)
-        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends before its last page", r->source.name);
+        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends before its last page",
+                 r->source.name);
     if (!number || sscanf(number, "%llu (should be %llu", &claimed, &present) != 2) return;
-    if (claimed <= present || claimed >= 0x7FFFF000u) return; // longer than it says, or of unknown length
-    snprintf(r->shortfall, sizeof r->shortfall, "%.80s: its header counts %llu bytes, %llu are there", r->source.name,
-             claimed, present);
+    if (claimed <= present || claimed >= 0x7FFFF000u)
+        return; // longer than it says, or of unknown length
+    snprintf(r->shortfall, sizeof r->shortfall,
+             "%.80s: its header counts %llu bytes, %llu are there", r->source.name, claimed,
+             present);
 }
 
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
@@ -133,13 +142,16 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
     SF_INFO sf = {0};
     if (!reader->source.seekable)
         return fault_set(fault,
-                         "%s: neither WAV nor .npy, the formats that pipes can carry; for raw samples say --format",
+                         "%s: neither WAV nor .npy, the formats that pipes can carry; for raw "
+                         "samples say --format",
                          reader->source.name);
     reader->state = sf_open_virtual(&io, SFM_READ, &sf, &reader->source);
     if (!reader->state) {
         const char *why = sf_strerror(NULL);
-        return fault_set(fault, "%s: %llu bytes of no known format (%.*s); for raw samples say --format",
-                         reader->source.name, (unsigned long long)reader->source.size, (int)strcspn(why, "\n"), why);
+        return fault_set(fault,
+                         "%s: %llu bytes of no known format (%.*s); for raw samples say --format",
+                         reader->source.name, (unsigned long long)reader->source.size,
+                         (int)strcspn(why, "\n"), why);
     }
     note_cut(reader, &sf);
     reader->ops = &sndfile_reader;
@@ -160,9 +172,10 @@ struct major {
 };
 
 static const struct major majors[] = {
-    {"flac", SF_FORMAT_FLAC}, {"ogg", SF_FORMAT_OGG},  {"oga", SF_FORMAT_OGG}, {"aiff", SF_FORMAT_AIFF},
-    {"aif", SF_FORMAT_AIFF},  {"caf", SF_FORMAT_CAF},  {"au", SF_FORMAT_AU},   {"snd", SF_FORMAT_AU},
-    {"w64", SF_FORMAT_W64},   {"opus", SF_FORMAT_OGG},
+    {"flac", SF_FORMAT_FLAC}, {"ogg", SF_FORMAT_OGG},  {"oga", SF_FORMAT_OGG},
+    {"aiff", SF_FORMAT_AIFF}, {"aif", SF_FORMAT_AIFF}, {"caf", SF_FORMAT_CAF},
+    {"au", SF_FORMAT_AU},     {"snd", SF_FORMAT_AU},   {"w64", SF_FORMAT_W64},
+    {"opus", SF_FORMAT_OGG},
 };
 
 static int major_of(const char *path)
@@ -176,7 +189,8 @@ static int major_of(const char *path)
 
 static int format_of(const char *path, struct encoding encoding)
 {
-    static const int integers[] = {SF_FORMAT_PCM_S8, SF_FORMAT_PCM_16, SF_FORMAT_PCM_24, SF_FORMAT_PCM_32};
+    static const int integers[] = {SF_FORMAT_PCM_S8, SF_FORMAT_PCM_16, SF_FORMAT_PCM_24,
+                                   SF_FORMAT_PCM_32};
     int major = major_of(path);
     if (major & SF_FORMAT_SUBMASK) return major;
     if (major == SF_FORMAT_OGG) return major | SF_FORMAT_VORBIS;
@@ -192,9 +206,11 @@ static bool holds(const char *path, struct encoding encoding)
 
 bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding)
 {
-    struct encoding e = {.kind = wish.kind == ENCODING_FLOAT ? ENCODING_FLOAT : ENCODING_SIGNED, .bytes = wish.bytes};
+    struct encoding e = {.kind = wish.kind == ENCODING_FLOAT ? ENCODING_FLOAT : ENCODING_SIGNED,
+                         .bytes = wish.bytes};
     if (wish.is_complex || !major_of(path)) return false;
-    if (e.kind == ENCODING_FLOAT && !holds(path, e)) e = (struct encoding){.kind = ENCODING_SIGNED, .bytes = 3};
+    if (e.kind == ENCODING_FLOAT && !holds(path, e))
+        e = (struct encoding){.kind = ENCODING_SIGNED, .bytes = 3};
     if (e.kind == ENCODING_SIGNED && e.bytes == 4 && !holds(path, e)) e.bytes = 3;
     *ret_encoding = e;
     return holds(path, e);
@@ -234,12 +250,14 @@ static bool write_integers(struct audio_writer *w, bool as_double, const void *s
     size_t n_scalars = n * w->info.channels;
     if (!raw_reserve(&w->raw, &w->raw_capacity, n_scalars * sizeof(int32_t))) return false;
     int32_t *y = (int32_t *)(void *)w->raw;
-    if (as_double) samples_quantise_f64(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
+    if (as_double)
+        samples_quantise_f64(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
     else samples_quantise_f32(y, scalars, n_scalars, 8 * w->info.encoding.bytes, &w->counts);
     return sf_writef_int(w->state, y, (sf_count_t)n) == (sf_count_t)n;
 }
 
-static bool write_frames(struct audio_writer *w, bool as_double, const void *scalars, size_t n, struct fault *fault)
+static bool write_frames(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
+                         struct fault *fault)
 {
     bool good;
     if (w->info.encoding.kind != ENCODING_FLOAT) good = write_integers(w, as_double, scalars, n);
@@ -264,7 +282,8 @@ static void close_writer(struct audio_writer *w)
     free(w->raw);
 }
 
-static const struct writer_ops sndfile_writer = {.write = write_frames, .finish = finish_frames, .close = close_writer};
+static const struct writer_ops sndfile_writer = {
+    .write = write_frames, .finish = finish_frames, .close = close_writer};
 
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault)
 {
@@ -273,11 +292,12 @@ bool sndfile_create(struct audio_writer *writer, const char *path, struct fault 
                   .channels = (int)writer->info.channels,
                   .format = format_of(path, writer->info.encoding)};
     if (writer->info.rate == 0 || writer->info.rate > INT32_MAX)
-        return fault_set(fault, "%s: needs a sample rate and the input has none; say --rate", writer->sink.name);
+        return fault_set(fault, "%s: needs a sample rate and the input has none; say --rate",
+                         writer->sink.name);
     writer->state = sf_open_virtual(&io, SFM_WRITE, &sf, &writer->sink);
     if (!writer->state)
-        return fault_set(fault, "%s: cannot write %zu channels at %u Hz: %s", writer->sink.name, writer->info.channels,
-                         writer->info.rate, sf_strerror(NULL));
+        return fault_set(fault, "%s: cannot write %zu channels at %u Hz: %s", writer->sink.name,
+                         writer->info.channels, writer->info.rate, sf_strerror(NULL));
     writer->ops = &sndfile_writer;
     return true;
 }

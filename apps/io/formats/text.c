@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Taps as text: one decimal number a line, in the C locale whatever the user's. Empty lines, comments after '#', CR LF
-// and a byte order mark are passed over; anything else is an error with its line number.
+// Taps as text: one decimal number a line, in the C locale whatever the user's. Empty lines,
+// comments after '#', CR LF and a byte order mark are passed over; anything else is an error with
+// its line number.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ static bool next_line(struct audio_reader *r, struct text *t, bool *ret_end, str
     t->line[n] = 0;
     t->n_line = n;
     *ret_end = c < 0 && n == 0;
-    if (r->source.error) return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+    if (r->source.error)
+        return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     return true;
 }
 
@@ -61,18 +63,19 @@ static bool parse_value(struct audio_reader *r, struct text *t, const char *line
     double value = strtod(line, &end);
     if (strlen(line) != t->n_line - (size_t)(line - t->line)) why = "holds a zero byte";
     else if (end == line || !is_blank(end))
-        why = strchr(line, ',') ? "is not one number; decimals are written with a point" : "is not one number";
+        why = strchr(line, ',') ? "is not one number; decimals are written with a point"
+                                : "is not one number";
     else if (isnan(value)) why = "is not a number";
     else if (isinf(value)) why = "is infinite or too large";
     if (why)
-        return fault_set(fault, "%s: line %llu: '%.40s' %s", r->source.name, (unsigned long long)t->line_number, line,
-                         why);
+        return fault_set(fault, "%s: line %llu: '%.40s' %s", r->source.name,
+                         (unsigned long long)t->line_number, line, why);
     *ret_value = value;
     return true;
 }
 
-static bool read_text(struct audio_reader *reader, bool as_double, void *scalars, size_t n, size_t *ret_n,
-                      struct fault *fault)
+static bool read_text(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
+                      size_t *ret_n, struct fault *fault)
 {
     struct text *t = reader->state;
     *ret_n = 0;
@@ -106,7 +109,8 @@ static void close_text(struct audio_reader *reader)
     free(reader->state);
 }
 
-static const struct reader_ops text_reader = {.read = read_text, .skip = skip_text, .close = close_text};
+static const struct reader_ops text_reader = {
+    .read = read_text, .skip = skip_text, .close = close_text};
 
 bool text_open(struct audio_reader *reader, struct fault *fault)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// WAV and RF64 headers, from files and pipes. Microsoft's RIFF chunks with WAVEFORMATEX and WAVEFORMATEXTENSIBLE;
-// EBU Tech 3306 for RF64 (and BW64, which starts alike). Codings other than PCM and float are libsndfile's.
+// WAV and RF64 headers, from files and pipes. Microsoft's RIFF chunks with WAVEFORMATEX and
+// WAVEFORMATEXTENSIBLE; EBU Tech 3306 for RF64 (and BW64, which starts alike). Codings other than
+// PCM and float are libsndfile's.
 #include <string.h>
 
 #include "formats.h"
@@ -30,10 +31,12 @@ struct wav {
     unsigned block_align;
 };
 
-// Sizes that programs write when they cannot know: 0, SoX's 0x7FFFF000, ffmpeg's 0xFFFFFFFF and their neighbours.
+// Sizes that programs write when they cannot know: 0, SoX's 0x7FFFF000, ffmpeg's 0xFFFFFFFF and
+// their neighbours.
 static bool is_streamed(uint64_t size)
 {
-    return size == 0 || (size >= 0x7FFFF000u && size <= 0x80000000u) || (size >= 0xFFFFF000u && size <= UINT32_MAX);
+    return size == 0 || (size >= 0x7FFFF000u && size <= 0x80000000u) ||
+           (size >= 0xFFFFF000u && size <= UINT32_MAX);
 }
 
 static bool parse_coding(struct wav *w, unsigned tag, unsigned bits, struct fault *fault)
@@ -52,17 +55,21 @@ static bool parse_coding(struct wav *w, unsigned tag, unsigned bits, struct faul
         return fault_set(fault, "%s: %u bits a sample; float has 32 or 64", name, bits);
     }
     w->info->container = CONTAINER_SNDFILE;
-    return fault_set(fault, "%s: coding 0x%04x is not PCM or float; libsndfile reads it from files, not pipes", name,
-                     tag);
+    return fault_set(
+        fault, "%s: coding 0x%04x is not PCM or float; libsndfile reads it from files, not pipes",
+        name, tag);
 }
 
 static bool parse_format(struct wav *w, const unsigned char *x, size_t size, struct fault *fault)
 {
     const char *name = w->source->name;
-    if (size < 16) return fault_set(fault, "%s: format chunk of %zu bytes, at least 16 needed", name, size);
+    if (size < 16)
+        return fault_set(fault, "%s: format chunk of %zu bytes, at least 16 needed", name, size);
     unsigned tag = get16(x), bits = get16(x + 14);
     if (tag == 0xFFFE) {
-        if (size < 40) return fault_set(fault, "%s: extensible format chunk of %zu bytes, 40 needed", name, size);
+        if (size < 40)
+            return fault_set(fault, "%s: extensible format chunk of %zu bytes, 40 needed", name,
+                             size);
         tag = get16(x + 24);
     }
     w->info->channels = get16(x + 2);
@@ -73,8 +80,8 @@ static bool parse_format(struct wav *w, const unsigned char *x, size_t size, str
     if (!parse_coding(w, tag, bits, fault)) return false;
     size_t expected = w->info->encoding.bytes * w->info->channels;
     if (w->block_align != expected)
-        return fault_set(fault, "%s: block align %u bytes, but %zu channels of %u bits make %zu", name, w->block_align,
-                         w->info->channels, bits, expected);
+        return fault_set(fault, "%s: block align %u bytes, but %zu channels of %u bits make %zu",
+                         name, w->block_align, w->info->channels, bits, expected);
     w->has_format = true;
     return true;
 }
@@ -85,7 +92,8 @@ static bool truncated(struct wav *w, const char *where, struct fault *fault)
                      (unsigned long long)w->source->position, where);
 }
 
-// Chunks are padded to an even size, but some writers forget: a known name right behind the chunk gives them away.
+// Chunks are padded to an even size, but some writers forget: a known name right behind the chunk
+// gives them away.
 static bool skip_padding(struct wav *w)
 {
     static const char *const names[] = {"data", "LIST", "fact", "fmt ", "bext", "JUNK"};
@@ -104,7 +112,8 @@ static bool skip_rest(struct wav *w, uint64_t end, bool odd, struct fault *fault
 }
 
 // Reads the start of a chunk that is understood, at most `capacity` bytes of it.
-static bool read_chunk(struct wav *w, const char *id, unsigned char *x, size_t size, struct fault *fault)
+static bool read_chunk(struct wav *w, const char *id, unsigned char *x, size_t size,
+                       struct fault *fault)
 {
     if (source_read(w->source, x, size) == size) return true;
     return truncated(w, id, fault);
@@ -117,9 +126,12 @@ static bool parse_chunk(struct wav *w, const char *id, uint32_t size, struct fau
     uint64_t end = w->source->position + size;
     if (memcmp(id, "fmt ", 4) == 0) {
         if (w->has_format) return fault_set(fault, "%s: two format chunks", w->source->name);
-        if (!read_chunk(w, "the format chunk", x, n, fault) || !parse_format(w, x, n, fault)) return false;
+        if (!read_chunk(w, "the format chunk", x, n, fault) || !parse_format(w, x, n, fault))
+            return false;
     } else if (memcmp(id, "ds64", 4) == 0) {
-        if (n < 28) return fault_set(fault, "%s: ds64 chunk of %zu bytes, at least 28 needed", w->source->name, n);
+        if (n < 28)
+            return fault_set(fault, "%s: ds64 chunk of %zu bytes, at least 28 needed",
+                             w->source->name, n);
         if (!read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
         w->long_size = get64(x + 8);
         w->has_long = true;
@@ -127,17 +139,20 @@ static bool parse_chunk(struct wav *w, const char *id, uint32_t size, struct fau
     return skip_rest(w, end, size & 1, fault);
 }
 
-// A streamed size of 0 and an honest one look alike; an honest header goes on behind the empty chunk or counts itself.
+// A streamed size of 0 and an honest one look alike; an honest header goes on behind the empty
+// chunk or counts itself.
 static bool size_is_unknown(const struct wav *w, uint64_t size)
 {
     if (w->has_long || !is_streamed(size)) return false;
     if (size == 0) return is_streamed(w->riff_size) || w->riff_size <= w->source->position - 8;
-    return size == UINT32_MAX || !w->source->seekable || size > w->source->size - w->source->position;
+    return size == UINT32_MAX || !w->source->seekable ||
+           size > w->source->size - w->source->position;
 }
 
 static bool parse_data(struct wav *w, uint32_t short_size, struct fault *fault)
 {
-    if (!w->has_format) return fault_set(fault, "%s: data chunk before the format chunk", w->source->name);
+    if (!w->has_format)
+        return fault_set(fault, "%s: data chunk before the format chunk", w->source->name);
     uint64_t size = w->has_long && short_size == UINT32_MAX ? w->long_size : short_size;
     struct audio_info *info = w->info;
     info->offset = w->source->position;
@@ -150,15 +165,18 @@ static bool parse_data(struct wav *w, uint32_t short_size, struct fault *fault)
     return true;
 }
 
-bool wav_parse(struct source *source, size_t max_channels, struct audio_info *info, struct fault *fault)
+bool wav_parse(struct source *source, size_t max_channels, struct audio_info *info,
+               struct fault *fault)
 {
     *info = (struct audio_info){.container = CONTAINER_WAV};
     struct wav w = {.source = source, .info = info, .max_channels = max_channels};
     unsigned char x[12];
     size_t n = source_read(source, x, sizeof x);
-    bool known = n >= 4 && (memcmp(x, "RIFF", 4) == 0 || memcmp(x, "RF64", 4) == 0 || memcmp(x, "BW64", 4) == 0);
+    bool known = n >= 4 && (memcmp(x, "RIFF", 4) == 0 || memcmp(x, "RF64", 4) == 0 ||
+                            memcmp(x, "BW64", 4) == 0);
     if (n < sizeof x || !known || memcmp(x + 8, "WAVE", 4) != 0)
-        return fault_set(fault, "%s: not a WAV: %zu bytes without a RIFF WAVE header", source->name, n);
+        return fault_set(fault, "%s: not a WAV: %zu bytes without a RIFF WAVE header", source->name,
+                         n);
     w.riff_size = get32(x + 4);
     for (;;) {
         n = source_read(source, x, 8);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// WAV headers for files and pipes. A JUNK chunk keeps the place of the ds64 chunk that turns the file into RF64 when
-// it outgrows 4 GiB (EBU Tech 3306). Into a pipe the sizes are 0xFFFFFFFF: read until the end.
+// WAV headers for files and pipes. A JUNK chunk keeps the place of the ds64 chunk that turns the
+// file into RF64 when it outgrows 4 GiB (EBU Tech 3306). Into a pipe the sizes are 0xFFFFFFFF: read
+// until the end.
 #include <string.h>
 
 #include "formats.h"
@@ -25,7 +26,8 @@ static void put_id(struct header *h, const char *id)
 
 static void put_format(struct header *h, const struct audio_info *info)
 {
-    static const unsigned char guid_tail[14] = {0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
+    static const unsigned char guid_tail[14] = {0, 0, 0,    0, 0x10, 0,    0x80,
+                                                0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
     unsigned bits = info->encoding.bytes * 8, tag = info->encoding.kind == ENCODING_FLOAT ? 3 : 1;
     size_t block = info->encoding.bytes * info->channels;
     bool extensible = info->channels > 2 || (tag == 1 && bits > 16);
@@ -83,10 +85,12 @@ bool wav_begin(struct audio_writer *writer, struct fault *fault)
     struct header h;
     size_t block = writer->info.encoding.bytes * writer->info.channels;
     if (block > UINT16_MAX)
-        return fault_set(fault, "%s: %zu channels of %u bytes; a WAV frame holds at most 65535 bytes",
+        return fault_set(fault,
+                         "%s: %zu channels of %u bytes; a WAV frame holds at most 65535 bytes",
                          writer->sink.name, writer->info.channels, writer->info.encoding.bytes);
     if (writer->info.rate == 0)
-        return fault_set(fault, "%s: a WAV needs a sample rate and the input has none; say --rate", writer->sink.name);
+        return fault_set(fault, "%s: a WAV needs a sample rate and the input has none; say --rate",
+                         writer->sink.name);
     compose(&h, &writer->info, SIZE_UNKNOWN);
     return sink_write(&writer->sink, h.bytes, h.n) || sink_fault(&writer->sink, fault);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sample encodings and their names: (c|r)(f32|f64|i32|i24|i16|i8|u32|u24|u16|u8)(_le|_be). The SigMF specification
-// defines all of them but the 24-bit ones, which audio needs.
+// Sample encodings and their names: (c|r)(f32|f64|i32|i24|i16|i8|u32|u24|u16|u8)(_le|_be). The
+// SigMF specification defines all of them but the 24-bit ones, which audio needs.
 #include "encoding.h"
 
 #include <stdio.h>
@@ -53,7 +53,8 @@ static bool parse_order(const char *suffix, bool *ret_big_endian)
 
 bool encoding_is_plain(struct encoding encoding, bool as_double)
 {
-    return encoding.kind == ENCODING_FLOAT && !encoding.big_endian && encoding.bytes == (as_double ? 8 : 4);
+    return encoding.kind == ENCODING_FLOAT && !encoding.big_endian &&
+           encoding.bytes == (as_double ? 8 : 4);
 }
 
 bool encoding_parse(const char *name, struct encoding *ret_encoding)
@@ -61,7 +62,8 @@ bool encoding_parse(const char *name, struct encoding *ret_encoding)
     char lower[ENCODING_NAME_SIZE];
     size_t length = strlen(name);
     if (length >= sizeof lower) return false;
-    for (size_t i = 0; i <= length; i++) lower[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
+    for (size_t i = 0; i <= length; i++)
+        lower[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
 
     struct encoding e = {0};
     const char *at = lower;
@@ -78,7 +80,7 @@ const char *encoding_name(struct encoding encoding, char name[ENCODING_NAME_SIZE
 {
     static const char letters[] = {'f', 'i', 'u'};
     const char *order = encoding.bytes == 1 ? "" : encoding.big_endian ? "_be" : "_le";
-    snprintf(name, ENCODING_NAME_SIZE, "%c%c%u%s", encoding.is_complex ? 'c' : 'r', letters[encoding.kind],
-             encoding.bytes * 8 % 100, order);
+    snprintf(name, ENCODING_NAME_SIZE, "%c%c%u%s", encoding.is_complex ? 'c' : 'r',
+             letters[encoding.kind], encoding.bytes * 8 % 100, order);
     return name;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How one sample lies in a file: integer or float, width, byte order, real or complex; and the names users give to it.
+// How one sample lies in a file: integer or float, width, byte order, real or complex; and the
+// names users give to it.
 #ifndef PARTITA_APPS_ENCODING_H
 #define PARTITA_APPS_ENCODING_H
 
@@ -25,8 +26,8 @@ size_t encoding_size(struct encoding encoding);
 // Whether scalars lie in a file as in memory, where they are double or else float.
 bool encoding_is_plain(struct encoding encoding, bool as_double);
 
-// Reads a name in SigMF's spelling (cf32_le, ri16, u8) or in ffmpeg's and SoapySDR's (f32le, s16le, CS16); a missing
-// prefix means real, a missing suffix little endian. False if it is no such name.
+// Reads a name in SigMF's spelling (cf32_le, ri16, u8) or in ffmpeg's and SoapySDR's (f32le, s16le,
+// CS16); a missing prefix means real, a missing suffix little endian. False if it is no such name.
 bool encoding_parse(const char *name, struct encoding *ret_encoding);
 
 enum { ENCODING_NAME_SIZE = 12 };

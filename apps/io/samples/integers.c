@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The part of sample conversion that does not depend on float or double: byte order and integer widths.
+// The part of sample conversion that does not depend on float or double: byte order and integer
+// widths.
 #include "samples.h"
 
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are converted from and to a little-endian machine");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "files are converted from and to a little-endian machine");
 
 static void swap2(unsigned char *x, size_t n)
 {
@@ -81,8 +83,9 @@ void integers_unpack(int32_t *y, const unsigned char *x, size_t n, struct encodi
         break;
     case 3:
         for (size_t i = 0; i < n; i++)
-            y[i] =
-                (int32_t)((uint32_t)x[3 * i] << 8 | (uint32_t)x[3 * i + 1] << 16 | (uint32_t)x[3 * i + 2] << 24) >> 8;
+            y[i] = (int32_t)((uint32_t)x[3 * i] << 8 | (uint32_t)x[3 * i + 1] << 16 |
+                             (uint32_t)x[3 * i + 2] << 24) >>
+                   8;
         break;
     default:
         memcpy(y, x, 4 * n);
@@ -90,7 +93,8 @@ void integers_unpack(int32_t *y, const unsigned char *x, size_t n, struct encodi
     }
     if (encoding.kind != ENCODING_UNSIGNED) return;
     unsigned shift = 32 - 8 * encoding.bytes;
-    for (size_t i = 0; i < n; i++) y[i] = (int32_t)((uint32_t)(y[i] ^ bias(encoding)) << shift) >> shift;
+    for (size_t i = 0; i < n; i++)
+        y[i] = (int32_t)((uint32_t)(y[i] ^ bias(encoding)) << shift) >> shift;
 }
 
 void integers_pack(unsigned char *y, const int32_t *x, size_t n, struct encoding encoding)

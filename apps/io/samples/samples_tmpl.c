@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conversion of scalars for one type in memory. Compiled twice, with -DREAL=float -DSUFFIX=f32 and with
-// -DREAL=double -DSUFFIX=f64. Integers go through int32_t in pieces that stay in the first-level cache.
+// Conversion of scalars for one type in memory. Compiled twice, with -DREAL=float -DSUFFIX=f32 and
+// with -DREAL=double -DSUFFIX=f64. Integers go through int32_t in pieces that stay in the
+// first-level cache.
 #include "samples.h"
 
 #include <float.h>
@@ -60,8 +61,8 @@ void NAME(samples_decode)(REAL *y, unsigned char *x, size_t n, struct encoding e
     else decode_integers(y, x, n, encoding);
 }
 
-// Adding 1.5 * 2^52 leaves a double's integer part, rounded to even, in its low bits, and 1.5 * 2^23 a float's: unlike
-// lrint, compilers turn this into vector code for every instruction set.
+// Adding 1.5 * 2^52 leaves a double's integer part, rounded to even, in its low bits, and 1.5 *
+// 2^23 a float's: unlike lrint, compilers turn this into vector code for every instruction set.
 static const double ROUND = 0x1.8p52;
 static const REAL ROUND_SHORT = sizeof(REAL) == 4 ? (REAL)0x1.8p23 : (REAL)0x1.8p52;
 
@@ -94,7 +95,8 @@ static void round_long(int32_t *y, const REAL *x, size_t n, double scale)
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)(((double)x[i] * scale + ROUND) - ROUND);
 }
 
-static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)
+static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits,
+                           struct sample_counts *counts)
 {
     double scale = ldexp(1.0, (int)bits - 1);
     // 0.99 is below the largest integer of 8 and of more bits.
@@ -104,9 +106,11 @@ static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits, s
     else round_long(y, x, n, scale);
 }
 
-void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits, struct sample_counts *counts)
+void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits,
+                            struct sample_counts *counts)
 {
-    for (size_t at = 0; at < n; at += PIECE) quantise_piece(y + at, x + at, smaller(n - at, PIECE), bits, counts);
+    for (size_t at = 0; at < n; at += PIECE)
+        quantise_piece(y + at, x + at, smaller(n - at, PIECE), bits, counts);
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)((uint32_t)y[i] << (32 - bits));
 }
 
@@ -135,7 +139,8 @@ static uint64_t count_beyond(const REAL *x, size_t n, REAL limit)
     return count;
 }
 
-static void encode_floats(unsigned char *y, const REAL *x, size_t n, unsigned bytes, struct sample_counts *counts)
+static void encode_floats(unsigned char *y, const REAL *x, size_t n, unsigned bytes,
+                          struct sample_counts *counts)
 {
     counts->not_finite += count_beyond(x, n, bytes == 4 ? (REAL)FLT_MAX : LARGEST);
     if (bytes == sizeof(REAL)) {

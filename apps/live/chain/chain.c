@@ -13,7 +13,8 @@
 #include "limiter.h"
 #include "ramp.h"
 
-// Calls are worked on in pieces of this many frames, so that buffers have a size whatever the host asks for.
+// Calls are worked on in pieces of this many frames, so that buffers have a size whatever the host
+// asks for.
 enum { PIECE = 512 };
 
 static const double RAMP_SECONDS = 0.02, RELEASE_SECONDS = 0.1, METER_SECONDS = 0.3;
@@ -34,7 +35,8 @@ struct chain {
     float *frames, **x, **y; // PIECE frames of every channel
     float *interleaved;
     // Told by the audio thread.
-    atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited, unrecorded;
+    atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited,
+        unrecorded;
     atomic_bool ended;
     struct stats load; // in shares of the deadline
     struct meter *meters;
@@ -110,14 +112,15 @@ static void aim(struct chain *c)
     if (dry != c->dry.target) ramp_aim(&c->dry, dry, c->ramp_frames);
 }
 
-static void meter_all(struct chain *c, struct meter *meters, float *const *x, size_t channels, size_t n)
+static void meter_all(struct chain *c, struct meter *meters, float *const *x, size_t channels,
+                      size_t n)
 {
     float decay = (float)-expm1(-(double)n / (c->rate * METER_SECONDS));
     for (size_t i = 0; i < channels; i++) meter_add(&meters[i], x[i], n, decay);
 }
 
-// Own copies, since a host may give the same memory for input and output. What is no number would stay in the filter
-// for its whole length.
+// Own copies, since a host may give the same memory for input and output. What is no number would
+// stay in the filter for its whole length.
 static void take_input(struct chain *c, const float *const *in, size_t at, size_t n)
 {
     uint64_t bad = 0;
@@ -161,7 +164,8 @@ static void record(struct chain *c, size_t n)
     if (!ring_put(c->record, c->interleaved, n)) increase(&c->unrecorded, n);
 }
 
-static void process_piece(struct chain *c, float *const *out, const float *const *in, size_t at, size_t n)
+static void process_piece(struct chain *c, float *const *out, const float *const *in, size_t at,
+                          size_t n)
 {
     take_input(c, in, at, n);
     partita_stream_process(c->stream, (void *const *)c->y, (const void *const *)c->x, n);
@@ -174,7 +178,8 @@ static void process_piece(struct chain *c, float *const *out, const float *const
 
 static void count(struct chain *c, size_t n, unsigned losses, double seconds)
 {
-    struct call_time time = {atomic_load_explicit(&c->n_frames, memory_order_relaxed), (float)seconds};
+    struct call_time time = {atomic_load_explicit(&c->n_frames, memory_order_relaxed),
+                             (float)seconds};
     if (c->calls) ring_put(c->calls, &time, 1);
     if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
     for (int i = 0; i < N_HOST_LOSSES; i++) increase(&c->lost[i], losses >> i & 1);
@@ -186,8 +191,8 @@ static void count(struct chain *c, size_t n, unsigned losses, double seconds)
 // Whether this piece was the last: the time is over, or the fade at the end.
 static bool is_over(const struct chain *c, uint64_t frames)
 {
-    bool faded = atomic_load_explicit(&c->end_wanted, memory_order_relaxed) && !c->wet.left && !c->dry.left &&
-                 c->wet.value == 0 && c->dry.value == 0;
+    bool faded = atomic_load_explicit(&c->end_wanted, memory_order_relaxed) && !c->wet.left &&
+                 !c->dry.left && c->wet.value == 0 && c->dry.value == 0;
     return faded || frames >= c->duration;
 }
 
@@ -199,7 +204,8 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
         return false;
     }
     double begin = clock_now();
-    uint64_t mode = denormals_off(), done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
+    uint64_t mode = denormals_off(),
+             done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ended, memory_order_relaxed);
     size_t played = 0;
     aim(c);
@@ -211,7 +217,8 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
         played += piece;
         over = is_over(c, done + played);
     }
-    for (size_t k = 0; k < c->out_channels; k++) memset(out[k] + played, 0, (n - played) * sizeof **out);
+    for (size_t k = 0; k < c->out_channels; k++)
+        memset(out[k] + played, 0, (n - played) * sizeof **out);
     denormals_restore(mode);
     count(c, played, losses, clock_now() - begin);
     if (over) atomic_store_explicit(&c->ended, true, memory_order_release);
@@ -238,7 +245,8 @@ struct chain_counts chain_counts(const struct chain *chain)
 {
     const struct chain *c = chain;
     struct chain_counts counts = {
-        .ended = atomic_load_explicit(&c->ended, memory_order_acquire), // first: what follows is then the last word
+        .ended = atomic_load_explicit(
+            &c->ended, memory_order_acquire), // first: what follows is then the last word
         .calls = atomic_load_explicit(&c->n_calls, memory_order_relaxed),
         .frames = atomic_load_explicit(&c->n_frames, memory_order_relaxed),
         .xruns = atomic_load_explicit(&c->xruns, memory_order_relaxed),
@@ -247,7 +255,8 @@ struct chain_counts chain_counts(const struct chain *chain)
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
         .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
     };
-    for (int i = 0; i < N_HOST_LOSSES; i++) counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
+    for (int i = 0; i < N_HOST_LOSSES; i++)
+        counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
     return counts;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the audio thread does with every call: input, filter, mix, guard, limiter, output, and the counts of it. Nothing
-// in here allocates, locks, prints or blocks; everything it tells or is told is an atomic or a ring.
+// What the audio thread does with every call: input, filter, mix, guard, limiter, output, and the
+// counts of it. Nothing in here allocates, locks, prints or blocks; everything it tells or is told
+// is an atomic or a ring.
 #ifndef PARTITA_APPS_LIVE_CHAIN_H
 #define PARTITA_APPS_LIVE_CHAIN_H
 
@@ -50,8 +51,9 @@ struct chain_load {
 bool chain_open(struct chain **ret_chain, const struct chain_request *request, struct fault *fault);
 void chain_close(struct chain *chain);
 
-// One call: n frames, a pointer a channel; `in` NULL is silence. losses: enum host_loss. False after the last frame to
-// play; what lies behind it in the call is silence. Real-time safe. Threads: the audio thread.
+// One call: n frames, a pointer a channel; `in` NULL is silence. losses: enum host_loss. False
+// after the last frame to play; what lies behind it in the call is silence. Real-time safe.
+// Threads: the audio thread.
 host_callback chain_process;
 
 // New factors, reached along a line of 20 ms. Threads: one that controls.
@@ -60,8 +62,8 @@ void chain_set_levels(struct chain *chain, float wet, float dry);
 // Fades out in the same way and then ends.
 void chain_end(struct chain *chain);
 
-// From the next call on there is silence and nothing is counted or put into a ring: for a device that was given up and
-// comes back to life before it is closed. A call that is under way goes on.
+// From the next call on there is silence and nothing is counted or put into a ring: for a device
+// that was given up and comes back to life before it is closed. A call that is under way goes on.
 void chain_detach(struct chain *chain);
 
 // Threads: any for counts and load, one for levels.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Numbers below the normal range count as zero inside: the tail of a filter gets there, and some processors then take
-// a hundred times as long. A mode of the thread, so every callback sets it for itself and puts back what it found.
+// Numbers below the normal range count as zero inside: the tail of a filter gets there, and some
+// processors then take a hundred times as long. A mode of the thread, so every callback sets it for
+// itself and puts back what it found.
 #ifndef PARTITA_APPS_LIVE_DENORMALS_H
 #define PARTITA_APPS_LIVE_DENORMALS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See ring.h. Each side writes its own counter only; a release of it after the copy, and an acquire by the other side
-// before its copy, keep the items behind it.
+// See ring.h. Each side writes its own counter only; a release of it after the copy, and an acquire
+// by the other side before its copy, keep the items behind it.
 #include "ring.h"
 
 #include <stdlib.h>
@@ -10,7 +10,9 @@ bool ring_open(struct ring *ring, size_t n, size_t item_bytes)
 {
     size_t capacity = 1;
     while (capacity < n) capacity *= 2;
-    ring->bytes = calloc(capacity, item_bytes); // written through below: no page is touched first by the audio thread
+    ring->bytes =
+        calloc(capacity,
+               item_bytes); // written through below: no page is touched first by the audio thread
     if (!ring->bytes) return false;
     memset(ring->bytes, 1, capacity * item_bytes);
     ring->item_bytes = item_bytes;

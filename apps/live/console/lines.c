@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See lines.h. A pipe that can be written takes PIPE_BUF bytes at once without waiting. Its descriptor stays blocking:
-// that is a property of the open file, which others may share.
+// See lines.h. A pipe that can be written takes PIPE_BUF bytes at once without waiting. Its
+// descriptor stays blocking: that is a property of the open file, which others may share.
 #include "lines.h"
 
 #include <errno.h>
@@ -50,7 +50,8 @@ bool lines_flush(struct lines *lines, int milliseconds, int wake)
     struct lines *l = lines;
     lines_push(l);
     while (l->text) {
-        struct pollfd files[] = {{.fd = STDOUT_FILENO, .events = POLLOUT}, {.fd = wake, .events = POLLIN}};
+        struct pollfd files[] = {{.fd = STDOUT_FILENO, .events = POLLOUT},
+                                 {.fd = wake, .events = POLLIN}};
         if (poll(files, 2, milliseconds) <= 0 || files[1].revents) break;
         lines_push(l);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See signals.h. The handler calls write, tcgetpgrp, getpgrp, tcsetattr, signal and raise only, all safe there.
+// See signals.h. The handler calls write, tcgetpgrp, getpgrp, tcsetattr, signal and raise only, all
+// safe there.
 #include "signals.h"
 
 #include <fcntl.h>
@@ -55,7 +56,8 @@ int signals_install(void)
     signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is a full disk
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before, action = {.sa_handler = handle, .sa_flags = SA_RESTART};
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue; // nohup
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
+            continue; // nohup
         sigaction(signals[i], &action, NULL);
     }
     return wake[0];

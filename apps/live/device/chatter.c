@@ -6,12 +6,14 @@
 #include <stddef.h>
 #include <string.h>
 
-typedef void alsa_handler(const char *file, int line, const char *function, int error, const char *format, ...);
+typedef void alsa_handler(const char *file, int line, const char *function, int error,
+                          const char *format, ...);
 typedef int alsa_set_handler(alsa_handler *handler);
 typedef void jack_handler(const char *text);
 typedef void jack_set_handler(jack_handler *handler);
 
-static void ignore_alsa(const char *file, int line, const char *function, int error, const char *format, ...)
+static void ignore_alsa(const char *file, int line, const char *function, int error,
+                        const char *format, ...)
 {
     (void)file, (void)line, (void)function, (void)error, (void)format;
 }

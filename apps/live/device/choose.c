@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-bool host_choose_pair(struct host_device *ret_in, struct host_device *ret_out, const struct settings *settings,
-                      bool *ret_may_come, struct fault *fault)
+bool host_choose_pair(struct host_device *ret_in, struct host_device *ret_out,
+                      const struct settings *settings, bool *ret_may_come, struct fault *fault)
 {
     const char *both = settings->audio_device;
     const char *in = settings->audio_input ? settings->audio_input : both;
@@ -22,6 +22,6 @@ bool host_choose_pair(struct host_device *ret_in, struct host_device *ret_out, c
         return false;
     if (strcmp(ret_in->api, ret_out->api) == 0) return true;
     *ret_may_come = false;
-    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API", ret_in->name, ret_in->api,
-                     ret_out->name, ret_out->api);
+    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API",
+                     ret_in->name, ret_in->api, ret_out->name, ret_out->api);
 }

@@ -39,8 +39,8 @@ static bool failed(const char *what, PaError error, struct fault *fault)
 
 static bool unanswered(struct fault *fault)
 {
-    return fault_set(fault,
-                     worker_hangs() ? "the audio server does not answer" : "cannot start a thread for PortAudio");
+    return fault_set(fault, worker_hangs() ? "the audio server does not answer"
+                                           : "cannot start a thread for PortAudio");
 }
 
 static void initialize(void *argument)
@@ -88,7 +88,8 @@ struct host_device host_device(size_t i)
 
 static bool can(const struct host_device *d, unsigned directions)
 {
-    return (!(directions & HOST_IN) || d->in_channels) && (!(directions & HOST_OUT) || d->out_channels);
+    return (!(directions & HOST_IN) || d->in_channels) &&
+           (!(directions & HOST_OUT) || d->out_channels);
 }
 
 static const char *words_of(unsigned directions)
@@ -104,10 +105,12 @@ static bool none_found(unsigned directions, struct fault *fault)
     size_t n = 0;
     for (int a = 0; a < Pa_GetHostApiCount() && n < sizeof apis; a++) {
         const PaHostApiInfo *info = Pa_GetHostApiInfo(a);
-        n += (size_t)snprintf(apis + n, sizeof apis - n, "%s%s: %d", a ? ", " : "", info->name, info->deviceCount);
+        n += (size_t)snprintf(apis + n, sizeof apis - n, "%s%s: %d", a ? ", " : "", info->name,
+                              info->deviceCount);
     }
     if (!*apis) return fault_set(fault, "no audio device: neither ALSA nor a JACK server answers");
-    return fault_set(fault, "no audio device for %s (devices of %s; JACK is listed when its server runs)",
+    return fault_set(fault,
+                     "no audio device for %s (devices of %s; JACK is listed when its server runs)",
                      words_of(directions), apis);
 }
 
@@ -127,20 +130,22 @@ static bool choose_default(struct host_device *ret, unsigned directions, struct 
     return none_found(directions, fault);
 }
 
-static bool choose_index(struct host_device *ret, const char *wish, unsigned directions, struct fault *fault)
+static bool choose_index(struct host_device *ret, const char *wish, unsigned directions,
+                         struct fault *fault)
 {
     size_t n = host_n_devices();
     errno = 0;
     unsigned long i = strtoul(wish, NULL, 10);
-    if (errno || i >= n) return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", wish, n);
+    if (errno || i >= n)
+        return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", wish, n);
     *ret = host_device(i);
     if (can(ret, directions)) return true;
-    return fault_set(fault, "device %s, %s: has %zu input and %zu output channels; %s is needed", wish, ret->name,
-                     ret->in_channels, ret->out_channels, words_of(directions));
+    return fault_set(fault, "device %s, %s: has %zu input and %zu output channels; %s is needed",
+                     wish, ret->name, ret->in_channels, ret->out_channels, words_of(directions));
 }
 
-static bool choose_name(struct host_device *ret, const char *wish, unsigned directions, bool *ret_may_come,
-                        struct fault *fault)
+static bool choose_name(struct host_device *ret, const char *wish, unsigned directions,
+                        bool *ret_may_come, struct fault *fault)
 {
     struct host_device unable = {.index = -1};
     size_t n_found = 0, n_exact = 0, used = 0;
@@ -156,17 +161,22 @@ static bool choose_name(struct host_device *ret, const char *wish, unsigned dire
             continue;
         }
         if (used < sizeof found)
-            used += (size_t)snprintf(found + used, sizeof found - used, "%s%zu %s", n_found ? "; " : "", i, full);
+            used += (size_t)snprintf(found + used, sizeof found - used, "%s%zu %s",
+                                     n_found ? "; " : "", i, full);
         n_found++;
         n_exact += exact;
         if (n_found == 1 || (exact && n_exact == 1)) *ret = d;
     }
     if (n_found == 1 || n_exact == 1) return true;
     *ret_may_come = n_found == 0;
-    if (n_found) return fault_set(fault, "device %s: could be any of %s; say its index or its full name", wish, found);
-    if (unable.index < 0) return fault_set(fault, "device %s: no such device; `partita devices` lists them", wish);
-    return fault_set(fault, "device %s: %s has %zu input and %zu output channels; %s is needed", wish, unable.name,
-                     unable.in_channels, unable.out_channels, words_of(directions));
+    if (n_found)
+        return fault_set(fault, "device %s: could be any of %s; say its index or its full name",
+                         wish, found);
+    if (unable.index < 0)
+        return fault_set(fault, "device %s: no such device; `partita devices` lists them", wish);
+    return fault_set(fault, "device %s: %s has %zu input and %zu output channels; %s is needed",
+                     wish, unable.name, unable.in_channels, unable.out_channels,
+                     words_of(directions));
 }
 
 // A device that cannot do what is needed may be in use in that direction.
@@ -175,7 +185,8 @@ bool host_choose(struct host_device *ret, const char *wish, unsigned directions,
 {
     *ret_may_come = true;
     if (!wish) return choose_default(ret, directions, fault);
-    if (*wish && wish[strspn(wish, "0123456789")] == 0) return choose_index(ret, wish, directions, fault);
+    if (*wish && wish[strspn(wish, "0123456789")] == 0)
+        return choose_index(ret, wish, directions, fault);
     return choose_name(ret, wish, directions, ret_may_come, fault);
 }
 
@@ -195,7 +206,8 @@ bool host_check_latency(const char *latency, struct fault *fault)
 {
     double seconds;
     if (is_word(latency) || parse_latency(latency, &seconds)) return true;
-    return fault_set(fault, "--latency %s: is neither low nor high nor seconds up to %g", latency, MAX_LATENCY);
+    return fault_set(fault, "--latency %s: is neither low nor high nor seconds up to %g", latency,
+                     MAX_LATENCY);
 }
 
 static double latency_of(const char *wish, double low, double high)
@@ -208,12 +220,14 @@ static double latency_of(const char *wish, double low, double high)
 // PortAudio's name for our bits is private to this file; its priming flag is no loss.
 static unsigned losses_of(PaStreamCallbackFlags flags)
 {
-    return (flags & paInputUnderflow ? HOST_IN_UNDERFLOW : 0u) | (flags & paInputOverflow ? HOST_IN_OVERFLOW : 0u) |
-           (flags & paOutputUnderflow ? HOST_OUT_UNDERFLOW : 0u) | (flags & paOutputOverflow ? HOST_OUT_OVERFLOW : 0u);
+    return (flags & paInputUnderflow ? HOST_IN_UNDERFLOW : 0u) |
+           (flags & paInputOverflow ? HOST_IN_OVERFLOW : 0u) |
+           (flags & paOutputUnderflow ? HOST_OUT_UNDERFLOW : 0u) |
+           (flags & paOutputOverflow ? HOST_OUT_OVERFLOW : 0u);
 }
 
-static int call_back(const void *in, void *out, unsigned long n, const PaStreamCallbackTimeInfo *times,
-                     PaStreamCallbackFlags flags, void *user)
+static int call_back(const void *in, void *out, unsigned long n,
+                     const PaStreamCallbackTimeInfo *times, PaStreamCallbackFlags flags, void *user)
 {
     const struct host_stream *s = user;
     (void)times;
@@ -251,24 +265,26 @@ bool host_can_run_at(const struct host_request *request)
 // Errors that do not pass with time.
 static bool is_wrong(PaError error)
 {
-    return error == paInvalidSampleRate || error == paInvalidChannelCount || error == paSampleFormatNotSupported ||
-           error == paBadIODeviceCombination;
+    return error == paInvalidSampleRate || error == paInvalidChannelCount ||
+           error == paSampleFormatNotSupported || error == paBadIODeviceCombination;
 }
 
 // Clipping and dither are PortAudio's for integers; the limiter has been at work before.
 static void open_stream(void *argument)
 {
     struct host_stream *s = argument;
-    s->error = Pa_OpenStream(&s->stream, &s->in, &s->out, s->rate, s->block, paDitherOff, call_back, s);
+    s->error =
+        Pa_OpenStream(&s->stream, &s->in, &s->out, s->rate, s->block, paDitherOff, call_back, s);
 }
 
-bool host_open(struct host_stream **ret_stream, const struct host_request *request, struct host_format *ret_format,
-               bool *ret_may_come, struct fault *fault)
+bool host_open(struct host_stream **ret_stream, const struct host_request *request,
+               struct host_format *ret_format, bool *ret_may_come, struct fault *fault)
 {
     const struct host_request *r = request;
     struct host_stream *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
-    *s = (struct host_stream){.callback = r->callback, .user = r->user, .rate = r->rate, .block = r->block};
+    *s = (struct host_stream){
+        .callback = r->callback, .user = r->user, .rate = r->rate, .block = r->block};
     describe(r, &s->in, &s->out);
     *ret_may_come = true;
     if (!worker_call(open_stream, s, ANSWER_SECONDS)) return unanswered(fault);
@@ -276,8 +292,8 @@ bool host_open(struct host_stream **ret_stream, const struct host_request *reque
     if (error) {
         *ret_may_come = !is_wrong(error);
         char what[sizeof fault->text];
-        snprintf(what, sizeof what, "%s and %s: cannot open %zu in and %zu out at %g Hz", r->in.name, r->out.name,
-                 r->in_channels, r->out_channels, r->rate);
+        snprintf(what, sizeof what, "%s and %s: cannot open %zu in and %zu out at %g Hz",
+                 r->in.name, r->out.name, r->in_channels, r->out_channels, r->rate);
         free(s);
         return failed(what, error, fault);
     }
@@ -298,7 +314,8 @@ static void start(void *argument)
 bool host_start(struct host_stream *stream, struct fault *fault)
 {
     if (!worker_call(start, stream, ANSWER_SECONDS)) return unanswered(fault);
-    return stream->error == paNoError || failed("cannot start the audio device", stream->error, fault);
+    return stream->error == paNoError ||
+           failed("cannot start the audio device", stream->error, fault);
 }
 
 bool host_is_active(const struct host_stream *stream)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The audio devices, behind one page: list them, choose, open a stream in both directions, be called back, stop. The
-// only file that sees PortAudio is host.c.
+// The audio devices, behind one page: list them, choose, open a stream in both directions, be
+// called back, stop. The only file that sees PortAudio is host.c.
 #ifndef PARTITA_APPS_LIVE_HOST_H
 #define PARTITA_APPS_LIVE_HOST_H
 
@@ -19,13 +19,13 @@ struct host_device {
     bool is_default_in, is_default_out;        // of its API
 };
 
-// Finds the devices. verbose: let the audio libraries print what they like. Must be undone by host_close.
-// This call, host_open and host_start get some seconds each, and host_close the time it is told, since they never
-// return when an audio server has died or stands still.
+// Finds the devices. verbose: let the audio libraries print what they like. Must be undone by
+// host_close. This call, host_open and host_start get some seconds each, and host_close the time it
+// is told, since they never return when an audio server has died or stands still.
 bool host_initialize(bool verbose, struct fault *fault);
 
-// Whether one of them has not come back. No other may follow, what they were given must stay, and the program must
-// leave by _exit or exec.
+// Whether one of them has not come back. No other may follow, what they were given must stay, and
+// the program must leave by _exit or exec.
 bool host_hangs(void);
 
 size_t host_n_devices(void);
@@ -33,9 +33,10 @@ struct host_device host_device(size_t i);
 
 enum host_direction { HOST_IN = 1, HOST_OUT = 2 };
 
-// The device that `wish` means: an index, or part of "name, API" that fits one device only (or names one exactly).
-// NULL: the default of the first API that has one. directions: what it must be able to do. *ret_may_come: whether one
-// that is not there may come; a wish that fits several devices stays wrong.
+// The device that `wish` means: an index, or part of "name, API" that fits one device only (or
+// names one exactly). NULL: the default of the first API that has one. directions: what it must be
+// able to do. *ret_may_come: whether one that is not there may come; a wish that fits several
+// devices stays wrong.
 bool host_choose(struct host_device *ret, const char *wish, unsigned directions, bool *ret_may_come,
                  struct fault *fault);
 
@@ -48,8 +49,10 @@ enum host_loss {
     N_HOST_LOSSES = 4,
 };
 
-// Called on the device's thread for n frames, a pointer a channel. losses: enum host_loss. False: this was the last.
-typedef bool host_callback(void *user, float *const *out, const float *const *in, size_t n, unsigned losses);
+// Called on the device's thread for n frames, a pointer a channel. losses: enum host_loss. False:
+// this was the last.
+typedef bool host_callback(void *user, float *const *out, const float *const *in, size_t n,
+                           unsigned losses);
 
 struct host_request {
     struct host_device in, out;
@@ -75,16 +78,18 @@ struct host_format {
 // Whether `latency` is one; else a usage error.
 bool host_check_latency(const char *latency, struct fault *fault);
 
-// *ret_may_come: whether a device that cannot be opened now, because it is busy or gone, may be later.
-bool host_open(struct host_stream **ret_stream, const struct host_request *request, struct host_format *ret_format,
-               bool *ret_may_come, struct fault *fault);
+// *ret_may_come: whether a device that cannot be opened now, because it is busy or gone, may be
+// later.
+bool host_open(struct host_stream **ret_stream, const struct host_request *request,
+               struct host_format *ret_format, bool *ret_may_come, struct fault *fault);
 bool host_start(struct host_stream *stream, struct fault *fault);
 
-// False when the last callback is done with or the host says that the stream is dead. True proves nothing.
+// False when the last callback is done with or the host says that the stream is dead. True proves
+// nothing.
 bool host_is_active(const struct host_stream *stream);
 
-// Ends the stream, at once or after what is on its way is played, and PortAudio with it; NULL: PortAudio alone. False
-// if that takes longer than so many seconds.
+// Ends the stream, at once or after what is on its way is played, and PortAudio with it; NULL:
+// PortAudio alone. False if that takes longer than so many seconds.
 bool host_close(struct host_stream *stream, bool at_once, double seconds);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See worker.h. All calls share a thread, since PortAudio tells the reason of an error only to the one that started it.
+// See worker.h. All calls share a thread, since PortAudio tells the reason of an error only to the
+// one that started it.
 #include "worker.h"
 
 #include <pthread.h>
@@ -60,7 +61,8 @@ bool worker_call(void (*function)(void *argument), void *argument, double second
     worker.function = function;
     worker.argument = argument;
     pthread_cond_broadcast(&worker.changed);
-    for (double waited = 0; worker.function && waited < seconds; waited += STEP_SECONDS) wait_a_step();
+    for (double waited = 0; worker.function && waited < seconds; waited += STEP_SECONDS)
+        wait_a_step();
     worker.hangs = worker.function != NULL;
     pthread_mutex_unlock(&worker.lock);
     return !worker.hangs;

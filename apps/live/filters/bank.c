@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See bank.h. One plan serves all filters: as long as the longest, with as many channels as all of them agree on; each
-// filter is made of the cells it has, and cells it has not cost nothing.
+// See bank.h. One plan serves all filters: as long as the longest, with as many channels as all of
+// them agree on; each filter is made of the cells it has, and cells it has not cost nothing.
 #include "bank.h"
 
 #include <math.h>
@@ -57,7 +57,8 @@ static void keep_line(void *user, const char *text)
 
 static bool failed(const struct bank *b, enum partita_status status, struct fault *fault)
 {
-    fault_set(fault, "%s%s%s", partita_status_string(status), *b->detail.text ? ": " : "", b->detail.text);
+    fault_set(fault, "%s%s%s", partita_status_string(status), *b->detail.text ? ": " : "",
+              b->detail.text);
     return option_words(COMMAND_LIVE, fault);
 }
 
@@ -84,21 +85,26 @@ static bool make_plan(struct bank *b, struct fault *fault)
     return !status || failed(b, status, fault);
 }
 
-static bool make_filter(struct bank *b, struct slot *ret, const struct response *response, struct fault *fault)
+static bool make_filter(struct bank *b, struct slot *ret, const struct response *response,
+                        struct fault *fault)
 {
     const struct response *r = response;
     size_t most = b->shape.in_channels * b->shape.out_channels, n = 0;
     if (r->length > b->kernel)
-        return fault_set(fault, "%s: %zu taps; there is room for %zu (--max-taps)", r->path, r->length, b->kernel);
+        return fault_set(fault, "%s: %zu taps; there is room for %zu (--max-taps)", r->path,
+                         r->length, b->kernel);
     if (b->diagonal && !r->diagonal)
-        return fault_set(fault, "%s: %zu channels; the run began with filters from each input to its own output",
-                         r->path, r->channels);
+        return fault_set(
+            fault, "%s: %zu channels; the run began with filters from each input to its own output",
+            r->path, r->channels);
     struct partita_cell *cells = calloc(most, sizeof *cells);
     if (!cells) return fault_set(fault, "%s: out of memory", r->path);
     for (size_t out = 0; out < b->shape.out_channels; out++) {
         for (size_t in = 0; in < b->shape.in_channels; in++) {
             const float *taps = response_taps(r, out, in);
-            if (taps) cells[n++] = (struct partita_cell){.out = out, .in = in, .length = r->length, .taps = taps};
+            if (taps)
+                cells[n++] =
+                    (struct partita_cell){.out = out, .in = in, .length = r->length, .taps = taps};
         }
     }
     enum partita_status status = partita_filter_create_cells(b->plan, cells, n, &ret->filter);
@@ -116,7 +122,8 @@ static bool load_all(struct bank *b, struct response *responses, const struct ba
     b->diagonal = true;
     b->kernel = b->settings->max_taps > 0 ? (size_t)b->settings->max_taps : 1;
     for (int i = 0; i < irs->n; i++) {
-        if (!response_load(&responses[i], b->settings, irs->words[i], &b->shape, fault)) return false;
+        if (!response_load(&responses[i], b->settings, irs->words[i], &b->shape, fault))
+            return false;
         if (*responses[i].shortfall) report_warning(b->settings, "%s", responses[i].shortfall);
         if (responses[i].length > b->kernel) b->kernel = responses[i].length;
         b->diagonal = b->diagonal && responses[i].diagonal;
@@ -127,8 +134,8 @@ static bool load_all(struct bank *b, struct response *responses, const struct ba
     return true;
 }
 
-bool bank_open(struct bank **ret_bank, const struct settings *settings, const struct bank_request *request,
-               struct fault *fault)
+bool bank_open(struct bank **ret_bank, const struct settings *settings,
+               const struct bank_request *request, struct fault *fault)
 {
     struct bank *b = calloc(1, sizeof *b);
     struct response *responses = calloc((size_t)settings->irs.n, sizeof *responses);
@@ -141,7 +148,8 @@ bool bank_open(struct bank **ret_bank, const struct settings *settings, const st
         good = load_all(b, responses, request, fault);
     }
     if (good) {
-        uint64_t mode = denormals_off(); // threads that help the audio thread are started here and inherit its mode
+        uint64_t mode = denormals_off(); // threads that help the audio thread are started here and
+                                         // inherit its mode
         enum partita_status status = partita_stream_open(b->plan, b->slots[0].filter, &b->stream);
         denormals_restore(mode);
         good = !status || failed(b, status, fault);
@@ -209,13 +217,15 @@ void bank_select(struct bank *bank, int i)
     partita_stream_swap(bank->stream, bank->slots[i].filter, bank->fade);
 }
 
-// A file that is cut short is still being written: at the start it may be what there is, here there is a better one.
+// A file that is cut short is still being written: at the start it may be what there is, here there
+// is a better one.
 static void *load(void *argument)
 {
     struct bank *b = argument;
     struct response response = {0};
     b->fresh = (struct slot){0};
-    b->loaded = response_load(&response, b->settings, b->slots[b->loading_slot].told.path, &b->shape, &b->fault) &&
+    b->loaded = response_load(&response, b->settings, b->slots[b->loading_slot].told.path,
+                              &b->shape, &b->fault) &&
                 (!*response.shortfall || fault_set(&b->fault, "%s", response.shortfall)) &&
                 make_filter(b, &b->fresh, &response, &b->fault);
     response_release(&response);

@@ -8,23 +8,27 @@
 
 #include "bank.h"
 
-// A resampled response starts with the rise of its band-limited pulses, which would be delay. What lies below this
-// share of the largest tap is left out.
+// A resampled response starts with the rise of its band-limited pulses, which would be delay. What
+// lies below this share of the largest tap is left out.
 static const float RISE_SHARE = 0.01f;
 
 // The start of a response, after ISO 3382-1: within 20 dB of its largest sample.
 static const float ONSET_SHARE = 0.1f;
 
-static bool open_file(struct audio_reader **ret_reader, const struct settings *s, const char *path, struct fault *fault)
+static bool open_file(struct audio_reader **ret_reader, const struct settings *s, const char *path,
+                      struct fault *fault)
 {
-    struct audio_request request = {.path = path, .max_channels = options_max_channels(s), .wake_fd = -1};
-    if (strcmp(path, "-") == 0) return fault_set(fault, "--ir -: a live filter is read from a file");
+    struct audio_request request = {
+        .path = path, .max_channels = options_max_channels(s), .wake_fd = -1};
+    if (strcmp(path, "-") == 0)
+        return fault_set(fault, "--ir -: a live filter is read from a file");
     return audio_open(ret_reader, &request, fault);
 }
 
-// What the user did not say: as many inputs as there are responses, two where that does not tell, and no more than
-// there are.
-static size_t choose_inputs(const struct settings *s, size_t n_ir, const struct bank_request *request)
+// What the user did not say: as many inputs as there are responses, two where that does not tell,
+// and no more than there are.
+static size_t choose_inputs(const struct settings *s, size_t n_ir,
+                            const struct bank_request *request)
 {
     if (s->channels) return (size_t)s->channels;
     size_t n = n_ir == 1 || s->matrix ? 2 : n_ir;
@@ -32,8 +36,9 @@ static size_t choose_inputs(const struct settings *s, size_t n_ir, const struct 
     return n < request->max_in ? n : request->max_in;
 }
 
-bool response_choose_shape(struct response_shape *ret, const struct settings *settings, const char *path,
-                           const struct bank_request *request, struct fault *fault)
+bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
+                           const char *path, const struct bank_request *request,
+                           struct fault *fault)
 {
     struct audio_reader *reader;
     if (!open_file(&reader, settings, path, fault)) return false;
@@ -41,10 +46,13 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     audio_reader_close(reader);
     size_t out = settings->matrix ? n_ir / in : in == 1 ? n_ir : in;
     if (settings->out_channels) out = (size_t)settings->out_channels;
-    if (in > request->max_in) return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
+    if (in > request->max_in)
+        return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
     if (out > request->max_out)
-        return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out, request->max_out);
-    *ret = (struct response_shape){.in_channels = in, .out_channels = out, .rate = (uint32_t)lrint(request->rate)};
+        return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out,
+                         request->max_out);
+    *ret = (struct response_shape){
+        .in_channels = in, .out_channels = out, .rate = (uint32_t)lrint(request->rate)};
     return true;
 }
 
@@ -85,15 +93,16 @@ static size_t first_above(const struct response *r, float level, size_t end)
     return end;
 }
 
-static bool check_outputs(struct response *r, const struct response_shape *shape, struct fault *fault)
+static bool check_outputs(struct response *r, const struct response_shape *shape,
+                          struct fault *fault)
 {
     size_t in = r->taps.in_channels, out = r->taps.out_channels;
     r->diagonal = in == out && r->taps.groups == in;
     r->spread = in == 1 && out == 1 && shape->out_channels > 1;
     if (r->spread) r->diagonal = false;
     if (r->spread || out == shape->out_channels) return true;
-    return fault_set(fault, "%s: makes %zu output channels of %zu; this run has %zu", r->path, out, in,
-                     shape->out_channels);
+    return fault_set(fault, "%s: makes %zu output channels of %zu; this run has %zu", r->path, out,
+                     in, shape->out_channels);
 }
 
 bool response_load(struct response *ret, const struct settings *settings, const char *path,
@@ -111,7 +120,8 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
                 fault_set(fault, "%s: complex taps; sound is real", path);
     good = good && taps_load(&r.taps, reader, PARTITA_F32, &device, &s, fault);
-    if (good && audio_shortfall(reader)) snprintf(r.shortfall, sizeof r.shortfall, "%s", audio_shortfall(reader));
+    if (good && audio_shortfall(reader))
+        snprintf(r.shortfall, sizeof r.shortfall, "%s", audio_shortfall(reader));
     audio_reader_close(reader);
     if (good && !check_outputs(&r, shape, fault)) {
         taps_release(&r.taps);
@@ -120,7 +130,8 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     if (!good) return false;
     float peak = largest(&r);
     r.first = first_above(&r, RISE_SHARE * peak, r.taps.lead);
-    r.length = r.taps.length - r.taps.lead - r.first; // the fall behind the end is as long as the rise
+    r.length =
+        r.taps.length - r.taps.lead - r.first; // the fall behind the end is as long as the rise
     r.onset = first_above(&r, ONSET_SHARE * peak, r.taps.length) - r.first;
     *ret = r;
     return true;

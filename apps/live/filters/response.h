@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One impulse response as live filters take it: read, checked against the devices' channels and rate, without the
-// silence that resampling puts in front.
+// One impulse response as live filters take it: read, checked against the devices' channels and
+// rate, without the silence that resampling puts in front.
 #ifndef PARTITA_APPS_LIVE_RESPONSE_H
 #define PARTITA_APPS_LIVE_RESPONSE_H
 
@@ -27,8 +27,9 @@ struct response {
 };
 
 // Channels of a run whose first response is `path`.
-bool response_choose_shape(struct response_shape *ret, const struct settings *settings, const char *path,
-                           const struct bank_request *request, struct fault *fault);
+bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
+                           const char *path, const struct bank_request *request,
+                           struct fault *fault);
 
 // The sample rate of a file, 0 if it does not say or cannot be read.
 double response_rate(const struct settings *settings, const char *path);

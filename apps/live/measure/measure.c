@@ -23,10 +23,12 @@
 
 #include "sweep.h"
 
-// The sweep is played at a quarter of full scale unless --gain says otherwise, after a pause in which devices settle.
+// The sweep is played at a quarter of full scale unless --gain says otherwise, after a pause in
+// which devices settle.
 static const double LEVEL = 0.25, PAUSE_SECONDS = 0.5, SWEEP_SECONDS = 3, RESPONSE_SECONDS = 1;
 
-// A path's response stands out of what noise leaves: its peak is this many times the root mean square.
+// A path's response stands out of what noise leaves: its peak is this many times the root mean
+// square.
 static const double STANDS_OUT = 20;
 
 enum { SILENT_SECONDS = 2, START_SECONDS = 5, CLOSE_SECONDS = 2 };
@@ -51,7 +53,8 @@ static bool play(void *user, float *const *out, const float *const *in, size_t n
     size_t now = m->n_frames - at < n ? m->n_frames - at : n;
     memcpy(out[0], m->played + at, now * sizeof **out);
     memset(out[0] + now, 0, (n - now) * sizeof **out);
-    for (size_t c = 0; in && c < m->channels; c++) memcpy(m->recorded + c * m->n_frames + at, in[c], now * sizeof **in);
+    for (size_t c = 0; in && c < m->channels; c++)
+        memcpy(m->recorded + c * m->n_frames + at, in[c], now * sizeof **in);
     // Before the sweep nothing counts: to start and connect costs an xrun at times.
     atomic_fetch_add_explicit(&m->losses, losses != 0 && at > m->n_pause, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->calls, 1, memory_order_relaxed);
@@ -81,7 +84,8 @@ static bool choose(struct measure *m, struct fault *fault)
     if (!host_choose_pair(&m->in, &m->out, s, &any, fault)) return false;
     m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
     if (m->channels <= m->in.in_channels) return true;
-    return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name, m->in.in_channels);
+    return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name,
+                     m->in.in_channels);
 }
 
 static bool prepare(struct measure *m, double rate, struct fault *fault)
@@ -90,7 +94,8 @@ static bool prepare(struct measure *m, double rate, struct fault *fault)
     double factor = LEVEL * pow(10, m->settings->gain / 20);
     m->n_pause = (size_t)(PAUSE_SECONDS * rate);
     m->n_sweep = (size_t)lrint(seconds * rate);
-    m->n_response = m->settings->max_taps > 0 ? (size_t)m->settings->max_taps : (size_t)(RESPONSE_SECONDS * rate);
+    m->n_response = m->settings->max_taps > 0 ? (size_t)m->settings->max_taps
+                                              : (size_t)(RESPONSE_SECONDS * rate);
     m->n_frames = m->n_pause + m->n_sweep + m->n_response;
     m->sweep = calloc(m->n_sweep, sizeof *m->sweep);
     m->template = calloc(m->n_sweep, sizeof *m->template);
@@ -101,7 +106,8 @@ static bool prepare(struct measure *m, double rate, struct fault *fault)
     if (!m->sweep || !m->template || !m->heard || !m->response || !m->played || !m->recorded)
         return fault_set(fault, "out of memory for %zu frames", m->n_frames);
     m->unit_peak = sweep_make(m->sweep, m->template, m->n_sweep, rate);
-    for (size_t i = 0; i < m->n_sweep; i++) m->played[m->n_pause + i] = (float)(factor * m->sweep[i]);
+    for (size_t i = 0; i < m->n_sweep; i++)
+        m->played[m->n_pause + i] = (float)(factor * m->sweep[i]);
     for (size_t i = 0; i < m->n_sweep; i++) m->template[i] /= factor;
     return true;
 }
@@ -121,8 +127,8 @@ static bool open_host(struct measure *m, struct fault *fault)
         .user = m,
     };
     bool any;
-    return prepare(m, request.rate, fault) && host_open(&m->host, &request, &m->format, &any, fault) &&
-           host_start(m->host, fault);
+    return prepare(m, request.rate, fault) &&
+           host_open(&m->host, &request, &m->format, &any, fault) && host_start(m->host, fault);
 }
 
 // Waits for the last frame. EXIT_DONE, or why it did not come.
@@ -135,7 +141,8 @@ static int listen(struct measure *m, int signals, struct fault *fault)
         poll(&file, 1, 50);
         uint64_t calls = atomic_load_explicit(&m->calls, memory_order_relaxed);
         if (signals_next(signals)) return fault_set(fault, "interrupted") ? EXIT_DONE : EXIT_FAILED;
-        if (heartbeat_look(&heartbeat, calls, clock_now(), calls ? SILENT_SECONDS : START_SECONDS)) continue;
+        if (heartbeat_look(&heartbeat, calls, clock_now(), calls ? SILENT_SECONDS : START_SECONDS))
+            continue;
         fault_set(fault, "%s: the audio device is lost", m->out.name);
         return EXIT_LOST;
     }
@@ -147,7 +154,8 @@ static bool deconvolve(struct measure *m, size_t channel, struct fault *fault)
 {
     size_t n = m->n_sweep + m->n_response;
     const float *recorded = m->recorded + channel * m->n_frames + m->n_pause;
-    struct partita_slice lags = {.mode = PARTITA_RANGE, .first = 0, .last = (ptrdiff_t)m->n_response};
+    struct partita_slice lags = {
+        .mode = PARTITA_RANGE, .first = 0, .last = (ptrdiff_t)m->n_response};
     for (size_t i = 0; i < n; i++) m->heard[i] = (double)recorded[i];
     enum partita_status status =
         partita_correlate(PARTITA_F64, m->response, m->heard, n, m->template, m->n_sweep, &lags);
@@ -178,14 +186,15 @@ static void print_path(const struct measure *m, size_t channel, struct path path
 {
     double seconds = (double)path.latency / m->format.rate;
     if (m->settings->json) {
-        json_t *j = path.level > 0
-                        ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1, "frames",
-                                    (json_int_t)path.latency, "seconds", seconds, "level", 20 * log10(path.level))
-                        : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1, "frames", "seconds", "level");
+        json_t *j = path.level > 0 ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1,
+                                               "frames", (json_int_t)path.latency, "seconds",
+                                               seconds, "level", 20 * log10(path.level))
+                                   : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1,
+                                               "frames", "seconds", "level");
         json_array_append_new(list, j);
     } else if (path.level > 0) {
-        printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1, path.latency, 1e3 * seconds,
-               20 * log10(path.level));
+        printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1,
+               path.latency, 1e3 * seconds, 20 * log10(path.level));
     } else {
         printf("input %zu: nothing came back\n", channel + 1);
     }
@@ -196,15 +205,18 @@ static bool write_responses(const struct measure *m, const float *frames, struct
 {
     const char *path = m->settings->measure_to;
     struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
-    struct audio_info info = {
-        .channels = m->channels, .rate = (uint32_t)lrint(m->format.rate), .frames = m->n_response, .rank = 2};
+    struct audio_info info = {.channels = m->channels,
+                              .rate = (uint32_t)lrint(m->format.rate),
+                              .frames = m->n_response,
+                              .rank = 2};
     struct sample_counts counts;
     struct audio_writer *writer;
     bool known;
     info.container = container_of_name(path, &known);
     container_encoding(info.container, path, wish, &info.encoding);
     if (!record_forget(path, fault) || !audio_create(&writer, path, &info, fault)) return false;
-    if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault)) return audio_finish(writer, &counts, fault);
+    if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault))
+        return audio_finish(writer, &counts, fault);
     audio_discard(writer);
     return false;
 }
@@ -220,12 +232,15 @@ static bool evaluate(struct measure *m, struct fault *fault)
         struct path path = find_path(m);
         any = any || path.level > 0;
         print_path(m, c, path, list);
-        for (size_t i = 0; i < m->n_response; i++) frames[i * m->channels + c] = (float)m->response[i];
+        for (size_t i = 0; i < m->n_response; i++)
+            frames[i * m->channels + c] = (float)m->response[i];
     }
-    if (good && m->settings->json) good = json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    if (good && m->settings->json)
+        good = json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
     if (good && !any)
-        good = fault_set(fault, "the sweep did not come back; connect output 1 of %s to an input of %s", m->out.name,
-                         m->in.name);
+        good = fault_set(fault,
+                         "the sweep did not come back; connect output 1 of %s to an input of %s",
+                         m->out.name, m->in.name);
     good = good && write_responses(m, frames, fault);
     json_decref(list);
     free(frames);
@@ -248,7 +263,8 @@ int measure_run(const struct settings *settings, int signals)
     struct fault fault;
     int status = EXIT_FAILED;
     m.settings = settings;
-    if (!check_output(settings->measure_to, &fault)) return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    if (!check_output(settings->measure_to, &fault))
+        return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     if (host_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
         status = listen(&m, signals, &fault);
     else if (host_hangs()) status = EXIT_LOST;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See sweep.h. x(t) = sin(w1 L (exp(t / L) - 1)), L = T / ln(w2 / w1): Farina's equation; each octave takes the same
-// time, so energy falls by 3 dB an octave. The template is the sweep rising by 6 dB an octave, which makes the product
-// of both spectra flat.
+// See sweep.h. x(t) = sin(w1 L (exp(t / L) - 1)), L = T / ln(w2 / w1): Farina's equation; each
+// octave takes the same time, so energy falls by 3 dB an octave. The template is the sweep rising
+// by 6 dB an octave, which makes the product of both spectra flat.
 #include "sweep.h"
 
 #include <complex.h>
@@ -19,17 +19,20 @@ static double fade(double t, double seconds)
 static double magnitude_at(const double *x, size_t n, double cycles_per_sample)
 {
     double complex sum = 0;
-    for (size_t i = 0; i < n; i++) sum += x[i] * cexp(-2 * M_PI * I * fmod(cycles_per_sample * (double)i, 1));
+    for (size_t i = 0; i < n; i++)
+        sum += x[i] * cexp(-2 * M_PI * I * fmod(cycles_per_sample * (double)i, 1));
     return cabs(sum);
 }
 
 double sweep_make(double *sweep, double *template, size_t n, double rate)
 {
-    double ratio = HIGHEST_SHARE * rate / LOWEST_HZ, length = (double)n / rate, constant = length / log(ratio);
+    double ratio = HIGHEST_SHARE * rate / LOWEST_HZ, length = (double)n / rate,
+           constant = length / log(ratio);
     double lowest = 2 * M_PI * LOWEST_HZ, middle = LOWEST_HZ * sqrt(ratio) / rate, peak = 0;
     for (size_t i = 0; i < n; i++) {
         double t = (double)i / rate, left = (double)(n - 1 - i) / rate;
-        sweep[i] = sin(lowest * constant * expm1(t / constant)) * fade(t, RISE_SECONDS) * fade(left, FALL_SECONDS);
+        sweep[i] = sin(lowest * constant * expm1(t / constant)) * fade(t, RISE_SECONDS) *
+                   fade(left, FALL_SECONDS);
         template[i] = sweep[i] * exp((t - length) / constant);
     }
     double gain = magnitude_at(sweep, n, middle) * magnitude_at(template, n, middle);

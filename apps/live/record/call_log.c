@@ -29,7 +29,8 @@ static bool put(void *user, const void *items, size_t n, struct fault *fault)
     struct call_log *log = user;
     const struct call_time *times = items;
     for (size_t i = 0; i < n; i++)
-        if (fprintf(log->file, "%llu,%.4g\n", (unsigned long long)times[i].frame, (double)times[i].seconds) < 0)
+        if (fprintf(log->file, "%llu,%.4g\n", (unsigned long long)times[i].frame,
+                    (double)times[i].seconds) < 0)
             return failed(log->path, fault);
     return true;
 }
@@ -57,7 +58,8 @@ bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fa
     log->file = fopen(path, "we");
     bool good = log->file || failed(path, fault);
     if (good) fputs("frame,seconds\n", log->file);
-    good = good && (ring_open(&log->ring, RING_CALLS, sizeof(struct call_time)) || fault_set(fault, "out of memory"));
+    good = good && (ring_open(&log->ring, RING_CALLS, sizeof(struct call_time)) ||
+                    fault_set(fault, "out of memory"));
     good = good && writer_start(&log->writer, &log->ring, put, log, fault);
     if (good) *ret_log = log;
     else release(log);

@@ -56,7 +56,8 @@ static bool check(const struct settings *s, const char *record, struct fault *fa
 bool outputs_check(const struct settings *settings, int take, struct fault *fault)
 {
     char *record = settings->record ? outputs_name_take(settings->record, take) : NULL;
-    bool good = settings->record && !record ? fault_set(fault, "out of memory") : check(settings, record, fault);
+    bool good = settings->record && !record ? fault_set(fault, "out of memory")
+                                            : check(settings, record, fault);
     free(record);
     return good;
 }

@@ -8,8 +8,8 @@
 // "dir/name.wav" of take 3 -> "dir/name-3.wav", of take 1 itself; to be freed. NULL: out of memory.
 char *outputs_name_take(const char *path, int take);
 
-// Says no if the recording of this take or the list of calls would be written over an impulse response, or both into
-// one file.
+// Says no if the recording of this take or the list of calls would be written over an impulse
+// response, or both into one file.
 bool outputs_check(const struct settings *settings, int take, struct fault *fault);
 
 #endif

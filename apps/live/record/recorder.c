@@ -30,22 +30,29 @@ static bool put(void *user, const void *frames, size_t n, struct fault *fault)
     return audio_write(r->file, PARTITA_F32, frames, n, fault);
 }
 
-static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path, struct fault *fault)
+static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path,
+                          struct fault *fault)
 {
     struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
     bool known;
     if (!sigmf_check_output(path, fault)) return false;
     ret->container = container_of_name(path, &known);
     if (!known && strncmp(path, "/dev/", 5) != 0)
-        return fault_set(fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
-                         path);
+        return fault_set(
+            fault,
+            "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
+            path);
     if (ret->container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
-    if (s->output_format) encoding_parse(s->output_format, &wish); // options.c has seen that it is one
-    if (wish.is_complex) return fault_set(fault, "--output-format %s: sound is real", s->output_format);
+        return fault_set(
+            fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
+    if (s->output_format)
+        encoding_parse(s->output_format, &wish); // options.c has seen that it is one
+    if (wish.is_complex)
+        return fault_set(fault, "--output-format %s: sound is real", s->output_format);
     container_encoding(ret->container, path, wish, &ret->encoding);
     bool exact = ret->encoding.kind == wish.kind && ret->encoding.bytes == wish.bytes;
-    return exact || !s->output_format || fault_set(fault, "%s: cannot hold %s samples", path, s->output_format);
+    return exact || !s->output_format ||
+           fault_set(fault, "%s: cannot hold %s samples", path, s->output_format);
 }
 
 static void release(struct recorder *r)
@@ -56,19 +63,22 @@ static void release(struct recorder *r)
     free(r);
 }
 
-bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels, double rate,
-                   int take, struct fault *fault)
+bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels,
+                   double rate, int take, struct fault *fault)
 {
-    struct audio_info info = {
-        .channels = channels, .rate = (uint32_t)lrint(rate), .frames = SIZE_UNKNOWN, .rank = channels > 1 ? 2 : 1};
+    struct audio_info info = {.channels = channels,
+                              .rate = (uint32_t)lrint(rate),
+                              .frames = SIZE_UNKNOWN,
+                              .rank = channels > 1 ? 2 : 1};
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     r->rate = rate;
     r->path = outputs_name_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && choose_format(&info, settings, r->path, fault);
-    good = good && (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
-                    fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
+    good = good &&
+           (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
+            fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
     good = good && audio_create(&r->file, r->path, &info, fault) && record_forget(r->path, fault);
     good = good && writer_start(&r->writer, &r->ring, put, r, fault);
     if (good) *ret_recorder = r;
@@ -86,17 +96,20 @@ bool recorder_check(const struct recorder *recorder, struct fault *fault)
     return writer_check(recorder->writer, fault);
 }
 
-bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts, struct fault *fault)
+bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts,
+                     struct fault *fault)
 {
     struct recorder *r = recorder;
     struct fault why, of_file;
     uint64_t frames;
-    bool whole = writer_stop(r->writer, &why), saved = audio_save(r->file, ret_counts, &frames, &of_file);
+    bool whole = writer_stop(r->writer, &why),
+         saved = audio_save(r->file, ret_counts, &frames, &of_file);
     r->writer = NULL;
     r->file = NULL;
     if (whole && saved) return true;
     if (whole) *fault = of_file;
-    else if (saved) fault_set(fault, "%.500s; it holds the first %.1f s", why.text, (double)frames / r->rate);
+    else if (saved)
+        fault_set(fault, "%.500s; it holds the first %.1f s", why.text, (double)frames / r->rate);
     else *fault = why;
     return false;
 }

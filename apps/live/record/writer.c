@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See writer.h. The ring is looked at every few milliseconds: to be woken up would cost the audio thread a system call.
+// See writer.h. The ring is looked at every few milliseconds: to be woken up would cost the audio
+// thread a system call.
 #include "writer.h"
 
 #include <pthread.h>
@@ -23,7 +24,8 @@ static void empty(struct writer *w)
 {
     for (size_t n; (n = ring_take(w->ring, w->items, ITEMS)) > 0;) {
         if (atomic_load_explicit(&w->failed, memory_order_relaxed)) continue;
-        if (!w->put(w->user, w->items, n, &w->fault)) atomic_store_explicit(&w->failed, true, memory_order_release);
+        if (!w->put(w->user, w->items, n, &w->fault))
+            atomic_store_explicit(&w->failed, true, memory_order_release);
     }
 }
 
@@ -39,10 +41,13 @@ static void *run(void *argument)
     return NULL;
 }
 
-bool writer_start(struct writer **ret_writer, struct ring *ring, writer_put *put, void *user, struct fault *fault)
+bool writer_start(struct writer **ret_writer, struct ring *ring, writer_put *put, void *user,
+                  struct fault *fault)
 {
     struct writer *w = calloc(1, sizeof *w);
-    if (w) *w = (struct writer){.ring = ring, .put = put, .user = user, .items = calloc(ITEMS, ring->item_bytes)};
+    if (w)
+        *w = (struct writer){
+            .ring = ring, .put = put, .user = user, .items = calloc(ITEMS, ring->item_bytes)};
     if (!w || !w->items || pthread_create(&w->thread, NULL, run, w)) {
         if (w) free(w->items);
         free(w);
