@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// A watch over what must not be called, see interpose.h. The C library's own calls among its functions do not come by
-// here; those of the library under test do, for the executable's symbols go first.
+// SPDX-License-Identifier: MIT A watch over what must not be called, see interpose.h. The C
+// library's own calls among its functions do not come by here; those of the library under test do,
+// for the executable's symbols go first.
 
 #include "interpose.h"
 
@@ -33,28 +33,33 @@ static void check(const char *name)
     if (!watching) return;
     watching = false;
     static const char text[] = " called where it must not be\n";
-    if (write(STDERR_FILENO, name, strlen(name)) < 0 || write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(1);
+    if (write(STDERR_FILENO, name, strlen(name)) < 0 ||
+        write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(1);
     abort();
 }
 
-// The C library's function of that name; condition variables have an older version beside the one that programs use.
+// The C library's function of that name; condition variables have an older version beside the one
+// that programs use.
 static void *real(const char *name)
 {
-    void *found = strncmp(name, "pthread_cond_", 13) == 0 ? dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2") : NULL;
+    void *found =
+        strncmp(name, "pthread_cond_", 13) == 0 ? dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2") : NULL;
     if (!found) found = dlsym(RTLD_NEXT, name);
     if (!found) abort();
     return found;
 }
 
 // Passes the call on to the real function, looked up once.
-#define PASS(name, ...)                                                                                                \
-    static __typeof__(&name) next;                                                                                     \
-    check(#name);                                                                                                      \
-    if (!__atomic_load_n(&next, __ATOMIC_RELAXED))                                                                     \
-        __atomic_store_n(&next, (__typeof__(next))(uintptr_t)real(#name), __ATOMIC_RELAXED);                           \
+#define PASS(name, ...)                                                                            \
+    static __typeof__(&name) next;                                                                 \
+    check(#name);                                                                                  \
+    if (!__atomic_load_n(&next, __ATOMIC_RELAXED))                                                 \
+        __atomic_store_n(&next, (__typeof__(next))(uintptr_t)real(#name), __ATOMIC_RELAXED);       \
     return __atomic_load_n(&next, __ATOMIC_RELAXED)(__VA_ARGS__)
 
-// Memory: looking a function up may allocate, so these go by the names that the C library keeps for it.
+// Memory: looking a function up may allocate, so these go by the names that the C library keeps for
+// it.
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
@@ -151,7 +156,8 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     PASS(pthread_cond_wait, condition, mutex);
 }
 
-int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, const struct timespec *until)
+int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                           const struct timespec *until)
 {
     PASS(pthread_cond_timedwait, condition, mutex, until);
 }
@@ -171,7 +177,8 @@ int pthread_barrier_wait(pthread_barrier_t *barrier)
     PASS(pthread_barrier_wait, barrier);
 }
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
 {
     PASS(pthread_create, thread, attributes, run, argument);
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// What the kernel tests share: memory between two pages that fault, sums in twice the precision of a double with a
-// bound on what a kernel may be off, and comparison by that bound, by class (NaN, infinity) and by bits.
+// SPDX-License-Identifier: MIT What the kernel tests share: memory between two pages that fault,
+// sums in twice the precision of a double with a bound on what a kernel may be off, and comparison
+// by that bound, by class (NaN, infinity) and by bits.
 #ifndef PARTITA_KERNEL_CHECK_H
 #define PARTITA_KERNEL_CHECK_H
 
@@ -51,17 +51,19 @@ static inline void fill_random(struct random *random, bool f64, void *p, size_t 
     random_samples(random, f64 ? PARTITA_F64 : PARTITA_F32, p, n);
 }
 
-// A value that tends to go wrong: huge, tiny, zero, and unless only finite ones are wanted infinite or not a number.
-// Sums stay finite if the other factors add up to 1 at most.
+// A value that tends to go wrong: huge, tiny, zero, and unless only finite ones are wanted infinite
+// or not a number. Sums stay finite if the other factors add up to 1 at most.
 static inline double hostile(struct random *random, bool f64, bool finite)
 {
     const double huge = f64 ? DBL_MAX : (double)FLT_MAX, tiny = f64 ? 0x1p-1074 : 0x1p-149;
-    const double values[] = {huge, -huge, tiny, -tiny, 700 * tiny, 0, -0.0, 1, INFINITY, -INFINITY, NAN};
+    const double values[] = {huge, -huge, tiny,     -tiny,     700 * tiny, 0,
+                             -0.0, 1,     INFINITY, -INFINITY, NAN};
     return values[random_below(random, finite ? 8 : sizeof values / sizeof *values)];
 }
 
-// Memory with an inaccessible page right before and right after: what is placed at an edge cannot be overrun there
-// without a fault, and on the other side lies a zone of bytes that are NaN as floats and must not change.
+// Memory with an inaccessible page right before and right after: what is placed at an edge cannot
+// be overrun there without a fault, and on the other side lies a zone of bytes that are NaN as
+// floats and must not change.
 struct fence {
     char *memory;
     size_t size; // a multiple of the page
@@ -71,7 +73,8 @@ enum { ZONE_BYTES = 128, ZONE_VALUE = 0xff };
 
 static inline struct fence fence_open(size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + ZONE_BYTES + page - 1) / page * page;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+                 size = (bytes + ZONE_BYTES + page - 1) / page * page;
     char *all = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(all != MAP_FAILED);
     assert_int_equal(mprotect(all + page, size, PROT_READ | PROT_WRITE), 0);
@@ -86,11 +89,13 @@ static inline void fence_close(struct fence *fence)
 
 static inline unsigned char *fence_zone(const struct fence *fence, size_t bytes, enum edge edge)
 {
-    return (unsigned char *)fence->memory + (edge == EDGE_START ? bytes : fence->size - bytes - ZONE_BYTES);
+    return (unsigned char *)fence->memory +
+           (edge == EDGE_START ? bytes : fence->size - bytes - ZONE_BYTES);
 }
 
 // Where `bytes` bytes at the edge start; copies them there unless from is NULL, and fills the zone.
-static inline void *fence_place(const struct fence *fence, const void *from, size_t bytes, enum edge edge)
+static inline void *fence_place(const struct fence *fence, const void *from, size_t bytes,
+                                enum edge edge)
 {
     char *at = edge == EDGE_START ? fence->memory : fence->memory + fence->size - bytes;
     if (from && bytes) memcpy(at, from, bytes);
@@ -104,8 +109,9 @@ static inline void fence_check(const struct fence *fence, size_t bytes, enum edg
     for (size_t i = 0; i < ZONE_BYTES; i++) assert_int_equal(zone[i], ZONE_VALUE);
 }
 
-// A sum of products: its value to twice the precision of a double (Ogita, Rump, Oishi 2005, Dot2), what IEEE arithmetic
-// makes of it when infinities or NaNs are among the products, and the sum of the magnitudes.
+// A sum of products: its value to twice the precision of a double (Ogita, Rump, Oishi 2005, Dot2),
+// what IEEE arithmetic makes of it when infinities or NaNs are among the products, and the sum of
+// the magnitudes.
 struct sum {
     double high, low, plain, magnitude;
     size_t products;
@@ -127,9 +133,9 @@ static inline double sum_value(const struct sum *sum)
     return isfinite(sum->plain) ? sum->high + sum->low : sum->plain;
 }
 
-// On its way into the result a product is rounded once by itself and once with each addition (Higham 2002, section
-// 4.2): `additions` u times the sum of magnitudes is never exceeded, but for what underflows, half the smallest number
-// for each product and its addition.
+// On its way into the result a product is rounded once by itself and once with each addition
+// (Higham 2002, section 4.2): `additions` u times the sum of magnitudes is never exceeded, but for
+// what underflows, half the smallest number for each product and its addition.
 static inline double sum_bound(const struct sum *sum, bool f64, size_t additions)
 {
     const double u = f64 ? 0x1p-53 : 0x1p-24, smallest = f64 ? 0x1p-1074 : 0x1p-149;
@@ -145,7 +151,8 @@ static inline bool agrees(const struct sum *sum, bool f64, double actual, size_t
     return fabs(actual - expected) <= sum_bound(sum, f64, additions);
 }
 
-// Exactly the expected value, rounded to the precision; the sign of a zero counts, which NaN it is does not.
+// Exactly the expected value, rounded to the precision; the sign of a zero counts, which NaN it is
+// does not.
 static inline void assert_same(bool f64, const void *y, size_t i, double expected)
 {
     const double actual = scalar_get(f64, y, i), rounded = f64 ? expected : (double)(float)expected;

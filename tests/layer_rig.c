@@ -62,7 +62,8 @@ int layer_repeats(int n)
 struct partita_options layer_options(const struct partita_options *options)
 {
     struct partita_options all = options ? *options : (struct partita_options){0};
-    if (all.engine && !all.device && layer_engine_is_here(all.engine)) all.device = device_under_test();
+    if (all.engine && !all.device && layer_engine_is_here(all.engine))
+        all.device = device_under_test();
     return all;
 }
 
@@ -94,12 +95,13 @@ static void create(struct layer *layer, const struct partita_options *options)
 {
     for (int i = 0; i < LAYER_Y; i++) {
         layer->expected[i] = malloc((layer->n[i] + 1) * sizeof(double));
-        for (size_t k = 0; k < layer->n[i]; k++) layer->expected[i][k] = layer_sample(layer, (enum layer_array)i, k);
+        for (size_t k = 0; k < layer->n[i]; k++)
+            layer->expected[i][k] = layer_sample(layer, (enum layer_array)i, k);
     }
     struct partita_options all = layer_options(options);
     assert_ok(partita_plan_create(&layer->problem, &all, &layer->plan));
-    assert_ok(
-        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
 }
 
 bool layer_served(const char *engine, const struct partita_problem *problem)
@@ -114,21 +116,24 @@ bool layer_served(const char *engine, const struct partita_problem *problem)
     return true;
 }
 
-void layer_open(struct layer *layer, const struct partita_problem *problem, const struct partita_options *options,
-                struct random *random)
+void layer_open(struct layer *layer, const struct partita_problem *problem,
+                const struct partita_options *options, struct random *random)
 {
     *layer = (struct layer){.problem = *problem};
     allocate(layer);
-    for (int i = 0; i < LAYER_Y; i++) random_samples(random, problem->signal, layer->array[i], layer->n[i]);
+    for (int i = 0; i < LAYER_Y; i++)
+        random_samples(random, problem->signal, layer->array[i], layer->n[i]);
     create(layer, options);
 }
 
-void layer_open_like(struct layer *layer, const struct layer *other, const struct partita_options *options)
+void layer_open_like(struct layer *layer, const struct layer *other,
+                     const struct partita_options *options)
 {
     *layer = (struct layer){.problem = other->problem};
     allocate(layer);
     for (int i = 0; i < LAYER_Y; i++)
-        memcpy(layer->array[i], other->array[i], layer->n[i] * partita_type_size(layer->problem.signal));
+        memcpy(layer->array[i], other->array[i],
+               layer->n[i] * partita_type_size(layer->problem.signal));
     create(layer, options);
 }
 
@@ -168,13 +173,17 @@ void layer_run_saved(struct layer *layer, bool guarded)
     assert_ok(partita_saved_create(layer->plan, &saved));
     assert_true(partita_saved_bytes(layer->plan) > 0);
     void *workspace = guarded ? guarded_alloc(partita_saved_workspace(saved), 0) : NULL;
-    assert_int_equal(partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
-                     PARTITA_ERR_STATE);
+    assert_int_equal(
+        partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
+        PARTITA_ERR_STATE);
     for (int again = 0; again < 2; again++) {
-        void *scratch = guarded ? guarded_alloc(partita_plan_workspace(layer->plan, PARTITA_FORWARD), 0) : NULL;
-        assert_ok(partita_forward_saved(layer->plan, layer->filter, saved, a[LAYER_Y], a[LAYER_X], scratch));
+        void *scratch =
+            guarded ? guarded_alloc(partita_plan_workspace(layer->plan, PARTITA_FORWARD), 0) : NULL;
+        assert_ok(partita_forward_saved(layer->plan, layer->filter, saved, a[LAYER_Y], a[LAYER_X],
+                                        scratch));
         if (guarded) guarded_free(scratch);
-        assert_ok(partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
+        assert_ok(
+            partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
     }
     assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
     assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
@@ -182,10 +191,10 @@ void layer_run_saved(struct layer *layer, bool guarded)
     partita_saved_destroy(saved);
 }
 
-// Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square; errors are held
-// against it even where padding leaves fewer of them.
-static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan, double products,
-                  double typical)
+// Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square;
+// errors are held against it even where padding leaves fewer of them.
+static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan,
+                  double products, double typical)
 {
     double error = 0, norm = 0;
     size_t n = layer->n[array];
@@ -196,12 +205,15 @@ static void check(struct layer *layer, enum layer_array array, const struct part
     }
     norm = fmax(norm, typical * typical * products * (double)n);
     double gate = gate_direct(layer->problem.signal, (size_t)products);
-    if (layer->transform) gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
+    if (layer->transform)
+        gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
     gate = gate_for_outputs(gate, n);
-    if (plan && computes_by(plan->engine->name, "winograd")) gate *= winograd_growth(plan->choice.transform);
+    if (plan && computes_by(plan->engine->name, "winograd"))
+        gate *= winograd_growth(plan->choice.transform);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
-        fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm), gate);
+        fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm),
+                 gate);
 }
 
 void layer_check(struct layer *layer)
@@ -225,7 +237,8 @@ void layer_check(struct layer *layer)
 void layer_same_bits(const struct layer *a, const struct layer *b)
 {
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
-        assert_memory_equal(a->array[i], b->array[i], a->n[i] * partita_type_size(a->problem.signal));
+        assert_memory_equal(a->array[i], b->array[i],
+                            a->n[i] * partita_type_size(a->problem.signal));
 }
 
 static size_t channels(struct random *random)
@@ -256,8 +269,10 @@ static struct partita_problem draw(struct random *random)
 
 double layer_products(const struct partita_problem *p)
 {
-    double products = (double)(or_one(p->batch) * or_one(p->in_channels) * or_one(p->out_channels) / or_one(p->groups));
-    for (int a = 0; a < p->rank; a++) products *= (double)(reference_outputs(p, (size_t)a) * or_one(p->kernel[a]));
+    double products = (double)(or_one(p->batch) * or_one(p->in_channels) * or_one(p->out_channels) /
+                               or_one(p->groups));
+    for (int a = 0; a < p->rank; a++)
+        products *= (double)(reference_outputs(p, (size_t)a) * or_one(p->kernel[a]));
     return products;
 }
 

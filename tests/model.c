@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Host models made up for a test, see model.h. They go through the wisdom file, as a measured model does.
+// SPDX-License-Identifier: MIT Host models made up for a test, see model.h. They go through the
+// wisdom file, as a measured model does.
 
 #include "model.h"
 
@@ -11,12 +11,13 @@
 
 enum { MAX_TEXT = 1 << 20, FFT_COSTS = 32 };
 
-// The line of one precision, in the order of the file: fma, fir_call, cmac_cached, cmac_far, fetch, copy, copy_far,
-// product by distance, transforms.
+// The line of one precision, in the order of the file: fma, fir_call, cmac_cached, cmac_far, fetch,
+// copy, copy_far, product by distance, transforms.
 static size_t costs_line(char *text, size_t room, const double product[3])
 {
     size_t n = (size_t)snprintf(text, room, "costs 2e-11 5e-8 2e-10 5e-10 1e-10 1e-10 4e-10");
-    for (int i = 0; i < 9; i++) n += (size_t)snprintf(text + n, room - n, " %.6e", product[i % 3] * 1e-9);
+    for (int i = 0; i < 9; i++)
+        n += (size_t)snprintf(text + n, room - n, " %.6e", product[i % 3] * 1e-9);
     for (int i = 0; i < FFT_COSTS; i++) n += (size_t)snprintf(text + n, room - n, " 1e-9");
     return n + (size_t)snprintf(text + n, room - n, "\n");
 }
@@ -37,7 +38,8 @@ static void write_model(const char *path, const double product[3])
     assert_non_null(file);
     from[fread(from, 1, MAX_TEXT - 1, file)] = 0;
     fclose(file);
-    const char *host = strchr(strchr(from, '\n') + 1, '\n') + 1, *closing = strstr(host, "checksum ");
+    const char *host = strchr(strchr(from, '\n') + 1, '\n') + 1,
+               *closing = strstr(host, "checksum ");
     assert_non_null(closing);
     size_t n = (size_t)(host - from);
     memcpy(to, from, n);

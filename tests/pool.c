@@ -58,7 +58,8 @@ void pool_close(struct pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-static void run_shared(struct pool *pool, void (*task)(void *context), void *context, size_t n, bool take_part)
+static void run_shared(struct pool *pool, void (*task)(void *context), void *context, size_t n,
+                       bool take_part)
 {
     atomic_fetch_add(&pool->calls, 1);
     if (n == 0) return;

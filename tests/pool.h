@@ -28,10 +28,12 @@ void pool_close(struct pool *pool);
 // All threads and the calling one take part.
 struct partita_executor pool_executor(struct pool *pool);
 
-// One of the pool's threads makes all the calls, one after the other, while the calling thread waits.
+// One of the pool's threads makes all the calls, one after the other, while the calling thread
+// waits.
 struct partita_executor pool_executor_elsewhere(struct pool *pool);
 
-// The calling thread makes all the calls, one after the other; counted in `calls`, no thread is needed.
+// The calling thread makes all the calls, one after the other; counted in `calls`, no thread is
+// needed.
 struct partita_executor pool_executor_serial(struct pool *pool);
 
 #endif

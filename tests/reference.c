@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The oracle, see reference.h. Slow on purpose: every product of the sum, one after the other, in long double.
+// SPDX-License-Identifier: MIT The oracle, see reference.h. Slow on purpose: every product of the
+// sum, one after the other, in long double.
 
 #include "reference.h"
 
@@ -21,12 +21,15 @@ double complex reference_sample(enum partita_type type, const void *samples, siz
 size_t reference_outputs(const struct partita_problem *problem, size_t axis)
 {
     if ((int)axis >= (problem->rank ? problem->rank : 1)) return 1;
-    ptrdiff_t span = (ptrdiff_t)(or_one(problem->dilation[axis]) * (or_one(problem->kernel[axis]) - 1) + 1);
-    ptrdiff_t room = (ptrdiff_t)problem->size[axis] + problem->pad_begin[axis] + problem->pad_end[axis] - span;
+    ptrdiff_t span =
+        (ptrdiff_t)(or_one(problem->dilation[axis]) * (or_one(problem->kernel[axis]) - 1) + 1);
+    ptrdiff_t room =
+        (ptrdiff_t)problem->size[axis] + problem->pad_begin[axis] + problem->pad_end[axis] - span;
     return room < 0 ? 0 : (size_t)room / or_one(problem->stride[axis]) + 1;
 }
 
-// One problem with its defaults filled in, its axes moved to the end, unused ones of extent 1, all samples widened.
+// One problem with its defaults filled in, its axes moved to the end, unused ones of extent 1, all
+// samples widened.
 struct loops {
     size_t batch, in, out, group_in, group_out, taps, plane, outputs;
     size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
@@ -48,12 +51,13 @@ static double complex *widen(enum partita_type type, const void *samples, size_t
 
 static struct loops prepare(const struct partita_problem *p, const void *x, const void *w)
 {
-    struct loops s = {.batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
+    struct loops s = {
+        .batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
     s.group_in = s.in / or_one(p->groups);
     s.group_out = s.out / or_one(p->groups);
     s.convolve = p->op == PARTITA_CONVOLVE;
-    s.real =
-        (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) && (p->taps == PARTITA_F32 || p->taps == PARTITA_F64);
+    s.real = (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) &&
+             (p->taps == PARTITA_F32 || p->taps == PARTITA_F64);
     s.taps = s.plane = s.outputs = 1;
     size_t unused = 3 - (p->rank ? (size_t)p->rank : 1);
     for (size_t a = 0; a < 3; a++) {
@@ -91,8 +95,8 @@ static void add_product(const struct loops *s, long double *sum, double complex 
 }
 
 // Adds one input channel's share of one output to sum[2]; x and w are that channel's planes.
-static void add_channel(const struct loops *s, long double *sum, const double complex *x, const double complex *w,
-                        size_t output)
+static void add_channel(const struct loops *s, long double *sum, const double complex *x,
+                        const double complex *w, size_t output)
 {
     const size_t columns = s->out_size[2], rows = s->out_size[1];
     const size_t p[3] = {output / columns / rows, output / columns % rows, output % columns};
@@ -100,7 +104,8 @@ static void add_channel(const struct loops *s, long double *sum, const double co
         for (size_t j = 0; j < s->kernel[1]; j++) {
             const ptrdiff_t slice = under(s, 0, p[0], i), line = under(s, 1, p[1], j);
             if (slice < 0 || line < 0) continue;
-            const double complex *row = x + ((size_t)slice * s->size[1] + (size_t)line) * s->size[2];
+            const double complex *row =
+                x + ((size_t)slice * s->size[1] + (size_t)line) * s->size[2];
             for (size_t k = 0; k < s->kernel[2]; k++) {
                 const size_t tap = (i * s->kernel[1] + j) * s->kernel[2] + k;
                 const ptrdiff_t at = under(s, 2, p[2], k);
@@ -121,7 +126,8 @@ static void compute(const struct loops *s, double complex *y, size_t n, size_t k
     ((double *)y)[1] = (double)sum[1];
 }
 
-void reference_forward(const struct partita_problem *problem, double complex *y, const void *x, const void *w)
+void reference_forward(const struct partita_problem *problem, double complex *y, const void *x,
+                       const void *w)
 {
     struct loops s = prepare(problem, x, w);
     for (size_t i = 0; i < s.batch * s.out * s.outputs; i++)
@@ -134,19 +140,20 @@ static struct partita_problem as_signal(const struct partita_problem *stream, si
 {
     struct partita_problem bounded = *stream;
     bounded.size[0] = n_frames;
-    bounded.pad_begin[0] = (ptrdiff_t)(or_one(stream->dilation[0]) * (or_one(stream->kernel[0]) - 1));
+    bounded.pad_begin[0] =
+        (ptrdiff_t)(or_one(stream->dilation[0]) * (or_one(stream->kernel[0]) - 1));
     return bounded;
 }
 
-void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y, const void *x,
-                      const void *w)
+void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y,
+                      const void *x, const void *w)
 {
     struct partita_problem bounded = as_signal(problem, n_frames);
     reference_forward(&bounded, y, x, w);
 }
 
-void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at, size_t n_at,
-                         double complex *y, const void *x, const void *w)
+void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at,
+                         size_t n_at, double complex *y, const void *x, const void *w)
 {
     struct partita_problem bounded = as_signal(problem, n_frames);
     struct loops s = prepare(&bounded, x, w);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The oracle: the formula of partita/problem.h as plain loops over complex numbers in long double. It shares no code
-// with the library, fills in its own defaults and knows nothing of blocks, transforms or threads.
+// SPDX-License-Identifier: MIT The oracle: the formula of partita/problem.h as plain loops over
+// complex numbers in long double. It shares no code with the library, fills in its own defaults and
+// knows nothing of blocks, transforms or threads.
 #ifndef PARTITA_TEST_REFERENCE_H
 #define PARTITA_TEST_REFERENCE_H
 
@@ -10,17 +10,19 @@
 // Output samples along each axis of a bounded problem that is well formed; a formula of its own.
 size_t reference_outputs(const struct partita_problem *problem, size_t axis);
 
-// y[batch][out_channels][outputs] of a bounded problem; x and w in the problem's own types and layouts.
-void reference_forward(const struct partita_problem *problem, double complex *y, const void *x, const void *w);
+// y[batch][out_channels][outputs] of a bounded problem; x and w in the problem's own types and
+// layouts.
+void reference_forward(const struct partita_problem *problem, double complex *y, const void *x,
+                       const void *w);
 
-// The same for the first n_frames input frames of a stream: x [in_channels][n_frames], y [out_channels][outputs] with
-// ceil(n_frames / stride) outputs, without any latency.
-void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y, const void *x,
-                      const void *w);
+// The same for the first n_frames input frames of a stream: x [in_channels][n_frames], y
+// [out_channels][outputs] with ceil(n_frames / stride) outputs, without any latency.
+void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y,
+                      const void *x, const void *w);
 
 // The same for the outputs at[n_at] alone: y [out_channels][n_at].
-void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at, size_t n_at,
-                         double complex *y, const void *x, const void *w);
+void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at,
+                         size_t n_at, double complex *y, const void *x, const void *w);
 
 // Reads sample i of an array of the given type.
 double complex reference_sample(enum partita_type type, const void *samples, size_t i);

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The oracle of layers, see reference_layer.h. All directions are one walk over the products of the sum; what differs
-// is which of the three factors is summed into.
+// SPDX-License-Identifier: MIT The oracle of layers, see reference_layer.h. All directions are one
+// walk over the products of the sum; what differs is which of the three factors is summed into.
 #include "reference_layer.h"
 
 #include <stdlib.h>
@@ -20,7 +19,11 @@ static size_t or_one(size_t value)
 
 static struct walk walk_of(const struct partita_problem *p)
 {
-    struct walk s = {.batch = or_one(p->batch), .groups = or_one(p->groups), .plane = 1, .positions = 1, .taps = 1};
+    struct walk s = {.batch = or_one(p->batch),
+                     .groups = or_one(p->groups),
+                     .plane = 1,
+                     .positions = 1,
+                     .taps = 1};
     s.in = or_one(p->in_channels) / s.groups;
     s.out = or_one(p->out_channels) / s.groups;
     s.flip = p->op == PARTITA_CONVOLVE;
@@ -68,13 +71,15 @@ struct factors {
 };
 
 // sum[...] += product for all images and channels, at one position, tap and sample of their planes.
-static void add_products(const struct walk *s, const struct factors *f, size_t position, size_t tap, size_t sample)
+static void add_products(const struct walk *s, const struct factors *f, size_t position, size_t tap,
+                         size_t sample)
 {
     for (size_t n = 0; n < s->batch; n++)
         for (size_t k = 0; k < s->groups * s->out; k++)
             for (size_t c = 0; c < s->in; c++) {
                 const size_t iy = (n * s->groups * s->out + k) * s->positions + position;
-                const size_t ix = (n * s->groups * s->in + k / s->out * s->in + c) * s->plane + sample;
+                const size_t ix =
+                    (n * s->groups * s->in + k / s->out * s->in + c) * s->plane + sample;
                 const size_t iw = (k * s->in + c) * s->taps + tap;
                 if (!f->y) f->sum[iy] += (long double)f->x[ix] * f->w[iw];
                 else if (!f->x) f->sum[ix] += (long double)f->y[iy] * f->w[iw];
@@ -83,7 +88,8 @@ static void add_products(const struct walk *s, const struct factors *f, size_t p
 }
 
 // Everything: which sample it is depends on position and tap alone.
-static void accumulate(const struct walk *s, long double *sum, const double *y, const double *x, const double *w)
+static void accumulate(const struct walk *s, long double *sum, const double *y, const double *x,
+                       const double *w)
 {
     const struct factors factors = {sum, y, x, w};
     for (size_t position = 0; position < s->positions; position++) {
@@ -110,8 +116,8 @@ static void narrow(double *to, long double *sum, size_t n)
     free(sum);
 }
 
-void reference_layer_forward(const struct partita_problem *problem, double *y, const double *x, const double *w,
-                             const double *bias)
+void reference_layer_forward(const struct partita_problem *problem, double *y, const double *x,
+                             const double *w, const double *bias)
 {
     struct walk s = walk_of(problem);
     size_t n = s.batch * s.groups * s.out * s.positions;
@@ -124,7 +130,8 @@ void reference_layer_forward(const struct partita_problem *problem, double *y, c
     narrow(y, sum, n);
 }
 
-void reference_backward_data(const struct partita_problem *problem, double *gx, const double *gy, const double *w)
+void reference_backward_data(const struct partita_problem *problem, double *gx, const double *gy,
+                             const double *w)
 {
     struct walk s = walk_of(problem);
     size_t n = s.batch * s.groups * s.in * s.plane;
@@ -133,7 +140,8 @@ void reference_backward_data(const struct partita_problem *problem, double *gx, 
     narrow(gx, sum, n);
 }
 
-void reference_backward_weight(const struct partita_problem *problem, double *gw, const double *x, const double *gy)
+void reference_backward_weight(const struct partita_problem *problem, double *gw, const double *x,
+                               const double *gy)
 {
     struct walk s = walk_of(problem);
     size_t n = s.groups * s.out * s.in * s.taps;
@@ -147,6 +155,7 @@ void reference_backward_bias(const struct partita_problem *problem, double *gb, 
     struct walk s = walk_of(problem);
     size_t channels = s.groups * s.out;
     long double *sum = zeros(channels);
-    for (size_t i = 0; i < s.batch * channels * s.positions; i++) sum[i / s.positions % channels] += gy[i];
+    for (size_t i = 0; i < s.batch * channels * s.positions; i++)
+        sum[i / s.positions % channels] += gy[i];
     narrow(gb, sum, channels);
 }

@@ -24,7 +24,8 @@ size_t problem_inputs(const struct partita_problem *problem)
 
 size_t problem_taps(const struct partita_problem *problem)
 {
-    size_t n = or_one(problem->out_channels) * (or_one(problem->in_channels) / or_one(problem->groups));
+    size_t n =
+        or_one(problem->out_channels) * (or_one(problem->in_channels) / or_one(problem->groups));
     for (size_t a = 0; a < axes(problem); a++) n *= or_one(problem->kernel[a]);
     return n;
 }
@@ -56,8 +57,8 @@ static void create(struct rig *rig, const struct partita_options *options)
     assert_ok(partita_filter_create(rig->plan, rig->w, &rig->filter));
 }
 
-void rig_open(struct rig *rig, const struct partita_problem *problem, const struct partita_options *options,
-              struct random *random)
+void rig_open(struct rig *rig, const struct partita_problem *problem,
+              const struct partita_options *options, struct random *random)
 {
     *rig = (struct rig){.problem = *problem};
     allocate(rig);
@@ -66,8 +67,8 @@ void rig_open(struct rig *rig, const struct partita_problem *problem, const stru
     create(rig, options);
 }
 
-void rig_open_with(struct rig *rig, const struct partita_problem *problem, const struct partita_options *options,
-                   const void *x, const void *w)
+void rig_open_with(struct rig *rig, const struct partita_problem *problem,
+                   const struct partita_options *options, const void *x, const void *w)
 {
     *rig = (struct rig){.problem = *problem};
     allocate(rig);

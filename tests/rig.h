@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: MIT
-// A problem set up to run: random taps and signal, plan, filter and the gate that its result must meet.
+// SPDX-License-Identifier: MIT A problem set up to run: random taps and signal, plan, filter and
+// the gate that its result must meet.
 #ifndef PARTITA_TEST_RIG_H
 #define PARTITA_TEST_RIG_H
 
-// The library's own struct of a plan, for the transform length that gates depend on. It comes first: the library names
-// things `complex`, which complex.h makes a macro.
+// The library's own struct of a plan, for the transform length that gates depend on. It comes
+// first: the library names things `complex`, which complex.h makes a macro.
 #include "core/engine.h"
 
 #include "test.h"
@@ -24,11 +24,11 @@ size_t problem_taps(const struct partita_problem *problem);
 size_t problem_outputs(const struct partita_problem *problem);
 
 // Bounded problem: draws x and w, leaves y filled with NaN, all aligned to one scalar only.
-void rig_open(struct rig *rig, const struct partita_problem *problem, const struct partita_options *options,
-              struct random *random);
+void rig_open(struct rig *rig, const struct partita_problem *problem,
+              const struct partita_options *options, struct random *random);
 // The same with given taps and signal.
-void rig_open_with(struct rig *rig, const struct partita_problem *problem, const struct partita_options *options,
-                   const void *x, const void *w);
+void rig_open_with(struct rig *rig, const struct partita_problem *problem,
+                   const struct partita_options *options, const void *x, const void *w);
 void rig_forward(struct rig *rig);
 void rig_close(struct rig *rig); // checks the guards
 

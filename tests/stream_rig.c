@@ -12,8 +12,8 @@ static size_t or_one(size_t value)
     return value ? value : 1;
 }
 
-const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned",
-                                                        "cuda/partitioned"};
+const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save",
+                                                        "cpu/partitioned", "cuda/partitioned"};
 
 const char *partitioned_engine(void)
 {
@@ -23,7 +23,10 @@ const char *partitioned_engine(void)
 // Of f32, cf64 and cf32-f32 which, else -1.
 static int stand_in_types(size_t types)
 {
-    return types == 0 ? 0 : types == 3 && !layer_is_brief() ? 1 : types == 4 && !layer_is_brief() ? 2 : -1;
+    return types == 0                        ? 0
+           : types == 3 && !layer_is_brief() ? 1
+           : types == 4 && !layer_is_brief() ? 2
+                                             : -1;
 }
 
 bool rig_takes(const char *engine, size_t types)
@@ -42,8 +45,9 @@ void engine_on_its_device(struct partita_options *options)
     if (options->engine && !strncmp(options->engine, "cuda/", 5)) options->device = "cuda:0";
 }
 
-void run_open_exactly(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
-                      const struct partita_options *options, size_t n_frames, struct random *random)
+void run_open_exactly(struct run *run, const struct stream_case *c,
+                      const struct partita_problem *problem, const struct partita_options *options,
+                      size_t n_frames, struct random *random)
 {
     *run = (struct run){.problem = *problem, .n_frames = n_frames};
     run->problem.signal = c->types->signal;
@@ -66,8 +70,8 @@ void run_open_exactly(struct run *run, const struct stream_case *c, const struct
     assert_ok(partita_stream_open(run->plan, run->filter, &run->stream));
 }
 
-void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem, size_t n_frames,
-              struct random *random)
+void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
+              size_t n_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (!relaxed.latency) relaxed.latency = PARTITA_UNBOUNDED;
@@ -104,8 +108,8 @@ size_t cut_next(const struct cut *cut, struct random *random, size_t left)
     return n < left ? n : left;
 }
 
-void run_feed_part(const struct run *run, struct partita_stream *stream, void *y, size_t first, size_t end,
-                   const struct cut *cut, struct random *random)
+void run_feed_part(const struct run *run, struct partita_stream *stream, void *y, size_t first,
+                   size_t end, const struct cut *cut, struct random *random)
 {
     size_t taken = first, given = (first + run->stride - 1) / run->stride;
     const size_t unit = run->problem.whole_blocks ? run->problem.block : 1;
@@ -114,8 +118,10 @@ void run_feed_part(const struct run *run, struct partita_stream *stream, void *y
         if (n < end - taken) n -= n % unit;
         const void *x_at[MAX_CHANNELS];
         void *y_at[MAX_CHANNELS];
-        for (size_t c = 0; c < run->in; c++) x_at[c] = (char *)run->x + (c * run->n_frames + taken) * run->sample_bytes;
-        for (size_t c = 0; c < run->out; c++) y_at[c] = (char *)y + (c * run->n_outputs + given) * run->sample_bytes;
+        for (size_t c = 0; c < run->in; c++)
+            x_at[c] = (char *)run->x + (c * run->n_frames + taken) * run->sample_bytes;
+        for (size_t c = 0; c < run->out; c++)
+            y_at[c] = (char *)y + (c * run->n_outputs + given) * run->sample_bytes;
         size_t due = (taken + n + run->stride - 1) / run->stride - given;
         assert_int_equal(partita_stream_output_frames(stream, n), due);
         partita_stream_process(stream, y_at, x_at, n);
@@ -124,7 +130,8 @@ void run_feed_part(const struct run *run, struct partita_stream *stream, void *y
     }
 }
 
-void run_feed(struct run *run, struct partita_stream *stream, void *y, const struct cut *cut, struct random *random)
+void run_feed(struct run *run, struct partita_stream *stream, void *y, const struct cut *cut,
+              struct random *random)
 {
     run_feed_part(run, stream, y, 0, run->n_frames, cut, random);
 }
@@ -133,7 +140,8 @@ const struct cut cut_whole = {"whole", SIZE_MAX, false};
 
 void *run_output(const struct run *run)
 {
-    return guarded_alloc(run->out * run->n_outputs * run->sample_bytes, type_is_f64(run->problem.signal) ? 8 : 4);
+    return guarded_alloc(run->out * run->n_outputs * run->sample_bytes,
+                         type_is_f64(run->problem.signal) ? 8 : 4);
 }
 
 size_t run_output_bytes(const struct run *run)
@@ -144,14 +152,16 @@ size_t run_output_bytes(const struct run *run)
 void run_check(const struct run *run, const void *y)
 {
     size_t late = partita_plan_latency(run->plan) / run->stride, n = run->n_outputs;
-    double complex *expected = calloc(run->out * n, sizeof *expected), *now = malloc(run->out * n * sizeof *now);
+    double complex *expected = calloc(run->out * n, sizeof *expected),
+                   *now = malloc(run->out * n * sizeof *now);
     reference_stream(&run->problem, run->n_frames, now, run->x, run->w);
     for (size_t k = 0; k < run->out; k++) {
         for (size_t p = late; p < n; p++) expected[k * n + p] = now[k * n + p - late];
     }
     struct partita_problem sized = run->problem;
     double gate = plan_gate(run->plan, &sized, run->out * n);
-    double error = error_against(run->problem.signal, y, expected, run->out * n, typical_output(&sized));
+    double error =
+        error_against(run->problem.signal, y, expected, run->out * n, typical_output(&sized));
     if (!(error <= gate)) fail_msg("error %.3g above %.3g", error, gate);
     for (size_t k = 0; k < run->out; k++) {
         for (size_t p = 0; p < late && p < n; p++) {
@@ -165,23 +175,27 @@ void run_check(const struct run *run, const void *y)
 void run_check_some(const struct run *run, const void *y, struct random *random)
 {
     enum { PRODUCTS = TEST_SLOWER > 1 ? 200000 : 2000000, FEWEST = TEST_SLOWER > 1 ? 60 : 200 };
-    size_t n = run->n_outputs, late = partita_plan_latency(run->plan) / run->stride, some = PRODUCTS / run->n_taps;
+    size_t n = run->n_outputs, late = partita_plan_latency(run->plan) / run->stride,
+           some = PRODUCTS / run->n_taps;
     if (some < FEWEST) some = FEWEST;
     if (late >= n || some >= n - late) {
         run_check(run, y);
         return;
     }
     size_t *at = malloc(some * sizeof *at);
-    for (size_t i = 0; i < some; i++) at[i] = i < 1 ? 0 : i < 2 ? n - late - 1 : random_below(random, n - late);
+    for (size_t i = 0; i < some; i++)
+        at[i] = i < 1 ? 0 : i < 2 ? n - late - 1 : random_below(random, n - late);
     double complex *expected = malloc(run->out * some * sizeof *expected);
     char *got = malloc(run->out * some * run->sample_bytes);
     reference_stream_at(&run->problem, run->n_frames, at, some, expected, run->x, run->w);
     for (size_t i = 0; i < run->out * some; i++) {
         size_t from = i / some * n + late + at[i % some];
-        memcpy(got + i * run->sample_bytes, (const char *)y + from * run->sample_bytes, run->sample_bytes);
+        memcpy(got + i * run->sample_bytes, (const char *)y + from * run->sample_bytes,
+               run->sample_bytes);
     }
     double gate = plan_gate(run->plan, &run->problem, run->out * some);
-    double error = error_against(run->problem.signal, got, expected, run->out * some, typical_output(&run->problem));
+    double error = error_against(run->problem.signal, got, expected, run->out * some,
+                                 typical_output(&run->problem));
     if (!(error <= gate)) fail_msg("error %.3g above %.3g", error, gate);
     for (size_t i = 0; i < run->out * late; i++)
         assert_true(reference_sample(run->problem.signal, y, i / late * n + i % late) == 0);
@@ -190,7 +204,8 @@ void run_check_some(const struct run *run, const void *y, struct random *random)
     free(got);
 }
 
-// Long enough for several blocks of any size the planner may like, and for a history kept in a long line to come round.
+// Long enough for several blocks of any size the planner may like, and for a history kept in a long
+// line to come round.
 static size_t enough_frames(const struct partita_plan *plan)
 {
     return 3 * (plan->choice.transform + plan->choice.hop) + 8000;

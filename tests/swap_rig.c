@@ -17,11 +17,13 @@ void swapped_alone(struct swapped *s, size_t f, struct random *random)
     run_feed(&s->run, stream, s->alone[f], &cut_whole, random);
     partita_stream_close(stream);
     for (size_t i = 0; i < s->run.out * s->run.n_outputs; i++)
-        s->peak = fmax(s->peak, larger_part(reference_sample(s->run.problem.signal, s->alone[f], i)));
+        s->peak =
+            fmax(s->peak, larger_part(reference_sample(s->run.problem.signal, s->alone[f], i)));
 }
 
-void swapped_open(struct swapped *s, const struct stream_case *c, const struct partita_problem *problem,
-                  const struct partita_options *options, size_t least_frames, struct random *random)
+void swapped_open(struct swapped *s, const struct stream_case *c,
+                  const struct partita_problem *problem, const struct partita_options *options,
+                  size_t least_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strcmp(c->engine, "cpu/overlap-save") == 0) relaxed.latency = 2000;
@@ -53,8 +55,8 @@ void swapped_close(struct swapped *s)
     run_close(&s->run);
 }
 
-struct partita_stream *swapped_run(struct swapped *s, void *y, const struct handover *handovers, size_t n,
-                                   const struct cut *cut, struct random *random)
+struct partita_stream *swapped_run(struct swapped *s, void *y, const struct handover *handovers,
+                                   size_t n, const struct cut *cut, struct random *random)
 {
     struct partita_stream *stream;
     assert_ok(partita_stream_open(s->run.plan, s->filters[0], &stream));
@@ -69,7 +71,8 @@ struct partita_stream *swapped_run(struct swapped *s, void *y, const struct hand
     return stream;
 }
 
-// The difference and the sum of the blend, its factor and product round once each, on values up to twice the peak.
+// The difference and the sum of the blend, its factor and product round once each, on values up to
+// twice the peak.
 static double blend_limit(const struct swapped *s)
 {
     return 8 * (type_is_f64(s->run.problem.signal) ? 0x1p-53 : 0x1p-24) * s->peak;
@@ -81,30 +84,35 @@ static double complex sample_of(const struct swapped *s, const void *y, size_t c
 }
 
 // What the header promises for output i, if the fade from filter a to b begins at output `begin`.
-static double complex blend(const struct swapped *s, size_t a, size_t b, size_t channel, size_t i, size_t begin,
-                            size_t fade)
+static double complex blend(const struct swapped *s, size_t a, size_t b, size_t channel, size_t i,
+                            size_t begin, size_t fade)
 {
-    double weight = i < begin ? 0 : i < begin + fade ? (double)(i - begin + 1) / (double)(fade + 1) : 1;
-    double complex old = sample_of(s, s->alone[a], channel, i), new = sample_of(s, s->alone[b], channel, i);
+    double weight = i < begin          ? 0
+                    : i < begin + fade ? (double)(i - begin + 1) / (double)(fade + 1)
+                                       : 1;
+    double complex old = sample_of(s, s->alone[a], channel, i),
+                   new = sample_of(s, s->alone[b], channel, i);
     return old + (new - old) * weight;
 }
 
-size_t first_off(const struct swapped *s, const void *y, size_t a, size_t b, size_t begin, size_t fade, size_t first,
-                 size_t end)
+size_t first_off(const struct swapped *s, const void *y, size_t a, size_t b, size_t begin,
+                 size_t fade, size_t first, size_t end)
 {
     double limit = blend_limit(s);
     for (size_t i = first; i < end; i++) {
         for (size_t k = 0; k < s->run.out; k++) {
-            if (!(larger_part(sample_of(s, y, k, i) - blend(s, a, b, k, i, begin, fade)) <= limit)) return i;
+            if (!(larger_part(sample_of(s, y, k, i) - blend(s, a, b, k, i, begin, fade)) <= limit))
+                return i;
         }
     }
     return end;
 }
 
-size_t check_fade(const struct swapped *s, const void *y, size_t a, size_t b, size_t fade, size_t first, size_t from,
-                  size_t end)
+size_t check_fade(const struct swapped *s, const void *y, size_t a, size_t b, size_t fade,
+                  size_t first, size_t from, size_t end)
 {
-    // Where the old one's output ends the fade begins, or began a little before with too little of the new to tell.
+    // Where the old one's output ends the fade begins, or began a little before with too little of
+    // the new to tell.
     size_t heard = first_off(s, y, a, a, end, 0, first, end), worst = 0, begin;
     size_t least = heard > 64 ? heard - 64 : 0;
     for (begin = heard; begin + 1 > least; begin--) {
@@ -116,6 +124,7 @@ size_t check_fade(const struct swapped *s, const void *y, size_t a, size_t b, si
     if (first_off(s, y, a, b, begin, fade, first, end) != end)
         fail_msg("fade of %zu: no blend from output %zu on; off at %zu", fade, heard, worst);
     if (begin < from || begin - from > s->load.swap_delay)
-        fail_msg("fade begins at %zu, handed over at %zu, swap_delay %zu", begin, from, s->load.swap_delay);
+        fail_msg("fade begins at %zu, handed over at %zu, swap_delay %zu", begin, from,
+                 s->load.swap_delay);
     return begin;
 }

@@ -12,7 +12,8 @@ const struct type_pair type_pairs[N_TYPE_PAIRS] = {
     {PARTITA_CF32, PARTITA_F32, "cf32-f32"}, {PARTITA_CF64, PARTITA_F64, "cf64-f64"},
 };
 
-const char *const engine_names[N_SIGNAL_ENGINES] = {"cpu/direct", "cpu/overlap-add", "cpu/overlap-save", "cpu/blocks"};
+const char *const engine_names[N_SIGNAL_ENGINES] = {"cpu/direct", "cpu/overlap-add",
+                                                    "cpu/overlap-save", "cpu/blocks"};
 
 static uint64_t seed(void)
 {
@@ -63,7 +64,8 @@ void random_samples(struct random *random, enum partita_type type, void *samples
     }
 }
 
-// In front of the memory: one guard zone that starts with where the allocation began and how long the memory is.
+// In front of the memory: one guard zone that starts with where the allocation began and how long
+// the memory is.
 enum { GUARD_BYTES = 256, GUARD_VALUE = 0xff };
 
 struct guard_head {
@@ -89,7 +91,8 @@ void guarded_free(void *memory)
     struct guard_head head;
     unsigned char *at = memory;
     memcpy(&head, at - GUARD_BYTES, sizeof head);
-    for (size_t i = sizeof head; i < GUARD_BYTES; i++) assert_int_equal(at[(ptrdiff_t)i - GUARD_BYTES], GUARD_VALUE);
+    for (size_t i = sizeof head; i < GUARD_BYTES; i++)
+        assert_int_equal(at[(ptrdiff_t)i - GUARD_BYTES], GUARD_VALUE);
     for (size_t i = 0; i < GUARD_BYTES; i++) assert_int_equal(at[head.bytes + i], GUARD_VALUE);
     free(head.base);
 }
@@ -121,7 +124,8 @@ double gate_for_outputs(double gate, size_t n)
     return gate * (tail > 1 ? tail : 1);
 }
 
-double error_against(enum partita_type type, const void *y, const double complex *reference, size_t n, double typical)
+double error_against(enum partita_type type, const void *y, const double complex *reference,
+                     size_t n, double typical)
 {
     double error = 0, norm = 0;
     for (size_t i = 0; i < n; i++) {
@@ -136,10 +140,12 @@ double error_against(enum partita_type type, const void *y, const double complex
 
 double typical_output(const struct partita_problem *problem)
 {
-    size_t products = (problem->in_channels ? problem->in_channels : 1) / (problem->groups ? problem->groups : 1);
+    size_t products =
+        (problem->in_channels ? problem->in_channels : 1) / (problem->groups ? problem->groups : 1);
     for (int a = 0; a < (problem->rank ? problem->rank : 1); a++)
         products *= problem->kernel[a] ? problem->kernel[a] : 1;
-    double signal = type_is_complex(problem->signal) ? 2.0 / 3 : 1.0 / 3; // a uniform part has variance 1/3
+    double signal =
+        type_is_complex(problem->signal) ? 2.0 / 3 : 1.0 / 3; // a uniform part has variance 1/3
     double taps = type_is_complex(problem->taps) ? 2.0 / 3 : 1.0 / 3;
     return sqrt(signal * taps * (double)products);
 }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Memory that runs out: the n-th allocation of every public call fails, for every n until the call succeeds. It must
-// answer NOMEM, leave its result untouched and nothing allocated. Objects go through the caller's allocator; what has
-// no allocator of its own goes through malloc and its kin, which the linker replaces in the library (--wrap).
+// SPDX-License-Identifier: MIT Memory that runs out: the n-th allocation of every public call
+// fails, for every n until the call succeeds. It must answer NOMEM, leave its result untouched and
+// nothing allocated. Objects go through the caller's allocator; what has no allocator of its own
+// goes through malloc and its kin, which the linker replaces in the library (--wrap).
 
 #include "rig.h"
 
@@ -45,12 +45,14 @@ static void hook_release(void *user, void *memory)
     assert_non_null(memory);
     char *block = (char *)memory - HEAD;
     memcpy(&bytes, block, sizeof bytes);
-    for (size_t i = 0; i < guard_of(meter); i++) assert_int_equal((unsigned char)block[HEAD + bytes + i], FILL);
+    for (size_t i = 0; i < guard_of(meter); i++)
+        assert_int_equal((unsigned char)block[HEAD + bytes + i], FILL);
     meter->n_live--;
     free(block);
 }
 
-// The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere may be freed here.
+// The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere
+// may be freed here.
 static struct meter *wrapped;
 enum { MAX_LIVE = 4096 };
 static void *live[MAX_LIVE];
@@ -144,27 +146,28 @@ static const struct partita_problem live_problem = {.in_channels = 2,
                                                     .size = {PARTITA_UNBOUNDED},
                                                     .latency = PARTITA_UNBOUNDED};
 
-// Repeats a call with a later and later failing allocation, until it gets by without. What takes long a call tries only
-// some of them, further and further apart.
+// Repeats a call with a later and later failing allocation, until it gets by without. What takes
+// long a call tries only some of them, further and further apart.
 #define UNTIL_OK(meter, before, call, untouched) UNTIL_OK_BY(meter, before, call, untouched, 1)
-#define UNTIL_OK_BY(meter, before, call, untouched, growth)                                                            \
-    for (size_t failing_ = 0;; failing_ = (growth)*failing_ + 1) {                                                     \
-        (meter)->n_allocated = 0;                                                                                      \
-        (meter)->failing = failing_;                                                                                   \
-        enum partita_status status_ = (call);                                                                          \
-        if (status_ == PARTITA_OK) {                                                                                   \
-            assert_true((meter)->n_allocated <= failing_);                                                             \
-            break;                                                                                                     \
-        }                                                                                                              \
-        assert_int_equal(status_, PARTITA_ERR_NOMEM);                                                                  \
-        assert_true(untouched);                                                                                        \
-        assert_int_equal((meter)->n_live, before);                                                                     \
-        assert_true(failing_ < 5000);                                                                                  \
-    }                                                                                                                  \
+#define UNTIL_OK_BY(meter, before, call, untouched, growth)                                        \
+    for (size_t failing_ = 0;; failing_ = (growth)*failing_ + 1) {                                 \
+        (meter)->n_allocated = 0;                                                                  \
+        (meter)->failing = failing_;                                                               \
+        enum partita_status status_ = (call);                                                      \
+        if (status_ == PARTITA_OK) {                                                               \
+            assert_true((meter)->n_allocated <= failing_);                                         \
+            break;                                                                                 \
+        }                                                                                          \
+        assert_int_equal(status_, PARTITA_ERR_NOMEM);                                              \
+        assert_true(untouched);                                                                    \
+        assert_int_equal((meter)->n_live, before);                                                 \
+        assert_true(failing_ < 5000);                                                              \
+    }                                                                                              \
     (meter)->failing = SIZE_MAX
 
 // Filters of cells, edited filters, clones: what streams alone have.
-static void of_streams(struct meter *meter, const struct partita_filter *filter, struct partita_stream *stream)
+static void of_streams(struct meter *meter, const struct partita_filter *filter,
+                       struct partita_stream *stream)
 {
     static const float taps[40] = {1};
     const struct partita_cell cells[2] = {{0, 1, 3, 30, taps}, {1, 0, 0, 40, taps}};
@@ -172,16 +175,19 @@ static void of_streams(struct meter *meter, const struct partita_filter *filter,
     struct partita_filter *made = (struct partita_filter *)1;
     struct partita_stream *clone = (struct partita_stream *)1;
     size_t before = meter->n_live;
-    UNTIL_OK(meter, before, partita_filter_create_cells(plan, cells, 2, &made), made == (struct partita_filter *)1);
+    UNTIL_OK(meter, before, partita_filter_create_cells(plan, cells, 2, &made),
+             made == (struct partita_filter *)1);
     partita_filter_destroy(made);
     assert_int_equal(meter->n_live, before);
     made = (struct partita_filter *)1;
     if (plan->engine->filter_create_cells) {
-        UNTIL_OK(meter, before, partita_filter_edit(filter, cells, 2, &made), made == (struct partita_filter *)1);
+        UNTIL_OK(meter, before, partita_filter_edit(filter, cells, 2, &made),
+                 made == (struct partita_filter *)1);
         partita_filter_destroy(made);
         assert_int_equal(meter->n_live, before);
     }
-    UNTIL_OK(meter, before, partita_stream_clone(stream, &clone), clone == (struct partita_stream *)1);
+    UNTIL_OK(meter, before, partita_stream_clone(stream, &clone),
+             clone == (struct partita_stream *)1);
     partita_stream_close(clone);
     assert_int_equal(meter->n_live, before);
 }
@@ -190,21 +196,26 @@ static void objects(void **state)
 {
     const struct attempt *attempt = *state;
     struct meter meter = {.failing = SIZE_MAX};
-    struct partita_options options = {
-        .engine = attempt->engine, .parts = attempt->parts, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_options options = {.engine = attempt->engine,
+                                      .parts = attempt->parts,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter = (struct partita_filter *)1;
     struct partita_stream *stream = (struct partita_stream *)1;
     static float w[4 * 700], x[2 * 2 * 700], y[2 * 2 * 700], kept[2 * 2 * 700];
-    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan), plan == (struct partita_plan *)1);
+    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan),
+             plan == (struct partita_plan *)1);
     size_t with_plan = meter.n_live;
     assert_true(with_plan > 0);
-    UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter), filter == (struct partita_filter *)1);
+    UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter),
+             filter == (struct partita_filter *)1);
     size_t with_filter = meter.n_live;
     assert_true(with_filter > with_plan);
     if (attempt->problem.size[0] == PARTITA_UNBOUNDED) {
-        UNTIL_OK(&meter, with_filter, partita_stream_open(plan, filter, &stream), stream == (struct partita_stream *)1);
-        meter.failing = meter.n_allocated; // process must not ask for memory: the next allocation fails, and counts
+        UNTIL_OK(&meter, with_filter, partita_stream_open(plan, filter, &stream),
+                 stream == (struct partita_stream *)1);
+        meter.failing = meter.n_allocated; // process must not ask for memory: the next allocation
+                                           // fails, and counts
         partita_stream_process(stream, (void *[]){y, y + 700}, (const void *[]){x, x + 700}, 700);
         partita_stream_drain(stream, (void *[]){y, y + 700}, 1, 500);
         partita_stream_reset(stream);
@@ -214,7 +225,8 @@ static void objects(void **state)
     } else {
         memset(y, 0x77, sizeof y);
         memcpy(kept, y, sizeof y);
-        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), memcmp(y, kept, sizeof y) == 0);
+        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL),
+                 memcmp(y, kept, sizeof y) == 0);
         void *workspace = aligned_alloc(64, (partita_plan_workspace_size(plan) + 64) / 64 * 64);
         meter.failing = meter.n_allocated;
         assert_ok(partita_forward(plan, filter, y, x, workspace));
@@ -232,7 +244,8 @@ static void spectra(void **state)
 {
     (void)state;
     struct meter meter = {.failing = SIZE_MAX};
-    struct partita_options options = {.threads = 1, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_options options = {.threads = 1,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
     struct partita_spectrum *spectrum = (struct partita_spectrum *)1;
     static float x[700], y[1399], kept[1399];
     memset(y, 0x77, sizeof y);
@@ -240,9 +253,11 @@ static void spectra(void **state)
     UNTIL_OK(&meter, 0, partita_spectrum_create(PARTITA_F32, x, 700, 64, &options, &spectrum),
              spectrum == (struct partita_spectrum *)1);
     const size_t held = meter.n_live;
-    UNTIL_OK(&meter, held, partita_spectrum_convolve(y, spectrum, spectrum, NULL), memcmp(y, kept, sizeof y) == 0);
+    UNTIL_OK(&meter, held, partita_spectrum_convolve(y, spectrum, spectrum, NULL),
+             memcmp(y, kept, sizeof y) == 0);
     memcpy(y, kept, sizeof y);
-    UNTIL_OK(&meter, held, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL), memcmp(y, kept, sizeof y) == 0);
+    UNTIL_OK(&meter, held, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL),
+             memcmp(y, kept, sizeof y) == 0);
     assert_int_equal(meter.n_live, held);
     partita_spectrum_destroy(spectrum);
 }
@@ -261,24 +276,30 @@ static void layer(void **state)
                                             .stride = {2, 1}};
     enum { TAPS = 5 * 3 * 9, INPUTS = 2 * 3 * 12 * 13, OUTPUTS = 2 * 5 * 5 * 11 };
     static float w[TAPS], x[INPUTS], y[OUTPUTS], kept[INPUTS], bias[5];
-    struct partita_options options = {.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    struct partita_options options = {.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
+                                                    PARTITA_BACKWARD_WEIGHT,
                                       .allocator = {hook_allocate, hook_release, &meter}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter = (struct partita_filter *)1;
-    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
+             plan == (struct partita_plan *)1);
     size_t with_plan = meter.n_live;
     UNTIL_OK(&meter, with_plan, partita_filter_create_biased(plan, w, bias, &filter),
              filter == (struct partita_filter *)1);
     size_t with_filter = meter.n_live;
     memset(kept, 0x77, sizeof kept);
     memcpy(y, kept, sizeof y);
-    UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), memcmp(y, kept, sizeof y) == 0);
+    UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL),
+             memcmp(y, kept, sizeof y) == 0);
     memcpy(x, kept, sizeof x);
-    UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL), memcmp(x, kept, sizeof x) == 0);
+    UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL),
+             memcmp(x, kept, sizeof x) == 0);
     memcpy(w, kept, sizeof w);
-    UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL), memcmp(w, kept, sizeof w) == 0);
+    UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL),
+             memcmp(w, kept, sizeof w) == 0);
     void *workspace = aligned_alloc(64, 1 << 20);
-    for (int d = 1; d <= 4; d *= 2) assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= 1 << 20);
+    for (int d = 1; d <= 4; d *= 2)
+        assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= 1 << 20);
     meter.failing = meter.n_allocated; // with a workspace nothing is asked for
     assert_ok(partita_forward(plan, filter, y, x, workspace));
     assert_ok(partita_backward_data(plan, filter, x, y, workspace));
@@ -293,7 +314,8 @@ static void layer(void **state)
     // Gradients that nobody asked for by name must not hide that memory ran out.
     options.directions = 0;
     plan = (struct partita_plan *)1;
-    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
+             plan == (struct partita_plan *)1);
     partita_plan_destroy(plan);
     assert_int_equal(meter.n_live, 0);
 }
@@ -303,25 +325,39 @@ static void measuring(void **state)
 {
     const struct attempt *attempt = *state;
     struct meter meter = {.failing = SIZE_MAX};
-    struct partita_options options = {.effort = PARTITA_MEASURE, .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_options options = {.effort = PARTITA_MEASURE,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
     struct partita_plan *plan = (struct partita_plan *)1;
-    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan), plan == (struct partita_plan *)1);
+    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan),
+             plan == (struct partita_plan *)1);
     partita_plan_destroy(plan);
     assert_int_equal(meter.n_live, 0);
 }
 
-// Trials run on less than the problem, and cut that in their own way: within memory for what they cut.
+// Trials run on less than the problem, and cut that in their own way: within memory for what they
+// cut.
 static void measuring_layers(void **state)
 {
     static const struct partita_problem layers[] = {
-        {.batch = 3, .in_channels = 2048, .out_channels = 256, .kernel = {3}, .size = {64}, .pad_begin = {1}},
-        {.in_channels = 16, .out_channels = 16, .groups = 16, .kernel = {17}, .size = {259840}, .pad_begin = {16}},
+        {.batch = 3,
+         .in_channels = 2048,
+         .out_channels = 256,
+         .kernel = {3},
+         .size = {64},
+         .pad_begin = {1}},
+        {.in_channels = 16,
+         .out_channels = 16,
+         .groups = 16,
+         .kernel = {17},
+         .size = {259840},
+         .pad_begin = {16}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         struct meter meter = {.failing = SIZE_MAX};
-        struct partita_options options = {
-            .effort = PARTITA_MEASURE, .threads = 1, .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_options options = {.effort = PARTITA_MEASURE,
+                                          .threads = 1,
+                                          .allocator = {hook_allocate, hook_release, &meter}};
         struct partita_plan *plan;
         assert_ok(partita_plan_create(&layers[i], &options, &plan));
         partita_plan_destroy(plan);
@@ -329,7 +365,8 @@ static void measuring_layers(void **state)
     }
 }
 
-// Narrow windows of two long signals: one engine has two ways for them, and both may cost nearly the same.
+// Narrow windows of two long signals: one engine has two ways for them, and both may cost nearly
+// the same.
 static void windows(void **state)
 {
     enum { MOST = 30000 };
@@ -337,15 +374,17 @@ static void windows(void **state)
     struct random random = random_start("windows");
     (void)state;
     for (int i = 0; i < 60; i++) {
-        const size_t n = 5000 + random_below(&random, MOST - 5000), m = 5000 + random_below(&random, MOST - 5000);
+        const size_t n = 5000 + random_below(&random, MOST - 5000),
+                     m = 5000 + random_below(&random, MOST - 5000);
         const ptrdiff_t lag = i ? 50 + (ptrdiff_t)random_below(&random, 2000) : 418;
         const size_t size = i ? n : 13870, taps = i ? m : 25123;
         struct meter meter = {.failing = SIZE_MAX, .guard = 1 << 19}; // a way may begin far behind
-        const struct partita_problem problem = {.op = PARTITA_CORRELATE,
-                                                .kernel = {taps},
-                                                .size = {size},
-                                                .pad_begin = {lag},
-                                                .pad_end = {lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size}};
+        const struct partita_problem problem = {
+            .op = PARTITA_CORRELATE,
+            .kernel = {taps},
+            .size = {size},
+            .pad_begin = {lag},
+            .pad_end = {lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size}};
         struct partita_options options = {.engine = "cpu/blocks",
                                           .threads = 2,
                                           .directions = PARTITA_FORWARD,
@@ -372,10 +411,12 @@ static void helpers(void **state)
     memset(y, 0x77, sizeof y);
     memcpy(kept, y, sizeof y);
     start_wrapping(&meter);
-    UNTIL_OK(&meter, 0, partita_convolve(PARTITA_F32, y, x, 3000, h, 300, NULL), memcmp(y, kept, sizeof y) == 0);
+    UNTIL_OK(&meter, 0, partita_convolve(PARTITA_F32, y, x, 3000, h, 300, NULL),
+             memcmp(y, kept, sizeof y) == 0);
     assert_int_equal(meter.n_live, 0);
     memcpy(y, kept, sizeof y);
-    UNTIL_OK(&meter, 0, partita_correlate(PARTITA_F32, y, x, 3000, h, 300, NULL), memcmp(y, kept, sizeof y) == 0);
+    UNTIL_OK(&meter, 0, partita_correlate(PARTITA_F32, y, x, 3000, h, 300, NULL),
+             memcmp(y, kept, sizeof y) == 0);
     assert_int_equal(meter.n_live, 0);
     memcpy(y, kept, sizeof y);
     UNTIL_OK(&meter, 0, partita_correlate_normalised(PARTITA_F32, y, x, 3000, h, 300, NULL), true);
@@ -405,11 +446,13 @@ static void depthwise(void **state)
         struct partita_plan *plan = (struct partita_plan *)1;
         struct partita_filter *filter = (struct partita_filter *)1;
         char text[8192];
-        UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan), plan == (struct partita_plan *)1);
+        UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
+                 plan == (struct partita_plan *)1);
         size_t with_plan = meter.n_live;
         partita_plan_explain(plan, text, sizeof text);
         assert_true((strstr(text, "by transforms") != NULL) == (kernel > 3));
-        UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter), filter == (struct partita_filter *)1);
+        UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter),
+                 filter == (struct partita_filter *)1);
         size_t with_filter = meter.n_live;
         UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), true);
         UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL), true);
@@ -450,8 +493,10 @@ int main(int n_arguments, char **arguments)
     for (size_t e = 0; e < 3; e++) {
         for (int stream = 0; stream < 2; stream++) {
             struct attempt *attempt = &attempts[n_attempts++];
-            *attempt = (struct attempt){.engine = engine_names[e], .problem = stream ? live_problem : bounded};
-            tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e], stream ? "stream" : "signal");
+            *attempt = (struct attempt){.engine = engine_names[e],
+                                        .problem = stream ? live_problem : bounded};
+            tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e],
+                                    stream ? "stream" : "signal");
         }
     }
     attempts[n_attempts] = (struct attempt){.engine = "cpu/partitioned", .problem = live_problem};

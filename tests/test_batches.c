@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Batches of long signals with long filters, one a channel or several: block engines in all directions against the
-// oracle, gradients against the transpose identity, any number of threads, any workspace.
+// SPDX-License-Identifier: MIT Batches of long signals with long filters, one a channel or several:
+// block engines in all directions against the oracle, gradients against the transpose identity, any
+// number of threads, any workspace.
 #include "layer_rig.h"
 
 #include <math.h>
@@ -28,7 +28,9 @@ static const struct line lines[] = {
       CAUSAL(997),
       .size = {997}},
      128},
-    {"depthwise-odd", {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(731), .size = {1535}}, 256},
+    {"depthwise-odd",
+     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(731), .size = {1535}},
+     256},
     {"depthwise-more-taps",
      {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(2003), .size = {500}},
      128},
@@ -46,11 +48,18 @@ static const struct line lines[] = {
      64},
     {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 5, CAUSAL(199), .size = {307}}, 64},
     {"groups",
-     {.op = PARTITA_CORRELATE, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {211}, .size = {600}},
+     {.op = PARTITA_CORRELATE,
+      .in_channels = 4,
+      .out_channels = 6,
+      .groups = 2,
+      .kernel = {211},
+      .size = {600}},
      64},
     {"lone", {CAUSAL(1499), .size = {1511}}, 256},
     {"full", {.kernel = {333}, .size = {555}, .pad_begin = {332}, .pad_end = {332}}, 128},
-    {"anticausal", {.op = PARTITA_CORRELATE, .kernel = {512}, .size = {700}, .pad_end = {511}}, 128},
+    {"anticausal",
+     {.op = PARTITA_CORRELATE, .kernel = {512}, .size = {700}, .pad_end = {511}},
+     128},
     {"dilated",
      {.batch = 2,
       .in_channels = 2,
@@ -62,12 +71,21 @@ static const struct line lines[] = {
       .pad_begin = {700}},
      128},
     {"dilated-correlate",
-     {.op = PARTITA_CORRELATE, .kernel = {101}, .dilation = {3}, .size = {900}, .pad_begin = {20}, .pad_end = {-7}},
+     {.op = PARTITA_CORRELATE,
+      .kernel = {101},
+      .dilation = {3},
+      .size = {900},
+      .pad_begin = {20},
+      .pad_end = {-7}},
      64},
-    {"padding-beyond-taps", {.kernel = {20}, .size = {90}, .pad_begin = {150}, .pad_end = {230}}, 64},
+    {"padding-beyond-taps",
+     {.kernel = {20}, .size = {90}, .pad_begin = {150}, .pad_end = {230}},
+     64},
     {"cropped", {.kernel = {60}, .size = {2000}, .pad_begin = {-700}, .pad_end = {-900}}, 64},
     {"outside", {.kernel = {9}, .size = {50}, .pad_begin = {400}, .pad_end = {-360}}, 64},
-    {"batch", {.batch = 67, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(64), .size = {64}}, 64},
+    {"batch",
+     {.batch = 67, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(64), .size = {64}},
+     64},
 };
 enum { N_LINES = sizeof lines / sizeof *lines };
 
@@ -86,8 +104,10 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 
 static struct partita_options options_of(const struct line_case *c, int threads, size_t part)
 {
-    struct partita_options options = {.engine = c->engine, .threads = threads, .directions = LAYER_ALL};
-    if (strstr(c->engine, "/blocks")) options.parts = (struct partita_parts){.taps = part, .signal = part};
+    struct partita_options options = {
+        .engine = c->engine, .threads = threads, .directions = LAYER_ALL};
+    if (strstr(c->engine, "/blocks"))
+        options.parts = (struct partita_parts){.taps = part, .signal = part};
     return options;
 }
 
@@ -109,7 +129,8 @@ static void against_oracle(void **state)
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
         for (unsigned d = 1; d <= 4; d *= 2)
-            assert_string_equal(partita_plan_engine_of(layer.plan, (enum partita_direction)d), c->engine);
+            assert_string_equal(partita_plan_engine_of(layer.plan, (enum partita_direction)d),
+                                c->engine);
         layer_run(&layer);
         for (int i = 0; i < LAYER_Y; i++) // inputs are kept
             for (size_t k = 0; k < layer.n[i]; k++)
@@ -148,7 +169,8 @@ static void random_lines(void **state)
 static double dot(const struct layer *layer, enum layer_array a, enum layer_array b)
 {
     double sum = 0;
-    for (size_t i = 0; i < layer->n[a]; i++) sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
+    for (size_t i = 0; i < layer->n[a]; i++)
+        sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
     return sum;
 }
 
@@ -172,7 +194,8 @@ static void transpose_identity(void **state)
                             sqrt(dot(&layer, LAYER_GW, LAYER_GW) * dot(&layer, LAYER_W, LAYER_W));
         const double gate = gate_transform(c->type, longest_transform(&problem)) * norm;
         if (!(fabs(y - x) <= gate && fabs(y - w) <= gate))
-            fail_msg("%s: %.17g, %.17g, %.17g are not one number within %.3g", lines[i].name, y, x, w, gate);
+            fail_msg("%s: %.17g, %.17g, %.17g are not one number within %.3g", lines[i].name, y, x,
+                     w, gate);
         layer_close(&layer);
     }
 }
@@ -211,7 +234,8 @@ static void any_threads_same_bits(void **state)
     }
 }
 
-// A call with a guarded workspace of just the size asked for, twice: what the first left behind is no input.
+// A call with a guarded workspace of just the size asked for, twice: what the first left behind is
+// no input.
 static void workspace_exact(void **state)
 {
     const struct line_case *c = *state;
@@ -225,12 +249,15 @@ static void workspace_exact(void **state)
         layer_open_like(&other, &layer, &options);
         void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
         void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
-        void *weight = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
+        void *weight =
+            guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
         void **a = other.array;
         for (int again = 0; again < 2; again++) {
             assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], forward));
-            assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
-            assert_ok(partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
+            assert_ok(
+                partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
+            assert_ok(
+                partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
             assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
             layer_same_bits(&layer, &other);
         }
@@ -276,7 +303,8 @@ static void workspace_limit_is_kept(void **state)
     assert_true(n_planned > 1);
 }
 
-// With a stride forward and the gradient of the taps are had, that of the samples is refused in words.
+// With a stride forward and the gradient of the taps are had, that of the samples is refused in
+// words.
 static void strided(void **state)
 {
     const struct line_case *c = *state;
@@ -301,7 +329,8 @@ static void strided(void **state)
     assert_non_null(strstr(log.text, "stride"));
     // The oracle's answers come with a layer that sums.
     struct layer layer, direct;
-    layer_open(&direct, &problem, &(struct partita_options){.engine = "cpu/direct", .device = "cpu", .threads = 1},
+    layer_open(&direct, &problem,
+               &(struct partita_options){.engine = "cpu/direct", .device = "cpu", .threads = 1},
                &random);
     options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_WEIGHT;
     options.log = (struct partita_log){0};
@@ -320,7 +349,8 @@ static void strided(void **state)
     layer_close(&direct);
 }
 
-// Parts of two sizes go by divisions, of which backward data is one more problem and backward weight none.
+// Parts of two sizes go by divisions, of which backward data is one more problem and backward
+// weight none.
 static void imposed_parts(void **state)
 {
     const char *engine = *state;
@@ -334,7 +364,8 @@ static void imposed_parts(void **state)
                                            .activation = PARTITA_RELU};
     struct random random = random_start("imposed");
     struct layer layer, direct;
-    layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1}, &random);
+    layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1},
+               &random);
     for (int in_time = 0; in_time < 1 + sums; in_time++) {
         struct partita_options options = {
             .engine = engine, .threads = 1, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
@@ -377,7 +408,8 @@ static void planner_takes_blocks(void **state)
                                                     .size = {length},
                                                     .pad_begin = {(ptrdiff_t)length - 1}};
             struct partita_plan *plan;
-            assert_ok(partita_plan_create(&problem, &(struct partita_options){.directions = LAYER_ALL}, &plan));
+            assert_ok(partita_plan_create(
+                &problem, &(struct partita_options){.directions = LAYER_ALL}, &plan));
             for (unsigned d = 1; d <= 4; d *= 2) {
                 const char *engine = partita_plan_engine_of(plan, (enum partita_direction)d);
                 assert_true(strcmp(engine, "cpu/direct") != 0 && *engine);
@@ -418,17 +450,20 @@ int main(void)
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
-        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_engine_is_here(engines[e]); t++) {
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_engine_is_here(engines[e]);
+             t++) {
             const char *type = partita_type_name(types[t]);
             struct line_case *c = cases[e][t];
             for (size_t i = 0; i < N_LINES; i++, c++) {
                 *c = (struct line_case){engines[e], &lines[i], types[t]};
-                tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engines[e], lines[i].name, type);
+                tests[n++] =
+                    named_test(against_oracle, c, "%s/%s-%s", engines[e], lines[i].name, type);
             }
             // Ways of one engine share all but the gradient of the taps.
             if (layer_is_brief() && strncmp(engines[e], "cuda/overlap-save-", 18) == 0) continue;
             for (size_t i = 0; i < N_PROMISES; i++)
-                tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e], promises[i].name, type);
+                tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e],
+                                        promises[i].name, type);
         }
     const bool on_cpu = layer_engine_is_here("cpu/blocks");
     const char *blocks = on_cpu ? "cpu/blocks" : "cuda/blocks";

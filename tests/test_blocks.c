@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// cpu/blocks beyond what every engine promises (test_engines.c): parts of imposed sizes, equal ones and the schedule of
-// divisions with the examples it comes from; narrow windows of lags; slices with few blocks; workspace limits; sums
-// over more parts than are summed in a row; threads.
+// SPDX-License-Identifier: MIT cpu/blocks beyond what every engine promises (test_engines.c): parts
+// of imposed sizes, equal ones and the schedule of divisions with the examples it comes from;
+// narrow windows of lags; slices with few blocks; workspace limits; sums over more parts than are
+// summed in a row; threads.
 
 #include "rig.h"
 
@@ -29,8 +29,9 @@ struct parts_case {
     bool in_time;
 };
 
-// Equal parts are half of a transform's size; the others go by divisions. The last ones are the examples of the
-// description that the schedule follows: 60 x 36 with 12 and 6, 12464 x 6232 with 152 and 19, 144 x 100 with 12 and 10.
+// Equal parts are half of a transform's size; the others go by divisions. The last ones are the
+// examples of the description that the schedule follows: 60 x 36 with 12 and 6, 12464 x 6232 with
+// 152 and 19, 144 x 100 with 12 and 10.
 static const struct parts_case parts_cases[] = {
     {"equal-one-part", 500, 300, 512, 512, 0, 0, false},
     {"equal-both-whole", 512, 512, 128, 128, 0, 0, false},
@@ -73,7 +74,8 @@ struct typed_case {
     enum partita_op op;
 };
 
-// A device takes no parts in time, and where there is no cuFFT those alone whose transforms fit a thread block.
+// A device takes no parts in time, and where there is no cuFFT those alone whose transforms fit a
+// thread block.
 static bool is_served(const struct parts_case *parts)
 {
     const char *cufft = getenv("PARTITA_CUFFT");
@@ -99,15 +101,16 @@ static void imposed_parts(void **state)
 {
     const struct typed_case *c = *state;
     struct partita_problem problem = problem_of(c);
-    struct partita_options options = blocks_options(
-        (struct partita_options){.parts = {c->parts->taps, c->parts->signal, c->parts->in_time}, .threads = 1});
+    struct partita_options options = blocks_options((struct partita_options){
+        .parts = {c->parts->taps, c->parts->signal, c->parts->in_time}, .threads = 1});
     struct random random = random_start(c->parts->name);
     struct rig rig;
     rig_open(&rig, &problem, &options, &random);
     rig_forward(&rig);
     rig_check(&rig);
     // Many threads are slow where others use the machine: for one type.
-    for (int threads = 2; threads <= (c->types->signal == PARTITA_F32 && !on_device() ? 3 : 0); threads++) {
+    for (int threads = 2; threads <= (c->types->signal == PARTITA_F32 && !on_device() ? 3 : 0);
+         threads++) {
         struct rig other;
         options.threads = threads;
         rig_open_with(&other, &problem, &options, rig.x, rig.w);
@@ -134,7 +137,8 @@ static void imposed_parts_of_many(void **state)
                                       .size = {500},
                                       .pad_begin = {267},
                                       .pad_end = {200}};
-    const struct partita_parts sizes[] = {{64, 64, false}, {64, 64, false}, {20, 60, false}, {20, 60, true}};
+    const struct partita_parts sizes[] = {
+        {64, 64, false}, {64, 64, false}, {20, 60, false}, {20, 60, true}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes - on_device(); i++) {
         const struct partita_options options =
             blocks_options((struct partita_options){.parts = sizes[i], .threads = 3});
@@ -148,8 +152,8 @@ static void imposed_parts_of_many(void **state)
     }
 }
 
-static void explain(const struct partita_problem *problem, const struct partita_options *options, char *text,
-                    size_t size)
+static void explain(const struct partita_problem *problem, const struct partita_options *options,
+                    char *text, size_t size)
 {
     struct partita_plan *plan;
     assert_ok(partita_plan_create(problem, options, &plan));
@@ -157,7 +161,8 @@ static void explain(const struct partita_problem *problem, const struct partita_
     partita_plan_destroy(plan);
 }
 
-// The schedule of 60 x 36 with 12 and 6, as its description prints it, but for intervals without pairs.
+// The schedule of 60 x 36 with 12 and 6, as its description prints it, but for intervals without
+// pairs.
 static void schedule_is_printed(void **state)
 {
     (void)state;
@@ -172,9 +177,11 @@ static void schedule_is_printed(void **state)
         " 30: (1, 2) (3, 1) (5, 0)\n", " 48: (0, 4) (2, 3) (4, 2)\n",
         " 66: (3, 4) (5, 3)\n",
     };
-    struct partita_problem problem = {.kernel = {36}, .size = {60}, .pad_begin = {35}, .pad_end = {35}};
+    struct partita_problem problem = {
+        .kernel = {36}, .size = {60}, .pad_begin = {35}, .pad_end = {35}};
     char text[8192];
-    const struct partita_options options = blocks_options((struct partita_options){.parts = {6, 12, false}});
+    const struct partita_options options =
+        blocks_options((struct partita_options){.parts = {6, 12, false}});
     explain(&problem, &options, text, sizeof text);
     const char *at = text;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -184,7 +191,8 @@ static void schedule_is_printed(void **state)
     assert_null(strstr(text, "(5, 5)"));
 }
 
-// A few outputs in the middle of a long product: one sum over all parts, on the parts that matter alone.
+// A few outputs in the middle of a long product: one sum over all parts, on the parts that matter
+// alone.
 static void narrow_lags(void **state)
 {
     const struct type_pair *types = *state;
@@ -209,8 +217,8 @@ static void narrow_lags(void **state)
             char text[4096];
             partita_plan_explain(rig.plan, text, sizeof text);
             assert_non_null(strstr(text, "1 window of 41 outputs"));
-            assert_true(on_device() ||
-                        partita_plan_workspace_size(rig.plan) < 80 * rig.plan->choice.transform * rig.sample_bytes);
+            assert_true(on_device() || partita_plan_workspace_size(rig.plan) <
+                                           80 * rig.plan->choice.transform * rig.sample_bytes);
         }
         struct rig other;
         rig_open_with(&other, &problem, &three, rig.x, rig.w);
@@ -222,14 +230,19 @@ static void narrow_lags(void **state)
             void *y = guarded_alloc(LAGS * rig.sample_bytes, 0);
             struct partita_slice slice = {.first = first, .last = first + LAGS};
             assert_ok(partita_correlate(types->signal, y, rig.x, N, rig.w, M, &slice));
-            double gate = gate_for_outputs(gate_direct(types->signal, M), LAGS); // the larger: sums may cost less
-            assert_true(error_against(types->signal, y, rig.reference, LAGS, typical_output(&problem)) <= gate);
+            double gate = gate_for_outputs(gate_direct(types->signal, M),
+                                           LAGS); // the larger: sums may cost less
+            assert_true(error_against(types->signal, y, rig.reference, LAGS,
+                                      typical_output(&problem)) <= gate);
             guarded_free(y);
             struct partita_problem sliced;
-            assert_ok(partita_slice_problem(PARTITA_CORRELATE, types->signal, N, M, &slice, &sliced));
-            assert_true(sliced.op == problem.op && sliced.signal == problem.signal && sliced.taps == problem.taps);
+            assert_ok(
+                partita_slice_problem(PARTITA_CORRELATE, types->signal, N, M, &slice, &sliced));
+            assert_true(sliced.op == problem.op && sliced.signal == problem.signal &&
+                        sliced.taps == problem.taps);
             assert_true(sliced.kernel[0] == M && sliced.size[0] == N);
-            assert_true(sliced.pad_begin[0] == problem.pad_begin[0] && sliced.pad_end[0] == problem.pad_end[0]);
+            assert_true(sliced.pad_begin[0] == problem.pad_begin[0] &&
+                        sliced.pad_end[0] == problem.pad_end[0]);
         }
         rig_close(&rig);
     }
@@ -246,7 +259,8 @@ static void many_parts(void **state)
                                       .size = {N},
                                       .pad_begin = {1},
                                       .pad_end = {LAGS - 2}};
-    const struct partita_options options = blocks_options((struct partita_options){.parts = {64, 64, false}});
+    const struct partita_options options =
+        blocks_options((struct partita_options){.parts = {64, 64, false}});
     struct random random = random_start("many");
     struct rig rig;
     rig_open(&rig, &problem, &options, &random);
@@ -266,8 +280,8 @@ static void lags_in_rounds(void **state)
                                       .size = {N},
                                       .pad_begin = {1},
                                       .pad_end = {LAGS - 2}};
-    const struct partita_options options = blocks_options(
-        (struct partita_options){.threads = 1, .workspace_limit = 100 * TRANSFORM * partita_type_size(types->signal)});
+    const struct partita_options options = blocks_options((struct partita_options){
+        .threads = 1, .workspace_limit = 100 * TRANSFORM * partita_type_size(types->signal)});
     struct random random = random_start("rounds");
     struct rig rig;
     rig_open(&rig, &problem, &options, &random);
@@ -277,7 +291,8 @@ static void lags_in_rounds(void **state)
     rig_close(&rig);
 }
 
-// Less workspace makes runs shorter, down to windows of which each reads everything again, with the same result.
+// Less workspace makes runs shorter, down to windows of which each reads everything again, with the
+// same result.
 static void limited_workspace(void **state)
 {
     const struct type_pair *types = *state;
@@ -289,7 +304,8 @@ static void limited_workspace(void **state)
                                       .pad_end = {2999}};
     struct random random = random_start("limit");
     struct rig free_rig, rig;
-    const struct partita_options free_options = blocks_options((struct partita_options){.threads = 1});
+    const struct partita_options free_options =
+        blocks_options((struct partita_options){.threads = 1});
     rig_open(&free_rig, &problem, &free_options, &random);
     rig_forward(&free_rig);
     rig_check(&free_rig);
@@ -320,13 +336,17 @@ static void limited_workspace(void **state)
 static void once_as_often(void **state)
 {
     const struct type_pair *types = *state;
-    struct partita_problem problem = {
-        .signal = types->signal, .taps = types->taps, .op = PARTITA_CORRELATE, .kernel = {3000}, .size = {3010}};
+    struct partita_problem problem = {.signal = types->signal,
+                                      .taps = types->taps,
+                                      .op = PARTITA_CORRELATE,
+                                      .kernel = {3000},
+                                      .size = {3010}};
     for (int full = 0; full < 2; full++) {
         struct random random = random_start("once");
         struct rig rig;
         problem.pad_begin[0] = problem.pad_end[0] = full ? 2999 : 5;
-        const struct partita_options options = blocks_options((struct partita_options){.threads = 2});
+        const struct partita_options options =
+            blocks_options((struct partita_options){.threads = 2});
         rig_open(&rig, &problem, &options, &random);
         assert_true(rig.plan->choice.from_taps == !full || on_device());
         rig_forward(&rig);
@@ -335,7 +355,8 @@ static void once_as_often(void **state)
         assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
         assert_int_equal(partita_forward_once(NULL, y, rig.x, rig.w), PARTITA_ERR_ARG);
         assert_int_equal(partita_forward_once(rig.plan, NULL, rig.x, rig.w), PARTITA_ERR_ARG);
-        assert_int_equal(partita_forward_once(rig.plan, (char *)y + 1, rig.x, rig.w), PARTITA_ERR_ARG);
+        assert_int_equal(partita_forward_once(rig.plan, (char *)y + 1, rig.x, rig.w),
+                         PARTITA_ERR_ARG);
         assert_int_equal(partita_forward_once(rig.plan, y, NULL, rig.w), PARTITA_ERR_ARG);
         assert_int_equal(partita_forward_once(rig.plan, y, rig.x, NULL), PARTITA_ERR_ARG);
         assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
@@ -347,8 +368,10 @@ static void once_as_often(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    static const struct partita_parts bad[] = {{1, 0, false}, {0, 7, false}, {0, 0, true}, {SIZE_MAX, 2, false}};
-    struct partita_problem problem = {.kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
+    static const struct partita_parts bad[] = {
+        {1, 0, false}, {0, 7, false}, {0, 0, true}, {SIZE_MAX, 2, false}};
+    struct partita_problem problem = {
+        .kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct log_lines lines;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -356,7 +379,8 @@ static void refusals(void **state)
         assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_ARG);
         assert_non_null(strstr(lines.text, "options.parts"));
     }
-    struct partita_options strided = {.engine = "cpu/blocks", .parts = {6, 12, false}, .log = log_into(&lines)};
+    struct partita_options strided = {
+        .engine = "cpu/blocks", .parts = {6, 12, false}, .log = log_into(&lines)};
     assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "stride"));
     problem.stride[0] = 1;
@@ -368,18 +392,22 @@ static void refusals(void **state)
     strided.parts = (struct partita_parts){0};
     assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_ptr_equal(plan, (struct partita_plan *)1);
-    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 0, 5, NULL, &problem), PARTITA_ERR_ARG);
-    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 5, 5, NULL, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 0, 5, NULL, &problem),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 5, 5, NULL, NULL),
+                     PARTITA_ERR_ARG);
 }
 
 // A device refuses what it has no way for, in words.
 static void device_refusals(void **state)
 {
     (void)state;
-    struct partita_problem problem = {.kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
+    struct partita_problem problem = {
+        .kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct log_lines lines;
-    struct partita_options options = blocks_options((struct partita_options){.parts = {6, 12, false}});
+    struct partita_options options =
+        blocks_options((struct partita_options){.parts = {6, 12, false}});
     options.log = log_into(&lines);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "stride"));
@@ -403,13 +431,17 @@ static void device_refusals(void **state)
     assert_ptr_equal(plan, (struct partita_plan *)1);
 }
 
-// Plans beyond 32 bits: sizes are right, and what cannot be is refused; nothing of that size is allocated.
+// Plans beyond 32 bits: sizes are right, and what cannot be is refused; nothing of that size is
+// allocated.
 static void sizes_beyond_32_bits(void **state)
 {
     (void)state;
     const size_t huge = (size_t)5 << 32;
-    struct partita_problem problem = {
-        .op = PARTITA_CORRELATE, .kernel = {huge}, .size = {huge + 1}, .pad_begin = {1000}, .pad_end = {999}};
+    struct partita_problem problem = {.op = PARTITA_CORRELATE,
+                                      .kernel = {huge},
+                                      .size = {huge + 1},
+                                      .pad_begin = {1000},
+                                      .pad_end = {999}};
     const struct partita_options forced = blocks_options((struct partita_options){.threads = 2});
     const struct partita_options free = {.device = forced.device, .threads = 2};
     char text[4096];
@@ -424,8 +456,9 @@ static void sizes_beyond_32_bits(void **state)
     if (!on_device()) explain(&problem, &forced, text, sizeof text);
 }
 
-// A passage 1e6 times as loud as what follows: with short parts nothing of its errors is left one transform behind what
-// it is heard in; one part of everything has them all over the quiet samples (docs/theory.md, 5).
+// A passage 1e6 times as loud as what follows: with short parts nothing of its errors is left one
+// transform behind what it is heard in; one part of everything has them all over the quiet samples
+// (docs/theory.md, 5).
 static void loud_then_quiet(void **state)
 {
     (void)state;
@@ -433,7 +466,8 @@ static void loud_then_quiet(void **state)
     static const size_t part[] = {SHORT, WHOLE};
     double error[2] = {0, INFINITY};
     const struct partita_problem problem = {.kernel = {M}, .size = {N}, .pad_begin = {M - 1}};
-    for (int i = 0; i < (is_served(&(struct parts_case){.taps = WHOLE, .signal = WHOLE}) ? 2 : 1); i++) {
+    for (int i = 0; i < (is_served(&(struct parts_case){.taps = WHOLE, .signal = WHOLE}) ? 2 : 1);
+         i++) {
         const struct partita_options options =
             blocks_options((struct partita_options){.parts = {part[i], part[i], false}});
         const size_t from = LOUD + M + 2 * SHORT;
@@ -448,12 +482,14 @@ static void loud_then_quiet(void **state)
         window.pad_end[0] = -(ptrdiff_t)(N - from - WINDOW);
         double complex *expected = malloc(WINDOW * sizeof *expected);
         reference_forward(&window, expected, rig.x, rig.w);
-        error[i] = error_against(problem.signal, (char *)rig.y + from * rig.sample_bytes, expected, WINDOW, 0);
+        error[i] = error_against(problem.signal, (char *)rig.y + from * rig.sample_bytes, expected,
+                                 WINDOW, 0);
         free(expected);
         rig_close(&rig);
     }
     assert_true(error[0] <= gate_transform(problem.signal, 2 * SHORT));
-    // The loud passage holds LOUD of the samples that its errors are spread over: A sqrt(LOUD/n) u at least.
+    // The loud passage holds LOUD of the samples that its errors are spread over: A sqrt(LOUD/n) u
+    // at least.
     assert_true(error[1] >= 1e6 * sqrt((double)LOUD / (2 * WHOLE)) * 0x1p-24);
 }
 
@@ -471,8 +507,9 @@ int main(void)
                 struct typed_case *c = &cases[t][op][i];
                 if (!is_served(&parts_cases[i])) continue;
                 *c = (struct typed_case){&parts_cases[i], types, (enum partita_op)op};
-                tests[n++] = named_test(imposed_parts, c, "parts/%s-%s-%s", op ? "correlate" : "convolve",
-                                        parts_cases[i].name, types->name);
+                tests[n++] =
+                    named_test(imposed_parts, c, "parts/%s-%s-%s", op ? "correlate" : "convolve",
+                               parts_cases[i].name, types->name);
             }
         tests[n++] = named_test(imposed_parts_of_many, types, "parts/channels-%s", types->name);
         tests[n++] = named_test(narrow_lags, types, "lags/narrow-%s", types->name);

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// cpu/partitioned where the products of several blocks are made together: right whatever falls silent in the midst of a
-// bundle, whenever a filter is exchanged, saved or forgotten, on any number of threads. Most plans are made by models
-// that make two or four sums at once cheap, so that every CPU level and type has bundles of either length.
+// SPDX-License-Identifier: MIT cpu/partitioned where the products of several blocks are made
+// together: right whatever falls silent in the midst of a bundle, whenever a filter is exchanged,
+// saved or forgotten, on any number of threads. Most plans are made by models that make two or four
+// sums at once cheap, so that every CPU level and type has bundles of either length.
 
 #include "model.h"
 #include "pool.h"
@@ -27,7 +27,8 @@ static const struct named_problem problems[] = {
     {"dilation", {STREAM, .kernel = {900}, .dilation = {3}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
-static const struct partita_problem *const mono = &problems[0].problem, *const matrix = &problems[2].problem;
+static const struct partita_problem *const mono = &problems[0].problem, *const matrix =
+                                                                            &problems[2].problem;
 
 static const struct cut small = {"up-to-300", 300, true};
 
@@ -45,8 +46,8 @@ static struct row find_level(const struct partita_plan *plan, size_t bundle)
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
         struct row row;
         size_t number, first, last, size, ticks;
-        if (sscanf(line, "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first, &last, &row.parts, &row.taps,
-                   &row.hop, &size, &row.bundle, &ticks) == 9 &&
+        if (sscanf(line, "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first, &last,
+                   &row.parts, &row.taps, &row.hop, &size, &row.bundle, &ticks) == 9 &&
             row.bundle == bundle)
             found = row;
     }
@@ -73,8 +74,8 @@ static size_t frames_of(const struct bundled *b, const struct partita_problem *p
     return n;
 }
 
-static struct row open_run(struct run *run, const struct bundled *b, const struct partita_problem *problem,
-                           struct random *random)
+static struct row open_run(struct run *run, const struct bundled *b,
+                           const struct partita_problem *problem, struct random *random)
 {
     run_open_exactly(run, &b->c, problem, &b->options, frames_of(b, problem), random);
     return level_of(run->plan, b->bundle);
@@ -86,13 +87,15 @@ static void *part_of(const struct run *run, void *samples, size_t channel, size_
 }
 
 // Sound and silence in turn in [first, end) of an input, each as long as some hops, or nearly so.
-static void make_bursts(struct run *run, size_t channel, const struct row *row, size_t first, size_t end,
-                        struct random *random)
+static void make_bursts(struct run *run, size_t channel, const struct row *row, size_t first,
+                        size_t end, struct random *random)
 {
     bool silent = channel % 2;
     while (first < end) {
-        const size_t most = silent ? row->parts * row->taps / row->hop + 2 * row->bundle : 2 * row->bundle + 1;
-        size_t n = random_below(random, most) * row->hop + random_below(random, 3) * random_below(random, row->hop);
+        const size_t most =
+            silent ? row->parts * row->taps / row->hop + 2 * row->bundle : 2 * row->bundle + 1;
+        size_t n = random_below(random, most) * row->hop +
+                   random_below(random, 3) * random_below(random, row->hop);
         if (n > end - first) n = end - first;
         if (silent) memset(part_of(run, run->x, channel, first), 0, n * run->sample_bytes);
         first += n;
@@ -116,7 +119,8 @@ static void check_run(struct run *run, const struct cut *cuts, size_t n_cuts, st
         partita_stream_reset(run->stream);
         memset(other, 0x55, run_output_bytes(run));
         run_feed(run, run->stream, other, &cuts[i], random);
-        if (memcmp(y, other, run_output_bytes(run))) fail_msg("calls of %s give other bits", cuts[i].name);
+        if (memcmp(y, other, run_output_bytes(run)))
+            fail_msg("calls of %s give other bits", cuts[i].name);
     }
     guarded_free(other);
     guarded_free(y);
@@ -165,10 +169,12 @@ static void long_filters(void **state)
     }
 }
 
-// What a single sample of two results may differ by (test_partitioned.c): eight deviations of either.
+// What a single sample of two results may differ by (test_partitioned.c): eight deviations of
+// either.
 static double sample_limit(const struct run *run)
 {
-    return 8 * gate_transform(run->problem.signal, run->plan->choice.transform) * typical_output(&run->problem);
+    return 8 * gate_transform(run->problem.signal, run->plan->choice.transform) *
+           typical_output(&run->problem);
 }
 
 // Silence that is skipped against a hum too faint to tell, which is not: all outputs.
@@ -180,14 +186,15 @@ static void check_against_hum(struct run *run, struct random *random)
     run_feed(run, run->stream, y, &small, random);
     memcpy(kept, run->x, bytes);
     for (size_t i = 0; i < n; i++)
-        if (reference_sample(run->problem.signal, kept, i) == 0) sample_put(run->problem.signal, run->x, i, 1e-20);
+        if (reference_sample(run->problem.signal, kept, i) == 0)
+            sample_put(run->problem.signal, run->x, i, 1e-20);
     partita_stream_reset(run->stream);
     run_feed(run, run->stream, hum, &cut_whole, random);
     memcpy(run->x, kept, bytes);
     const double limit = sample_limit(run);
     for (size_t i = 0; i < run->out * run->n_outputs; i++) {
-        const double off =
-            cabs(reference_sample(run->problem.signal, y, i) - reference_sample(run->problem.signal, hum, i));
+        const double off = cabs(reference_sample(run->problem.signal, y, i) -
+                                reference_sample(run->problem.signal, hum, i));
         if (!(off <= limit)) fail_msg("output %zu of %zu is off by %.3g", i, run->n_outputs, off);
     }
     guarded_free(hum);
@@ -195,7 +202,8 @@ static void check_against_hum(struct run *run, struct random *random)
     free(kept);
 }
 
-// Bursts of every kind, one input silent while others are not; then with cells of which long pieces are zero.
+// Bursts of every kind, one input silent while others are not; then with cells of which long pieces
+// are zero.
 static void bursts_of_sound(void **state)
 {
     enum { ROUNDS = 3 };
@@ -210,7 +218,8 @@ static void bursts_of_sound(void **state)
         if (round == ROUNDS - 1) memset(run.x, 0, run.n_frames * run.sample_bytes);
         check_against_hum(&run, &random);
         for (size_t cell = 0; cell < run.n_taps / kernel; cell++) {
-            const size_t first = random_below(&random, kernel), n = random_below(&random, kernel - first);
+            const size_t first = random_below(&random, kernel),
+                         n = random_below(&random, kernel - first);
             memset((char *)run.w + (cell * kernel + first) * tap_bytes, 0, n * tap_bytes);
         }
         if (round % 2) run_take_taps(&run);
@@ -218,8 +227,8 @@ static void bursts_of_sound(void **state)
     run_close(&run);
 }
 
-// Handed over at every phase of a bundle, fade after fade, to the filter that was there before, to the one that is
-// there; inputs but the first fall silent meanwhile.
+// Handed over at every phase of a bundle, fade after fade, to the filter that was there before, to
+// the one that is there; inputs but the first fall silent meanwhile.
 static void swap_at_every_phase(void **state)
 {
     enum { STEPS = 8, BEGIN = 2000 };
@@ -232,20 +241,23 @@ static void swap_at_every_phase(void **state)
     const size_t bundle = row.hop * b->bundle, taps = row.parts * row.taps;
     run_close(&probe);
     const size_t gap = 2 * bundle + taps + 4 * b->bundle * row.hop + 600;
-    swapped_open(&s, &b->c, &b->c.named->problem, &b->options, BEGIN + STEPS * (gap + bundle), &random);
+    swapped_open(&s, &b->c, &b->c.named->problem, &b->options, BEGIN + STEPS * (gap + bundle),
+                 &random);
     for (size_t c = 1; c < s.run.in; c++) make_bursts(&s.run, c, &row, 0, s.run.n_frames, &random);
     for (size_t f = 0; f < N_FILTERS; f++) swapped_alone(&s, f, &random);
     struct handover steps[STEPS];
     size_t at = BEGIN;
     for (size_t i = 0; i < STEPS; i++) {
         steps[i] = (struct handover){at, order[i], fades[i % 4]};
-        at += (gap + 2 * s.load.swap_delay) / bundle * bundle + row.hop + random_below(&random, 2) * i;
+        at += (gap + 2 * s.load.swap_delay) / bundle * bundle + row.hop +
+              random_below(&random, 2) * i;
         if (at > s.run.n_frames) at = s.run.n_frames;
     }
     void *y = run_output(&s.run);
     partita_stream_close(swapped_run(&s, y, steps, STEPS, &small, &random));
     for (size_t i = 0; i < STEPS; i++) {
-        const size_t end = i + 1 < STEPS ? steps[i + 1].at : s.run.n_outputs, old = i ? order[i - 1] : 0;
+        const size_t end = i + 1 < STEPS ? steps[i + 1].at : s.run.n_outputs,
+                     old = i ? order[i - 1] : 0;
         const size_t first = i ? steps[i].at : 0;
         if (old == order[i]) assert_int_equal(first_off(&s, y, old, old, 0, 0, first, end), end);
         else check_fade(&s, y, old, order[i], steps[i].fade, first, steps[i].at, end);
@@ -254,8 +266,10 @@ static void swap_at_every_phase(void **state)
     swapped_close(&s);
 }
 
-// Hands filter f over at frame `at` and runs to `end`; fails unless that is a fade from filter `old`.
-static void check_next(struct swapped *s, void *y, size_t old, size_t f, size_t at, size_t end, struct random *random)
+// Hands filter f over at frame `at` and runs to `end`; fails unless that is a fade from filter
+// `old`.
+static void check_next(struct swapped *s, void *y, size_t old, size_t f, size_t at, size_t end,
+                       struct random *random)
 {
     assert_ok(partita_stream_swap(s->run.stream, s->filters[f], 200));
     run_feed_part(&s->run, s->run.stream, y, at, end, &small, random);
@@ -303,7 +317,8 @@ static void same_filter_after_silence(void **state)
     struct random random = random_start("same");
     struct swapped s;
     swapped_open(&s, &b->c, mono, &b->options, 30000, &random);
-    const size_t silent = 2 * s.load.swap_delay + 6000, again = s.run.n_frames / 2 + s.load.swap_delay;
+    const size_t silent = 2 * s.load.swap_delay + 6000,
+                 again = s.run.n_frames / 2 + s.load.swap_delay;
     assert_true(silent < again);
     memset(s.run.x, 0, silent * s.run.sample_bytes);
     swapped_alone(&s, 1, &random);
@@ -316,15 +331,16 @@ static void same_filter_after_silence(void **state)
 }
 
 // Runs on from `at` and compares what comes out.
-static void check_goes_on(const struct run *run, struct partita_stream *stream, const void *expected, size_t at,
-                          const char *what, struct random *random)
+static void check_goes_on(const struct run *run, struct partita_stream *stream,
+                          const void *expected, size_t at, const char *what, struct random *random)
 {
     char *y = run_output(run);
     const size_t first = (at + run->stride - 1) / run->stride;
     run_feed_part(run, stream, y, at, run->n_frames, &small, random);
     for (size_t k = 0; k < run->out; k++) {
         const size_t from = (k * run->n_outputs + first) * run->sample_bytes;
-        if (memcmp(y + from, (const char *)expected + from, (run->n_outputs - first) * run->sample_bytes))
+        if (memcmp(y + from, (const char *)expected + from,
+                   (run->n_outputs - first) * run->sample_bytes))
             fail_msg("%s: other bits after frame %zu", what, at);
     }
     guarded_free(y);
@@ -353,7 +369,8 @@ static void states_in_a_bundle(void **state)
         check_goes_on(&run, clone, expected, at, "cloned", &random);
         // Whatever the second one held, and wherever in its bundle it stood.
         partita_stream_reset(second);
-        run_feed_part(&run, second, garbage, 0, random_below(&random, run.n_frames), &cut_whole, &random);
+        run_feed_part(&run, second, garbage, 0, random_below(&random, run.n_frames), &cut_whole,
+                      &random);
         assert_ok(partita_stream_restore(second, kept, size));
         check_goes_on(&run, second, expected, at, "restored", &random);
         partita_stream_reset(clone);
@@ -387,9 +404,11 @@ static void threads_same_bits(void **state)
         const struct row row = level_of(s.run.plan, b->bundle);
         make_all_bursts(&s.run, &row, &random);
         void *y = run_output(&s.run);
-        const struct handover three[] = {
-            {1000 + row.hop, 1, 100}, {3000 + 2 * s.load.swap_delay, 2, 0}, {s.run.n_frames - 1500, 1, 40}};
-        struct partita_stream *stream = swapped_run(&s, y, three, 3, &(struct cut){"", 100, true}, &random);
+        const struct handover three[] = {{1000 + row.hop, 1, 100},
+                                         {3000 + 2 * s.load.swap_delay, 2, 0},
+                                         {s.run.n_frames - 1500, 1, 40}};
+        struct partita_stream *stream =
+            swapped_run(&s, y, three, 3, &(struct cut){"", 100, true}, &random);
         partita_stream_close(stream);
         if (!expected) {
             expected = run_output(&s.run);
@@ -462,7 +481,8 @@ int main(void)
     // Where two sums at once pay, and four do not; where four pay.
     static const double models[N_BUNDLES][3] = {{1, 0.4, 1}, {1, 0.5, 0.2}};
     static struct bundled cases[N_BUNDLES][N_TYPE_PAIRS][N_PROBLEMS];
-    static struct CMUnitTest tests[N_BUNDLES * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
+    static struct CMUnitTest
+        tests[N_BUNDLES * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
     struct partita_wisdom *wisdom[N_BUNDLES];
     const bool wide = vectors_are_wide();
     size_t n = 0;
@@ -478,12 +498,15 @@ int main(void)
                                         .options = {.wisdom = wisdom[m]}};
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                     if (!problems[p].problem.stride[0] || of_problems[i].run != swap_at_every_phase)
-                        tests[n++] = named_test(of_problems[i].run, &b[p], "of-%zu/%s/%s-%s", bundle,
-                                                of_problems[i].name, problems[p].name, types);
+                        tests[n++] =
+                            named_test(of_problems[i].run, &b[p], "of-%zu/%s/%s-%s", bundle,
+                                       of_problems[i].name, problems[p].name, types);
             }
             for (size_t i = 0; i < N_PROMISES; i++)
-                tests[n++] = named_test(promises[i].run, &b[0], "of-%zu/%s-%s", bundle, promises[i].name, types);
-            if (m == 0 && wide) tests[n++] = named_test(long_filters, &b[0], "long-filters-%s", types);
+                tests[n++] = named_test(promises[i].run, &b[0], "of-%zu/%s-%s", bundle,
+                                        promises[i].name, types);
+            if (m == 0 && wide)
+                tests[n++] = named_test(long_filters, &b[0], "long-filters-%s", types);
         }
     }
     const int failed = run_test_list(tests, n);

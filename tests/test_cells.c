@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Filters made of cells: a sparse matrix is the dense one with zeros, on every engine; what cells may not be; filters
-// edited cell by cell, whose base may be gone.
+// SPDX-License-Identifier: MIT Filters made of cells: a sparse matrix is the dense one with zeros,
+// on every engine; what cells may not be; filters edited cell by cell, whose base may be gone.
 
 #include "stream_rig.h"
 
@@ -8,18 +7,21 @@
 
 #include <stdio.h>
 
-static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
-                                               "cuda/partitioned"};
+static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add",
+                                               "cpu/partitioned", "cuda/partitioned"};
 enum { N_ENGINES_OF_CELLS = 5, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
 
-static const struct partita_problem square = {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {KERNEL}};
-static const struct partita_problem oblong = {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {KERNEL}};
-static const struct partita_problem grouped = {STREAM, .in_channels = 4, .out_channels = 6, .groups = 2,
-                                               .kernel = {KERNEL}};
-static const struct partita_problem correlating = {STREAM, .op = PARTITA_CORRELATE, .in_channels = 2, .out_channels = 2,
-                                                   .kernel = {KERNEL}};
+static const struct partita_problem square = {STREAM, .in_channels = 4, .out_channels = 4,
+                                              .kernel = {KERNEL}};
+static const struct partita_problem oblong = {STREAM, .in_channels = 3, .out_channels = 2,
+                                              .kernel = {KERNEL}};
+static const struct partita_problem grouped = {STREAM, .in_channels = 4, .out_channels = 6,
+                                               .groups = 2, .kernel = {KERNEL}};
+static const struct partita_problem correlating = {
+    STREAM, .op = PARTITA_CORRELATE, .in_channels = 2, .out_channels = 2, .kernel = {KERNEL}};
 static const struct partita_problem decimating = {
-    STREAM, .in_channels = 2, .out_channels = 2, .kernel = {KERNEL}, .stride = {2}, .dilation = {2}};
+    STREAM,        .in_channels = 2, .out_channels = 2, .kernel = {KERNEL},
+    .stride = {2}, .dilation = {2}};
 
 // A sparse matrix and where its taps are kept.
 struct cells {
@@ -33,7 +35,8 @@ static size_t groups_of(const struct run *run)
     return run->problem.groups ? run->problem.groups : 1;
 }
 
-// Every possible cell with a chance of one in two, each with its own length (now and then none) and delay.
+// Every possible cell with a chance of one in two, each with its own length (now and then none) and
+// delay.
 static struct cells draw_cells(const struct run *run, struct random *random)
 {
     struct cells cells = {.n = 0};
@@ -62,9 +65,11 @@ static void lay_out(struct run *run, const struct partita_cell *cells, size_t n)
 {
     size_t per_group = run->in / groups_of(run), bytes = partita_type_size(run->problem.taps);
     for (size_t i = 0; i < n; i++) {
-        char *row = (char *)run->w + (cells[i].out * per_group + cells[i].in % per_group) * KERNEL * bytes;
+        char *row =
+            (char *)run->w + (cells[i].out * per_group + cells[i].in % per_group) * KERNEL * bytes;
         memset(row, 0, KERNEL * bytes);
-        if (cells[i].length) memcpy(row + cells[i].delay * bytes, cells[i].taps, cells[i].length * bytes);
+        if (cells[i].length)
+            memcpy(row + cells[i].delay * bytes, cells[i].taps, cells[i].length * bytes);
     }
 }
 
@@ -73,7 +78,8 @@ static void silence_taps(struct run *run)
     memset(run->w, 0, run->n_taps * partita_type_size(run->problem.taps));
 }
 
-// The stream of the filter that the run has now is the oracle's of the taps that w has now; and the same in other cuts.
+// The stream of the filter that the run has now is the oracle's of the taps that w has now; and the
+// same in other cuts.
 static void check_filter(struct run *run, struct random *random)
 {
     void *y = run_output(run), *other = run_output(run);
@@ -86,7 +92,8 @@ static void check_filter(struct run *run, struct random *random)
     guarded_free(other);
 }
 
-static struct partita_filter *make(const struct run *run, const struct partita_cell *cells, size_t n)
+static struct partita_filter *make(const struct run *run, const struct partita_cell *cells,
+                                   size_t n)
 {
     struct partita_filter *filter = NULL;
     assert_ok(partita_filter_create_cells(run->plan, cells, n, &filter));
@@ -103,8 +110,8 @@ static size_t frames_for(const struct stream_case *c, const struct partita_probl
     return n;
 }
 
-static void open(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
-                 struct random *random)
+static void open(struct run *run, const struct stream_case *c,
+                 const struct partita_problem *problem, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strncmp(c->engine, "cpu/overlap", 11) == 0) relaxed.latency = 4000;
@@ -113,7 +120,8 @@ static void open(struct run *run, const struct stream_case *c, const struct part
 
 static void sparse_is_dense_with_zeros(void **state)
 {
-    static const struct partita_problem *const problems[] = {&square, &oblong, &grouped, &correlating, &decimating};
+    static const struct partita_problem *const problems[] = {&square, &oblong, &grouped,
+                                                             &correlating, &decimating};
     const struct stream_case *c = *state;
     for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
         struct random random = random_start("sparse");
@@ -150,7 +158,8 @@ static void cells_alike(void **state)
     cells[1].delay = 1;
     cells[2].delay = 200;
     cells[3].length = 999;
-    cells[4] = (struct partita_cell){1, 0, 1, 999, taps[4] + bytes}; // all but the first tap, at its place
+    cells[4] =
+        (struct partita_cell){1, 0, 1, 999, taps[4] + bytes}; // all but the first tap, at its place
     sample_put(run.problem.taps, taps[5], 0, 0.25);
     sample_put(run.problem.taps, taps[6], 999, 0.25);
     sample_put(run.problem.taps, taps[7], 500, 0.25);
@@ -202,7 +211,8 @@ static void signals_too(void **state)
     memset(w, 0, 4 * M * bytes);
     memcpy(w + (2 * M + 13) * bytes, taps, 20 * bytes);
     partita_filter_destroy(rig.filter);
-    assert_ok(partita_filter_create_cells(rig.plan, &(struct partita_cell){1, 0, 13, 20, taps}, 1, &rig.filter));
+    assert_ok(partita_filter_create_cells(rig.plan, &(struct partita_cell){1, 0, 13, 20, taps}, 1,
+                                          &rig.filter));
     free(taps);
     rig_forward(&rig);
     rig_check(&rig);
@@ -216,11 +226,14 @@ static void bad_cells(void **state)
     static const double taps[2 * KERNEL];
     static const struct partita_cell good = {0, 0, 0, 5, taps};
     static const struct partita_cell bad[] = {
-        {6, 0, 0, 5, taps},          {0, 4, 0, 5, taps},          {SIZE_MAX, 0, 0, 5, taps},
-        {0, SIZE_MAX, 0, 5, taps},   {0, 2, 0, 5, taps}, // output of the first group, input of the second
-        {5, 1, 0, 5, taps},          {4, 2, 0, KERNEL + 1, taps}, {4, 2, KERNEL - 4, 5, taps},
-        {4, 2, KERNEL + 1, 0, taps}, {4, 2, SIZE_MAX, 5, taps},                         // the sum wraps around
-        {4, 2, 5, SIZE_MAX, taps},   {4, 2, 0, 5, NULL},          {0, 0, 900, 5, taps}, // the good one's place
+        {6, 0, 0, 5, taps},          {0, 4, 0, 5, taps},
+        {SIZE_MAX, 0, 0, 5, taps},   {0, SIZE_MAX, 0, 5, taps},
+        {0, 2, 0, 5, taps}, // output of the first group, input of the second
+        {5, 1, 0, 5, taps},          {4, 2, 0, KERNEL + 1, taps},
+        {4, 2, KERNEL - 4, 5, taps}, {4, 2, KERNEL + 1, 0, taps},
+        {4, 2, SIZE_MAX, 5, taps}, // the sum wraps around
+        {4, 2, 5, SIZE_MAX, taps},   {4, 2, 0, 5, NULL},
+        {0, 0, 900, 5, taps}, // the good one's place
         {0, 0, 0, 0, NULL},
     };
     struct log_lines lines;
@@ -234,7 +247,8 @@ static void bad_cells(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct partita_cell cells[2] = {good, bad[i]};
         log_into(&lines);
-        if (partita_filter_create_cells(run.plan, cells, 2, &filter) != PARTITA_ERR_ARG) fail_msg("cell %zu passes", i);
+        if (partita_filter_create_cells(run.plan, cells, 2, &filter) != PARTITA_ERR_ARG)
+            fail_msg("cell %zu passes", i);
         if (lines.n_lines != 1) fail_msg("cell %zu: %d lines: %s", i, lines.n_lines, lines.text);
         assert_ptr_equal(filter, (struct partita_filter *)1);
     }
@@ -266,7 +280,8 @@ static void metered_release(void *user, void *memory)
     free((char *)memory - 64);
 }
 
-// Bytes that sixteen cells take, equal or all different. A filter gives back what it took, an edited one too.
+// Bytes that sixteen cells take, equal or all different. A filter gives back what it took, an
+// edited one too.
 static size_t bytes_taken(const struct stream_case *c, bool equal)
 {
     struct meter meter = {0};
@@ -277,7 +292,8 @@ static size_t bytes_taken(const struct stream_case *c, bool equal)
     struct partita_cell cells[16];
     size_t row = KERNEL * partita_type_size(run.problem.taps), before = meter.live;
     for (size_t i = 0; i < 16; i++)
-        cells[i] = (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)run.w + (equal ? 0 : i * row)};
+        cells[i] =
+            (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)run.w + (equal ? 0 : i * row)};
     struct partita_filter *filter = make(&run, cells, 16), *copy = NULL;
     size_t taken = meter.live - before;
     assert_ok(partita_filter_edit(filter, cells, 0, &copy));
@@ -289,12 +305,13 @@ static size_t bytes_taken(const struct stream_case *c, bool equal)
     return taken;
 }
 
-// Equal cells take the spectra of one: a quarter of the bytes of different ones at most, for what refers to them is
-// small.
+// Equal cells take the spectra of one: a quarter of the bytes of different ones at most, for what
+// refers to them is small.
 static void equal_cells_share(void **state)
 {
     size_t different = bytes_taken(*state, false), equal = bytes_taken(*state, true);
-    if (equal > different / 4) fail_msg("equal cells take %zu bytes, different ones %zu", equal, different);
+    if (equal > different / 4)
+        fail_msg("equal cells take %zu bytes, different ones %zu", equal, different);
 }
 
 // Replaces what `edits` name in the run's filter, whose base is gone before the new one runs.
@@ -360,7 +377,8 @@ static void bad_edits(void **state)
     struct partita_filter *filter = (struct partita_filter *)1;
     struct run run;
     open(&run, c, &oblong, &random);
-    const struct partita_cell good = {0, 0, 0, 5, run.w}, bad = {2, 0, 0, 5, run.w}, twice[2] = {good, good};
+    const struct partita_cell good = {0, 0, 0, 5, run.w}, bad = {2, 0, 0, 5, run.w},
+                              twice[2] = {good, good};
     bool served = strstr(c->engine, "partitioned");
     assert_int_equal(partita_filter_edit(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
     assert_int_equal(partita_filter_edit(run.filter, NULL, 1, &filter), PARTITA_ERR_ARG);
@@ -369,7 +387,8 @@ static void bad_edits(void **state)
         assert_int_equal(partita_filter_edit(run.filter, &bad, 1, &filter), PARTITA_ERR_ARG);
         assert_int_equal(partita_filter_edit(run.filter, twice, 2, &filter), PARTITA_ERR_ARG);
     } else {
-        assert_int_equal(partita_filter_edit(run.filter, &good, 1, &filter), PARTITA_ERR_UNSUPPORTED);
+        assert_int_equal(partita_filter_edit(run.filter, &good, 1, &filter),
+                         PARTITA_ERR_UNSUPPORTED);
     }
     assert_ptr_equal(filter, (struct partita_filter *)1);
     run_close(&run);
@@ -400,7 +419,8 @@ enum {
 int main(void)
 {
     static struct stream_case cases[N_ENGINES_OF_CELLS][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_ENGINES_OF_CELLS * N_TYPE_PAIRS * (N_PROMISES + N_OF_PARTITIONED)];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_CELLS * N_TYPE_PAIRS * (N_PROMISES + N_OF_PARTITIONED)];
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -412,10 +432,13 @@ int main(void)
             *c = (struct stream_case){engine, &type_pairs[t], NULL};
             bool partitioned = strstr(engine, "partitioned");
             for (size_t p = 0; p < N_PROMISES; p++)
-                tests[n++] = named_test(promises[p].run, c, "%s/%s-%s", engine, promises[p].name, types);
-            if (!partitioned) tests[n++] = named_test(signals_too, c, "%s/signals-too-%s", engine, types);
+                tests[n++] =
+                    named_test(promises[p].run, c, "%s/%s-%s", engine, promises[p].name, types);
+            if (!partitioned)
+                tests[n++] = named_test(signals_too, c, "%s/signals-too-%s", engine, types);
             for (size_t p = 0; partitioned && p < N_OF_PARTITIONED; p++)
-                tests[n++] = named_test(of_partitioned[p].run, c, "%s/%s-%s", engine, of_partitioned[p].name, types);
+                tests[n++] = named_test(of_partitioned[p].run, c, "%s/%s-%s", engine,
+                                        of_partitioned[p].name, types);
         }
     }
     return run_test_list(tests, n);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The one-call helpers: every mode, range and lag window against the oracle, for sizes on both sides of each other.
+// SPDX-License-Identifier: MIT The one-call helpers: every mode, range and lag window against the
+// oracle, for sizes on both sides of each other.
 
 #include "test.h"
 
@@ -23,7 +23,8 @@ static enum partita_status call(const struct helper_case *c, void *y, const void
                                      : partita_correlate(c->type, y, x, c->n, h, c->m, slice);
 }
 
-// Whatever algorithm is chosen, the larger of both gates: transforms of at most four times the full length.
+// Whatever algorithm is chosen, the larger of both gates: transforms of at most four times the full
+// length.
 static double gate(const struct helper_case *c, size_t n)
 {
     size_t longest = c->n + c->m, least = c->n < c->m ? c->n : c->m;
@@ -46,7 +47,8 @@ static void data_open(struct data *data, const struct helper_case *c)
     random_samples(&random, c->type, data->x, c->n);
     random_samples(&random, c->type, data->h, c->m);
     ptrdiff_t pad = (ptrdiff_t)c->m - 1;
-    struct partita_problem p = {.signal = c->type, .taps = c->type, .op = c->op, .kernel = {c->m}, .size = {c->n}};
+    struct partita_problem p = {
+        .signal = c->type, .taps = c->type, .op = c->op, .kernel = {c->m}, .size = {c->n}};
     p.pad_begin[0] = p.pad_end[0] = pad;
     reference_forward(&p, data->full, data->x, data->h);
 }
@@ -59,8 +61,8 @@ static void data_close(struct data *data)
 }
 
 // One slice: its size, its samples, nothing else written.
-static void check_slice(const struct helper_case *c, const struct data *data, const struct partita_slice *slice,
-                        ptrdiff_t first, size_t length)
+static void check_slice(const struct helper_case *c, const struct data *data,
+                        const struct partita_slice *slice, ptrdiff_t first, size_t length)
 {
     assert_int_equal(partita_slice_size(c->op, c->n, c->m, slice), length);
     void *y = guarded_alloc(length * partita_type_size(c->type), partita_type_size(c->type) % 16);
@@ -74,7 +76,8 @@ static void check_slice(const struct helper_case *c, const struct data *data, co
     size_t least = c->n < c->m ? c->n : c->m;
     double typical = sqrt((double)least) * (type_is_complex(c->type) ? 2.0 : 1.0) / 3;
     double error = error_against(c->type, y, expected, length, typical);
-    if (!(error <= gate(c, length))) fail_msg("first %td, length %zu: error %.3g", first, length, error);
+    if (!(error <= gate(c, length)))
+        fail_msg("first %td, length %zu: error %.3g", first, length, error);
     free(expected);
     guarded_free(y);
 }
@@ -88,9 +91,12 @@ static void modes(void **state)
     size_t n = c->n, m = c->m, least = n < m ? n : m, most = n < m ? m : n;
     check_slice(c, &data, NULL, 0, n + m - 1);
     check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_RANGE}, 0, n + m - 1);
-    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_FULL, .first = 3, .last = 1}, 0, n + m - 1);
-    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_SAME}, (ptrdiff_t)((m - 1) / 2), n);
-    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_VALID}, (ptrdiff_t)least - 1, most - least + 1);
+    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_FULL, .first = 3, .last = 1}, 0,
+                n + m - 1);
+    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_SAME}, (ptrdiff_t)((m - 1) / 2),
+                n);
+    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_VALID}, (ptrdiff_t)least - 1,
+                most - least + 1);
     data_close(&data);
 }
 
@@ -101,13 +107,16 @@ static void ranges(void **state)
     struct random random = random_start("ranges");
     struct data data;
     data_open(&data, c);
-    ptrdiff_t full = (ptrdiff_t)(c->n + c->m - 1), zero = c->op == PARTITA_CORRELATE ? (ptrdiff_t)c->m - 1 : 0;
+    ptrdiff_t full = (ptrdiff_t)(c->n + c->m - 1),
+              zero = c->op == PARTITA_CORRELATE ? (ptrdiff_t)c->m - 1 : 0;
     const ptrdiff_t fixed[][2] = {{0, 1},     {full - 1, full},     {0, full},
                                   {-3, 2},    {full - 1, full + 5}, {-10, full + 10},
                                   {-20, -10}, {full + 3, full + 9}};
     for (size_t i = 0; i < 20; i++) {
-        ptrdiff_t first = i < 8 ? fixed[i][0] : (ptrdiff_t)random_below(&random, (size_t)full + 20) - 10;
-        ptrdiff_t last = i < 8 ? fixed[i][1] : first + 1 + (ptrdiff_t)random_below(&random, (size_t)full + 9);
+        ptrdiff_t first =
+            i < 8 ? fixed[i][0] : (ptrdiff_t)random_below(&random, (size_t)full + 20) - 10;
+        ptrdiff_t last =
+            i < 8 ? fixed[i][1] : first + 1 + (ptrdiff_t)random_below(&random, (size_t)full + 9);
         if (first == zero && last == zero) continue; // all zeros asks for everything
         struct partita_slice slice = {.first = first - zero, .last = last - zero};
         if (slice.first == 0 && slice.last == 0) continue;
@@ -144,12 +153,14 @@ static void malformed(void **state)
     assert_int_equal(partita_convolve(PARTITA_F32, y, x, 0, x, 4, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_correlate(PARTITA_F32, y, x, 4, x, 0, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_convolve((enum partita_type)9, y, x, 4, x, 4, NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_convolve(PARTITA_F32, y, x, SIZE_MAX / 8, x, SIZE_MAX / 8, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_convolve(PARTITA_F32, y, x, SIZE_MAX / 8, x, SIZE_MAX / 8, NULL),
+                     PARTITA_ERR_ARG);
     assert_memory_equal(y, kept, sizeof y);
 }
 
-// A slice of a huge result costs only the slice: a window of 100 samples 10^7 deep in it is done at once, where the
-// whole would take thousands of times longer. Checked by result; the time limit is that of the test run.
+// A slice of a huge result costs only the slice: a window of 100 samples 10^7 deep in it is done at
+// once, where the whole would take thousands of times longer. Checked by result; the time limit is
+// that of the test run.
 static void slice_of_a_long_result(void **state)
 {
     (void)state;
@@ -177,8 +188,10 @@ int main(void)
         for (int op = 0; op < 2; op++) {
             for (size_t s = 0; s < N_SIZES; s++) {
                 struct helper_case *c = &cases[type][op][s];
-                *c = (struct helper_case){(enum partita_type)type, (enum partita_op)op, sizes[s][0], sizes[s][1]};
-                const char *word = op ? "correlate" : "convolve", *name = partita_type_name(c->type);
+                *c = (struct helper_case){(enum partita_type)type, (enum partita_op)op, sizes[s][0],
+                                          sizes[s][1]};
+                const char *word = op ? "correlate" : "convolve",
+                           *name = partita_type_name(c->type);
                 tests[n++] = named_test(modes, c, "%s/modes-%zu-%zu-%s", word, c->n, c->m, name);
                 tests[n++] = named_test(ranges, c, "%s/ranges-%zu-%zu-%s", word, c->n, c->m, name);
             }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// cpu/depthwise on layers made for it, each of its ways forced on the same ones: random and hostile geometry against
-// the oracle, one sample against one tap, the same bits for any number of threads, workspace, choice and its words.
-// (Its kernels are in test_lanes_kernels.c; what holds for every engine of layers in test_layers.c.)
+// SPDX-License-Identifier: MIT cpu/depthwise on layers made for it, each of its ways forced on the
+// same ones: random and hostile geometry against the oracle, one sample against one tap, the same
+// bits for any number of threads, workspace, choice and its words. (Its kernels are in
+// test_lanes_kernels.c; what holds for every engine of layers in test_layers.c.)
 #include "core/engine.h" // before <complex.h>, which makes `complex` a macro
 
 #include "layer_rig.h"
@@ -12,7 +12,8 @@
 #include "reference_layer.h"
 
 static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
-static const struct partita_options plain = {.engine = "cpu/depthwise", .threads = 2, .directions = LAYER_ALL};
+static const struct partita_options plain = {
+    .engine = "cpu/depthwise", .threads = 2, .directions = LAYER_ALL};
 
 // Edges of tiles asked for; 1: no transform, tap by tap.
 static const size_t ways[] = {1, 16, 36, 64};
@@ -41,11 +42,12 @@ static bool replan(struct partita_plan *plan, size_t transform)
 static bool force(struct layer *layer, size_t transform)
 {
     partita_filter_destroy(layer->filter);
-    struct partita_plan *plans[] = {layer->plan, layer->plan->backward_data, layer->plan->backward_weight};
+    struct partita_plan *plans[] = {layer->plan, layer->plan->backward_data,
+                                    layer->plan->backward_weight};
     bool all = true;
     for (int i = 0; i < 3; i++) all = all && replan(plans[i], transform);
-    assert_ok(
-        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
     return all;
 }
 
@@ -85,7 +87,8 @@ static struct partita_problem draw(struct random *random, enum partita_type type
             p.pad_end[a] = (ptrdiff_t)random_below(random, 16) - 4;
         }
         double products = (double)(p.batch * p.out_channels);
-        for (int a = 0; a < p.rank; a++) products *= (double)(reference_outputs(&p, (size_t)a) * p.kernel[a]);
+        for (int a = 0; a < p.rank; a++)
+            products *= (double)(reference_outputs(&p, (size_t)a) * p.kernel[a]);
         if (products > 0 && products < 1e5) return p;
     }
 }
@@ -105,8 +108,8 @@ static void random_geometry(void **state)
     for (int i = 1; i < N_WAYS; i++) assert_true(had[i] > 0);
 }
 
-// Kernels as large as the map and larger, padding larger than the kernel, crops, multiples, few channels, maps of one
-// row and of one column, more channels than lanes and fewer.
+// Kernels as large as the map and larger, padding larger than the kernel, crops, multiples, few
+// channels, maps of one row and of one column, more channels than lanes and fewer.
 static const struct partita_problem hostile_problems[] = {
     {.rank = 2, .in_channels = 3, .out_channels = 3, .kernel = {9, 11}, .size = {9, 11}},
     {.rank = 2,
@@ -141,10 +144,32 @@ static const struct partita_problem hostile_problems[] = {
      .dilation = {3, 7},
      .pad_begin = {6, 14},
      .pad_end = {6, 14}},
-    {.rank = 2, .in_channels = 33, .out_channels = 33, .kernel = {1, 7}, .size = {1, 90}, .pad_end = {0, 6}},
-    {.rank = 2, .batch = 7, .in_channels = 2, .out_channels = 4, .kernel = {7, 1}, .size = {90, 1}, .pad_begin = {3}},
-    {.rank = 1, .batch = 3, .in_channels = 9, .out_channels = 9, .kernel = {30}, .size = {400}, .pad_begin = {29}},
-    {.rank = 2, .kernel = {3, 3}, .size = {4, 4}, .dilation = {9, 7}, .pad_begin = {18, 14}, .pad_end = {18, 14}},
+    {.rank = 2,
+     .in_channels = 33,
+     .out_channels = 33,
+     .kernel = {1, 7},
+     .size = {1, 90},
+     .pad_end = {0, 6}},
+    {.rank = 2,
+     .batch = 7,
+     .in_channels = 2,
+     .out_channels = 4,
+     .kernel = {7, 1},
+     .size = {90, 1},
+     .pad_begin = {3}},
+    {.rank = 1,
+     .batch = 3,
+     .in_channels = 9,
+     .out_channels = 9,
+     .kernel = {30},
+     .size = {400},
+     .pad_begin = {29}},
+    {.rank = 2,
+     .kernel = {3, 3},
+     .size = {4, 4},
+     .dilation = {9, 7},
+     .pad_begin = {18, 14},
+     .pad_end = {18, 14}},
 };
 enum { N_HOSTILE = sizeof hostile_problems / sizeof *hostile_problems };
 
@@ -166,7 +191,8 @@ static void hostile_geometry(void **state)
     }
 }
 
-// One sample meets one tap: exactly one output, or none, is 1, in every direction of its own channel alone.
+// One sample meets one tap: exactly one output, or none, is 1, in every direction of its own
+// channel alone.
 static void one_meets_one(void **state)
 {
     const size_t transform = *(const size_t *)*state;
@@ -198,8 +224,10 @@ static void one_meets_one(void **state)
             assert_ok(partita_forward(layer.plan, layer.filter, y, x, NULL));
             reference_layer_forward(&p, expected, inputs, as_doubles, NULL);
             for (size_t k = 0; k < layer.n[LAYER_Y]; k++)
-                if (!(fabs(y[k] - expected[k]) <= (transform > 1 ? 0x1p-21 : 0))) // rounded, or a product by 1
-                    fail_msg("tap %zu, sample %zu, output %zu: %g, not %g", t, i, k, (double)y[k], expected[k]);
+                if (!(fabs(y[k] - expected[k]) <=
+                      (transform > 1 ? 0x1p-21 : 0))) // rounded, or a product by 1
+                    fail_msg("tap %zu, sample %zu, output %zu: %g, not %g", t, i, k, (double)y[k],
+                             expected[k]);
             x[i] = 0;
         }
     }
@@ -223,11 +251,13 @@ static void any_threads_same_bits(void **state)
     const size_t transform = *(const size_t *)*state;
     struct random random = random_start("threads");
     struct layer first, other;
-    layer_open(&first, &busy, &(struct partita_options){.engine = "cpu/depthwise", .threads = 1}, &random);
+    layer_open(&first, &busy, &(struct partita_options){.engine = "cpu/depthwise", .threads = 1},
+               &random);
     assert_true(force(&first, transform));
     layer_run(&first);
     for (int threads = 2; threads <= 8; threads++) {
-        layer_open_like(&other, &first, &(struct partita_options){.engine = "cpu/depthwise", .threads = threads});
+        layer_open_like(&other, &first,
+                        &(struct partita_options){.engine = "cpu/depthwise", .threads = threads});
         assert_true(force(&other, transform));
         layer_run(&other);
         layer_same_bits(&first, &other);
@@ -250,11 +280,14 @@ static void workspace_exact(void **state)
     assert_true(force(&other, transform));
     void **a = other.array, *workspace[3];
     for (int d = 0; d < 3; d++)
-        workspace[d] = guarded_alloc(partita_plan_workspace(other.plan, (enum partita_direction)(1 << d)), 0);
+        workspace[d] =
+            guarded_alloc(partita_plan_workspace(other.plan, (enum partita_direction)(1 << d)), 0);
     for (int again = 0; again < 2; again++) {
         assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], workspace[0]));
-        assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], workspace[1]));
-        assert_ok(partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], workspace[2]));
+        assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY],
+                                        workspace[1]));
+        assert_ok(partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY],
+                                          workspace[2]));
         assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
         layer_same_bits(&layer, &other);
     }
@@ -273,8 +306,10 @@ static void workspace_limit(void **state)
     p.batch = 2;
     p.size[0] = 9;
     for (size_t limit = 256; limit < (size_t)1 << 26; limit *= 4) {
-        const struct partita_options options = {
-            .engine = "cpu/depthwise", .threads = 3, .workspace_limit = limit, .directions = LAYER_ALL};
+        const struct partita_options options = {.engine = "cpu/depthwise",
+                                                .threads = 3,
+                                                .workspace_limit = limit,
+                                                .directions = LAYER_ALL};
         struct partita_plan *plan;
         enum partita_status status = partita_plan_create(&p, &options, &plan);
         if (status != PARTITA_OK) {
@@ -282,7 +317,8 @@ static void workspace_limit(void **state)
             assert_int_equal(n_planned, 0);
             continue;
         }
-        for (int d = 1; d <= 4; d *= 2) assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
+        for (int d = 1; d <= 4; d *= 2)
+            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
         partita_plan_destroy(plan);
         struct layer layer;
         layer_open(&layer, &p, &options, &random);
@@ -300,22 +336,24 @@ static void choice_in_words(void **state)
     (void)state;
     for (int large = 0; large < 2; large++) {
         const size_t kernel = large ? 31 : 5;
-        const struct partita_problem p = {.rank = 2,
-                                          .op = PARTITA_CORRELATE,
-                                          .batch = 4,
-                                          .in_channels = 64,
-                                          .out_channels = 64,
-                                          .groups = 64,
-                                          .kernel = {kernel, kernel},
-                                          .size = {56, 56},
-                                          .pad_begin = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2},
-                                          .pad_end = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2}};
+        const struct partita_problem p = {
+            .rank = 2,
+            .op = PARTITA_CORRELATE,
+            .batch = 4,
+            .in_channels = 64,
+            .out_channels = 64,
+            .groups = 64,
+            .kernel = {kernel, kernel},
+            .size = {56, 56},
+            .pad_begin = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2},
+            .pad_end = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2}};
         char text[8192];
         struct partita_plan *plan;
         assert_ok(partita_plan_create(&p, &plain, &plan));
         assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
         for (int d = 1; d <= 4; d *= 2)
-            assert_string_equal(partita_plan_engine_of(plan, (enum partita_direction)d), "cpu/depthwise");
+            assert_string_equal(partita_plan_engine_of(plan, (enum partita_direction)d),
+                                "cpu/depthwise");
         assert_true((strstr(text, "direct rows") != NULL) == !large);
         assert_true((strstr(text, "fft 72x72, 1 tiles of 56x56 outputs") != NULL) == large);
         partita_plan_destroy(plan);
@@ -355,10 +393,12 @@ int main(void)
     size_t n = 0;
     for (int t = 0; t < 2; t++)
         for (int i = 0; i < 2; i++)
-            tests[n++] = named_test(of_types[i].run, &types[t], "%s-%s", of_types[i].name, partita_type_name(types[t]));
+            tests[n++] = named_test(of_types[i].run, &types[t], "%s-%s", of_types[i].name,
+                                    partita_type_name(types[t]));
     for (int i = 0; i < 3; i++)
         for (int w = 0; w < 2; w++)
-            tests[n++] = named_test(of_ways[i].run, &both[w], "%s-%s", of_ways[i].name, w ? "fft" : "direct");
+            tests[n++] = named_test(of_ways[i].run, &both[w], "%s-%s", of_ways[i].name,
+                                    w ? "fft" : "direct");
     tests[n++] = named_test(workspace_limit, NULL, "workspace-limit");
     tests[n++] = named_test(choice_in_words, NULL, "choice-in-words");
     tests[n++] = named_test(refusals, NULL, "refusals");

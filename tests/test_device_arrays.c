@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Arrays in the memory of a CUDA device, on the stand-in and, as part of the suite gpu, on a real one: at any address
-// that is aligned to a sample, mixed with arrays of the host, and in calls on several threads at once.
+// SPDX-License-Identifier: MIT Arrays in the memory of a CUDA device, on the stand-in and, as part
+// of the suite gpu, on a real one: at any address that is aligned to a sample, mixed with arrays of
+// the host, and in calls on several threads at once.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -30,9 +30,13 @@ static const struct partita_problem smaller = {.rank = 2,
                                                .pad_begin = {1, 2},
                                                .pad_end = {1, 2}};
 
-static const char *const engines[] = {"cuda/direct",      "cuda/direct-plain",  "cuda/direct-constant",
-                                      "cuda/direct-halo", "cuda/direct-cached", "cuda/winograd"};
-enum { N_DEVICE_ENGINES = sizeof engines / sizeof *engines, FIRST = 1 }; // sample of an allocation that arrays begin at
+static const char *const engines[] = {"cuda/direct",          "cuda/direct-plain",
+                                      "cuda/direct-constant", "cuda/direct-halo",
+                                      "cuda/direct-cached",   "cuda/winograd"};
+enum {
+    N_DEVICE_ENGINES = sizeof engines / sizeof *engines,
+    FIRST = 1
+}; // sample of an allocation that arrays begin at
 
 static float *to_device(const float *from, size_t n)
 {
@@ -48,27 +52,33 @@ static void release(float *array)
     assert_int_equal(cudaFree(array - FIRST), cudaSuccess);
 }
 
-// Runs all directions with those arrays on the device whose bit is set, and compares with host arrays.
+// Runs all directions with those arrays on the device whose bit is set, and compares with host
+// arrays.
 static void run_mixed(const struct layer *layer, unsigned on_device)
 {
     struct partita_filter *filter;
     float *array[LAYER_ARRAYS];
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         float *own = malloc((layer->n[i] + 1) * sizeof *own);
-        for (size_t k = 0; k < layer->n[i]; k++) own[k] = i < LAYER_Y ? ((float *)layer->array[i])[k] : 1e30f;
+        for (size_t k = 0; k < layer->n[i]; k++)
+            own[k] = i < LAYER_Y ? ((float *)layer->array[i])[k] : 1e30f;
         array[i] = on_device >> i & 1 ? to_device(own, layer->n[i]) : own;
         if (array[i] != own) free(own);
     }
-    assert_ok(partita_filter_create_biased(layer->plan, array[LAYER_W], array[LAYER_BIAS], &filter));
+    assert_ok(
+        partita_filter_create_biased(layer->plan, array[LAYER_W], array[LAYER_BIAS], &filter));
     assert_ok(partita_forward(layer->plan, filter, array[LAYER_Y], array[LAYER_X], NULL));
     assert_ok(partita_backward_data(layer->plan, filter, array[LAYER_GX], array[LAYER_GY], NULL));
-    assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY], NULL));
+    assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY],
+                                      NULL));
     assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
     partita_filter_destroy(filter);
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         float *home = malloc((layer->n[i] + 1) * sizeof *home);
         if (on_device >> i & 1) {
-            assert_int_equal(cudaMemcpy(home, array[i], layer->n[i] * sizeof *home, cudaMemcpyDefault), cudaSuccess);
+            assert_int_equal(
+                cudaMemcpy(home, array[i], layer->n[i] * sizeof *home, cudaMemcpyDefault),
+                cudaSuccess);
             release(array[i]);
         } else {
             memcpy(home, array[i], layer->n[i] * sizeof *home);
@@ -106,11 +116,13 @@ static void *call(void *context)
 {
     struct caller *caller = context;
     struct partita_filter *filter = NULL;
-    caller->same = partita_filter_create_biased(caller->plan, caller->taps, caller->bias, &filter) == PARTITA_OK;
+    caller->same = partita_filter_create_biased(caller->plan, caller->taps, caller->bias,
+                                                &filter) == PARTITA_OK;
     for (int i = 0; i < 8 && caller->same; i++) {
         memset(caller->y, 0xff, sizeof caller->y);
-        caller->same = partita_forward(caller->plan, filter, caller->y, caller->x, NULL) == PARTITA_OK &&
-                       (!caller->expected || !memcmp(caller->y, caller->expected, sizeof caller->y));
+        caller->same =
+            partita_forward(caller->plan, filter, caller->y, caller->x, NULL) == PARTITA_OK &&
+            (!caller->expected || !memcmp(caller->y, caller->expected, sizeof caller->y));
     }
     partita_filter_destroy(filter);
     return NULL;
@@ -124,7 +136,8 @@ static void callers_at_once(void **state)
     struct random random = random_start("callers");
     struct layer layers[PLANS];
     for (int i = 0; i < PLANS; i++) {
-        layer_open(&layers[i], i ? &smaller : &strided, &(struct partita_options){.engine = *state}, &random);
+        layer_open(&layers[i], i ? &smaller : &strided, &(struct partita_options){.engine = *state},
+                   &random);
         assert_int_equal(layers[i].n[LAYER_W], sizeof alone->taps / sizeof(float));
         assert_true(layers[i].n[LAYER_Y] <= sizeof alone->y / sizeof(float));
     }
@@ -138,7 +151,8 @@ static void callers_at_once(void **state)
         beside[i] = alone[i];
         beside[i].expected = alone[i].y;
     }
-    for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&beside[i].thread, NULL, call, &beside[i]), 0);
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&beside[i].thread, NULL, call, &beside[i]), 0);
     for (int i = 0; i < CALLERS; i++) pthread_join(beside[i].thread, NULL);
     for (int i = 0; i < CALLERS; i++) assert_true(beside[i].same);
     for (int i = 0; i < PLANS; i++) layer_close(&layers[i]);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// What cpu/partitioned says of itself: its table covers every tap once, its shares make a whole, its figures are those
-// of partita_plan_load, its timeline is as wide as it says and as high as the worst call.
+// SPDX-License-Identifier: MIT What cpu/partitioned says of itself: its table covers every tap
+// once, its shares make a whole, its figures are those of partita_plan_load, its timeline is as
+// wide as it says and as high as the worst call.
 
 #include "test.h"
 
@@ -18,13 +18,15 @@ static void explain_into(struct lines *lines, const struct partita_plan *plan)
 {
     assert_true(partita_plan_explain(plan, lines->text, sizeof lines->text) < sizeof lines->text);
     lines->n = 0;
-    for (char *line = strtok(lines->text, "\n"); line; line = strtok(NULL, "\n")) lines->line[lines->n++] = line;
+    for (char *line = strtok(lines->text, "\n"); line; line = strtok(NULL, "\n"))
+        lines->line[lines->n++] = line;
 }
 
 static struct partita_plan *plan_of(const struct partita_problem *problem)
 {
     struct partita_plan *plan;
-    assert_ok(partita_plan_create(problem, &(struct partita_options){.engine = "cpu/partitioned"}, &plan));
+    assert_ok(partita_plan_create(problem, &(struct partita_options){.engine = "cpu/partitioned"},
+                                  &plan));
     return plan;
 }
 
@@ -53,13 +55,15 @@ static void table_covers_all_taps(void **state)
     struct lines lines;
     explain_into(&lines, plan);
     size_t at = find(&lines, "ticks of"), level = 0, next = 0, tick, latency;
-    assert_int_equal(sscanf(lines.line[at], " ticks of %zu frames; latency %zu; %zu taps", &tick, &latency, &next), 3);
+    assert_int_equal(sscanf(lines.line[at], " ticks of %zu frames; latency %zu; %zu taps", &tick,
+                            &latency, &next),
+                     3);
     assert_int_equal(latency, partita_plan_latency(plan));
     double shares = share_of(lines.line[at + 2]);
     for (at += 3; strstr(lines.line[at], " us"); at++, level++) {
         size_t number, first, last, parts, taps, hop, transform, bundle, ticks;
-        if (sscanf(lines.line[at], "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first, &last, &parts, &taps,
-                   &hop, &transform, &bundle, &ticks) != 9)
+        if (sscanf(lines.line[at], "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first,
+                   &last, &parts, &taps, &hop, &transform, &bundle, &ticks) != 9)
             break;
         assert_int_equal(number, level);
         assert_int_equal(first, next);
@@ -72,7 +76,8 @@ static void table_covers_all_taps(void **state)
     }
     assert_true(level > 0);
     assert_int_equal(next, problem->kernel[0]);
-    assert_true(shares > 100 - 0.1 * (double)(level + 1) && shares < 100 + 0.1 * (double)(level + 1)); // rounded
+    assert_true(shares > 100 - 0.1 * (double)(level + 1) &&
+                shares < 100 + 0.1 * (double)(level + 1)); // rounded
     partita_plan_destroy(plan);
 }
 
@@ -84,8 +89,8 @@ static void load_is_that_of_the_plan(void **state)
     assert_ok(partita_plan_load(plan, &load));
     explain_into(&lines, plan);
     char words[128];
-    snprintf(words, sizeof words, "call of %zu frames takes %.3g us in the mean, %.3g us at worst", load.frames,
-             load.mean * 1e6, load.worst * 1e6);
+    snprintf(words, sizeof words, "call of %zu frames takes %.3g us in the mean, %.3g us at worst",
+             load.frames, load.mean * 1e6, load.worst * 1e6);
     find(&lines, words);
     snprintf(words, sizeof words, "within %zu frames", load.swap_delay);
     find(&lines, words);
@@ -120,7 +125,8 @@ static void lines_are_short(void **state)
     struct partita_plan *plan = plan_of(*state);
     struct lines lines;
     explain_into(&lines, plan);
-    for (size_t i = find(&lines, "ticks of"); i < lines.n; i++) assert_true(strlen(lines.line[i]) <= 100);
+    for (size_t i = find(&lines, "ticks of"); i < lines.n; i++)
+        assert_true(strlen(lines.line[i]) <= 100);
     partita_plan_destroy(plan);
 }
 
@@ -128,12 +134,14 @@ static void lines_are_short(void **state)
 static void spectra_are_small(void **state)
 {
     (void)state;
-    const struct partita_problem problem = {.kernel = {480000}, .size = {PARTITA_UNBOUNDED}, .block = 64};
+    const struct partita_problem problem = {
+        .kernel = {480000}, .size = {PARTITA_UNBOUNDED}, .block = 64};
     struct partita_plan *plan = plan_of(&problem);
     struct lines lines;
     explain_into(&lines, plan);
     size_t samples = 0, at = find(&lines, "ticks of") + 3;
-    for (size_t parts, size; sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
+    for (size_t parts, size;
+         sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
         samples += parts * size; // of a real signal, as many as reals in its spectrum
     assert_true(samples >= 2 * 470000 && (double)samples <= 2.2 * 480000);
     partita_plan_destroy(plan);
@@ -143,8 +151,8 @@ static void spectra_are_small(void **state)
 static void no_timeline_without_a_period(void **state)
 {
     (void)state;
-    struct partita_plan *plan =
-        plan_of(&(struct partita_problem){.kernel = {40}, .size = {PARTITA_UNBOUNDED}, .block = 64});
+    struct partita_plan *plan = plan_of(
+        &(struct partita_problem){.kernel = {40}, .size = {PARTITA_UNBOUNDED}, .block = 64});
     struct lines lines;
     explain_into(&lines, plan);
     for (size_t i = 0; i < lines.n; i++) assert_null(strstr(lines.line[i], "total"));
@@ -177,7 +185,9 @@ static void says_when_transforms_run_in_one_piece(void **state)
 
 int main(void)
 {
-    static const struct partita_problem room = {.kernel = {480000}, .size = {PARTITA_UNBOUNDED}, .block = 64},
+    static const struct partita_problem room = {.kernel = {480000},
+                                                .size = {PARTITA_UNBOUNDED},
+                                                .block = 64},
                                         delayed = {.kernel = {65536},
                                                    .size = {PARTITA_UNBOUNDED},
                                                    .in_channels = 2,
@@ -198,14 +208,17 @@ int main(void)
     size_t n = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct partita_problem *problem = cases[i].problem;
-        tests[n++] = named_test(table_covers_all_taps, problem, "%s/table-covers-all-taps", cases[i].name);
-        tests[n++] = named_test(load_is_that_of_the_plan, problem, "%s/load-is-that-of-the-plan", cases[i].name);
         tests[n++] =
-            named_test(timeline_reaches_the_worst_call, problem, "%s/timeline-reaches-the-worst-call", cases[i].name);
+            named_test(table_covers_all_taps, problem, "%s/table-covers-all-taps", cases[i].name);
+        tests[n++] = named_test(load_is_that_of_the_plan, problem, "%s/load-is-that-of-the-plan",
+                                cases[i].name);
+        tests[n++] = named_test(timeline_reaches_the_worst_call, problem,
+                                "%s/timeline-reaches-the-worst-call", cases[i].name);
         tests[n++] = named_test(lines_are_short, problem, "%s/lines-are-short", cases[i].name);
     }
     tests[n++] = named_test(spectra_are_small, NULL, "spectra-are-small");
     tests[n++] = named_test(no_timeline_without_a_period, NULL, "no-timeline-without-a-period");
-    tests[n++] = named_test(says_when_transforms_run_in_one_piece, &room, "says-when-transforms-run-in-one-piece");
+    tests[n++] = named_test(says_when_transforms_run_in_one_piece, &room,
+                            "says-when-transforms-run-in-one-piece");
     return run_test_list(tests, n);
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The spectral seam (lib/fft.h), white box: products of spectra are convolutions where nothing wraps around, for every
-// good size, real and complex, both precisions, through both providers where both are built.
+// SPDX-License-Identifier: MIT The spectral seam (lib/fft.h), white box: products of spectra are
+// convolutions where nothing wraps around, for every good size, real and complex, both precisions,
+// through both providers where both are built.
 
 #include "fft/fft.h" // before complex.h: it has a field of that name
 
@@ -65,7 +65,8 @@ static void multiply(struct lab *lab)
     kernels->cmac(lab->spectrum_x, lab->spectrum_x, blocks, lab->spectrum_h, blocks, 1, blocks);
     fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
     for (size_t i = 0; i < lab->n; i++) {
-        sample_put(lab->type, lab->y, i, reference_sample(lab->type, lab->y, i) / fft_gain(lab->fft));
+        sample_put(lab->type, lab->y, i,
+                   reference_sample(lab->type, lab->y, i) / fft_gain(lab->fft));
     }
 }
 
@@ -81,21 +82,25 @@ static void check_steps(struct lab *lab, struct random *random)
     for (size_t at = 0, n; at < steps; at += n) {
         n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
         if (n > steps - at) n = steps - at;
-        fft_forward_steps(lab->fft, lab->spectrum_h, lab->x, lab->scratch, (struct fft_steps){at, at + n});
+        fft_forward_steps(lab->fft, lab->spectrum_h, lab->x, lab->scratch,
+                          (struct fft_steps){at, at + n});
     }
     assert_memory_equal(lab->spectrum_h, lab->spectrum_x, bytes);
-    fft_inverse_steps(lab->fft, lab->y, lab->spectrum_x, lab->scratch, (struct fft_steps){0, steps}, upper);
+    fft_inverse_steps(lab->fft, lab->y, lab->spectrum_x, lab->scratch, (struct fft_steps){0, steps},
+                      upper);
     for (size_t at = 0, n; at < steps; at += n) {
         n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
         if (n > steps - at) n = steps - at;
-        fft_inverse_steps(lab->fft, y, lab->spectrum_h, lab->scratch, (struct fft_steps){at, at + n}, upper);
+        fft_inverse_steps(lab->fft, y, lab->spectrum_h, lab->scratch,
+                          (struct fft_steps){at, at + n}, upper);
     }
     const size_t from = upper ? lab->n / 2 * sample : 0;
     assert_memory_equal(y + from, lab->y + from, lab->n * sample - from);
     guarded_free(y);
 }
 
-// Blocks that come to lie apart hold the bits of those side by side, and nothing between them is written.
+// Blocks that come to lie apart hold the bits of those side by side, and nothing between them is
+// written.
 static void check_apart(struct lab *lab, struct random *random)
 {
     enum { BLOCK = 2 * SPECTRUM_BLOCK_BYTES };
@@ -110,7 +115,8 @@ static void check_apart(struct lab *lab, struct random *random)
                           (struct fft_steps){at, at + n});
     }
     for (size_t i = 0; i < blocks * stride; i++) {
-        const char expected = i % stride < BLOCK ? lab->spectrum_x[i / stride * BLOCK + i % stride] : 0x5a;
+        const char expected =
+            i % stride < BLOCK ? lab->spectrum_x[i / stride * BLOCK + i % stride] : 0x5a;
         if (apart[i] != expected) fail_msg("n %zu, stride %zu: byte %zu", lab->n, stride, i);
     }
     guarded_free(apart);
@@ -130,8 +136,8 @@ static void check_close(const struct lab *lab, const void *a, const void *b, siz
     assert_true(error <= gate * gate * norm);
 }
 
-// Half of the samples, with zeros behind them, has the spectrum of the whole; back to half are the samples of the
-// whole.
+// Half of the samples, with zeros behind them, has the spectrum of the whole; back to half are the
+// samples of the whole.
 static void check_half(struct lab *lab)
 {
     const size_t half = lab->n / 2, sample = partita_type_size(lab->type);
@@ -151,8 +157,10 @@ static void check_half(struct lab *lab)
     guarded_free(x);
 }
 
-// Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long ones a random part.
-static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first, size_t last)
+// Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long
+// ones a random part.
+static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first,
+                          size_t last)
 {
     size_t n_checked = last - first < SAMPLED ? last - first : SAMPLED;
     double error = 0, norm = 0;
@@ -160,7 +168,8 @@ static void check_outputs(const struct lab *lab, struct random *random, size_t m
         size_t at = n_checked < SAMPLED ? first + i : first + random_below(random, last - first);
         long double re = 0, im = 0;
         for (size_t j = 0; j < m && j <= at; j++) {
-            double _Complex a = reference_sample(lab->type, lab->x, at - j), b = reference_sample(lab->type, lab->h, j);
+            double _Complex a = reference_sample(lab->type, lab->x, at - j),
+                            b = reference_sample(lab->type, lab->h, j);
             re += (long double)creal(a) * creal(b) - (long double)cimag(a) * cimag(b);
             im += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
         }
@@ -171,7 +180,8 @@ static void check_outputs(const struct lab *lab, struct random *random, size_t m
     double typical = (type_is_complex(lab->type) ? 4.0 : 1.0) / 9 * (double)m * (double)n_checked;
     double relative = sqrt(error / (norm > typical ? norm : typical));
     double gate = gate_for_outputs(gate_transform(lab->type, lab->n), n_checked);
-    if (!(relative <= gate)) fail_msg("n %zu, m %zu: error %.3g above %.3g", lab->n, m, relative, gate);
+    if (!(relative <= gate))
+        fail_msg("n %zu, m %zu: error %.3g above %.3g", lab->n, m, relative, gate);
 }
 
 static void fill(struct lab *lab, struct random *random, size_t n_x, size_t n_h)
@@ -196,7 +206,8 @@ static void products_are_convolutions(void **state)
     multiply(&lab);
     assert_memory_equal(kept, lab.x, bytes);
     check_outputs(&lab, &random, half, 0, c->n);
-    for (size_t m = 1; m <= c->n; m = m < 3 ? m + 1 : m * 5 - 1) { // a full block of x: overlap-save
+    for (size_t m = 1; m <= c->n;
+         m = m < 3 ? m + 1 : m * 5 - 1) { // a full block of x: overlap-save
         fill(&lab, &random, c->n, m);
         multiply(&lab);
         check_outputs(&lab, &random, m, m - 1, c->n);
@@ -214,7 +225,8 @@ static void round_trip(void **state)
     lab_open(&lab, c, false);
     fill(&lab, &random, c->n, c->n);
     double _Complex *expected = malloc(c->n * sizeof *expected);
-    for (size_t i = 0; i < c->n; i++) expected[i] = fft_gain(lab.fft) * reference_sample(lab.type, lab.x, i);
+    for (size_t i = 0; i < c->n; i++)
+        expected[i] = fft_gain(lab.fft) * reference_sample(lab.type, lab.x, i);
     size_t bytes = c->n * partita_type_size(lab.type), scalar = c->f64 ? 8 : 4;
     char *first = malloc(bytes);
     for (size_t offset = 0; offset < 64; offset += scalar) {
@@ -234,15 +246,17 @@ static void round_trip(void **state)
     lab_close(&lab);
 }
 
-// A signal in the first half of h and one in the second half of x: turned by half the transform, either lies on the
-// other's samples. Their sums say so, with a sign for what comes around the end; the blocks in two pieces.
+// A signal in the first half of h and one in the second half of x: turned by half the transform,
+// either lies on the other's samples. Their sums say so, with a sign for what comes around the end;
+// the blocks in two pieces.
 static void turned_by_half(void **state)
 {
     const struct fft_case *c = *state;
     struct random random = random_start("turned");
     struct lab lab;
     lab_open(&lab, c, false);
-    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_blocks(lab.fft), cut = blocks / 3;
+    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_blocks(lab.fft),
+                 cut = blocks / 3;
     for (int back = 0; back < 2; back++) {
         fill(&lab, &random, c->n, c->n);
         double _Complex *expected = malloc(half * sizeof *expected);
@@ -258,9 +272,11 @@ static void turned_by_half(void **state)
         fft_add_turned(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
         fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);
         for (size_t i = 0; i < c->n; i++)
-            sample_put(lab.type, lab.y, i, reference_sample(lab.type, lab.y, i) / fft_gain(lab.fft));
+            sample_put(lab.type, lab.y, i,
+                       reference_sample(lab.type, lab.y, i) / fft_gain(lab.fft));
         const double gate = gate_for_outputs(gate_transform(lab.type, c->n), half);
-        assert_true(error_against(lab.type, back ? lab.y : lab.y + half * bytes, expected, half, 0) <= gate);
+        assert_true(error_against(lab.type, back ? lab.y : lab.y + half * bytes, expected, half,
+                                  0) <= gate);
         free(expected);
     }
     lab_close(&lab);
@@ -286,7 +302,9 @@ static void good_sizes(void **state)
         size_t good = fft_good_size(n);
         assert_true(good >= n);
         assert_true(good >= last);
-        assert_true(good < 2 * n + fft_good_size(1)); // rounding up never doubles the work beyond the smallest size
+        assert_true(good <
+                    2 * n + fft_good_size(
+                                1)); // rounding up never doubles the work beyond the smallest size
         assert_int_equal(fft_good_size(good), good);
         last = good;
     }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Unit tests of the program's files: names of encodings, conversion of samples, headers beyond 4 GiB, sources and
-// sinks, resampling. Whole files of every kind are tested through the program, in tests/apps.
+// SPDX-License-Identifier: MIT Unit tests of the program's files: names of encodings, conversion of
+// samples, headers beyond 4 GiB, sources and sinks, resampling. Whole files of every kind are
+// tested through the program, in tests/apps.
 #include <fcntl.h>
 #include <float.h>
 #include <math.h>
@@ -19,9 +19,10 @@ static void encoding_names(void **state)
         const char *name, *canonical;
         size_t size;
     } rows[] = {
-        {"cf32_le", "cf32_le", 8}, {"rf64_be", "rf64_be", 8}, {"f32le", "rf32_le", 4}, {"s16be", "ri16_be", 2},
-        {"u8", "ru8", 1},          {"CS16", "ci16_le", 4},    {"cu8", "cu8", 2},       {"ri24", "ri24_le", 3},
-        {"i8_be", "ri8", 1},       {"ci32_be", "ci32_be", 8},
+        {"cf32_le", "cf32_le", 8}, {"rf64_be", "rf64_be", 8}, {"f32le", "rf32_le", 4},
+        {"s16be", "ri16_be", 2},   {"u8", "ru8", 1},          {"CS16", "ci16_le", 4},
+        {"cu8", "cu8", 2},         {"ri24", "ri24_le", 3},    {"i8_be", "ri8", 1},
+        {"ci32_be", "ci32_be", 8},
     };
     struct encoding e;
     char name[ENCODING_NAME_SIZE];
@@ -32,10 +33,12 @@ static void encoding_names(void **state)
     }
     static const char *const wrong[] = {"",       "c",     "f",   "f16",   "i64",           "f32_",
                                         "f32_xe", "ccf32", "u8 ", "float", "12345678901234"};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(encoding_parse(wrong[i], &e));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(encoding_parse(wrong[i], &e));
 }
 
-// Every integer of 8 and 16 bits, and the extremes and neighbours of the wider ones, there and back through double.
+// Every integer of 8 and 16 bits, and the extremes and neighbours of the wider ones, there and back
+// through double.
 static void integers_survive(void **state)
 {
     (void)state;
@@ -94,9 +97,11 @@ static void clipping_limits(void **state)
         double in;
         int16_t out;
         uint64_t clipped;
-    } rows[] = {{32767, 32767, 0},   {32767.4, 32767, 0},   {32767.6, 32767, 1},   {32768, 32767, 1},  {1e30, 32767, 1},
-                {-32768, -32768, 0}, {-32768.4, -32768, 0}, {-32768.6, -32768, 1}, {-1e30, -32768, 1}, {0.5, 0, 0},
-                {1.5, 2, 0},         {-0.5, 0, 0},          {-2.5, -2, 0}};
+    } rows[] = {{32767, 32767, 0},     {32767.4, 32767, 0},   {32767.6, 32767, 1},
+                {32768, 32767, 1},     {1e30, 32767, 1},      {-32768, -32768, 0},
+                {-32768.4, -32768, 0}, {-32768.6, -32768, 1}, {-1e30, -32768, 1},
+                {0.5, 0, 0},           {1.5, 2, 0},           {-0.5, 0, 0},
+                {-2.5, -2, 0}};
     struct encoding e = {.kind = ENCODING_SIGNED, .bytes = 2};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sample_counts counts = {0};
@@ -114,7 +119,8 @@ static void invalid_values(void **state)
     float x[5] = {NAN, INFINITY, -INFINITY, FLT_MAX, -1};
     int16_t y[5];
     struct sample_counts counts = {0};
-    samples_encode_f32((unsigned char *)y, x, 5, (struct encoding){.kind = ENCODING_SIGNED, .bytes = 2}, &counts);
+    samples_encode_f32((unsigned char *)y, x, 5,
+                       (struct encoding){.kind = ENCODING_SIGNED, .bytes = 2}, &counts);
     assert_int_equal(y[0], 0);
     assert_int_equal(y[1], 32767);
     assert_int_equal(y[2], -32768);
@@ -150,7 +156,8 @@ static void finish_wav(uint64_t frames, const char *magic)
     char path[64];
     int fd = scratch_file(path);
     struct fault fault;
-    struct audio_writer w = {.info = {.encoding = {.kind = ENCODING_SIGNED, .bytes = 2}, .channels = 2, .rate = 48000}};
+    struct audio_writer w = {
+        .info = {.encoding = {.kind = ENCODING_SIGNED, .bytes = 2}, .channels = 2, .rate = 48000}};
     sink_from_fd(&w.sink, fd, "test.wav");
     assert_true(wav_begin(&w, &fault));
     uint64_t header = w.sink.position;
@@ -161,7 +168,8 @@ static void finish_wav(uint64_t frames, const char *magic)
     char found[5] = {0};
     assert_int_equal(pread(fd, found, 4, 0), 4);
     assert_string_equal(found, magic);
-    struct source source = {.name = "test.wav", .fd = fd, .wake_fd = -1, .seekable = true, .size = header + 4 * frames};
+    struct source source = {
+        .name = "test.wav", .fd = fd, .wake_fd = -1, .seekable = true, .size = header + 4 * frames};
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
     struct audio_info info;
     assert_true(wav_parse(&source, 2, &info, &fault));
@@ -187,14 +195,17 @@ static void npy_holds_any_shape(void **state)
     char path[64];
     struct fault fault;
     int fd = scratch_file(path);
-    struct audio_writer w = {
-        .info = {.encoding = {.bytes = 8, .is_complex = true}, .channels = 1024, .frames = SIZE_UNKNOWN, .rank = 2}};
+    struct audio_writer w = {.info = {.encoding = {.bytes = 8, .is_complex = true},
+                                      .channels = 1024,
+                                      .frames = SIZE_UNKNOWN,
+                                      .rank = 2}};
     sink_from_fd(&w.sink, fd, "test.npy");
     assert_true(npy_begin(&w, &fault));
     assert_int_equal(w.sink.position, 128);
     w.frames = UINT64_C(1) << 47;
     assert_true(npy_end(&w, &fault));
-    struct source source = {.name = "test.npy", .fd = fd, .wake_fd = -1, .seekable = true, .size = 128};
+    struct source source = {
+        .name = "test.npy", .fd = fd, .wake_fd = -1, .seekable = true, .size = 128};
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
     struct audio_info info;
     assert_true(npy_parse(&source, 1024, &info, &fault));
@@ -249,7 +260,8 @@ static void containers_by_name(void **state)
 static void resampling_keeps_gain(void **state)
 {
     (void)state;
-    static const uint32_t rates[][2] = {{44100, 48000}, {48000, 44100}, {96000, 44100}, {8000, 8001}};
+    static const uint32_t rates[][2] = {
+        {44100, 48000}, {48000, 44100}, {96000, 44100}, {8000, 8001}};
     for (size_t r = 0; r < 4; r++) {
         double one = 1;
         struct resampled y;

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Every kernel of every level this machine has against the contract of kernels.h: values against sums in twice the
-// precision, NaNs and infinities where they belong, all tails, no access outside the stated ranges, and the same bits
-// however calls are cut. The C reference goes through the same tests, so that each level also agrees with it.
+// SPDX-License-Identifier: MIT Every kernel of every level this machine has against the contract of
+// kernels.h: values against sums in twice the precision, NaNs and infinities where they belong, all
+// tails, no access outside the stated ranges, and the same bits however calls are cut. The C
+// reference goes through the same tests, so that each level also agrees with it.
 #include "kernel_check.h"
 
 #include <stdio.h>
@@ -37,7 +37,8 @@ struct fir_data {
 
 static struct fir_data fir_data_make(const struct subject *s, size_t taps, size_t outputs)
 {
-    const size_t scalar = scalar_size(s->kernels->f64), history = (taps - 1) * reals_in_sample(s->kind);
+    const size_t scalar = scalar_size(s->kernels->f64),
+                 history = (taps - 1) * reals_in_sample(s->kind);
     return (struct fir_data){
         .taps = taps,
         .outputs = outputs,
@@ -72,7 +73,8 @@ static struct sum fir_sum(const struct subject *s, const struct fir_data *d, siz
     struct sum sum = {0};
     sum_product(&sum, scalar_get(f64, d->y, i), 1);
     for (size_t j = 0; j < d->taps; j++) {
-        const size_t at = d->history + i - j * reals_in_sample(s->kind), tap = j * reals_in_tap(s->kind);
+        const size_t at = d->history + i - j * reals_in_sample(s->kind),
+                     tap = j * reals_in_tap(s->kind);
         sum_product(&sum, scalar_get(f64, d->h, tap), scalar_get(f64, d->x, at));
         if (s->kind != COMPLEX_TAPS) continue;
         const double im = scalar_get(f64, d->h, tap + 1);
@@ -86,14 +88,15 @@ static void fir_expect(const struct subject *s, struct fir_data *d)
     for (size_t i = 0; i < d->outputs; i++) d->expected[i] = fir_sum(s, d, i);
 }
 
-// Additions a product passes through: those of its segment of 64 taps, one into y for each segment, and for complex
-// taps one for the pair of products or of their sums.
+// Additions a product passes through: those of its segment of 64 taps, one into y for each segment,
+// and for complex taps one for the pair of products or of their sums.
 static size_t fir_additions(size_t taps)
 {
     return (taps < 64 ? taps : 64) + (taps + 63) / 64 + 1;
 }
 
-static void fir_run(const struct subject *s, void *y, const void *x, const void *h, size_t n, size_t taps)
+static void fir_run(const struct subject *s, void *y, const void *x, const void *h, size_t n,
+                    size_t taps)
 {
     if (s->kind == COMPLEX_TAPS) s->kernels->fir_complex(y, x, h, n / 2, taps);
     else s->kernels->fir(y, x, h, n, taps, reals_in_sample(s->kind));
@@ -120,26 +123,29 @@ static void fences_close(struct fences *f)
     fence_close(&f->y);
 }
 
-// The first n outputs with everything at one edge of its fence, so that ends, and with n also alignments, vary.
-static void fir_check(const struct subject *s, const struct fir_data *d, const struct fences *f, size_t n,
-                      enum edge edge)
+// The first n outputs with everything at one edge of its fence, so that ends, and with n also
+// alignments, vary.
+static void fir_check(const struct subject *s, const struct fir_data *d, const struct fences *f,
+                      size_t n, enum edge edge)
 {
     const bool f64 = s->kernels->f64;
-    const size_t scalar = scalar_size(f64), x_bytes = (d->history + n) * scalar, y_bytes = n * scalar;
+    const size_t scalar = scalar_size(f64), x_bytes = (d->history + n) * scalar,
+                 y_bytes = n * scalar;
     const size_t h_bytes = d->taps * reals_in_tap(s->kind) * scalar;
     char *x = fence_place(&f->x, d->x, x_bytes, edge), *h = fence_place(&f->h, d->h, h_bytes, edge);
     void *y = fence_place(&f->y, d->y, y_bytes, edge);
     fir_run(s, y, x + d->history * scalar, h, n, d->taps);
     for (size_t i = 0; i < n; i++)
         if (!agrees(&d->expected[i], f64, scalar_get(f64, y, i), fir_additions(d->taps)))
-            fail_msg("%zu taps, output %zu of %zu: %.17g, not %.17g", d->taps, i, n, scalar_get(f64, y, i),
-                     sum_value(&d->expected[i]));
+            fail_msg("%zu taps, output %zu of %zu: %.17g, not %.17g", d->taps, i, n,
+                     scalar_get(f64, y, i), sum_value(&d->expected[i]));
     fence_check(&f->x, x_bytes, edge);
     fence_check(&f->h, h_bytes, edge);
     fence_check(&f->y, y_bytes, edge);
 }
 
-static void fir_check_taps(const struct subject *s, struct random *random, size_t taps, size_t first, size_t last)
+static void fir_check_taps(const struct subject *s, struct random *random, size_t taps,
+                           size_t first, size_t last)
 {
     struct fir_data d = fir_data_make(s, taps, last);
     fir_data_fill(s, &d, random);
@@ -170,7 +176,8 @@ static void test_fir_long(void **state)
     fir_check_taps(s, &random, 17, 9000, 9002); // outputs beyond one tile
 }
 
-// The contract's gate: relative L2 error over many outputs of random data at most 4 u sqrt(products).
+// The contract's gate: relative L2 error over many outputs of random data at most 4 u
+// sqrt(products).
 static void test_fir_error(void **state)
 {
     const struct subject *s = *state;
@@ -189,8 +196,10 @@ static void test_fir_error(void **state)
             error += pow(scalar_get(f64, d.y, i) - exact, 2);
             norm += exact * exact;
         }
-        const double gate = gate_direct(f64 ? PARTITA_F64 : PARTITA_F32, d.taps * reals_in_tap(s->kind));
-        if (!(sqrt(error / norm) <= gate)) fail_msg("%zu taps: error %.3g", d.taps, sqrt(error / norm));
+        const double gate =
+            gate_direct(f64 ? PARTITA_F64 : PARTITA_F32, d.taps * reals_in_tap(s->kind));
+        if (!(sqrt(error / norm) <= gate))
+            fail_msg("%zu taps: error %.3g", d.taps, sqrt(error / norm));
         fir_data_free(&d);
     }
 }
@@ -210,7 +219,8 @@ static void test_fir_hostile(void **state)
             scalar_put(f64, d.h, j, random_below(&random, 20) ? tap : 0);
         }
         for (size_t k = random_below(&random, 20); k > 0; k--)
-            scalar_put(f64, d.x, random_below(&random, d.history + last), hostile(&random, f64, round % 2));
+            scalar_put(f64, d.x, random_below(&random, d.history + last),
+                       hostile(&random, f64, round % 2));
         fir_expect(s, &d);
         struct fences f = fences_open(s, &d);
         const size_t n = random_below(&random, last / 2 + 1) * 2;
@@ -228,7 +238,8 @@ static void test_fir_cuts(void **state)
     const bool f64 = s->kernels->f64;
     const size_t scalar = scalar_size(f64), step = reals_in_tap(s->kind);
     for (int round = 0; round < 300; round++) {
-        struct fir_data d = fir_data_make(s, 1 + random_below(&random, 300), step * (1 + random_below(&random, 900)));
+        struct fir_data d = fir_data_make(s, 1 + random_below(&random, 300),
+                                          step * (1 + random_below(&random, 900)));
         fir_data_fill(s, &d, &random);
         void *whole = test_calloc(d.outputs, scalar);
         memcpy(whole, d.y, d.outputs * scalar);
@@ -259,7 +270,8 @@ static size_t blocks_read(size_t terms, size_t stride, size_t blocks)
 }
 
 // Random blocks where they are read, NaN in the gaps.
-static char *spectra_make(struct random *random, bool f64, const struct cmac_data *d, size_t stride, bool tame)
+static char *spectra_make(struct random *random, bool f64, const struct cmac_data *d, size_t stride,
+                          bool tame)
 {
     const size_t block = 2 * SPECTRUM_BLOCK_BYTES, reals = 2 * block_lanes(f64);
     const size_t bytes = blocks_read(d->terms, stride, d->blocks) * block;
@@ -273,12 +285,14 @@ static char *spectra_make(struct random *random, bool f64, const struct cmac_dat
     return x;
 }
 
-static struct sum cmac_sum(bool f64, const struct cmac_data *d, size_t block, size_t lane, bool imaginary)
+static struct sum cmac_sum(bool f64, const struct cmac_data *d, size_t block, size_t lane,
+                           bool imaginary)
 {
     const size_t reals = 2 * block_lanes(f64), half = block_lanes(f64);
     struct sum sum = {0};
     for (size_t t = 0; t < d->terms; t++) {
-        const size_t xi = (t * d->x_stride + block) * reals + lane, hi = (t * d->h_stride + block) * reals + lane;
+        const size_t xi = (t * d->x_stride + block) * reals + lane,
+                     hi = (t * d->h_stride + block) * reals + lane;
         const double xr = scalar_get(f64, d->x, xi), hr = scalar_get(f64, d->h, hi);
         const double xm = scalar_get(f64, d->x, xi + half), hm = scalar_get(f64, d->h, hi + half);
         sum_product(&sum, xr, imaginary ? hm : hr);
@@ -292,7 +306,8 @@ static void cmac_compare(bool f64, const struct cmac_data *d, const void *y)
     const size_t lanes = block_lanes(f64);
     for (size_t i = 0; i < 2 * lanes * d->blocks; i++) {
         const struct sum sum = cmac_sum(f64, d, i / (2 * lanes), i % lanes, i / lanes % 2);
-        if (!agrees(&sum, f64, scalar_get(f64, y, i), d->terms + 1)) // those of its part, and one for both parts
+        if (!agrees(&sum, f64, scalar_get(f64, y, i),
+                    d->terms + 1)) // those of its part, and one for both parts
             fail_msg("%zu terms, real %zu of %zu blocks: %.17g, not %.17g", d->terms, i, d->blocks,
                      scalar_get(f64, y, i), sum_value(&sum));
     }
@@ -302,20 +317,26 @@ static void cmac_check(const struct kernels *k, struct random *random, bool tame
 {
     const bool f64 = k->f64;
     const size_t block = 2 * SPECTRUM_BLOCK_BYTES;
-    struct cmac_data d = {.terms = random_below(random, MAX_TERMS), .blocks = random_below(random, MAX_BLOCKS)};
-    d.x_stride = random_below(random, 4) ? d.blocks + random_below(random, 3) : random_below(random, MAX_STRIDE);
-    d.h_stride = random_below(random, 4) ? d.blocks + random_below(random, 3) : random_below(random, MAX_STRIDE);
+    struct cmac_data d = {.terms = random_below(random, MAX_TERMS),
+                          .blocks = random_below(random, MAX_BLOCKS)};
+    d.x_stride = random_below(random, 4) ? d.blocks + random_below(random, 3)
+                                         : random_below(random, MAX_STRIDE);
+    d.h_stride = random_below(random, 4) ? d.blocks + random_below(random, 3)
+                                         : random_below(random, MAX_STRIDE);
     d.x = spectra_make(random, f64, &d, d.x_stride, tame);
     d.h = spectra_make(random, f64, &d, d.h_stride, true);
     for (size_t i = 0; i < blocks_read(d.terms, d.h_stride, d.blocks) * 2 * block_lanes(f64); i++)
-        scalar_put(f64, d.h, i, scalar_get(f64, d.h, i) / (double)(4 * d.terms)); // sums of huge values stay finite
+        scalar_put(f64, d.h, i,
+                   scalar_get(f64, d.h, i) /
+                       (double)(4 * d.terms)); // sums of huge values stay finite
     const size_t x_bytes = blocks_read(d.terms, d.x_stride, d.blocks) * block;
-    const size_t h_bytes = blocks_read(d.terms, d.h_stride, d.blocks) * block, y_bytes = d.blocks * block;
+    const size_t h_bytes = blocks_read(d.terms, d.h_stride, d.blocks) * block,
+                 y_bytes = d.blocks * block;
     struct fence fx = fence_open(x_bytes), fh = fence_open(h_bytes), fy = fence_open(y_bytes);
     for (enum edge edge = 0; edge < N_EDGES; edge++) {
         void *y = fence_place(&fy, NULL, y_bytes, edge);
-        k->cmac(y, fence_place(&fx, d.x, x_bytes, edge), d.x_stride, fence_place(&fh, d.h, h_bytes, edge), d.h_stride,
-                d.terms, d.blocks);
+        k->cmac(y, fence_place(&fx, d.x, x_bytes, edge), d.x_stride,
+                fence_place(&fh, d.h, h_bytes, edge), d.h_stride, d.terms, d.blocks);
         cmac_compare(f64, &d, y);
         fence_check(&fy, y_bytes, edge);
     }
@@ -341,14 +362,17 @@ static void test_cmac_same_bits(void **state)
     struct random random = random_start(s->name);
     const size_t block = 2 * SPECTRUM_BLOCK_BYTES;
     for (int round = 0; round < 100; round++) {
-        struct cmac_data d = {.terms = 1 + random_below(&random, 9), .blocks = 1 + random_below(&random, MAX_BLOCKS)};
+        struct cmac_data d = {.terms = 1 + random_below(&random, 9),
+                              .blocks = 1 + random_below(&random, MAX_BLOCKS)};
         d.x_stride = d.h_stride = d.blocks;
         d.x = spectra_make(&random, k->f64, &d, d.x_stride, true);
         d.h = spectra_make(&random, k->f64, &d, d.h_stride, true);
-        char *whole = guarded_alloc(d.blocks * block, 0), *alone = guarded_alloc(d.blocks * block, 0);
+        char *whole = guarded_alloc(d.blocks * block, 0),
+             *alone = guarded_alloc(d.blocks * block, 0);
         k->cmac(whole, d.x, d.blocks, d.h, d.blocks, d.terms, d.blocks);
         for (size_t b = 0; b < d.blocks; b++)
-            k->cmac(alone + b * block, d.x + b * block, d.blocks, d.h + b * block, d.blocks, d.terms, 1);
+            k->cmac(alone + b * block, d.x + b * block, d.blocks, d.h + b * block, d.blocks,
+                    d.terms, 1);
         assert_memory_equal(whole, alone, d.blocks * block);
         k->cmac(whole, d.x, 0, d.h, 0, 1, d.blocks);
         char *replaced = round % 2 ? d.x : d.h;
@@ -361,7 +385,8 @@ static void test_cmac_same_bits(void **state)
     }
 }
 
-// Loops. Each result is one rounding of exact operands, or a copy, so that results are compared by their bits.
+// Loops. Each result is one rounding of exact operands, or a copy, so that results are compared by
+// their bits.
 
 enum { MAX_LOOP = 150 };
 
@@ -382,7 +407,8 @@ static void test_add_and_scale(void **state)
         const void *in = fence_place(&fx, x, n * scalar, edge);
         void *y = fence_place(&fy, before, n * scalar, edge);
         s->kernels->add(y, in, n);
-        for (size_t i = 0; i < n; i++) assert_same(f64, y, i, scalar_get(f64, before, i) + scalar_get(f64, x, i));
+        for (size_t i = 0; i < n; i++)
+            assert_same(f64, y, i, scalar_get(f64, before, i) + scalar_get(f64, x, i));
         s->kernels->scale(y, in, 1.0 / 3, n);
         const double third = f64 ? 1.0 / 3 : (double)(float)(1.0 / 3);
         for (size_t i = 0; i < n; i++) assert_same(f64, y, i, third * scalar_get(f64, x, i));
@@ -469,7 +495,8 @@ static void add_table(const struct kernels *k, struct subject *s)
 {
     for (enum kind kind = 0; kind < N_KINDS; kind++) {
         s[kind] = (struct subject){.kernels = k, .kind = kind};
-        snprintf(s[kind].name, sizeof s->name, "%s-%s-%s", kind_names[kind], k->f64 ? "f64" : "f32", k->isa);
+        snprintf(s[kind].name, sizeof s->name, "%s-%s-%s", kind_names[kind], k->f64 ? "f64" : "f32",
+                 k->isa);
         add_test(test_fir_tails, &s[kind], "every tail, 1 to 200 taps");
         add_test(test_fir_long, &s[kind], "many taps, many outputs");
         add_test(test_fir_error, &s[kind], "error");

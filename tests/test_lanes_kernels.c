@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// The kernels for planes side by side, every level this machine has, against the contract of kernels.h: rows of every
-// length around those of a vector, runs of every length, transforms against their definition. Operands lie between
-// pages that fault or guard bytes. The C reference goes through the same tests.
+// SPDX-License-Identifier: MIT The kernels for planes side by side, every level this machine has,
+// against the contract of kernels.h: rows of every length around those of a vector, runs of every
+// length, transforms against their definition. Operands lie between pages that fault or guard
+// bytes. The C reference goes through the same tests.
 #include "kernel_check.h"
 
 #include <stdio.h>
@@ -60,24 +60,29 @@ static void test_write(void **state)
     struct random random = random_start("write");
     for (size_t n = 0; n <= MAX_N; n++)
         for (size_t kind = 0; kind < 12; kind++) {
-            const size_t lanes = lanes_of(f64), step = 1 + kind % 3, size = n ? (n - 1) * step + 1 : 0;
+            const size_t lanes = lanes_of(f64), step = 1 + kind % 3,
+                         size = n ? (n - 1) * step + 1 : 0;
             const size_t without = random_below(&random, lanes);
             const bool relu = kind & 1, biased = kind > 5;
-            void *y[MAX_LANES], *x = blocks(&random, f64, n), *bias = blocks(&random, f64, 1), *kept[MAX_LANES];
+            void *y[MAX_LANES], *x = blocks(&random, f64, n), *bias = blocks(&random, f64, 1),
+                                *kept[MAX_LANES];
             for (size_t l = 0; l < lanes; l++) {
-                y[l] = l == without ? NULL : guarded_alloc(size * scalar_size(f64), scalar_size(f64));
+                y[l] =
+                    l == without ? NULL : guarded_alloc(size * scalar_size(f64), scalar_size(f64));
                 kept[l] = calloc(size + 1, scalar_size(f64));
                 if (!y[l]) continue;
                 fill_random(&random, f64, y[l], size);
                 memcpy(kept[l], y[l], size * scalar_size(f64));
             }
-            if (n) scalar_put(f64, x, random_below(&random, n * lanes), hostile(&random, f64, false));
+            if (n)
+                scalar_put(f64, x, random_below(&random, n * lanes), hostile(&random, f64, false));
             s->kernels->lanes_write(y, step, x, n, biased ? bias : NULL, relu);
             for (size_t l = 0; l < lanes; l++)
                 for (size_t i = 0; y[l] && i < size; i++) {
                     double expected = scalar_get(f64, kept[l], i);
                     if (i % step == 0) {
-                        expected = scalar_get(f64, x, i / step * lanes + l) + (biased ? scalar_get(f64, bias, l) : 0);
+                        expected = scalar_get(f64, x, i / step * lanes + l) +
+                                   (biased ? scalar_get(f64, bias, l) : 0);
                         if (relu && expected < 0) expected = 0;
                     }
                     if (expected != 0) assert_same(f64, y[l], i, expected);
@@ -105,7 +110,8 @@ static struct operands draw(struct random *random, bool f64, size_t n, size_t n_
     struct operands o = {.n = n, .n_runs = n_runs};
     const size_t reach = 20;
     for (size_t r = 0; r < n_runs; r++) {
-        o.run[r].taps = r % 2 ? o.run[r - 1].taps : 1 + random_below(random, LANES_TAPS); // some runs alike
+        o.run[r].taps =
+            r % 2 ? o.run[r - 1].taps : 1 + random_below(random, LANES_TAPS); // some runs alike
         o.run[r].offset = r ? random_below(random, reach - LANES_TAPS + 1) : reach - o.run[r].taps;
         o.taps += o.run[r].taps;
     }
@@ -132,7 +138,8 @@ static void release(struct operands *o)
     free(o->kept);
 }
 
-static void over_sizes(const struct kernel_subject *s, void (*check)(const struct kernels *, struct operands *))
+static void over_sizes(const struct kernel_subject *s,
+                       void (*check)(const struct kernels *, struct operands *))
 {
     struct random random = random_start(s->name);
     for (size_t n = 0; n <= MAX_N; n++)
@@ -154,10 +161,11 @@ static void check_conv(const struct kernels *k, struct operands *o)
         sum_product(&sum, 1, scalar_get(f64, o->kept, i));
         for (size_t r = 0, w = i % lanes; r < o->n_runs; r++)
             for (size_t t = 0; t < o->run[r].taps; t++, w += lanes)
-                sum_product(&sum, scalar_get(f64, o->w, w), scalar_get(f64, o->x, i + (o->run[r].offset + t) * lanes));
+                sum_product(&sum, scalar_get(f64, o->w, w),
+                            scalar_get(f64, o->x, i + (o->run[r].offset + t) * lanes));
         if (!agrees(&sum, f64, scalar_get(f64, o->y, i), o->taps + 1))
-            fail_msg("lane %zu, position %zu of %zu, %zu runs: %g, not %g", i % lanes, i / lanes, o->n, o->n_runs,
-                     scalar_get(f64, o->y, i), sum_value(&sum));
+            fail_msg("lane %zu, position %zu of %zu, %zu runs: %g, not %g", i % lanes, i / lanes,
+                     o->n, o->n_runs, scalar_get(f64, o->y, i), sum_value(&sum));
     }
 }
 
@@ -176,8 +184,8 @@ static void check_weight(const struct kernels *k, struct operands *o)
                     sum_product(&sum, scalar_get(f64, o->y, i * lanes + l),
                                 scalar_get(f64, o->x, (o->run[r].offset + t + i) * lanes + l));
                 if (!agrees(&sum, f64, scalar_get(f64, o->w, w), o->n + 1))
-                    fail_msg("lane %zu, tap %zu of run %zu, %zu positions: %g, not %g", l, t, r, o->n,
-                             scalar_get(f64, o->w, w), sum_value(&sum));
+                    fail_msg("lane %zu, tap %zu of run %zu, %zu positions: %g, not %g", l, t, r,
+                             o->n, scalar_get(f64, o->w, w), sum_value(&sum));
             }
 }
 
@@ -201,8 +209,9 @@ static void test_conv_cuts(void **state)
     s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_runs, o.n);
     for (size_t n = 1; n < 20; n++) {
         for (size_t i = 0; i < o.n; i += n)
-            s->kernels->lanes_conv((char *)o.kept + i * CONV_BLOCK_BYTES, (char *)o.x + i * CONV_BLOCK_BYTES, o.w,
-                                   o.run, o.n_runs, o.n - i < n ? o.n - i : n);
+            s->kernels->lanes_conv((char *)o.kept + i * CONV_BLOCK_BYTES,
+                                   (char *)o.x + i * CONV_BLOCK_BYTES, o.w, o.run, o.n_runs,
+                                   o.n - i < n ? o.n - i : n);
         assert_memory_equal(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
         release(&o);
         random = random_start("cuts");
@@ -213,8 +222,8 @@ static void test_conv_cuts(void **state)
     release(&o);
 }
 
-// A transform of radices that are given, modulo u^n - e^(-2 pi i phase), with factors by the definition; phases of its
-// results in the order in which they come to lie.
+// A transform of radices that are given, modulo u^n - e^(-2 pi i phase), with factors by the
+// definition; phases of its results in the order in which they come to lie.
 enum { MOST_N = 120 };
 static const long double PI = 3.14159265358979323846264338327950288L;
 struct transform {
@@ -240,7 +249,8 @@ static void make(struct transform *t, bool f64, long double phase, const unsigne
                 t->f32[pass][at + 1] = (float)sinl(angle);
             }
         for (size_t node = nodes; node-- > 0;)
-            for (int q = radix; q-- > 0;) t->phase[node * (size_t)radix + (size_t)q] = (t->phase[node] + q) / radix;
+            for (int q = radix; q-- > 0;)
+                t->phase[node * (size_t)radix + (size_t)q] = (t->phase[node] + q) / radix;
         t->dft.radix[pass] = (unsigned char)radix;
         t->dft.factors[pass] = f64 ? (const void *)t->f64[pass] : (const void *)t->f32[pass];
         nodes *= (size_t)radix;
@@ -248,16 +258,18 @@ static void make(struct transform *t, bool f64, long double phase, const unsigne
     }
 }
 
-static const unsigned char radices[][6] = {{2},       {3},    {4},       {5},          {8},       {2, 3},
-                                           {8, 8},    {3, 4}, {5, 4, 4}, {3, 3, 8},    {5, 3, 8}, {2, 2, 2, 2},
-                                           {4, 2, 5}, {8, 2}, {5, 5, 2}, {3, 2, 5, 2}, {8, 4, 3}};
+static const unsigned char radices[][6] = {
+    {2},       {3},    {4},       {5},          {8},       {2, 3},
+    {8, 8},    {3, 4}, {5, 4, 4}, {3, 3, 8},    {5, 3, 8}, {2, 2, 2, 2},
+    {4, 2, 5}, {8, 2}, {5, 5, 2}, {3, 2, 5, 2}, {8, 4, 3}};
 
 static double element(bool f64, const struct lanes_line *line, size_t k, size_t lane, size_t part)
 {
     return scalar_get(f64, line->re, (k * line->stride + part * line->im) * lanes_of(f64) + lane);
 }
 
-// From a row of samples into a column apart, held against the definition; back, against the samples.
+// From a row of samples into a column apart, held against the definition; back, against the
+// samples.
 static void test_dft(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -278,7 +290,8 @@ static void test_dft(void **state)
                 long double re = 0, im = 0;
                 for (size_t k = 0; k < n; k++) {
                     const long double angle = -2 * PI * t.phase[q] * (long double)k;
-                    const long double a = element(f64, &samples, k, l, 0), b = element(f64, &samples, k, l, 1);
+                    const long double a = element(f64, &samples, k, l, 0),
+                                      b = element(f64, &samples, k, l, 1);
                     re += a * cosl(angle) - b * sinl(angle);
                     im += a * sinl(angle) + b * cosl(angle);
                 }
@@ -287,7 +300,8 @@ static void test_dft(void **state)
                 norm += (double)(re * re + im * im);
             }
         const double gate = gate_transform(f64 ? PARTITA_F64 : PARTITA_F32, n);
-        if (!(error <= gate * gate * norm)) fail_msg("%zu elements: error %g above %g", n, sqrt(error / norm), gate);
+        if (!(error <= gate * gate * norm))
+            fail_msg("%zu elements: error %g above %g", n, sqrt(error / norm), gate);
         assert_same(f64, y, 2 * lanes, kept); // between the elements
         s->kernels->lanes_dft_back(&again, &column, &t.dft);
         error = norm = 0;
@@ -295,7 +309,8 @@ static void test_dft(void **state)
             error += pow(scalar_get(f64, z, k) / (double)n - scalar_get(f64, x, k), 2);
             norm += pow(scalar_get(f64, x, k), 2);
         }
-        if (!(error <= gate * gate * norm)) fail_msg("%zu elements back: %g above %g", n, sqrt(error / norm), gate);
+        if (!(error <= gate * gate * norm))
+            fail_msg("%zu elements back: %g above %g", n, sqrt(error / norm), gate);
         guarded_free(x);
         guarded_free(y);
         guarded_free(z);
@@ -311,7 +326,8 @@ static void test_product(void **state)
     for (size_t n = 0; n < 9; n++)
         for (int kind = 0; kind < 4; kind++) {
             const bool conjugate = kind & 1, add = kind & 2;
-            void *x = blocks(&random, f64, 6 * n), *h = blocks(&random, f64, 2 * n), *y = blocks(&random, f64, 4 * n);
+            void *x = blocks(&random, f64, 6 * n), *h = blocks(&random, f64, 2 * n),
+                 *y = blocks(&random, f64, 4 * n);
             const struct lanes_line a = {x, 1, 6}, b = {h, n, 1}, c = {y, 1, 4};
             double *kept = malloc((4 * n * lanes + 1) * sizeof *kept);
             for (size_t i = 0; i < 4 * n * lanes; i++) kept[i] = scalar_get(f64, y, i);
@@ -324,15 +340,16 @@ static void test_product(void **state)
                         assert_same(f64, y, i, kept[i]);
                         continue;
                     }
-                    const double ar = element(f64, &a, k, lane, 0), ai = element(f64, &a, k, lane, 1);
+                    const double ar = element(f64, &a, k, lane, 0),
+                                 ai = element(f64, &a, k, lane, 1);
                     const double br = element(f64, &b, k, lane, 0),
                                  bi = (conjugate ? -1 : 1) * element(f64, &b, k, lane, 1);
                     sum_product(&sum, add, kept[i]);
                     sum_product(&sum, ar, l < lanes ? br : bi);
                     sum_product(&sum, l < lanes ? -ai : ai, l < lanes ? bi : br);
                     if (!agrees(&sum, f64, scalar_get(f64, y, i), 3))
-                        fail_msg("element %zu of %zu, kind %d: %g, not %g", k, n, kind, scalar_get(f64, y, i),
-                                 sum_value(&sum));
+                        fail_msg("element %zu of %zu, kind %d: %g, not %g", k, n, kind,
+                                 scalar_get(f64, y, i), sum_value(&sum));
                 }
             free(kept);
             guarded_free(x);

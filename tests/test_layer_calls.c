@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The promises of the calls of layers: the same bits for any number of threads, workspace as large as asked for and no
-// larger than allowed, NaN where it belongs, bias and activation with any engine, refusals that leave results alone.
+// SPDX-License-Identifier: MIT The promises of the calls of layers: the same bits for any number of
+// threads, workspace as large as asked for and no larger than allowed, NaN where it belongs, bias
+// and activation with any engine, refusals that leave results alone.
 #include "layer_rig.h"
 
 #include <math.h>
@@ -43,7 +43,12 @@ static const struct partita_problem busy[] = {
      .stride = {2, 3},
      .pad_begin = {2, 1},
      .pad_end = {2, 1}},
-    {.rank = 1, .in_channels = 8, .out_channels = 8, .kernel = {64}, .size = {5000}, .pad_begin = {63}},
+    {.rank = 1,
+     .in_channels = 8,
+     .out_channels = 8,
+     .kernel = {64},
+     .size = {5000},
+     .pad_begin = {63}},
     {.rank = 2, .in_channels = 20, .out_channels = 150, .kernel = {3, 3}, .size = {9, 10}},
     // Several maps that do not fill whole vectors, and more channels than one task transforms.
     {.rank = 2,
@@ -54,7 +59,12 @@ static const struct partita_problem busy[] = {
      .size = {12, 12},
      .pad_begin = {1, 1},
      .pad_end = {1, 1}},
-    {.rank = 2, .batch = 2, .in_channels = 40, .out_channels = 256, .kernel = {3, 3}, .size = {9, 9}},
+    {.rank = 2,
+     .batch = 2,
+     .in_channels = 40,
+     .out_channels = 256,
+     .kernel = {3, 3},
+     .size = {9, 9}},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 
@@ -78,10 +88,12 @@ static void any_threads_same_bits(void **state)
         struct random random = random_start("threads");
         if (!layer_served(c->engine, &problem)) continue;
         struct layer first, other;
-        layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1}, &random);
+        layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1},
+                   &random);
         layer_run(&first);
         for (int threads = 2; threads <= 1 + layer_repeats(7); threads++) {
-            layer_open_like(&other, &first, &(struct partita_options){.engine = c->engine, .threads = threads});
+            layer_open_like(&other, &first,
+                            &(struct partita_options){.engine = c->engine, .threads = threads});
             layer_run(&other);
             layer_same_bits(&first, &other);
             layer_close(&other);
@@ -90,7 +102,8 @@ static void any_threads_same_bits(void **state)
     }
 }
 
-// A call with a guarded workspace of just the size asked for, twice: what the first left behind is no input.
+// A call with a guarded workspace of just the size asked for, twice: what the first left behind is
+// no input.
 static void workspace_exact(void **state)
 {
     const struct layer_case *c = *state;
@@ -105,12 +118,15 @@ static void workspace_exact(void **state)
         layer_open_like(&other, &layer, &options);
         void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
         void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
-        void *weight = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
+        void *weight =
+            guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
         void **a = other.array;
         for (int again = 0; again < 2; again++) {
             assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], forward));
-            assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
-            assert_ok(partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
+            assert_ok(
+                partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
+            assert_ok(
+                partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
             assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
             layer_same_bits(&layer, &other);
         }
@@ -126,9 +142,14 @@ static void workspace_exact(void **state)
 static void workspace_limit_is_kept(void **state)
 {
     const struct layer_case *c = *state;
-    static const struct partita_problem small = {
-        .rank = 2, .batch = 2, .in_channels = 7, .out_channels = 10, .kernel = {3, 3}, .size = {14, 40}};
-    struct partita_problem suited = layer_suited(c->engine, &small), problem = typed(&suited, c->type);
+    static const struct partita_problem small = {.rank = 2,
+                                                 .batch = 2,
+                                                 .in_channels = 7,
+                                                 .out_channels = 10,
+                                                 .kernel = {3, 3},
+                                                 .size = {14, 40}};
+    struct partita_problem suited = layer_suited(c->engine, &small),
+                           problem = typed(&suited, c->type);
     if (layer_on_stand_in()) problem.size[1] = 5;
     struct random random = random_start("limit");
     int n_planned = 0;
@@ -136,8 +157,8 @@ static void workspace_limit_is_kept(void **state)
         struct partita_options options = {.engine = c->engine,
                                           .threads = 2,
                                           .workspace_limit = limit,
-                                          .directions =
-                                              PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT};
+                                          .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
+                                                        PARTITA_BACKWARD_WEIGHT};
         struct partita_options here = layer_options(&options);
         struct partita_plan *plan;
         enum partita_status status = partita_plan_create(&problem, &here, &plan);
@@ -146,7 +167,8 @@ static void workspace_limit_is_kept(void **state)
             assert_int_equal(n_planned, 0);
             continue;
         }
-        for (int d = 1; d <= 4; d *= 2) assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
+        for (int d = 1; d <= 4; d *= 2)
+            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
         partita_plan_destroy(plan);
         struct layer layer;
         layer_open(&layer, &problem, &options, &random);
@@ -158,8 +180,8 @@ static void workspace_limit_is_kept(void **state)
     assert_true(n_planned > 5);
 }
 
-// A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are transformed no sum but
-// those of its tiles; relu keeps NaN and turns negatives into 0.
+// A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are
+// transformed no sum but those of its tiles; relu keeps NaN and turns negatives into 0.
 static void relu_and_nan(void **state)
 {
     const struct layer_case *c = *state;
@@ -180,7 +202,8 @@ static void relu_and_nan(void **state)
     int n_nan = 0, n_zero = 0;
     for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
         double y = layer_sample(&layer, LAYER_Y, i);
-        bool meets = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28, near = pairs || (edge ? i % 30 + edge > 29 : meets);
+        bool meets = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28,
+             near = pairs || (edge ? i % 30 + edge > 29 : meets);
         assert_true(isnan(y) ? near : y >= 0 && !meets);
         n_nan += isnan(y);
         n_zero += y == 0;
@@ -194,8 +217,12 @@ static void relu_and_nan(void **state)
 static void bias_of_other_engines(void **state)
 {
     const struct layer_case *c = *state;
-    struct partita_problem problem = {
-        .batch = 2, .in_channels = 2, .out_channels = 3, .kernel = {40}, .size = {500}, .activation = PARTITA_RELU};
+    struct partita_problem problem = {.batch = 2,
+                                      .in_channels = 2,
+                                      .out_channels = 3,
+                                      .kernel = {40},
+                                      .size = {500},
+                                      .activation = PARTITA_RELU};
     problem = typed(&problem, c->type);
     struct random random = random_start("bias");
     static const char *const others[] = {"cpu/overlap-add", "cpu/overlap-save"};
@@ -207,14 +234,16 @@ static void bias_of_other_engines(void **state)
         if (e == 0) {
             assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
             assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
-            assert_int_equal(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
-                             PARTITA_ERR_UNSUPPORTED);
-            assert_int_equal(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
-                             PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(
+                partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
+                PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(
+                partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
+                PARTITA_ERR_UNSUPPORTED);
         }
         double *expected = malloc(layer.n[LAYER_Y] * sizeof *expected);
-        reference_layer_forward(&problem, expected, layer.expected[LAYER_X], layer.expected[LAYER_W],
-                                layer.expected[LAYER_BIAS]);
+        reference_layer_forward(&problem, expected, layer.expected[LAYER_X],
+                                layer.expected[LAYER_W], layer.expected[LAYER_BIAS]);
         double error = 0, norm = 0, gate = gate_transform(c->type, 1024);
         for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
             double off = layer_sample(&layer, LAYER_Y, i) - expected[i];
@@ -239,7 +268,8 @@ static void release_counted(void *user, void *memory)
     free(memory);
 }
 
-// Taps that are used once are packed for forward alone, whatever was planned; filters have them for every direction.
+// Taps that are used once are packed for forward alone, whatever was planned; filters have them for
+// every direction.
 static void once_packs_forward_alone(void **state)
 {
     (void)state;
@@ -250,7 +280,9 @@ static void once_packs_forward_alone(void **state)
         struct layer layer;
         struct partita_filter *more;
         const struct partita_options options = {
-            .threads = 2, .directions = all ? 0 : PARTITA_FORWARD, .allocator = {count_bytes, release_counted, &bytes}};
+            .threads = 2,
+            .directions = all ? 0 : PARTITA_FORWARD,
+            .allocator = {count_bytes, release_counted, &bytes}};
         layer_open(&layer, &busy[3], &options, &random);
         void **a = layer.array;
         bytes = 0;
@@ -279,18 +311,30 @@ static void argument_errors(void **state)
     layer_open(&b, &busy[1], NULL, &random);
     void **p = a.array;
     char *odd = (char *)p[LAYER_X] + 1;
-    assert_int_equal(partita_backward_data(NULL, a.filter, p[LAYER_GX], p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, NULL, p[LAYER_GX], p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, b.filter, p[LAYER_GX], p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, a.filter, NULL, p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], NULL, NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], odd, NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], p[LAYER_GY], odd), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight(NULL, p[LAYER_GW], p[LAYER_X], p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight(a.plan, NULL, p[LAYER_X], p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], NULL, p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], odd, p[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], p[LAYER_X], NULL, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(NULL, a.filter, p[LAYER_GX], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, NULL, p[LAYER_GX], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, b.filter, p[LAYER_GX], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, NULL, p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], NULL, NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], odd, NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], p[LAYER_GY], odd),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(NULL, p[LAYER_GW], p[LAYER_X], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, NULL, p[LAYER_X], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], NULL, p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], odd, p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], p[LAYER_X], NULL, NULL),
+                     PARTITA_ERR_ARG);
     assert_int_equal(partita_backward_bias(NULL, p[LAYER_GB], p[LAYER_GY]), PARTITA_ERR_ARG);
     assert_int_equal(partita_backward_bias(a.plan, NULL, p[LAYER_GY]), PARTITA_ERR_ARG);
     assert_int_equal(partita_backward_bias(a.plan, p[LAYER_GB], odd), PARTITA_ERR_ARG);
@@ -309,7 +353,8 @@ static void directions(void **state)
     struct log_lines lines;
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter;
-    struct partita_problem problem = {.in_channels = 2, .kernel = {3}, .size = {100}, .pad_end = {2}};
+    struct partita_problem problem = {
+        .in_channels = 2, .kernel = {3}, .size = {100}, .pad_end = {2}};
     struct partita_options options = {.directions = PARTITA_BACKWARD_DATA, .log = log_into(&lines)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
     assert_string_equal(partita_plan_engine(plan), "");
@@ -355,25 +400,28 @@ static void streams_and_complex(void **state)
     assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_STATE);
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_STATE);
     partita_plan_destroy(plan);
-    problem = (struct partita_problem){.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    problem = (struct partita_problem){
+        .signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
     assert_ok(partita_plan_create(&problem, &options, &plan));
     assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_UNSUPPORTED);
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
     partita_plan_destroy(plan);
-    problem = (struct partita_problem){.signal = PARTITA_CF32, .taps = PARTITA_CF32, .rank = 2, .size = {5, 5}};
+    problem = (struct partita_problem){
+        .signal = PARTITA_CF32, .taps = PARTITA_CF32, .rank = 2, .size = {5, 5}};
     options.log = log_into(&lines);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real types"));
 }
 
-// An input of more than 2^31 samples, of which a crop leaves a corner behind index 2^31; pages that nobody reads take
-// no memory. Then planning alone, where every array is as large.
+// An input of more than 2^31 samples, of which a crop leaves a corner behind index 2^31; pages that
+// nobody reads take no memory. Then planning alone, where every array is as large.
 static void beyond_32_bits(void **state)
 {
     (void)state;
     enum { ROWS = 3, COLUMNS = 40 };
     const size_t width = ((size_t)1 << 30) + COLUMNS, n = ROWS * width;
-    float *x = mmap(NULL, n * sizeof *x, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    float *x = mmap(NULL, n * sizeof *x, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (x == MAP_FAILED) skip();
     const struct partita_problem far = {.rank = 2,
                                         .op = PARTITA_CORRELATE,
@@ -388,12 +436,14 @@ static void beyond_32_bits(void **state)
     layer_open(&layer, &near, &(struct partita_options){.threads = 1}, &random);
     layer_run(&layer);
     for (size_t row = 0; row < ROWS; row++)
-        memcpy(x + row * width + width - COLUMNS, (float *)layer.array[LAYER_X] + row * COLUMNS, COLUMNS * sizeof *x);
+        memcpy(x + row * width + width - COLUMNS, (float *)layer.array[LAYER_X] + row * COLUMNS,
+               COLUMNS * sizeof *x);
     struct partita_plan *plan;
     struct partita_filter *filter;
     float y[(ROWS - 1) * (COLUMNS - 2)], gw[2 * 3];
     assert_ok(partita_plan_create(&far, NULL, &plan));
-    assert_ok(partita_filter_create_biased(plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &filter));
+    assert_ok(
+        partita_filter_create_biased(plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &filter));
     assert_int_equal(sizeof y, layer.n[LAYER_Y] * sizeof *y);
     assert_ok(partita_forward(plan, filter, y, x, NULL));
     assert_memory_equal(y, layer.array[LAYER_Y], sizeof y);
@@ -411,7 +461,8 @@ static void beyond_32_bits(void **state)
                                           .size = {100, 1000, 1000},
                                           .stride = {2, 1, 3}};
     const size_t limit = (size_t)1 << 24;
-    assert_ok(partita_plan_create(&large, &(struct partita_options){.threads = 1, .workspace_limit = limit}, &plan));
+    assert_ok(partita_plan_create(
+        &large, &(struct partita_options){.threads = 1, .workspace_limit = limit}, &plan));
     for (int d = 1; d <= 4; d *= 2) {
         size_t bytes = partita_plan_workspace(plan, (enum partita_direction)d);
         assert_true(bytes > 0 && bytes <= limit);
@@ -451,9 +502,10 @@ int main(void)
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
             cases[e][t] = (struct layer_case){engines[e], types[t]};
             for (size_t i = 0; i < N_PROMISES; i++) {
-                if (promises[i].run == bias_of_other_engines && strncmp(engines[e], "cpu/", 4) != 0) continue;
-                tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", engines[e], promises[i].name,
-                                        partita_type_name(types[t]));
+                if (promises[i].run == bias_of_other_engines && strncmp(engines[e], "cpu/", 4) != 0)
+                    continue;
+                tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", engines[e],
+                                        promises[i].name, partita_type_name(types[t]));
             }
         }
     }

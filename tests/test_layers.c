@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Layers in all directions: a table of hostile shapes and many random ones against the oracle, gradients against finite
-// differences and against the transpose identity <gy, A x> = <A' gy, x>. (The promises of the calls are in
-// test_layer_calls.c.)
+// SPDX-License-Identifier: MIT Layers in all directions: a table of hostile shapes and many random
+// ones against the oracle, gradients against finite differences and against the transpose identity
+// <gy, A x> = <A' gy, x>. (The promises of the calls are in test_layer_calls.c.)
 #include "layer_rig.h"
 
 #include <math.h>
@@ -46,8 +45,10 @@ static const struct named_problem problems[] = {
       .pad_begin = {1, 1},
       .pad_end = {1, 1},
       .activation = PARTITA_RELU}},
-    {"small-maps-of-groups", {.rank = 2, .in_channels = 280, .out_channels = 200, .groups = 2, .size = {7, 5}}},
-    {"kernel-as-large-as-image", {.rank = 2, .in_channels = 3, .out_channels = 4, .kernel = {9, 11}, .size = {9, 11}}},
+    {"small-maps-of-groups",
+     {.rank = 2, .in_channels = 280, .out_channels = 200, .groups = 2, .size = {7, 5}}},
+    {"kernel-as-large-as-image",
+     {.rank = 2, .in_channels = 3, .out_channels = 4, .kernel = {9, 11}, .size = {9, 11}}},
     {"padding-beyond-kernel",
      {.rank = 2,
       .op = PARTITA_CORRELATE,
@@ -56,9 +57,12 @@ static const struct named_problem problems[] = {
       .size = {4, 5},
       .pad_begin = {7, 9},
       .pad_end = {8, 6}}},
-    {"kernel-beyond-image", {.rank = 2, .kernel = {7, 9}, .size = {2, 3}, .pad_begin = {6, 8}, .pad_end = {6, 8}}},
-    {"cropped", {.rank = 2, .kernel = {3, 3}, .size = {20, 20}, .pad_begin = {-4, -2}, .pad_end = {-3, -6}}},
-    {"stride-above-kernel", {.rank = 2, .in_channels = 2, .kernel = {2, 3}, .size = {17, 19}, .stride = {5, 4}}},
+    {"kernel-beyond-image",
+     {.rank = 2, .kernel = {7, 9}, .size = {2, 3}, .pad_begin = {6, 8}, .pad_end = {6, 8}}},
+    {"cropped",
+     {.rank = 2, .kernel = {3, 3}, .size = {20, 20}, .pad_begin = {-4, -2}, .pad_end = {-3, -6}}},
+    {"stride-above-kernel",
+     {.rank = 2, .in_channels = 2, .kernel = {2, 3}, .size = {17, 19}, .stride = {5, 4}}},
     {"stride-above-size", {.rank = 2, .kernel = {2, 2}, .size = {6, 5}, .stride = {40, 50}}},
     {"stride-dilation-common",
      {.rank = 2,
@@ -71,7 +75,12 @@ static const struct named_problem problems[] = {
       .pad_begin = {5, 11},
       .pad_end = {2, 3}}},
     {"dilation-beyond-image",
-     {.rank = 2, .kernel = {3, 3}, .size = {4, 4}, .dilation = {9, 7}, .pad_begin = {18, 14}, .pad_end = {18, 14}}},
+     {.rank = 2,
+      .kernel = {3, 3},
+      .size = {4, 4},
+      .dilation = {9, 7},
+      .pad_begin = {18, 14},
+      .pad_end = {18, 14}}},
     {"caffenet-1",
      {.rank = 2,
       .op = PARTITA_CORRELATE,
@@ -107,12 +116,41 @@ static const struct named_problem problems[] = {
       .size = {61, 130},
       .pad_begin = {1, 1},
       .pad_end = {1, 1}}},
-    {"row", {.rank = 2, .in_channels = 2, .out_channels = 2, .kernel = {1, 7}, .size = {1, 3000}, .pad_end = {0, 6}}},
-    {"column", {.rank = 2, .in_channels = 2, .out_channels = 2, .kernel = {7, 1}, .size = {3000, 1}, .stride = {2, 1}}},
-    {"batch", {.rank = 2, .batch = 37, .in_channels = 2, .out_channels = 3, .kernel = {2, 2}, .size = {3, 4}}},
-    {"line", {.rank = 1, .in_channels = 12, .out_channels = 9, .kernel = {130}, .size = {700}, .pad_begin = {129}}},
+    {"row",
+     {.rank = 2,
+      .in_channels = 2,
+      .out_channels = 2,
+      .kernel = {1, 7},
+      .size = {1, 3000},
+      .pad_end = {0, 6}}},
+    {"column",
+     {.rank = 2,
+      .in_channels = 2,
+      .out_channels = 2,
+      .kernel = {7, 1},
+      .size = {3000, 1},
+      .stride = {2, 1}}},
+    {"batch",
+     {.rank = 2,
+      .batch = 37,
+      .in_channels = 2,
+      .out_channels = 3,
+      .kernel = {2, 2},
+      .size = {3, 4}}},
+    {"line",
+     {.rank = 1,
+      .in_channels = 12,
+      .out_channels = 9,
+      .kernel = {130},
+      .size = {700},
+      .pad_begin = {129}}},
     {"line-many-taps",
-     {.rank = 1, .in_channels = 2, .out_channels = 2, .kernel = {700}, .size = {900}, .pad_end = {5}}},
+     {.rank = 1,
+      .in_channels = 2,
+      .out_channels = 2,
+      .kernel = {700},
+      .size = {900},
+      .pad_end = {5}}},
     {"line-stride-dilation",
      {.rank = 1,
       .batch = 2,
@@ -164,11 +202,14 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 static void against_oracle(void **state)
 {
     const struct layer_case *c = *state;
-    struct partita_problem suited = layer_suited(c->engine, c->problem), problem = typed(&suited, c->type);
+    struct partita_problem suited = layer_suited(c->engine, c->problem),
+                           problem = typed(&suited, c->type);
     struct random random = random_start(c->name);
     struct layer layer;
-    layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine, .threads = 2, .directions = LAYER_ALL},
-               &random);
+    layer_open(
+        &layer, &problem,
+        &(struct partita_options){.engine = c->engine, .threads = 2, .directions = LAYER_ALL},
+        &random);
     assert_string_equal(partita_plan_engine(layer.plan), c->engine);
     layer_run(&layer);
     for (int i = 0; i < LAYER_Y; i++) // inputs are kept
@@ -185,12 +226,15 @@ static void random_problems(void **state)
     const struct layer_case *c = *state;
     struct random random = random_start(c->name);
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
-        struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
+        struct partita_problem drawn = layer_random(&random),
+                               suited = layer_suited(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, c->type);
         struct layer layer;
         if (!layer_served(c->engine, &problem)) continue;
-        layer_open(&layer, &problem,
-                   &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
+        layer_open(
+            &layer, &problem,
+            &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
+            &random);
         layer_run(&layer);
         layer_check(&layer);
         layer_close(&layer);
@@ -200,24 +244,28 @@ static void random_problems(void **state)
 static double dot(const struct layer *layer, enum layer_array a, enum layer_array b)
 {
     double sum = 0;
-    for (size_t i = 0; i < layer->n[a]; i++) sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
+    for (size_t i = 0; i < layer->n[a]; i++)
+        sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
     return sum;
 }
 
-// <gy, A x> = <A' gy, x> and, A being linear in the taps, = <gw, w>. Sums of all products, each of rms 1/27 at most:
-// what their norm allows times the gate of each array.
+// <gy, A x> = <A' gy, x> and, A being linear in the taps, = <gw, w>. Sums of all products, each of
+// rms 1/27 at most: what their norm allows times the gate of each array.
 static void transpose_identity(void **state)
 {
     const struct layer_case *c = *state;
     struct random random = random_start("transpose");
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
-        struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
+        struct partita_problem drawn = layer_random(&random),
+                               suited = layer_suited(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, c->type);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         if (!layer_served(c->engine, &problem)) continue;
-        layer_open(&layer, &problem,
-                   &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
+        layer_open(
+            &layer, &problem,
+            &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
+            &random);
         partita_filter_destroy(layer.filter); // A has no bias
         assert_ok(partita_filter_create(layer.plan, layer.array[LAYER_W], &layer.filter));
         layer_run(&layer);
@@ -233,21 +281,25 @@ static void transpose_identity(void **state)
     }
 }
 
-// The loss sum gy*y of a shifted input or tap, against the gradient: the loss is linear in each of them, so that a
-// central difference has rounding errors alone.
+// The loss sum gy*y of a shifted input or tap, against the gradient: the loss is linear in each of
+// them, so that a central difference has rounding errors alone.
 static void finite_differences(void **state)
 {
     const struct layer_case *c = *state;
-    static const enum layer_array moved[] = {LAYER_X, LAYER_W, LAYER_BIAS}, gradient[] = {LAYER_GX, LAYER_GW, LAYER_GB};
+    static const enum layer_array moved[] = {LAYER_X, LAYER_W, LAYER_BIAS},
+                                  gradient[] = {LAYER_GX, LAYER_GW, LAYER_GB};
     struct random random = random_start("differences");
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
-        struct partita_problem drawn = layer_random(&random), suited = layer_suited(c->engine, &drawn);
+        struct partita_problem drawn = layer_random(&random),
+                               suited = layer_suited(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, PARTITA_F64);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         if (!layer_served(c->engine, &problem)) continue;
-        layer_open(&layer, &problem,
-                   &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL}, &random);
+        layer_open(
+            &layer, &problem,
+            &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
+            &random);
         layer_run(&layer);
         for (int d = 0; d < 3; d++) {
             size_t at = random_below(&random, layer.n[moved[d]]);
@@ -255,15 +307,17 @@ static void finite_differences(void **state)
             for (int side = 0; side < 2; side++) {
                 *value = kept + (side ? 0.5 : -0.5);
                 partita_filter_destroy(layer.filter);
-                assert_ok(partita_filter_create_biased(layer.plan, layer.array[LAYER_W], layer.array[LAYER_BIAS],
-                                                       &layer.filter));
-                assert_ok(partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL));
+                assert_ok(partita_filter_create_biased(layer.plan, layer.array[LAYER_W],
+                                                       layer.array[LAYER_BIAS], &layer.filter));
+                assert_ok(partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y],
+                                          layer.array[LAYER_X], NULL));
                 loss[side] = dot(&layer, LAYER_GY, LAYER_Y);
                 size = dot(&layer, LAYER_GY, LAYER_GY) + dot(&layer, LAYER_Y, LAYER_Y);
             }
             *value = kept;
             double expected = layer_sample(&layer, gradient[d], at);
-            double gate = gate_direct(PARTITA_F64, layer.n[LAYER_Y] + layer.n[LAYER_W]) * (size + fabs(expected));
+            double gate = gate_direct(PARTITA_F64, layer.n[LAYER_Y] + layer.n[LAYER_W]) *
+                          (size + fabs(expected));
             if (!(fabs(loss[1] - loss[0] - expected) <= gate))
                 fail_msg("difference %.17g, gradient %.17g", loss[1] - loss[0], expected);
         }
@@ -297,7 +351,8 @@ int main(void)
             for (size_t i = 0; i < N_PROBLEMS; i++, c++) {
                 const struct partita_problem problem = typed(&problems[i].problem, types[t]);
                 if (layer_is_brief() && layer_products(&problem) > SMALL) continue;
-                *c = (struct layer_case){engines[e], problems[i].name, types[t], &problems[i].problem};
+                *c = (struct layer_case){engines[e], problems[i].name, types[t],
+                                         &problems[i].problem};
                 if (!layer_served(engines[e], &problem)) continue;
                 tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engines[e], c->name, type);
             }
@@ -306,10 +361,12 @@ int main(void)
                 *c = (struct layer_case){engines[e], names[i], types[t], NULL};
                 tests[n++] = named_test(random_problems, c, "%s/%s-%s", engines[e], c->name, type);
             }
-            tests[n++] = named_test(transpose_identity, &cases[e][t][0], "%s/transpose-identity-%s", engines[e], type);
+            tests[n++] = named_test(transpose_identity, &cases[e][t][0], "%s/transpose-identity-%s",
+                                    engines[e], type);
         }
         if (!layer_is_brief())
-            tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences", engines[e]);
+            tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences",
+                                    engines[e]);
     }
     return run_test_list(tests, n);
 }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// liquid-dsp as a second reference: firfilt, fftfilt and firdecim of each kind over random lengths against streams.
-// Both sides compute in f32, so that the limit is the sum of both gates; liquid's own algorithm is a plain sum
-// (firfilt, firdecim) or one transform of twice the block (fftfilt).
+// SPDX-License-Identifier: MIT liquid-dsp as a second reference: firfilt, fftfilt and firdecim of
+// each kind over random lengths against streams. Both sides compute in f32, so that the limit is
+// the sum of both gates; liquid's own algorithm is a plain sum (firfilt, firdecim) or one transform
+// of twice the block (fftfilt).
 
 #include "rig.h"
 
@@ -20,29 +20,34 @@ struct peer {
 };
 
 // liquid's objects have no common type; one body for each family, once per kind.
-#define FILTER(kind, sample, tap)                                                                                      \
-    static void firfilt_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m, size_t block)          \
-    {                                                                                                                  \
-        (void)block;                                                                                                   \
-        firfilt_##kind q = firfilt_##kind##_create((tap *)(uintptr_t)h, (unsigned)m);                                  \
-        firfilt_##kind##_execute_block(q, (sample *)(uintptr_t)x, (unsigned)n, (sample *)y);                           \
-        firfilt_##kind##_destroy(q);                                                                                   \
-    }                                                                                                                  \
-    static void fftfilt_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m, size_t block)          \
-    {                                                                                                                  \
-        fftfilt_##kind q = fftfilt_##kind##_create((tap *)(uintptr_t)h, (unsigned)m, (unsigned)block);                 \
-        for (size_t i = 0; i + block <= n; i += block) {                                                               \
-            fftfilt_##kind##_execute(q, (sample *)(uintptr_t)x + i, (sample *)y + i);                                  \
-        }                                                                                                              \
-        fftfilt_##kind##_destroy(q);                                                                                   \
-    }                                                                                                                  \
-    static void firdecim_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m, size_t block)         \
-    {                                                                                                                  \
-        firdecim_##kind q = firdecim_##kind##_create((unsigned)block, (tap *)(uintptr_t)h, (unsigned)m);               \
-        for (size_t i = 0; i < n / block; i++) {                                                                       \
-            firdecim_##kind##_execute(q, (sample *)(uintptr_t)x + i * block, (sample *)y + i);                         \
-        }                                                                                                              \
-        firdecim_##kind##_destroy(q);                                                                                  \
+#define FILTER(kind, sample, tap)                                                                  \
+    static void firfilt_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m,    \
+                                     size_t block)                                                 \
+    {                                                                                              \
+        (void)block;                                                                               \
+        firfilt_##kind q = firfilt_##kind##_create((tap *)(uintptr_t)h, (unsigned)m);              \
+        firfilt_##kind##_execute_block(q, (sample *)(uintptr_t)x, (unsigned)n, (sample *)y);       \
+        firfilt_##kind##_destroy(q);                                                               \
+    }                                                                                              \
+    static void fftfilt_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m,    \
+                                     size_t block)                                                 \
+    {                                                                                              \
+        fftfilt_##kind q =                                                                         \
+            fftfilt_##kind##_create((tap *)(uintptr_t)h, (unsigned)m, (unsigned)block);            \
+        for (size_t i = 0; i + block <= n; i += block) {                                           \
+            fftfilt_##kind##_execute(q, (sample *)(uintptr_t)x + i, (sample *)y + i);              \
+        }                                                                                          \
+        fftfilt_##kind##_destroy(q);                                                               \
+    }                                                                                              \
+    static void firdecim_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m,   \
+                                      size_t block)                                                \
+    {                                                                                              \
+        firdecim_##kind q =                                                                        \
+            firdecim_##kind##_create((unsigned)block, (tap *)(uintptr_t)h, (unsigned)m);           \
+        for (size_t i = 0; i < n / block; i++) {                                                   \
+            firdecim_##kind##_execute(q, (sample *)(uintptr_t)x + i * block, (sample *)y + i);     \
+        }                                                                                          \
+        firdecim_##kind##_destroy(q);                                                              \
     }
 
 FILTER(rrrf, float, float)
@@ -68,8 +73,8 @@ struct peer_case {
 };
 
 // All of x through a stream, latency removed: n_y outputs.
-static void stream_all(const struct partita_problem *problem, const char *engine, void *y, size_t n_y, const void *x,
-                       size_t n, const void *h, double *ret_gate)
+static void stream_all(const struct partita_problem *problem, const char *engine, void *y,
+                       size_t n_y, const void *x, size_t n, const void *h, double *ret_gate)
 {
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -98,8 +103,8 @@ static void one_round(const struct peer_case *c, struct random *random)
     size_t n = 1000 + random_below(random, 3000), bytes = partita_type_size(peer->signal);
     if (peer->transform || peer->decimate) n -= n % block;
     size_t n_y = peer->decimate ? n / block : n;
-    void *x = malloc(n * bytes), *h = malloc(m * partita_type_size(peer->taps)), *y = malloc(n * bytes),
-         *theirs = malloc(n * bytes);
+    void *x = malloc(n * bytes), *h = malloc(m * partita_type_size(peer->taps)),
+         *y = malloc(n * bytes), *theirs = malloc(n * bytes);
     random_samples(random, peer->signal, x, n);
     random_samples(random, peer->taps, h, m);
     struct partita_problem problem = {.signal = peer->signal,
@@ -113,9 +118,11 @@ static void one_round(const struct peer_case *c, struct random *random)
     peer->run(theirs, x, n, h, m, block);
     double complex *expected = malloc(n_y * sizeof *expected);
     for (size_t i = 0; i < n_y; i++) expected[i] = reference_sample(peer->signal, theirs, i);
-    double limit = gate + (peer->transform ? gate_transform(peer->signal, 2 * block) : gate_direct(peer->signal, m));
+    double limit = gate + (peer->transform ? gate_transform(peer->signal, 2 * block)
+                                           : gate_direct(peer->signal, m));
     double error = error_against(peer->signal, y, expected, n_y, typical_output(&problem));
-    if (!(error <= limit)) fail_msg("%zu taps, block %zu: error %.3g above %.3g", m, block, error, limit);
+    if (!(error <= limit))
+        fail_msg("%zu taps, block %zu: error %.3g above %.3g", m, block, error, limit);
     free(expected);
     free(theirs);
     free(y);

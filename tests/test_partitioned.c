@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// cpu/partitioned against the oracle: every type, at zero and chosen latency, tap counts around the borders of its
-// partitions, any block, any cut, the taps one by one, the tail to its last sample.
+// SPDX-License-Identifier: MIT cpu/partitioned against the oracle: every type, at zero and chosen
+// latency, tap counts around the borders of its partitions, any block, any cut, the taps one by
+// one, the tail to its last sample.
 
 #include "stream_rig.h"
 
@@ -26,7 +26,8 @@ static const struct named_problem problems[] = {
     {"matrix-3x2", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
     {"matrix-4x4", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {1100}}},
     {"decimate-2", {STREAM, .kernel = {1000}, .stride = {2}}},
-    {"decimate-3", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {801}, .stride = {3}}},
+    {"decimate-3",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {801}, .stride = {3}}},
     {"dilation-2", {STREAM, .kernel = {600}, .dilation = {2}}},
     {"decimate-3-dilation-2", {STREAM, .kernel = {500}, .stride = {3}, .dilation = {2}}},
     {"block-1", {LIVE, .block = 1, .kernel = {1500}}},
@@ -49,7 +50,8 @@ static size_t live_frames(const struct stream_case *c, const struct partita_prob
     struct run probe;
     struct random random = random_start("probe");
     run_open_exactly(&probe, c, problem, NULL, 1, &random);
-    size_t n = 2 * span_of(problem) + 2 * partita_plan_latency(probe.plan) + 8 * problem->block + 6000;
+    size_t n =
+        2 * span_of(problem) + 2 * partita_plan_latency(probe.plan) + 8 * problem->block + 6000;
     run_close(&probe);
     return n;
 }
@@ -64,9 +66,10 @@ static void check_latency(const struct run *run)
     assert_int_equal(partita_stream_tail(run->stream), latency + span_of(&run->problem) - 1);
 }
 
-// One whole call is right; then, after a false start that a reset forgets, every other cut gives the same bits.
-static void check_run(const struct stream_case *c, const struct partita_problem *problem, const struct cut *cuts,
-                      size_t n_cuts)
+// One whole call is right; then, after a false start that a reset forgets, every other cut gives
+// the same bits.
+static void check_run(const struct stream_case *c, const struct partita_problem *problem,
+                      const struct cut *cuts, size_t n_cuts)
 {
     struct random random = random_start(c->named->name);
     struct run run;
@@ -77,7 +80,8 @@ static void check_run(const struct stream_case *c, const struct partita_problem 
     run_check_some(&run, y, &random);
     for (size_t i = 0; i < n_cuts; i++) {
         partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, other, 0, random_below(&random, run.n_frames), &cuts[i], &random);
+        run_feed_part(&run, run.stream, other, 0, random_below(&random, run.n_frames), &cuts[i],
+                      &random);
         partita_stream_reset(run.stream);
         memset(other, 0x55, run_output_bytes(&run));
         run_feed(&run, run.stream, other, &cuts[i], &random);
@@ -94,8 +98,10 @@ static void matches_oracle(void **state)
     static const size_t latencies[] = {0, 1, 64, 777, PARTITA_UNBOUNDED};
     const struct stream_case *c = *state;
     struct partita_problem problem = c->named->problem;
-    const struct cut cuts[] = {
-        {"up-to-3000", 3000, true}, {"block", problem.block, false}, {"ones", 1, false}, {"up-to-70", 70, true}};
+    const struct cut cuts[] = {{"up-to-3000", 3000, true},
+                               {"block", problem.block, false},
+                               {"ones", 1, false},
+                               {"up-to-70", 70, true}};
     const size_t step = layer_on_stand_in() ? 3 : 1;
     for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += step) {
         problem.latency = latencies[i];
@@ -116,12 +122,14 @@ static void very_long_matches_oracle(void **state)
     }
 }
 
-// What a single sample may be off, where its neighbours' root mean square is `rms`: errors are near normal with half
-// the gate as deviation (gate_for_outputs); eight deviations, once in 1e15 samples.
+// What a single sample may be off, where its neighbours' root mean square is `rms`: errors are near
+// normal with half the gate as deviation (gate_for_outputs); eight deviations, once in 1e15
+// samples.
 static double sample_limit(const struct run *run, double rms)
 {
     size_t n = run->plan->choice.transform;
-    double gate = n ? gate_transform(run->problem.signal, n) : gate_direct(run->problem.signal, run->n_taps);
+    double gate =
+        n ? gate_transform(run->problem.signal, n) : gate_direct(run->problem.signal, run->n_taps);
     return 4 * gate * rms;
 }
 
@@ -147,11 +155,12 @@ static void check_impulse(struct run *run, size_t at, struct random *random)
     run_feed(run, run->stream, y, &(struct cut){"", 700, true}, random);
     for (size_t i = 0; i < run->n_outputs; i++) {
         bool inside = i >= first && i < first + taps;
-        double complex expected = inside ? reference_sample(run->problem.taps, run->w, i - first) : 0;
+        double complex expected =
+            inside ? reference_sample(run->problem.taps, run->w, i - first) : 0;
         double error = cabs(reference_sample(run->problem.signal, y, i) - expected);
         if (!(error <= limit))
-            fail_msg("impulse at %zu: output %zu (tap %td) is off by %.3g", at, i, (ptrdiff_t)i - (ptrdiff_t)first,
-                     error);
+            fail_msg("impulse at %zu: output %zu (tap %td) is off by %.3g", at, i,
+                     (ptrdiff_t)i - (ptrdiff_t)first, error);
     }
     guarded_free(y);
 }
@@ -165,14 +174,16 @@ static void impulse_gives_the_taps(void **state)
         struct random random = random_start("impulse");
         struct run run;
         run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
-        const size_t at[] = {0, 1, 63, 64, 1023, 1024, 1 + random_below(&random, run.n_frames - 9000)};
+        const size_t at[] = {
+            0, 1, 63, 64, 1023, 1024, 1 + random_below(&random, run.n_frames - 9000)};
         for (size_t k = 0; k < sizeof at / sizeof *at; k += layer_on_stand_in() ? 3 : 1)
             check_impulse(&run, at[k], &random);
         run_close(&run);
     }
 }
 
-// A filter of one tap alone delays the input by its position, at the borders of every power of two and in between.
+// A filter of one tap alone delays the input by its position, at the borders of every power of two
+// and in between.
 static void each_tap_delays(void **state)
 {
     enum { TAPS = 4500, POSITIONS = 44 };
@@ -185,13 +196,16 @@ static void each_tap_delays(void **state)
     char *y = run_output(&run);
     for (size_t k = 0; k < POSITIONS; k += layer_on_stand_in() ? 4 : 1) {
         size_t border = (size_t)1 << k / 3, near = border + k % 3 - 1; // 2^i - 1, 2^i, 2^i + 1
-        size_t tap = k == POSITIONS - 1 ? TAPS - 1 : near < TAPS ? near : random_below(&random, TAPS);
+        size_t tap = k == POSITIONS - 1 ? TAPS - 1
+                     : near < TAPS      ? near
+                                        : random_below(&random, TAPS);
         memset(run.w, 0, TAPS * partita_type_size(run.problem.taps));
         sample_put(run.problem.taps, run.w, tap, 1);
         run_take_taps(&run);
         run_feed(&run, run.stream, y, &(struct cut){"", 2000, true}, &random);
         for (size_t i = 0; i < run.n_frames; i++) {
-            double complex expected = i < tap ? 0 : reference_sample(run.problem.signal, run.x, i - tap);
+            double complex expected =
+                i < tap ? 0 : reference_sample(run.problem.signal, run.x, i - tap);
             double error = cabs(reference_sample(run.problem.signal, y, i) - expected);
             if (!(error <= limit)) fail_msg("tap %zu: output %zu is off by %.3g", tap, i, error);
         }
@@ -201,30 +215,36 @@ static void each_tap_delays(void **state)
 }
 
 // Copies sample by sample between layouts.
-static void spread(char *to, size_t to_step, const char *from, size_t from_step, size_t n, size_t bytes)
+static void spread(char *to, size_t to_step, const char *from, size_t from_step, size_t n,
+                   size_t bytes)
 {
-    for (size_t i = 0; i < n; i++) memcpy(to + i * to_step * bytes, from + i * from_step * bytes, bytes);
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * to_step * bytes, from + i * from_step * bytes, bytes);
 }
 
-// Interleaved with unused samples in each frame, and interleaved in place: the bits of planar calls.
+// Interleaved with unused samples in each frame, and interleaved in place: the bits of planar
+// calls.
 static void layouts_same_bits(void **state)
 {
     enum { X_STRIDE = 3, Y_STRIDE = 5 };
     const struct stream_case *c = *state;
-    struct partita_problem problem = {LIVE, .block = 48, .in_channels = 2, .out_channels = 2, .kernel = {900}};
+    struct partita_problem problem = {LIVE, .block = 48, .in_channels = 2, .out_channels = 2,
+                                      .kernel = {900}};
     struct random random = random_start("layouts");
     struct run run;
     run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
     size_t n_frames = run.n_frames, bytes = run.sample_bytes;
     char *y = run_output(&run), *planar = run_output(&run);
-    char *x = guarded_alloc(X_STRIDE * n_frames * bytes, 0), *wide = guarded_alloc(Y_STRIDE * n_frames * bytes, 0);
+    char *x = guarded_alloc(X_STRIDE * n_frames * bytes, 0),
+         *wide = guarded_alloc(Y_STRIDE * n_frames * bytes, 0);
     run_feed(&run, run.stream, y, &cut_whole, &random);
     for (int in_place = 0; in_place < 2; in_place++) {
         char *out = in_place ? x : wide;
         size_t step = in_place ? X_STRIDE : Y_STRIDE;
         memset(wide, 0x55, Y_STRIDE * n_frames * bytes);
         for (size_t k = 0; k < 2; k++)
-            spread(x + k * bytes, X_STRIDE, (char *)run.x + k * n_frames * bytes, 1, n_frames, bytes);
+            spread(x + k * bytes, X_STRIDE, (char *)run.x + k * n_frames * bytes, 1, n_frames,
+                   bytes);
         partita_stream_reset(run.stream);
         for (size_t at = 0, n; at < n_frames; at += n) {
             n = cut_next(&(struct cut){"", 150, true}, &random, n_frames - at);
@@ -232,7 +252,8 @@ static void layouts_same_bits(void **state)
             partita_stream_process_strided(run.stream, (void *[]){to, to + bytes}, step,
                                            (const void *[]){from, from + bytes}, X_STRIDE, n);
         }
-        for (size_t k = 0; k < 2; k++) spread(planar + k * n_frames * bytes, 1, out + k * bytes, step, n_frames, bytes);
+        for (size_t k = 0; k < 2; k++)
+            spread(planar + k * n_frames * bytes, 1, out + k * bytes, step, n_frames, bytes);
         assert_memory_equal(planar, y, run_output_bytes(&run));
         for (size_t i = 0; i < n_frames * Y_STRIDE * bytes; i++)
             assert_true(in_place || i / bytes % Y_STRIDE < 2 || wide[i] == 0x55);
@@ -244,8 +265,8 @@ static void layouts_same_bits(void **state)
     run_close(&run);
 }
 
-// Input and then the tail in silence, by drain in pieces: the bits that zeros as input give, to the last sample of the
-// whole convolution; nothing after it.
+// Input and then the tail in silence, by drain in pieces: the bits that zeros as input give, to the
+// last sample of the whole convolution; nothing after it.
 static void drains_to_the_last_sample(void **state)
 {
     enum { BEYOND = 3000 };
@@ -255,7 +276,8 @@ static void drains_to_the_last_sample(void **state)
         struct random random = random_start("drain");
         struct run run;
         size_t tail = span_of(&problem) - 1;
-        run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem) + tail + problem.latency + BEYOND, &random);
+        run_open_exactly(&run, c, &problem, NULL,
+                         live_frames(c, &problem) + tail + problem.latency + BEYOND, &random);
         tail = partita_stream_tail(run.stream);
         size_t bytes = run.sample_bytes, heard = run.n_frames - tail - BEYOND;
         memset((char *)run.x + heard * bytes, 0, (tail + BEYOND) * bytes);
@@ -286,7 +308,8 @@ static void few_taps(void **state)
     size_t n_served = 0;
     for (size_t taps = 1; taps <= 62; taps += layer_on_stand_in() ? 15 : 1) {
         struct log_lines lines;
-        struct partita_problem problem = {STREAM, .signal = c->types->signal, .taps = c->types->taps, .kernel = {taps},
+        struct partita_problem problem = {STREAM, .signal = c->types->signal,
+                                          .taps = c->types->taps, .kernel = {taps},
                                           .latency = taps % 3 * 20};
         struct partita_options options = {.engine = engine, .log = log_into(&lines)};
         struct partita_plan *plan = NULL;
@@ -348,11 +371,14 @@ int main(void)
         c[N_PROBLEMS] = (struct stream_case){engine, &type_pairs[t], &very_long};
         for (size_t p = 0; p < N_PROMISES; p++)
             if (rig_takes_problem(t, p))
-                tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
-        bool shortest = type_pairs[t].signal == PARTITA_F32, longest = type_pairs[t].taps == PARTITA_CF64;
+                tests[n++] =
+                    named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
+        bool shortest = type_pairs[t].signal == PARTITA_F32,
+             longest = type_pairs[t].taps == PARTITA_CF64;
         if (layer_is_brief()) continue;
         if (shortest || longest)
-            tests[n++] = named_test(very_long_matches_oracle, &c[N_PROBLEMS], "%s-%s", very_long.name, types);
+            tests[n++] = named_test(very_long_matches_oracle, &c[N_PROBLEMS], "%s-%s",
+                                    very_long.name, types);
     }
     tests[n++] = named_test(signals_are_refused, NULL, "signals-are-refused");
     return run_test_list(tests, n);

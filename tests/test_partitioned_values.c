@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// What special values do to cpu/partitioned: a NaN or infinity touches the outputs its taps reach and no bit of others,
-// tiny values stay right, silence that is skipped leaves no trace.
+// SPDX-License-Identifier: MIT What special values do to cpu/partitioned: a NaN or infinity touches
+// the outputs its taps reach and no bit of others, tiny values stay right, silence that is skipped
+// leaves no trace.
 
 #include "stream_rig.h"
 
@@ -27,7 +27,9 @@ static const struct cut small = {"", 400, true}, single = {"", 1, false};
 
 static size_t span_of(const struct run *run)
 {
-    return (run->problem.dilation[0] ? run->problem.dilation[0] : 1) * (run->problem.kernel[0] - 1) + 1;
+    return (run->problem.dilation[0] ? run->problem.dilation[0] : 1) *
+               (run->problem.kernel[0] - 1) +
+           1;
 }
 
 // First and one past the last output that input frame `at` may reach.
@@ -38,7 +40,8 @@ struct reach {
 static struct reach reach_of(const struct run *run, size_t at)
 {
     size_t first = at + partita_plan_latency(run->plan), end = first + span_of(run);
-    return (struct reach){(first + run->stride - 1) / run->stride, (end + run->stride - 1) / run->stride};
+    return (struct reach){(first + run->stride - 1) / run->stride,
+                          (end + run->stride - 1) / run->stride};
 }
 
 static void *outputs_cut(struct run *run, const struct cut *cut, struct random *random)
@@ -55,20 +58,22 @@ static void *outputs(struct run *run, struct random *random)
 }
 
 // Fails unless a and b have the same bits at outputs [first, end) of all channels.
-static void check_same(const struct run *run, const char *a, const char *b, size_t first, size_t end, const char *what)
+static void check_same(const struct run *run, const char *a, const char *b, size_t first,
+                       size_t end, const char *what)
 {
     size_t bytes = run->sample_bytes;
     for (size_t k = 0; k < run->out; k++) {
         for (size_t i = first; i < end && i < run->n_outputs; i++) {
             size_t at = (k * run->n_outputs + i) * bytes;
-            if (memcmp(a + at, b + at, bytes)) fail_msg("%s: output %zu of channel %zu", what, i, k);
+            if (memcmp(a + at, b + at, bytes))
+                fail_msg("%s: output %zu of channel %zu", what, i, k);
         }
     }
 }
 
-// A value that is no number at one frame of one channel. Out of its reach the outputs are those of zero in its place.
-// Without latency no output looks ahead: before the reach they are those of any number there. (With latency blocks hold
-// frames to come, and another number rounds differently.)
+// A value that is no number at one frame of one channel. Out of its reach the outputs are those of
+// zero in its place. Without latency no output looks ahead: before the reach they are those of any
+// number there. (With latency blocks hold frames to come, and another number rounds differently.)
 static void check_touch(struct run *run, size_t at, size_t channel, double value, const void *clean,
                         struct random *random)
 {
@@ -83,7 +88,8 @@ static void check_touch(struct run *run, size_t at, size_t channel, double value
     struct reach reach = reach_of(run, at);
     check_same(run, touched, zeroed, 0, reach.first, "before its reach");
     check_same(run, touched, zeroed, reach.end, run->n_outputs, "after its reach");
-    if (partita_plan_latency(run->plan) == 0) check_same(run, touched, clean, 0, reach.first, "no look ahead");
+    if (partita_plan_latency(run->plan) == 0)
+        check_same(run, touched, clean, 0, reach.first, "no look ahead");
     guarded_free(zeroed);
     guarded_free(touched);
 }
@@ -115,7 +121,8 @@ static void other_groups_hear_nothing(void **state)
     run_open_exactly(&run, c, &problems[5].problem, NULL, FRAMES, &random);
     char *clean = outputs(&run, &random);
     for (size_t i = 0; i < 20; i++)
-        sample_put(run.problem.signal, run.x, random_below(&random, FRAMES), i % 2 ? (double)NAN : (double)INFINITY);
+        sample_put(run.problem.signal, run.x, random_below(&random, FRAMES),
+                   i % 2 ? (double)NAN : (double)INFINITY);
     char *y = outputs(&run, &random);
     size_t bytes = run.n_outputs * run.sample_bytes;
     assert_memory_equal(y + bytes, clean + bytes, bytes);
@@ -130,7 +137,8 @@ static bool is_special(double complex value)
     return !isfinite(creal(value)) || !isfinite(cimag(value));
 }
 
-// Marks the outputs that a special value anywhere in channel 0 meets with a tap, and those that it may reach.
+// Marks the outputs that a special value anywhere in channel 0 meets with a tap, and those that it
+// may reach.
 static void mark_reached(const struct run *run, bool *met, bool *reached)
 {
     for (size_t i = 0; i < run->n_frames; i++) {
@@ -144,7 +152,8 @@ static void mark_reached(const struct run *run, bool *met, bool *reached)
     }
 }
 
-// Several in one channel, near each other and far: all that their taps meet is no number, the rest as with zeros.
+// Several in one channel, near each other and far: all that their taps meet is no number, the rest
+// as with zeros.
 static void many_special_values(void **state)
 {
     const struct stream_case *c = *state;
@@ -159,10 +168,12 @@ static void many_special_values(void **state)
     bool *met = calloc(run.n_outputs, 1), *reached = calloc(run.n_outputs, 1);
     mark_reached(&run, met, reached);
     char *y = outputs(&run, &random), *single_frames = outputs_cut(&run, &single, &random);
-    assert_memory_equal(y, single_frames, run_output_bytes(&run)); // also where a call has no output of its own
+    assert_memory_equal(y, single_frames,
+                        run_output_bytes(&run)); // also where a call has no output of its own
     guarded_free(single_frames);
     for (size_t i = 0; i < FRAMES; i++)
-        if (is_special(reference_sample(run.problem.signal, run.x, i))) sample_put(run.problem.signal, run.x, i, 0);
+        if (is_special(reference_sample(run.problem.signal, run.x, i)))
+            sample_put(run.problem.signal, run.x, i, 0);
     char *zeroed = outputs(&run, &random);
     run_check_some(&run, zeroed, &random);
     bool all = run.problem.groups < 2; // else the first output alone hears the first input
@@ -171,7 +182,8 @@ static void many_special_values(void **state)
         bool heard = all || i < run.n_outputs;
         if (met[p] && heard && !is_special(reference_sample(run.problem.signal, y, i)))
             fail_msg("output %zu is a number", i);
-        if (!reached[p] && memcmp(y + i * bytes, zeroed + i * bytes, bytes)) fail_msg("output %zu is touched", i);
+        if (!reached[p] && memcmp(y + i * bytes, zeroed + i * bytes, bytes))
+            fail_msg("output %zu is touched", i);
     }
     free(met);
     free(reached);
@@ -180,31 +192,35 @@ static void many_special_values(void **state)
     run_close(&run);
 }
 
-// The largest sum of the taps' magnitudes over the outputs: what flushing a denormal to zero may cost is this many of
-// the smallest normal number.
+// The largest sum of the taps' magnitudes over the outputs: what flushing a denormal to zero may
+// cost is this many of the smallest normal number.
 static double tap_sum(const struct run *run)
 {
     double largest = 0;
     for (size_t k = 0, per = run->n_taps / run->out; k < run->out; k++) {
         double sum = 0;
-        for (size_t i = 0; i < per; i++) sum += cabs(reference_sample(run->problem.taps, run->w, k * per + i));
+        for (size_t i = 0; i < per; i++)
+            sum += cabs(reference_sample(run->problem.taps, run->w, k * per + i));
         largest = fmax(largest, sum);
     }
     return largest;
 }
 
 // Each output within `limit` of the oracle's, at outputs drawn by chance from [first, last].
-static void check_close(const struct run *run, const void *y, size_t first, double limit, struct random *random)
+static void check_close(const struct run *run, const void *y, size_t first, double limit,
+                        struct random *random)
 {
     enum { SOME = 300 };
     size_t at[SOME], late = partita_plan_latency(run->plan) / run->stride;
-    for (size_t i = 0; i < SOME; i++) at[i] = first + random_below(random, run->n_outputs - late - first);
+    for (size_t i = 0; i < SOME; i++)
+        at[i] = first + random_below(random, run->n_outputs - late - first);
     double complex *expected = malloc(run->out * SOME * sizeof *expected);
     reference_stream_at(&run->problem, run->n_frames, at, SOME, expected, run->x, run->w);
     for (size_t i = 0; i < run->out * SOME; i++) {
         size_t from = i / SOME * run->n_outputs + late + at[i % SOME];
         double error = cabs(reference_sample(run->problem.signal, y, from) - expected[i]);
-        if (!(error <= limit)) fail_msg("output %zu is off by %.3g, above %.3g", from, error, limit);
+        if (!(error <= limit))
+            fail_msg("output %zu is off by %.3g, above %.3g", from, error, limit);
     }
     free(expected);
 }
@@ -223,14 +239,16 @@ static void denormals(void **state)
     run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
     double scale = least_normal(&run) / 2;
     for (size_t i = 0; i < run.in * FRAMES; i++)
-        sample_put(run.problem.signal, run.x, i, reference_sample(run.problem.signal, run.x, i) * scale);
+        sample_put(run.problem.signal, run.x, i,
+                   reference_sample(run.problem.signal, run.x, i) * scale);
     void *y = outputs(&run, &random);
     check_close(&run, y, 0, 2 * least_normal(&run) * tap_sum(&run), &random);
     guarded_free(y);
     run_close(&run);
 }
 
-// A signal that fades from full scale through the denormals to nothing: right all the way, every output finite.
+// A signal that fades from full scale through the denormals to nothing: right all the way, every
+// output finite.
 static void fading_tail(void **state)
 {
     enum { FADES = 6000 };
@@ -242,11 +260,14 @@ static void fading_tail(void **state)
     for (size_t i = 0; i < run.in * FRAMES; i++) {
         size_t frame = i % FRAMES;
         double gain = frame < FADES ? pow(10, -decades * (double)frame / FADES) : 0;
-        sample_put(run.problem.signal, run.x, i, reference_sample(run.problem.signal, run.x, i) * gain);
+        sample_put(run.problem.signal, run.x, i,
+                   reference_sample(run.problem.signal, run.x, i) * gain);
     }
     void *y = outputs(&run, &random);
     double gate = plan_gate(run.plan, &run.problem, run.n_taps);
-    check_close(&run, y, 0, 4 * gate * typical_output(&run.problem) + least_normal(&run) * tap_sum(&run), &random);
+    check_close(&run, y, 0,
+                4 * gate * typical_output(&run.problem) + least_normal(&run) * tap_sum(&run),
+                &random);
     for (size_t i = 0; i < run.out * run.n_outputs; i++) {
         double complex value = reference_sample(run.problem.signal, y, i);
         assert_true(isfinite(creal(value)) && isfinite(cimag(value)));
@@ -255,7 +276,8 @@ static void fading_tail(void **state)
     run_close(&run);
 }
 
-// Channels that fall silent for long and short whiles, at times all of them together, and sound again.
+// Channels that fall silent for long and short whiles, at times all of them together, and sound
+// again.
 static void silence_leaves_no_trace(void **state)
 {
     const struct stream_case *c = *state;
@@ -314,10 +336,11 @@ int main(void)
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
             if (!rig_takes_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
-                tests[n++] =
-                    named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name, problems[p].name, types);
+                tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name,
+                                        problems[p].name, types);
         }
-        tests[n++] = named_test(other_groups_hear_nothing, &c[0], "other-groups-hear-nothing-%s", types);
+        tests[n++] =
+            named_test(other_groups_hear_nothing, &c[0], "other-groups-hear-nothing-%s", types);
     }
     return run_test_list(tests, n);
 }

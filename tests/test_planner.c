@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The planner: what explain says, forced engines, each wish of the options honoured or refused with a reason, time to
-// plan, PARTITA_CPU. Choices themselves are free.
+// SPDX-License-Identifier: MIT The planner: what explain says, forced engines, each wish of the
+// options honoured or refused with a reason, time to plan, PARTITA_CPU. Choices themselves are
+// free.
 
 #include "rig.h"
 
@@ -11,7 +11,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct partita_problem longish = {.kernel = {3000}, .size = {100000}, .pad_begin = {2999}};
+static const struct partita_problem longish = {
+    .kernel = {3000}, .size = {100000}, .pad_begin = {2999}};
 static const struct partita_problem live = {.in_channels = 2,
                                             .out_channels = 2,
                                             .groups = 2,
@@ -38,7 +39,8 @@ static void explain_names_all_engines(void **state)
     assert_null(strstr(chosen + 1, "<- chosen"));
     while (*chosen != '\n') chosen--;
     chosen[1 + strcspn(chosen + 1, "\n")] = 0;
-    assert_non_null(strstr(chosen, partita_plan_engine(plan))); // the mark is on the line of the engine that runs
+    assert_non_null(strstr(
+        chosen, partita_plan_engine(plan))); // the mark is on the line of the engine that runs
     assert_non_null(strstr(chosen, "error"));
     assert_non_null(strstr(chosen, "B"));
     partita_plan_destroy(plan);
@@ -72,7 +74,8 @@ static void forced_engine_is_chosen(void **state)
         char name[32];
         strcpy(name, engine_names[e]);
         struct partita_plan *plan;
-        assert_ok(partita_plan_create(problem, &(struct partita_options){.engine = name, .device = "cpu"}, &plan));
+        assert_ok(partita_plan_create(
+            problem, &(struct partita_options){.engine = name, .device = "cpu"}, &plan));
         memset(name, 'x', sizeof name - 1); // strings in options are not needed any more
         assert_string_equal(partita_plan_engine(plan), engine_names[e]);
         partita_plan_destroy(plan);
@@ -100,8 +103,11 @@ static void unsupported_names_every_reason(void **state)
 {
     (void)state;
     struct log_lines lines;
-    struct partita_problem image = {
-        .signal = PARTITA_CF32, .taps = PARTITA_CF32, .rank = 2, .kernel = {3, 3}, .size = {16, 16}};
+    struct partita_problem image = {.signal = PARTITA_CF32,
+                                    .taps = PARTITA_CF32,
+                                    .rank = 2,
+                                    .kernel = {3, 3},
+                                    .size = {16, 16}};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_options options = {.log = log_into(&lines)};
     assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
@@ -147,11 +153,26 @@ static void workspace_limit_of_layers_is_kept(void **state)
 {
     const char *engine = *state;
     static const struct partita_problem problems[] = {
-        {.rank = 2, .batch = 2, .in_channels = 5, .out_channels = 9, .kernel = {3, 3}, .size = {14, 14}},
-        {.rank = 2, .in_channels = 64, .out_channels = 512, .kernel = {3, 3}, .size = {56, 56}, .stride = {2, 1}},
+        {.rank = 2,
+         .batch = 2,
+         .in_channels = 5,
+         .out_channels = 9,
+         .kernel = {3, 3},
+         .size = {14, 14}},
+        {.rank = 2,
+         .in_channels = 64,
+         .out_channels = 512,
+         .kernel = {3, 3},
+         .size = {56, 56},
+         .stride = {2, 1}},
         {.rank = 2, .in_channels = 300, .out_channels = 40, .size = {17, 20}},
         {.in_channels = 12, .out_channels = 9, .kernel = {130}, .size = {700}},
-        {.rank = 3, .batch = 2, .in_channels = 3, .out_channels = 5, .kernel = {3, 2, 3}, .size = {6, 7, 8}},
+        {.rank = 3,
+         .batch = 2,
+         .in_channels = 3,
+         .out_channels = 5,
+         .kernel = {3, 2, 3},
+         .size = {6, 7, 8}},
     };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_F16};
     static const enum partita_direction directions[] = {PARTITA_FORWARD, PARTITA_BACKWARD_DATA};
@@ -161,11 +182,14 @@ static void workspace_limit_of_layers_is_kept(void **state)
         if (problem.signal == PARTITA_F16 && i / 3 % 2) continue; // has no gradients
         size_t least = 0;
         for (size_t limit = 64; limit < (size_t)1 << 21; limit += limit / 16) {
-            struct partita_options options = {
-                .engine = engine, .threads = 1, .directions = directions[i / 3 % 2], .workspace_limit = limit};
+            struct partita_options options = {.engine = engine,
+                                              .threads = 1,
+                                              .directions = directions[i / 3 % 2],
+                                              .workspace_limit = limit};
             struct partita_plan *plan;
             if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) {
-                if (least) fail_msg("problem %zu: %zu bytes will do, %zu will not", i, least, limit);
+                if (least)
+                    fail_msg("problem %zu: %zu bytes will do, %zu will not", i, least, limit);
                 continue;
             }
             if (!least) least = limit;
@@ -176,8 +200,8 @@ static void workspace_limit_of_layers_is_kept(void **state)
     }
 }
 
-// Where all threads work on one transform, one workspace serves them all: a limit with room for no second one takes
-// none of them away.
+// Where all threads work on one transform, one workspace serves them all: a limit with room for no
+// second one takes none of them away.
 static void one_workspace_serves_all_threads(void **state)
 {
     (void)state;
@@ -186,7 +210,8 @@ static void one_workspace_serves_all_threads(void **state)
     struct partita_plan *plan;
     assert_ok(partita_plan_create(&problem, &options, &plan));
     const bool together = plan->choice.worker == 0;
-    options.workspace_limit = plan->choice.bytes; // of one thread, and the taps, which are less than another's
+    options.workspace_limit =
+        plan->choice.bytes; // of one thread, and the taps, which are less than another's
     partita_plan_destroy(plan);
     assert_ok(partita_plan_create(&problem, &options, &plan));
     if (together) assert_int_equal(plan->threads, 3);
@@ -212,14 +237,17 @@ static void error_budget_is_kept(void **state)
             assert_true(budget < 1e-6); // every engine does better than this in f32
         }
     }
-    assert_int_equal(partita_plan_create(&problem, &(struct partita_options){.error_budget = 1e-9}, &plan),
-                     PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(
+        partita_plan_create(&problem, &(struct partita_options){.error_budget = 1e-9}, &plan),
+        PARTITA_ERR_UNSUPPORTED);
     problem.signal = problem.taps = PARTITA_F64;
-    assert_ok(partita_plan_create(&problem, &(struct partita_options){.error_budget = 1e-14}, &plan));
+    assert_ok(
+        partita_plan_create(&problem, &(struct partita_options){.error_budget = 1e-14}, &plan));
     partita_plan_destroy(plan);
 }
 
-// The predicted error is of the size of the real one: within a factor of three above, of twenty below.
+// The predicted error is of the size of the real one: within a factor of three above, of twenty
+// below.
 static void error_is_predicted(void **state)
 {
     const char *engine = *state;
@@ -232,7 +260,8 @@ static void error_is_predicted(void **state)
         rig_forward(&rig);
         double complex *expected = malloc(rig.n_y * sizeof *expected);
         reference_forward(&problem, expected, rig.x, rig.w);
-        double error = error_against(PARTITA_F32, rig.y, expected, rig.n_y, 0), predicted = rig.plan->choice.error;
+        double error = error_against(PARTITA_F32, rig.y, expected, rig.n_y, 0),
+               predicted = rig.plan->choice.error;
         if (!(error <= 3 * predicted && error >= predicted / 20)) {
             fail_msg("%zu taps: error %.3g, predicted %.3g", taps[i], error, predicted);
         }
@@ -241,7 +270,8 @@ static void error_is_predicted(void **state)
     }
 }
 
-// Processor time of this process: planning never waits, and other work on the machine is not its fault.
+// Processor time of this process: planning never waits, and other work on the machine is not its
+// fault.
 static double seconds(void)
 {
     struct timespec now;
@@ -259,7 +289,8 @@ static double fresh_plan_seconds(const struct partita_problem *problem)
     if (child == 0) {
         struct partita_plan *plan;
         double start = seconds();
-        double taken = partita_plan_create(problem, NULL, &plan) == PARTITA_OK ? seconds() - start : 1e9;
+        double taken =
+            partita_plan_create(problem, NULL, &plan) == PARTITA_OK ? seconds() - start : 1e9;
         _exit(write(ends[1], &taken, sizeof taken) != sizeof taken);
     }
     double taken = 1e9;
@@ -285,11 +316,13 @@ static double median_plan_seconds(const struct partita_problem *problem)
     return taken[RUNS / 2];
 }
 
-// The median of fresh processes; the best of five medians, because neighbours on the machine share its caches.
+// The median of fresh processes; the best of five medians, because neighbours on the machine share
+// its caches.
 static double plan_seconds(const struct partita_problem *problem)
 {
     double best = 1e9;
-    for (int attempt = 0; attempt < 5 && best > 5e-3; attempt++) best = fmin(best, median_plan_seconds(problem));
+    for (int attempt = 0; attempt < 5 && best > 5e-3; attempt++)
+        best = fmin(best, median_plan_seconds(problem));
     return best;
 }
 
@@ -301,7 +334,8 @@ static void plans_within_5_ms(void **state)
     for (size_t i = 0; i < sizeof taps / sizeof *taps; i++) {
         for (int kind = 0; kind < 4; kind++) {
             enum partita_type type = kind % 2 ? PARTITA_CF64 : PARTITA_F32;
-            struct partita_problem problem = {.signal = type, .taps = type, .kernel = {taps[i]}, .size = {10000000}};
+            struct partita_problem problem = {
+                .signal = type, .taps = type, .kernel = {taps[i]}, .size = {10000000}};
             if (kind >= 2) {
                 problem.size[0] = PARTITA_UNBOUNDED;
                 problem.latency = PARTITA_UNBOUNDED;
@@ -312,14 +346,18 @@ static void plans_within_5_ms(void **state)
     }
 }
 
-// Layers too, with both gradients: for backward data these strides leave each tap a sub-problem of its own; without a
-// stride large kernels are for large tiles.
+// Layers too, with both gradients: for backward data these strides leave each tap a sub-problem of
+// its own; without a stride large kernels are for large tiles.
 static void layers_plan_within_5_ms(void **state)
 {
     (void)state;
     static const struct partita_problem problems[] = {
         {.rank = 2, .kernel = {256, 256}, .stride = {256, 256}, .size = {256, 256}},
-        {.rank = 2, .kernel = {256, 256}, .stride = {256, 256}, .size = {1024, 1000}, .pad_begin = {5, 7}},
+        {.rank = 2,
+         .kernel = {256, 256},
+         .stride = {256, 256},
+         .size = {1024, 1000},
+         .pad_begin = {5, 7}},
         {.rank = 2,
          .kernel = {60, 60},
          .stride = {60, 60},
@@ -327,8 +365,17 @@ static void layers_plan_within_5_ms(void **state)
          .in_channels = 8,
          .out_channels = 8,
          .groups = 8},
-        {.rank = 2, .kernel = {16, 16}, .stride = {16, 16}, .size = {224, 224}, .in_channels = 3, .out_channels = 768},
-        {.kernel = {65536}, .stride = {65536}, .size = {1000000}, .in_channels = 2, .out_channels = 2},
+        {.rank = 2,
+         .kernel = {16, 16},
+         .stride = {16, 16},
+         .size = {224, 224},
+         .in_channels = 3,
+         .out_channels = 768},
+        {.kernel = {65536},
+         .stride = {65536},
+         .size = {1000000},
+         .in_channels = 2,
+         .out_channels = 2},
         {.rank = 2, .kernel = {256, 256}, .size = {512, 512}, .in_channels = 3, .out_channels = 64},
     };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
@@ -410,8 +457,8 @@ static void remembered_choice_obeys_wishes(void **state)
     struct partita_wisdom *wisdom;
     struct partita_plan *plan;
     assert_ok(partita_wisdom_create(&wisdom));
-    assert_ok(
-        partita_plan_create(&longish, &(struct partita_options){.effort = PARTITA_MEASURE, .wisdom = wisdom}, &plan));
+    assert_ok(partita_plan_create(
+        &longish, &(struct partita_options){.effort = PARTITA_MEASURE, .wisdom = wisdom}, &plan));
     double error = plan->choice.error;
     size_t workspace = partita_plan_workspace_size(plan);
     partita_plan_destroy(plan);
@@ -421,7 +468,8 @@ static void remembered_choice_obeys_wishes(void **state)
             assert_true(plan->choice.error <= options.error_budget);
             partita_plan_destroy(plan);
         }
-        options = (struct partita_options){.wisdom = wisdom, .workspace_limit = (size_t)(share * (double)workspace)};
+        options = (struct partita_options){.wisdom = wisdom,
+                                           .workspace_limit = (size_t)(share * (double)workspace)};
         if (workspace && partita_plan_create(&longish, &options, &plan) == PARTITA_OK) {
             assert_true(partita_plan_workspace_size(plan) <= options.workspace_limit);
             partita_plan_destroy(plan);
@@ -441,7 +489,8 @@ int main(void)
         tests[n++] = named_test(layers_plan_within_5_ms, NULL, "layers-plan-within-5-ms");
     }
 #endif
-    tests[n++] = named_test(explain_names_all_engines, &longish, "explain-names-all-engines-signal");
+    tests[n++] =
+        named_test(explain_names_all_engines, &longish, "explain-names-all-engines-signal");
     tests[n++] = named_test(explain_names_all_engines, &live, "explain-names-all-engines-stream");
     tests[n++] = named_test(explain_counts_and_cuts, NULL, "explain-counts-and-cuts");
     tests[n++] = named_test(forced_engine_is_chosen, &longish, "forced-engine-is-chosen-signal");
@@ -449,19 +498,23 @@ int main(void)
     tests[n++] = named_test(unknown_engine_is_named, NULL, "unknown-engine-is-named");
     tests[n++] = named_test(unsupported_names_every_reason, NULL, "unsupported-names-every-reason");
     for (int e = 0; e < N_SIGNAL_ENGINES; e++) {
-        tests[n++] =
-            named_test(workspace_limit_is_kept, engine_names[e], "%s/workspace-limit-is-kept", engine_names[e]);
-        tests[n++] = named_test(error_is_predicted, engine_names[e], "%s/error-is-predicted", engine_names[e]);
+        tests[n++] = named_test(workspace_limit_is_kept, engine_names[e],
+                                "%s/workspace-limit-is-kept", engine_names[e]);
+        tests[n++] = named_test(error_is_predicted, engine_names[e], "%s/error-is-predicted",
+                                engine_names[e]);
     }
     static const char *const layers[] = {"cpu/direct", "cpu/gemm"};
     for (int e = 0; e < 2; e++)
-        tests[n++] =
-            named_test(workspace_limit_of_layers_is_kept, layers[e], "%s/workspace-limit-of-layers-is-kept", layers[e]);
-    tests[n++] = named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
+        tests[n++] = named_test(workspace_limit_of_layers_is_kept, layers[e],
+                                "%s/workspace-limit-of-layers-is-kept", layers[e]);
+    tests[n++] =
+        named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
     tests[n++] = named_test(error_budget_is_kept, NULL, "error-budget-is-kept");
     tests[n++] = named_test(cpu_level_from_environment, NULL, "cpu-level-from-environment");
-    tests[n++] = named_test(measured_choice_is_remembered, &longish, "measured-choice-is-remembered-signal");
-    tests[n++] = named_test(measured_choice_is_remembered, &live, "measured-choice-is-remembered-stream");
+    tests[n++] =
+        named_test(measured_choice_is_remembered, &longish, "measured-choice-is-remembered-signal");
+    tests[n++] =
+        named_test(measured_choice_is_remembered, &live, "measured-choice-is-remembered-stream");
     tests[n++] = named_test(remembered_choice_obeys_wishes, NULL, "remembered-choice-obeys-wishes");
     return run_test_list(tests, n);
 }

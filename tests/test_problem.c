@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Problems and options that are not well formed: refused with the field and its value in the log line, before anything
-// is allocated; and the output size, also at the edges of what is well formed.
+// SPDX-License-Identifier: MIT Problems and options that are not well formed: refused with the
+// field and its value in the log line, before anything is allocated; and the output size, also at
+// the edges of what is well formed.
 
 #include "test.h"
 
@@ -30,7 +30,10 @@ static const struct bad_problem bad_problems[] = {
     {"rank-negative", {.rank = -1, .size = {10}}, "rank", "-1"},
     {"rank-four", {.rank = 4, .size = {10}}, "rank", "4"},
     {"activation", {.activation = (enum partita_activation)7, .size = {10}}, "activation", "7"},
-    {"activation-of-stream", {.activation = PARTITA_RELU, .size = {PARTITA_UNBOUNDED}}, "activation", "streams"},
+    {"activation-of-stream",
+     {.activation = PARTITA_RELU, .size = {PARTITA_UNBOUNDED}},
+     "activation",
+     "streams"},
     {"activation-of-complex",
      {.activation = PARTITA_RELU, .signal = PARTITA_CF32, .taps = PARTITA_F32, .size = {10}},
      "activation",
@@ -47,36 +50,69 @@ static const struct bad_problem bad_problems[] = {
      "large",
      "address space"},
     {"no-output-third", {.rank = 3, .kernel = {1, 1, 4}, .size = {5, 5, 3}}, "axis 2", "4"},
-    {"groups-inputs", {.in_channels = 4, .out_channels = 6, .groups = 3, .size = {10}}, "groups", "3"},
-    {"groups-outputs", {.in_channels = 6, .out_channels = 4, .groups = 3, .size = {10}}, "groups", "3"},
+    {"groups-inputs",
+     {.in_channels = 4, .out_channels = 6, .groups = 3, .size = {10}},
+     "groups",
+     "3"},
+    {"groups-outputs",
+     {.in_channels = 6, .out_channels = 4, .groups = 3, .size = {10}},
+     "groups",
+     "3"},
     {"size-zero", {.kernel = {3}}, "size[0]", "0"},
     {"size-zero-second", {.rank = 2, .size = {10, 0}}, "size[1]", "0"},
-    {"size-unbounded-second", {.rank = 2, .size = {10, PARTITA_UNBOUNDED}}, "size[1]", "18446744073709551615"},
+    {"size-unbounded-second",
+     {.rank = 2, .size = {10, PARTITA_UNBOUNDED}},
+     "size[1]",
+     "18446744073709551615"},
     {"size-huge", {.size = {BIG}}, "size[0]", "4611686018427387904"},
     {"kernel-huge", {.kernel = {BIG}, .size = {10}}, "kernel[0]", "4611686018427387904"},
     {"stride-huge", {.stride = {BIG}, .size = {10}}, "stride[0]", "4611686018427387904"},
     {"dilation-huge", {.dilation = {BIG}, .size = {10}}, "dilation[0]", "4611686018427387904"},
     {"span-overflow",
-     {.kernel = {(size_t)1 << 40}, .dilation = {(size_t)1 << 40}, .size = {10}, .pad_begin = {PTRDIFF_MAX / 2}},
+     {.kernel = {(size_t)1 << 40},
+      .dilation = {(size_t)1 << 40},
+      .size = {10},
+      .pad_begin = {PTRDIFF_MAX / 2}},
      "kernel[0]",
      "1099511627776"},
     {"pad-huge", {.size = {10}, .pad_begin = {PTRDIFF_MAX}}, "pad_begin[0]", "9223372036854775807"},
-    {"pad-huge-negative", {.size = {10}, .pad_end = {PTRDIFF_MIN}}, "pad_end[0]", "-9223372036854775808"},
-    {"pads-cancel", {.size = {10}, .pad_begin = {PTRDIFF_MAX}, .pad_end = {-PTRDIFF_MAX}}, "pad_begin[0]", "92233"},
+    {"pad-huge-negative",
+     {.size = {10}, .pad_end = {PTRDIFF_MIN}},
+     "pad_end[0]",
+     "-9223372036854775808"},
+    {"pads-cancel",
+     {.size = {10}, .pad_begin = {PTRDIFF_MAX}, .pad_end = {-PTRDIFF_MAX}},
+     "pad_begin[0]",
+     "92233"},
     {"no-output", {.kernel = {11}, .size = {10}}, "11", "10"},
     {"no-output-dilation", {.kernel = {4}, .dilation = {4}, .size = {12}}, "13", "12"},
-    {"no-output-cropped", {.kernel = {3}, .size = {10}, .pad_begin = {-4}, .pad_end = {-4}}, "-4", "10"},
+    {"no-output-cropped",
+     {.kernel = {3}, .size = {10}, .pad_begin = {-4}, .pad_end = {-4}},
+     "-4",
+     "10"},
     {"no-output-second", {.rank = 2, .kernel = {3, 11}, .size = {10, 10}}, "11", "10"},
     {"channels-overflow", {.in_channels = BIG, .size = {1000}}, "channels", "4611686018427387904"},
-    {"channels-product", {.in_channels = BIG >> 31, .out_channels = BIG >> 31, .size = {10}}, "channels", "2147483648"},
-    {"batch-overflow", {.batch = BIG, .size = {1000}}, "4611686018427387904", "4611686018427387904"},
+    {"channels-product",
+     {.in_channels = BIG >> 31, .out_channels = BIG >> 31, .size = {10}},
+     "channels",
+     "2147483648"},
+    {"batch-overflow",
+     {.batch = BIG, .size = {1000}},
+     "4611686018427387904",
+     "4611686018427387904"},
     {"stream-rank", {.rank = 2, .size = {PARTITA_UNBOUNDED, 10}}, "rank", "2"},
     {"stream-batch", {.batch = 2, .size = {PARTITA_UNBOUNDED}}, "batch", "2"},
     {"stream-pad-begin", {.size = {PARTITA_UNBOUNDED}, .pad_begin = {7}}, "pad_begin", "7"},
     {"stream-pad-end", {.size = {PARTITA_UNBOUNDED}, .pad_end = {-7}}, "pad_end", "-7"},
     {"stream-block", {.size = {PARTITA_UNBOUNDED}, .block = BIG}, "block", "4611686018427387904"},
-    {"stream-latency", {.size = {PARTITA_UNBOUNDED}, .latency = BIG}, "latency", "4611686018427387904"},
-    {"stream-kernel", {.kernel = {BIG}, .size = {PARTITA_UNBOUNDED}}, "kernel[0]", "4611686018427387904"},
+    {"stream-latency",
+     {.size = {PARTITA_UNBOUNDED}, .latency = BIG},
+     "latency",
+     "4611686018427387904"},
+    {"stream-kernel",
+     {.kernel = {BIG}, .size = {PARTITA_UNBOUNDED}},
+     "kernel[0]",
+     "4611686018427387904"},
 };
 
 // Counts what goes through it; allocates as the library would by itself.
@@ -138,9 +174,17 @@ static const struct bad_options bad_options[] = {
     {"effort", {.effort = (enum partita_effort)9}, PARTITA_ERR_ARG, "effort", "9"},
     {"threads", {.threads = -2}, PARTITA_ERR_ARG, "threads", "-2"},
     {"error-budget", {.error_budget = -0.5}, PARTITA_ERR_ARG, "error_budget", "-0.5"},
-    {"error-budget-nan", {.error_budget = (double)__builtin_nanf("")}, PARTITA_ERR_ARG, "error_budget", "nan"},
+    {"error-budget-nan",
+     {.error_budget = (double)__builtin_nanf("")},
+     PARTITA_ERR_ARG,
+     "error_budget",
+     "nan"},
     {"directions", {.directions = 9}, PARTITA_ERR_ARG, "directions", "9"},
-    {"allocator-half", {.allocator = {.allocate = count_allocate}}, PARTITA_ERR_ARG, "allocator", "both"},
+    {"allocator-half",
+     {.allocator = {.allocate = count_allocate}},
+     PARTITA_ERR_ARG,
+     "allocator",
+     "both"},
 };
 
 static void options_refused(void **state)
@@ -205,7 +249,8 @@ static void output_size_of_random_problems(void **state)
         }
         size_t size[PARTITA_MAX_RANK] = {0};
         assert_int_equal(partita_problem_output_size(&p, size), any ? PARTITA_OK : PARTITA_ERR_ARG);
-        for (size_t a = 0; any && a < (size_t)p.rank; a++) assert_int_equal(size[a], reference_outputs(&p, a));
+        for (size_t a = 0; any && a < (size_t)p.rank; a++)
+            assert_int_equal(size[a], reference_outputs(&p, a));
     }
 }
 
@@ -214,11 +259,16 @@ static void sizes_beyond_32_bits(void **state)
 {
     (void)state;
     size_t size[PARTITA_MAX_RANK];
-    struct partita_problem p = {.kernel = {(size_t)1 << 33}, .size = {(size_t)1 << 40}, .stride = {3}};
+    struct partita_problem p = {
+        .kernel = {(size_t)1 << 33}, .size = {(size_t)1 << 40}, .stride = {3}};
     assert_ok(partita_problem_output_size(&p, size));
     assert_int_equal(size[0], (((size_t)1 << 40) - ((size_t)1 << 33)) / 3 + 1);
-    struct partita_problem wide = {
-        .rank = 2, .kernel = {3, 5}, .size = {70000, 70000}, .pad_begin = {-1, 2}, .pad_end = {1, 2}, .stride = {1, 2}};
+    struct partita_problem wide = {.rank = 2,
+                                   .kernel = {3, 5},
+                                   .size = {70000, 70000},
+                                   .pad_begin = {-1, 2},
+                                   .pad_end = {1, 2},
+                                   .stride = {1, 2}};
     assert_ok(partita_problem_output_size(&wide, size));
     assert_true(size[0] == 69998 && size[1] == 35000);
     assert_ok(partita_problem_output_size(&image, size));
@@ -250,11 +300,13 @@ static void names_and_sizes(void **state)
         }
     }
     char version[32];
-    snprintf(version, sizeof version, "%d.%d.%d", PARTITA_VERSION_MAJOR, PARTITA_VERSION_MINOR, PARTITA_VERSION_PATCH);
+    snprintf(version, sizeof version, "%d.%d.%d", PARTITA_VERSION_MAJOR, PARTITA_VERSION_MINOR,
+             PARTITA_VERSION_PATCH);
     assert_string_equal(partita_version(), version);
 }
 
-// A device that is missing says what is missing, to whoever asks and to whoever plans; planning for the CPU is as ever.
+// A device that is missing says what is missing, to whoever asks and to whoever plans; planning for
+// the CPU is as ever.
 static void missing_device(void **state)
 {
     (void)state;
@@ -288,10 +340,12 @@ int main(void)
     struct CMUnitTest tests[N_PROBLEMS + N_OPTIONS + 8];
     size_t n = 0;
     for (size_t i = 0; i < N_PROBLEMS; i++) {
-        tests[n++] = named_test(refused_with_field_and_value, &bad_problems[i], "bad-%s", bad_problems[i].name);
+        tests[n++] = named_test(refused_with_field_and_value, &bad_problems[i], "bad-%s",
+                                bad_problems[i].name);
     }
     for (size_t i = 0; i < N_OPTIONS; i++) {
-        tests[n++] = named_test(options_refused, &bad_options[i], "bad-option-%s", bad_options[i].name);
+        tests[n++] =
+            named_test(options_refused, &bad_options[i], "bad-option-%s", bad_options[i].name);
     }
     tests[n++] = named_test(bad_arguments, NULL, "bad-arguments");
     tests[n++] = named_test(defaults_written_out, NULL, "defaults-written-out");

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Where audio threads go the library neither allocates, locks, sleeps, calls the system nor touches a file: a watch
-// (interpose.h) over all that is said to be real-time safe, on every engine, type and kind of threads, while filters
-// are swapped. And over the watch itself: what it is there to see ends the program.
+// SPDX-License-Identifier: MIT Where audio threads go the library neither allocates, locks, sleeps,
+// calls the system nor touches a file: a watch (interpose.h) over all that is said to be real-time
+// safe, on every engine, type and kind of threads, while filters are swapped. And over the watch
+// itself: what it is there to see ends the program.
 
 #include "interpose.h"
 #include "pool.h"
@@ -18,15 +18,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add",
-                                                 "cpu/partitioned"};
+static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save",
+                                                 "cpu/overlap-add", "cpu/partitioned"};
 enum { N_ENGINES_OF_STREAMS = 4, FRAMES = 12000 };
 
 static const struct named_problem problems[] = {
     {"mono", {STREAM, .kernel = {2500}}},
     {"late", {STREAM, .kernel = {2500}, .latency = 700}},
     {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {900}}},
-    {"decimate", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {600}, .stride = {3}}},
+    {"decimate",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {600}, .stride = {3}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -54,8 +55,10 @@ static void live(const struct run *run, char *y, size_t at, size_t n, bool silen
     const void *x_at[8];
     void *y_at[8];
     size_t given = (at + run->stride - 1) / run->stride;
-    for (size_t c = 0; c < run->in; c++) x_at[c] = (char *)run->x + (c * run->n_frames + at) * run->sample_bytes;
-    for (size_t c = 0; c < run->out; c++) y_at[c] = y + (c * run->n_outputs + given) * run->sample_bytes;
+    for (size_t c = 0; c < run->in; c++)
+        x_at[c] = (char *)run->x + (c * run->n_frames + at) * run->sample_bytes;
+    for (size_t c = 0; c < run->out; c++)
+        y_at[c] = y + (c * run->n_outputs + given) * run->sample_bytes;
     watch_this_thread(true);
     partita_stream_output_frames(run->stream, n);
     partita_stream_latency(run->stream);
@@ -67,7 +70,8 @@ static void live(const struct run *run, char *y, size_t at, size_t n, bool silen
 }
 
 // Hands over either filter, and asks how things are.
-static void control(const struct run *run, const struct partita_filter *other, struct random *random)
+static void control(const struct run *run, const struct partita_filter *other,
+                    struct random *random)
 {
     struct partita_stream_stats stats;
     const struct partita_filter *next = random_below(random, 2) ? other : run->filter;
@@ -328,7 +332,8 @@ static int end_of_child(const struct sight *sight, bool watched, char *text, siz
     assert_true(child > 0);
     close(ends[1]);
     size_t length = 0;
-    for (ssize_t got; (got = read(ends[0], text + length, size - 1 - length)) > 0;) length += (size_t)got;
+    for (ssize_t got; (got = read(ends[0], text + length, size - 1 - length)) > 0;)
+        length += (size_t)got;
     text[length] = 0;
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -356,7 +361,8 @@ static void lets_others_pass(void **state)
 int main(void)
 {
     static struct watched_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS][N_MODES];
-    static struct CMUnitTest tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_SIGHTS + 1];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_SIGHTS + 1];
     size_t n = 0;
     for (size_t i = 0; i < N_SIGHTS; i++)
         tests[n++] = named_test(ends_the_program, &sights[i], "sees-%s%s", sights[i].name,
@@ -371,8 +377,8 @@ int main(void)
                     if (mode > ALONE && !partitioned) continue; // threads are nothing to the others
                     struct watched_case *c = &cases[e][t][p][mode];
                     *c = (struct watched_case){{engine, &type_pairs[t], &problems[p]}, mode};
-                    tests[n++] = named_test(goes_by_the_watch, c, "%s/%s/%s-%s", engine, mode_names[mode],
-                                            problems[p].name, type_pairs[t].name);
+                    tests[n++] = named_test(goes_by_the_watch, c, "%s/%s/%s-%s", engine,
+                                            mode_names[mode], problems[p].name, type_pairs[t].name);
                 }
             }
         }

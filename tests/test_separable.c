@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The promise that taps are separable: cuda/separable against the oracle, forward and backward data, at every edge of
-// its tiles; what keeps the promise and what does not; other engines, which compute what they would without.
+// SPDX-License-Identifier: MIT The promise that taps are separable: cuda/separable against the
+// oracle, forward and backward data, at every edge of its tiles; what keeps the promise and what
+// does not; other engines, which compute what they would without.
 #include "core/engine.h"
 
 #include "layer_rig.h"
@@ -19,7 +19,8 @@ static const struct named_problem {
     {"4x1", {.kernel = {4, 1}, .size = {30, 129}}},
     {"1x5", {.kernel = {1, 5}, .size = {30, 9}, .pad_begin = {0, 4}}},
     {"32x2", {.kernel = {32, 2}, .size = {40, 64}, .pad_end = {20, 1}}},
-    {"7x30-correlated", {.op = PARTITA_CORRELATE, .kernel = {7, 30}, .size = {9, 90}, .pad_begin = {3, 0}}},
+    {"7x30-correlated",
+     {.op = PARTITA_CORRELATE, .kernel = {7, 30}, .size = {9, 90}, .pad_begin = {3, 0}}},
     {"cropped", {.kernel = {5, 6}, .size = {40, 80}, .pad_begin = {-3, 5}, .pad_end = {4, -7}}},
     {"channels",
      {.batch = 2,
@@ -31,7 +32,8 @@ static const struct named_problem {
       .pad_begin = {2, 4},
       .pad_end = {2, 4},
       .activation = PARTITA_RELU}},
-    {"larger-than-map", {.kernel = {12, 12}, .size = {3, 2}, .pad_begin = {11, 11}, .pad_end = {11, 11}}},
+    {"larger-than-map",
+     {.kernel = {12, 12}, .size = {3, 2}, .pad_begin = {11, 11}, .pad_end = {11, 11}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -50,7 +52,8 @@ struct layer_arrays {
     double *exact[ARRAYS];
 };
 
-static void draw(struct layer_arrays *a, const struct partita_problem *problem, enum partita_type type)
+static void draw(struct layer_arrays *a, const struct partita_problem *problem,
+                 enum partita_type type)
 {
     struct random random = random_start("separable");
     struct shape shape;
@@ -61,7 +64,8 @@ static void draw(struct layer_arrays *a, const struct partita_problem *problem, 
     assert_ok(problem_canonical(&a->problem, &(struct partita_log){0}, &shape));
     const size_t x = shape.batch * shape.in_channels * shape_inputs(&shape);
     const size_t y = shape.batch * shape.out_channels * shape_outputs(&shape);
-    const size_t n[ARRAYS] = {x, shape.out_channels * shape_taps(&shape), shape.out_channels, y, y, x};
+    const size_t n[ARRAYS] = {x, shape.out_channels * shape_taps(&shape), shape.out_channels, y, y,
+                              x};
     const size_t columns = shape.axis[1].kernel, rows = shape.axis[0].kernel;
     memcpy(a->n, n, sizeof n);
     for (int i = 0; i < ARRAYS; i++) {
@@ -73,10 +77,12 @@ static void draw(struct layer_arrays *a, const struct partita_problem *problem, 
         double factors[64];
         random_samples(&random, PARTITA_F64, factors, rows + columns);
         for (size_t t = 0; t < rows * columns; t++)
-            sample_put(type, a->array[W], c * rows * columns + t, factors[t / columns] * factors[rows + t % columns]);
+            sample_put(type, a->array[W], c * rows * columns + t,
+                       factors[t / columns] * factors[rows + t % columns]);
     }
     for (int i = 0; i < Y; i++)
-        for (size_t k = 0; k < n[i]; k++) a->exact[i][k] = creal(reference_sample(type, a->array[i], k));
+        for (size_t k = 0; k < n[i]; k++)
+            a->exact[i][k] = creal(reference_sample(type, a->array[i], k));
 }
 
 static void release(struct layer_arrays *a)
@@ -90,8 +96,8 @@ static void release(struct layer_arrays *a)
 static struct partita_plan *plan_by(const struct partita_problem *problem, const char *engine)
 {
     struct partita_plan *plan = NULL;
-    const struct partita_options options = layer_options(
-        &(struct partita_options){.engine = engine, .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA});
+    const struct partita_options options = layer_options(&(struct partita_options){
+        .engine = engine, .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA});
     assert_ok(partita_plan_create(problem, &options, &plan));
     return plan;
 }
@@ -105,11 +111,13 @@ static void run(const struct layer_arrays *a, const struct partita_plan *plan)
     partita_filter_destroy(filter);
 }
 
-// Taps that were rounded once are as good as any: twice the gate of direct sums, for theirs and those of the factors.
+// Taps that were rounded once are as good as any: twice the gate of direct sums, for theirs and
+// those of the factors.
 static void check(struct layer_arrays *a)
 {
     const struct partita_problem *p = &a->problem;
-    const size_t products = (size_t)(p->kernel[0] ? p->kernel[0] : 1) * (p->kernel[1] ? p->kernel[1] : 1) + 1;
+    const size_t products =
+        (size_t)(p->kernel[0] ? p->kernel[0] : 1) * (p->kernel[1] ? p->kernel[1] : 1) + 1;
     reference_layer_forward(p, a->exact[Y], a->exact[X], a->exact[W], a->exact[BIAS]);
     reference_backward_data(p, a->exact[GX], a->exact[GY], a->exact[W]);
     for (int i = Y; i < ARRAYS; i++) {
@@ -121,7 +129,8 @@ static void check(struct layer_arrays *a)
         }
         const double gate = gate_for_outputs(2 * gate_direct(p->signal, products), a->n[i]);
         norm = fmax(norm, (double)products / 81 * (double)a->n[i]);
-        if (!(sqrt(error / norm) <= gate)) fail_msg("array %d: error %.3g, gate %.3g", i, sqrt(error / norm), gate);
+        if (!(sqrt(error / norm) <= gate))
+            fail_msg("array %d: error %.3g, gate %.3g", i, sqrt(error / norm), gate);
     }
 }
 
@@ -154,7 +163,8 @@ static void nan_stays_near(void **state)
 {
     (void)state;
     enum { SIZE = 40, KERNEL = 6, AT = 21 };
-    const struct partita_problem problem = {.op = PARTITA_CORRELATE, .kernel = {KERNEL, KERNEL}, .size = {SIZE, SIZE}};
+    const struct partita_problem problem = {
+        .op = PARTITA_CORRELATE, .kernel = {KERNEL, KERNEL}, .size = {SIZE, SIZE}};
     struct layer_arrays a;
     draw(&a, &problem, PARTITA_F32);
     ((float *)a.array[X])[AT * SIZE + AT] = NAN;
@@ -170,7 +180,8 @@ static void nan_stays_near(void **state)
     release(&a);
 }
 
-// Taps that are off by more than roundings are refused, with the channel; zeros and one rounding are not.
+// Taps that are off by more than roundings are refused, with the channel; zeros and one rounding
+// are not.
 static void promise(void **state)
 {
     (void)state;
@@ -179,8 +190,8 @@ static void promise(void **state)
     draw(&a, &problems[N_PROBLEMS - 2].problem, PARTITA_F32);
     struct partita_plan *plan;
     struct partita_filter *filter = NULL;
-    struct partita_options options = layer_options(
-        &(struct partita_options){.engine = "cuda/separable", .directions = PARTITA_FORWARD, .log = log_into(&lines)});
+    struct partita_options options = layer_options(&(struct partita_options){
+        .engine = "cuda/separable", .directions = PARTITA_FORWARD, .log = log_into(&lines)});
     assert_ok(partita_plan_create(&a.problem, &options, &plan));
     float *w = a.array[W];
     const size_t cell = a.n[W] / 3;
@@ -207,10 +218,18 @@ static void refusals(void **state)
         const char *reason;
     } cases[] = {
         {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}}, PARTITA_FORWARD, "does not promise"},
-        {{.rank = 1, .kernel = {3}, .size = {9}, .separable = true}, PARTITA_FORWARD, "does not promise"},
-        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}, .separable = true}, PARTITA_BACKWARD_WEIGHT, "gradients"},
-        {{.rank = 2, .kernel = {3, 33}, .size = {9, 99}, .separable = true}, PARTITA_FORWARD, "up to 32"},
-        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}, .stride = {2, 1}, .separable = true}, PARTITA_FORWARD, "stride"},
+        {{.rank = 1, .kernel = {3}, .size = {9}, .separable = true},
+         PARTITA_FORWARD,
+         "does not promise"},
+        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}, .separable = true},
+         PARTITA_BACKWARD_WEIGHT,
+         "gradients"},
+        {{.rank = 2, .kernel = {3, 33}, .size = {9, 99}, .separable = true},
+         PARTITA_FORWARD,
+         "up to 32"},
+        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}, .stride = {2, 1}, .separable = true},
+         PARTITA_FORWARD,
+         "stride"},
         {{.rank = 2, .out_channels = 2, .kernel = {3, 3}, .size = {9, 9}, .separable = true},
          PARTITA_FORWARD,
          "one channel"},
@@ -220,7 +239,8 @@ static void refusals(void **state)
         struct partita_plan *plan;
         const struct partita_options options = layer_options(&(struct partita_options){
             .engine = "cuda/separable", .directions = cases[i].direction, .log = log_into(&lines)});
-        assert_int_equal(partita_plan_create(&cases[i].problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+        assert_int_equal(partita_plan_create(&cases[i].problem, &options, &plan),
+                         PARTITA_ERR_UNSUPPORTED);
         assert_non_null(strstr(lines.text, cases[i].reason));
     }
 }
@@ -241,8 +261,8 @@ int main(void)
     for (size_t t = 0; t < 2; t++)
         for (size_t i = 0; i < N_PROBLEMS; i++) {
             cases[t][i] = (struct separable_case){&problems[i], types[t]};
-            tests[n++] = named_test(against_oracle, &cases[t][i], "cuda/separable/%s-%s", problems[i].name,
-                                    partita_type_name(types[t]));
+            tests[n++] = named_test(against_oracle, &cases[t][i], "cuda/separable/%s-%s",
+                                    problems[i].name, partita_type_name(types[t]));
         }
     tests[n++] = named_test(other_engines, "cuda/direct", "separable: cuda/direct");
     tests[n++] = named_test(nan_stays_near, NULL, "cuda/separable/nan-stays-near");

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// A stream's state outside the stream: saved, restored here and elsewhere, cloned, continuing bit for bit from the most
-// awkward positions; refused where it does not belong. What a stream tells about its calls.
+// SPDX-License-Identifier: MIT A stream's state outside the stream: saved, restored here and
+// elsewhere, cloned, continuing bit for bit from the most awkward positions; refused where it does
+// not belong. What a stream tells about its calls.
 
 #include "stream_rig.h"
 
@@ -8,21 +8,22 @@
 
 #include <math.h>
 
-static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned",
-                                                 "cuda/partitioned"};
+static const char *const engines_of_streams[] = {
+    "cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned", "cuda/partitioned"};
 enum { N_ENGINES_OF_STREAMS = 5 };
 
 static const struct named_problem problems[] = {
     {"mono", {STREAM, .kernel = {9000}}},
     {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
-    {"decimate", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {900}, .stride = {3}}},
+    {"decimate",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {900}, .stride = {3}}},
     {"latency", {STREAM, .kernel = {5000}, .latency = 700}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // Zero latency where the engine serves it; where every tap costs a product, fewer of them.
-static void open(struct run *run, const struct stream_case *c, const struct partita_problem *problem, size_t n_frames,
-                 struct random *random)
+static void open(struct run *run, const struct stream_case *c,
+                 const struct partita_problem *problem, size_t n_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strncmp(c->engine, "cpu/overlap", 11) == 0 && !relaxed.latency) relaxed.latency = 2400;
@@ -32,7 +33,8 @@ static void open(struct run *run, const struct stream_case *c, const struct part
 
 static void *save(struct partita_stream *stream)
 {
-    // Anywhere in memory: the pointer has no alignment, and there is not a byte more than was asked for.
+    // Anywhere in memory: the pointer has no alignment, and there is not a byte more than was asked
+    // for.
     void *state = guarded_alloc(partita_stream_state_size(stream), 1);
     assert_ok(partita_stream_save(stream, state));
     return state;
@@ -41,7 +43,8 @@ static void *save(struct partita_stream *stream)
 static const struct cut small = {"", 300, true};
 enum { FRAMES = 20000 };
 
-// Positions in a run: next to borders of blocks and of powers of two, in the midst of them, and at the very start.
+// Positions in a run: next to borders of blocks and of powers of two, in the midst of them, and at
+// the very start.
 static size_t awkward(int round, struct random *random)
 {
     static const size_t at[] = {0, 1, 63, 64, 65, 1000, 4095, 4096, 8191, 12345};
@@ -51,8 +54,8 @@ static size_t awkward(int round, struct random *random)
 enum { ROUNDS = 14 };
 
 // Runs on to the end and compares what comes out from `at` on.
-static void check_goes_on(const struct run *run, struct partita_stream *stream, const void *expected, size_t at,
-                          struct random *random)
+static void check_goes_on(const struct run *run, struct partita_stream *stream,
+                          const void *expected, size_t at, struct random *random)
 {
     char *y = run_output(run);
     memcpy(y, expected, run_output_bytes(run));
@@ -165,7 +168,8 @@ static void refused_state_changes_nothing(void **state)
     run_feed(&run, run.stream, y, &cut_whole, &random);
     partita_stream_reset(run.stream);
     run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
-    size_t size = partita_stream_state_size(run.stream), foreign_size = partita_stream_state_size(other.stream);
+    size_t size = partita_stream_state_size(run.stream),
+           foreign_size = partita_stream_state_size(other.stream);
     void *good = save(run.stream);
     unsigned char *bad = malloc(size);
     const size_t short_sizes[] = {0, 1, 7, 64, size / 2, size - 1};
@@ -177,7 +181,8 @@ static void refused_state_changes_nothing(void **state)
         free(part);
     }
     for (int fill = 0; fill < 3; fill++) {
-        for (size_t i = 0; i < size; i++) bad[i] = (unsigned char)(fill < 2 ? -fill : (int)random_below(&random, 256));
+        for (size_t i = 0; i < size; i++)
+            bad[i] = (unsigned char)(fill < 2 ? -fill : (int)random_below(&random, 256));
         assert_int_equal(partita_stream_restore(run.stream, bad, size), PARTITA_ERR_STATE);
     }
     assert_int_equal(partita_stream_restore(run.stream, foreign, foreign_size), PARTITA_ERR_STATE);
@@ -209,26 +214,30 @@ static void plans_are_told_apart(void **state)
     others[1].op = PARTITA_CORRELATE;
     others[2].stride[0] = 2;
     others[3].dilation[0] = 2;
-    const struct stream_case wider = {c->engine, &type_pairs[c->types->signal == PARTITA_F64 ? 0 : 1], NULL};
+    const struct stream_case wider = {c->engine,
+                                      &type_pairs[c->types->signal == PARTITA_F64 ? 0 : 1], NULL};
     struct random random = random_start("apart");
     struct run run, other;
     open(&run, c, &base, 100, &random);
     for (int i = 0; i <= 4; i++) {
         open(&other, i < 4 ? c : &wider, i < 4 ? &others[i] : &base, 100, &random);
         void *kept = save(other.stream);
-        enum partita_status status = partita_stream_restore(run.stream, kept, partita_stream_state_size(other.stream));
-        if (status != PARTITA_ERR_STATE) fail_msg("state of plan %d: %s", i, partita_status_string(status));
+        enum partita_status status =
+            partita_stream_restore(run.stream, kept, partita_stream_state_size(other.stream));
+        if (status != PARTITA_ERR_STATE)
+            fail_msg("state of plan %d: %s", i, partita_status_string(status));
         guarded_free(kept);
         run_close(&other);
     }
     run_close(&run);
 }
 
-// Plans of other blocks and latencies may lay a filter out in other ways: their states are taken over rightly or not at
-// all.
+// Plans of other blocks and latencies may lay a filter out in other ways: their states are taken
+// over rightly or not at all.
 static void other_layouts(void **state)
 {
-    static const size_t blocks[] = {1, 16, 32, 48, 63, 64, 65, 128, 512}, latencies[] = {1300, 1407, 2000};
+    static const size_t blocks[] = {1, 16, 32, 48, 63, 64, 65, 128, 512},
+                        latencies[] = {1300, 1407, 2000};
     enum { N_LAYOUTS = 3 * sizeof blocks / sizeof *blocks, AT = 3333, ALL = 12000 };
     const struct stream_case *c = *state;
     struct random random = random_start("layouts");
@@ -254,7 +263,8 @@ static void other_layouts(void **state)
     run_close(&run);
 }
 
-// While swapping there are two filters to a stream: no state of it can be had or taken, until it is done.
+// While swapping there are two filters to a stream: no state of it can be had or taken, until it is
+// done.
 static void not_while_swapping(void **state)
 {
     const struct stream_case *c = *state;
@@ -284,7 +294,8 @@ static void not_while_swapping(void **state)
     run_feed_part(&run, run.stream, y, 200, done, &small, &random);
     assert_false(partita_stream_swapping(run.stream));
     assert_ok(partita_stream_save(run.stream, kept));
-    // What was saved after the swap is the state of the new filter's stream: it goes on alike in another one of it.
+    // What was saved after the swap is the state of the new filter's stream: it goes on alike in
+    // another one of it.
     struct partita_stream *second;
     void *expected = run_output(&run);
     assert_ok(partita_stream_open(run.plan, filter, &second));
@@ -309,7 +320,8 @@ static void check_stats(const struct stream_case *c, double sample_rate, bool mi
     struct random random = random_start("stats");
     struct run run;
     struct partita_problem problem = {STREAM, .kernel = {3000}, .latency = PARTITA_UNBOUNDED};
-    run_open_exactly(&run, c, &problem, &(struct partita_options){.sample_rate = sample_rate}, CALLS * 64, &random);
+    run_open_exactly(&run, c, &problem, &(struct partita_options){.sample_rate = sample_rate},
+                     CALLS * 64, &random);
     struct partita_stream_stats stats;
     assert_ok(partita_stream_stats(run.stream, &stats));
     assert_int_equal(stats.calls, 0);
@@ -400,12 +412,16 @@ static const struct promise promises[] = {
     {"counting-needs-a-rate", counting_needs_a_rate},
     {"load-is-told", load_is_told},
 };
-enum { N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems, N_PROMISES = sizeof promises / sizeof *promises };
+enum {
+    N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems,
+    N_PROMISES = sizeof promises / sizeof *promises
+};
 
 int main(void)
 {
     static struct stream_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS];
-    static struct CMUnitTest tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -418,13 +434,16 @@ int main(void)
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
                 if (!rig_takes_problem(t, p)) continue;
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
-                    tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine, of_problems[i].name,
-                                            problems[p].name, types);
+                    tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine,
+                                            of_problems[i].name, problems[p].name, types);
             }
             bool swaps = strcmp(engine, "cpu/overlap-add") != 0;
-            if (swaps) tests[n++] = named_test(not_while_swapping, &c[0], "%s/not-while-swapping-%s", engine, types);
+            if (swaps)
+                tests[n++] = named_test(not_while_swapping, &c[0], "%s/not-while-swapping-%s",
+                                        engine, types);
             for (size_t i = 0; i < N_PROMISES; i++)
-                tests[n++] = named_test(promises[i].run, &c[0], "%s/%s-%s", engine, promises[i].name, types);
+                tests[n++] =
+                    named_test(promises[i].run, &c[0], "%s/%s-%s", engine, promises[i].name, types);
         }
     }
     return run_test_list(tests, n);

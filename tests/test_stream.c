@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Every engine as a stream: against the oracle, and the same bits however the input is cut and laid out: calls of any
-// size, in place, interleaved, decimated, after a reset, beside another stream of the same plan.
+// SPDX-License-Identifier: MIT Every engine as a stream: against the oracle, and the same bits
+// however the input is cut and laid out: calls of any size, in place, interleaved, decimated, after
+// a reset, beside another stream of the same plan.
 
 #include "stream_rig.h"
 
@@ -15,7 +15,8 @@ static const struct named_problem problems[] = {
     {"groups", {STREAM, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {21}}},
     {"dilation", {STREAM, .kernel = {30}, .dilation = {3}}},
     {"decimate-2", {STREAM, .kernel = {64}, .stride = {2}}},
-    {"decimate-5", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {33}, .stride = {5}}},
+    {"decimate-5",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {33}, .stride = {5}}},
     {"decimate-above-taps", {STREAM, .kernel = {3}, .stride = {11}}},
     {"blocks-below-taps", {STREAM, .kernel = {100}, .latency = 20}},
     {"blocks-of-two", {STREAM, .in_channels = 2, .kernel = {9}, .latency = 1}},
@@ -27,7 +28,8 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static void any_cut_same_bits(void **state)
 {
     static const struct cut cuts[] = {
-        {"ones", 1, false},         {"up-to-7", 7, true}, {"block", 64, false}, {"up-to-three-blocks", 200, true},
+        {"ones", 1, false},         {"up-to-7", 7, true},
+        {"block", 64, false},       {"up-to-three-blocks", 200, true},
         {"up-to-5000", 5000, true},
     };
     const struct stream_case *c = *state;
@@ -45,14 +47,16 @@ static void any_cut_same_bits(void **state)
             assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
         }
         run_feed(&run, run.stream, other, &cuts[i], &random);
-        if (memcmp(y, other, run_output_bytes(&run))) fail_msg("calls of %s give other bits", cuts[i].name);
+        if (memcmp(y, other, run_output_bytes(&run)))
+            fail_msg("calls of %s give other bits", cuts[i].name);
         guarded_free(other);
     }
     guarded_free(y);
     run_close(&run);
 }
 
-static const struct partita_problem stereo = {STREAM, .in_channels = 2, .out_channels = 2, .kernel = {90}};
+static const struct partita_problem stereo = {STREAM, .in_channels = 2, .out_channels = 2,
+                                              .kernel = {90}};
 
 static void in_place_same_bits(void **state)
 {
@@ -65,7 +69,8 @@ static void in_place_same_bits(void **state)
     partita_stream_reset(run.stream);
     for (size_t at = 0, n; at < run.n_frames; at += n) {
         n = cut_next(&(struct cut){"", 150, true}, &random, run.n_frames - at);
-        void *here[2] = {(char *)run.x + at * run.sample_bytes, (char *)run.x + (run.n_frames + at) * run.sample_bytes};
+        void *here[2] = {(char *)run.x + at * run.sample_bytes,
+                         (char *)run.x + (run.n_frames + at) * run.sample_bytes};
         partita_stream_process(run.stream, here, (const void *const *)here, n);
     }
     assert_memory_equal(run.x, y, run_output_bytes(&run));
@@ -73,7 +78,8 @@ static void in_place_same_bits(void **state)
     run_close(&run);
 }
 
-// Interleaved input of 3 samples a frame, output of 5, of which two each are used; then interleaved in place.
+// Interleaved input of 3 samples a frame, output of 5, of which two each are used; then interleaved
+// in place.
 static void interleaved_same_bits(void **state)
 {
     const struct stream_case *c = *state;
@@ -87,7 +93,8 @@ static void interleaved_same_bits(void **state)
     run_feed(&run, run.stream, y, &cut_whole, &random);
     partita_stream_reset(run.stream);
     for (size_t i = 0; i < 2 * n_frames; i++) {
-        memcpy(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, (char *)run.x + i * bytes, bytes);
+        memcpy(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, (char *)run.x + i * bytes,
+               bytes);
     }
     memset(wide, 0x55, Y_STRIDE * n_frames * bytes);
     for (size_t at = 0, n; at < n_frames; at += n) {
@@ -98,16 +105,20 @@ static void interleaved_same_bits(void **state)
         partita_stream_process_strided(run.stream, y_at, Y_STRIDE, x_at, X_STRIDE, n);
     }
     for (size_t i = 0; i < 2 * n_frames; i++) {
-        assert_memory_equal(wide + (i % n_frames * Y_STRIDE + i / n_frames) * bytes, y + i * bytes, bytes);
+        assert_memory_equal(wide + (i % n_frames * Y_STRIDE + i / n_frames) * bytes, y + i * bytes,
+                            bytes);
     }
     for (size_t i = 0; i < n_frames; i++) {
-        for (size_t j = 2 * bytes; j < Y_STRIDE * bytes; j++) assert_int_equal(wide[i * Y_STRIDE * bytes + j], 0x55);
+        for (size_t j = 2 * bytes; j < Y_STRIDE * bytes; j++)
+            assert_int_equal(wide[i * Y_STRIDE * bytes + j], 0x55);
     }
     partita_stream_reset(run.stream);
     void *here[2] = {x, x + bytes};
-    partita_stream_process_strided(run.stream, here, X_STRIDE, (const void *const *)here, X_STRIDE, n_frames);
+    partita_stream_process_strided(run.stream, here, X_STRIDE, (const void *const *)here, X_STRIDE,
+                                   n_frames);
     for (size_t i = 0; i < 2 * n_frames; i++) {
-        assert_memory_equal(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, y + i * bytes, bytes);
+        assert_memory_equal(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, y + i * bytes,
+                            bytes);
     }
     guarded_free(wide);
     guarded_free(x);
@@ -131,8 +142,10 @@ static void streams_share_a_plan(void **state)
     char *y[2] = {run_output(&run), run_output(&run)};
     size_t at[2] = {0, 0}, bytes = run.sample_bytes, n_frames = run.n_frames;
     while (at[0] < n_frames || at[1] < n_frames) {
-        size_t s = random_below(&random, 2), n = cut_next(&(struct cut){"", 120, true}, &random, n_frames - at[s]);
-        const void *x_at[2] = {(char *)run.x + at[s] * bytes, (char *)run.x + (n_frames + at[s]) * bytes};
+        size_t s = random_below(&random, 2),
+               n = cut_next(&(struct cut){"", 120, true}, &random, n_frames - at[s]);
+        const void *x_at[2] = {(char *)run.x + at[s] * bytes,
+                               (char *)run.x + (n_frames + at[s]) * bytes};
         void *y_at[2] = {y[s] + at[s] * bytes, y[s] + (n_frames + at[s]) * bytes};
         partita_stream_process(streams[s], y_at, x_at, n);
         at[s] += n;
@@ -152,7 +165,8 @@ static void latency_limits(void **state)
     static const size_t limits[] = {0, 1, 5, 63, 64, 500, 1023, 4096, 100000};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         for (size_t stride = 1; stride <= 3; stride++) {
-            struct partita_problem problem = {STREAM, .kernel = {600}, .stride = {stride}, .latency = limits[i]};
+            struct partita_problem problem = {STREAM, .kernel = {600}, .stride = {stride},
+                                              .latency = limits[i]};
             struct partita_plan *plan;
             assert_ok(partita_plan_create(&problem, NULL, &plan));
             assert_true(partita_plan_latency(plan) <= limits[i]);
@@ -207,13 +221,13 @@ int main(void)
             struct stream_case *c = cases[e][t];
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine_names[e], &type_pairs[t], &problems[p]};
-                tests[n++] = named_test(any_cut_same_bits, &c[p], "%s/%s-%s", engine_names[e], problems[p].name,
-                                        type_pairs[t].name);
+                tests[n++] = named_test(any_cut_same_bits, &c[p], "%s/%s-%s", engine_names[e],
+                                        problems[p].name, type_pairs[t].name);
             }
             c[N_PROBLEMS] = (struct stream_case){engine_names[e], &type_pairs[t], NULL};
             for (size_t p = 0; p < N_PROMISES; p++) {
-                tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s/%s-%s", engine_names[e], promises[p].name,
-                                        type_pairs[t].name);
+                tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s/%s-%s",
+                                        engine_names[e], promises[p].name, type_pairs[t].name);
             }
         }
     }

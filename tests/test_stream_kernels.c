@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// The kernels that streams alone use, every level this machine has, against the contract of kernels.h: sums over lines
-// of tiles against sums in twice the precision, the peak by its bits, fades against their formula. What they may read
-// lies between pages that fault, what they must not read is NaN. The C reference goes through the same tests.
+// SPDX-License-Identifier: MIT The kernels that streams alone use, every level this machine has,
+// against the contract of kernels.h: sums over lines of tiles against sums in twice the precision,
+// the peak by its bits, fades against their formula. What they may read lies between pages that
+// fault, what they must not read is NaN. The C reference goes through the same tests.
 #include "kernel_check.h"
 
 #include <stdio.h>
@@ -63,7 +63,8 @@ static const void *rows_place(const struct rows *r, enum edge edge)
 static void tile_fill(struct random *random, bool f64, char *x, double factor, bool tame)
 {
     fill_random(random, f64, x, tile_reals(f64));
-    for (size_t i = 0; i < tile_reals(f64); i++) scalar_put(f64, x, i, factor * scalar_get(f64, x, i));
+    for (size_t i = 0; i < tile_reals(f64); i++)
+        scalar_put(f64, x, i, factor * scalar_get(f64, x, i));
     for (size_t k = random_below(random, 8); !tame && k > 0; k--)
         scalar_put(f64, x, random_below(random, tile_reals(f64)), hostile(random, f64, false));
 }
@@ -74,19 +75,23 @@ static size_t slot_of(const struct lines_data *d, size_t p)
 }
 
 // Only what the contract lets a kernel read is numbers.
-static void line_fill(struct lines_data *d, size_t i, struct random *random, bool f64, double factor, bool tame)
+static void line_fill(struct lines_data *d, size_t i, struct random *random, bool f64,
+                      double factor, bool tame)
 {
     for (size_t tile = d->first; tile < d->end; tile++)
         for (size_t p = 0; p < d->line[i].count; p++) {
             tile_fill(random, f64, row_tile(&d->line[i].h, tile, p), factor, true);
             for (size_t k = 0; k < d->terms.sums; k++)
-                tile_fill(random, f64, row_tile(&d->line[i].x, tile, slot_of(d, d->line[i].first + p) + k), 1, tame);
+                tile_fill(random, f64,
+                          row_tile(&d->line[i].x, tile, slot_of(d, d->line[i].first + p) + k), 1,
+                          tame);
         }
 }
 
 static struct lines_data lines_make(struct random *random, bool f64, bool tame)
 {
-    const size_t multiple = 1 + random_below(random, 4), parts = 1 + random_below(random, MAX_PARTS);
+    const size_t multiple = 1 + random_below(random, 4),
+                 parts = 1 + random_below(random, MAX_PARTS);
     const size_t slots = (parts - 1) * multiple + 1 + random_below(random, 2);
     struct lines_data d = {
         .terms = {.slots = slots,
@@ -105,8 +110,10 @@ static struct lines_data lines_make(struct random *random, bool f64, bool tame)
     const double factor = 1.0 / (double)(4 * d.products + 4); // sums of huge values stay finite
     for (size_t i = 0; i < d.n_lines; i++) {
         const size_t row = slots + d.terms.sums - 1, count = d.line[i].count;
-        d.line[i].x = rows_make(d.first, d.end, row, random_below(random, 4) ? row + random_below(random, 3) : row);
-        d.line[i].h = rows_make(d.first, d.end, count, count + random_below(random, 9) * random_below(random, 2));
+        d.line[i].x = rows_make(d.first, d.end, row,
+                                random_below(random, 4) ? row + random_below(random, 3) : row);
+        d.line[i].h = rows_make(d.first, d.end, count,
+                                count + random_below(random, 9) * random_below(random, 2));
         line_fill(&d, i, random, f64, factor, tame);
     }
     for (size_t k = 0; k < d.terms.sums; k++) {
@@ -146,7 +153,8 @@ static struct sum lines_sum(bool f64, const struct lines_data *d, size_t k, size
     const size_t lanes = block_lanes(f64), re = i % lanes, im = re + lanes;
     const bool imaginary = i >= lanes;
     struct sum sum = {0};
-    if (!d->terms.fresh[k]) sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * TILE_BYTES, i), 1);
+    if (!d->terms.fresh[k])
+        sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * TILE_BYTES, i), 1);
     for (size_t l = 0; l < d->n_lines; l++)
         for (size_t p = 0; p < d->line[l].count; p++) {
             const void *x = row_tile(&d->line[l].x, tile, slot_of(d, d->line[l].first + p) + k);
@@ -159,16 +167,20 @@ static struct sum lines_sum(bool f64, const struct lines_data *d, size_t k, size
     return sum;
 }
 
-// y holds tiles first .. end-1. A product passes through the additions of its part and one for both parts.
+// y holds tiles first .. end-1. A product passes through the additions of its part and one for both
+// parts.
 static void lines_compare(bool f64, const struct lines_data *d, size_t k, const void *y)
 {
     const size_t reals = tile_reals(f64);
     for (size_t i = 0; i < (d->end - d->first) * reals; i++) {
         const struct sum sum = lines_sum(f64, d, k, d->first + i / reals, i % reals);
         const double actual = scalar_get(f64, y, i);
-        if (!agrees(&sum, f64, actual, d->products + 1) || (!d->products && actual != sum_value(&sum)))
-            fail_msg("%zu lines, %zu products, sum %zu of %zu, tile %zu, real %zu: %.17g, not %.17g", d->n_lines,
-                     d->products, k, d->terms.sums, d->first + i / reals, i % reals, actual, sum_value(&sum));
+        if (!agrees(&sum, f64, actual, d->products + 1) ||
+            (!d->products && actual != sum_value(&sum)))
+            fail_msg(
+                "%zu lines, %zu products, sum %zu of %zu, tile %zu, real %zu: %.17g, not %.17g",
+                d->n_lines, d->products, k, d->terms.sums, d->first + i / reals, i % reals, actual,
+                sum_value(&sum));
     }
 }
 
@@ -233,7 +245,8 @@ static void test_lines_cuts(void **state)
             terms.sums = 1;
             terms.fresh[0] = d.terms.fresh[k];
             memcpy(later, lines, sizeof later);
-            for (size_t i = 0; i < d.n_lines; i++) later[i].x = (const char *)lines[i].x + k * TILE_BYTES;
+            for (size_t i = 0; i < d.n_lines; i++)
+                later[i].x = (const char *)lines[i].x + k * TILE_BYTES;
             memcpy(alone, d.y[k], bytes);
             for (size_t tile = d.first; tile < d.end; tile++)
                 s->kernels->cmac_lines(y, &terms, later, d.n_lines, tile, tile + 1);
@@ -284,17 +297,19 @@ static void test_peak(void **state)
             fill_random(&random, f64, x, n);
             const size_t n_hostile = n ? random_below(&random, 4) : 0;
             for (size_t k = 0; k < n_hostile; k++)
-                scalar_put(f64, x, random_below(&random, n), hostile(&random, f64, random_below(&random, 2)));
+                scalar_put(f64, x, random_below(&random, n),
+                           hostile(&random, f64, random_below(&random, 2)));
             const uint64_t peak = s->kernels->peak(x, n), expected = peak_expected(f64, x, n);
             if (peak != expected)
-                fail_msg("%zu samples, %zu past alignment: %#llx, not %#llx", n, before, (unsigned long long)peak,
-                         (unsigned long long)expected);
+                fail_msg("%zu samples, %zu past alignment: %#llx, not %#llx", n, before,
+                         (unsigned long long)peak, (unsigned long long)expected);
             fence_check(&fx, bytes, edge);
         }
     fence_close(&fx);
 }
 
-// Each value alone among zeros of both signs, wherever it is, and above the one before it in the list.
+// Each value alone among zeros of both signs, wherever it is, and above the one before it in the
+// list.
 static void test_peak_values(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -332,10 +347,10 @@ static void fade_make(struct fade *f, struct random *random, bool f64, size_t n,
     fill_random(random, f64, f->y, n);
 }
 
-// y + x w - y w. A sample passes through the roundings of the difference, the product and the sum; its weight through
-// one in double precision and one to the precision of the samples; and here the weight is rounded once: 6 in all. One
-// of them rounds nothing (in double precision the weight is rounded once) or next to nothing, which leaves room for
-// their products.
+// y + x w - y w. A sample passes through the roundings of the difference, the product and the sum;
+// its weight through one in double precision and one to the precision of the samples; and here the
+// weight is rounded once: 6 in all. One of them rounds nothing (in double precision the weight is
+// rounded once) or next to nothing, which leaves room for their products.
 static void fade_compare(bool f64, const struct fade *f, const void *y)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -346,8 +361,8 @@ static void fade_compare(bool f64, const struct fade *f, const void *y)
         sum_product(&sum, to, weight);
         sum_product(&sum, -from, weight);
         if (!agrees(&sum, f64, scalar_get(f64, y, i), 5)) // and one more
-            fail_msg("sample %zu of %zu, weight %.17g: %.17g, not %.17g", i, f->n, weight, scalar_get(f64, y, i),
-                     sum_value(&sum));
+            fail_msg("sample %zu of %zu, weight %.17g: %.17g, not %.17g", i, f->n, weight,
+                     scalar_get(f64, y, i), sum_value(&sum));
     }
 }
 
@@ -363,7 +378,8 @@ static void test_blend(void **state)
         const enum edge edge = round % N_EDGES;
         fade_make(&f, &random, f64, n, 1 + round / 2 % 2);
         if (n && round % 16 > 4) // in one of both, that differences stay finite
-            scalar_put(f64, round % 16 < 11 ? f.x : f.y, random_below(&random, n), hostile(&random, f64, false));
+            scalar_put(f64, round % 16 < 11 ? f.x : f.y, random_below(&random, n),
+                       hostile(&random, f64, false));
         const void *x = fence_place(&fx, f.x, bytes, edge);
         void *y = fence_place(&fy, f.y, bytes, edge);
         s->kernels->blend(y, x, n, f.per_frame, f.first, f.slope);
@@ -376,7 +392,8 @@ static void test_blend(void **state)
     fence_close(&fy);
 }
 
-// In pieces of whole frames, each with the first weight of its own, a fade has the same bits as in one call.
+// In pieces of whole frames, each with the first weight of its own, a fade has the same bits as in
+// one call.
 static void test_blend_cuts(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -384,7 +401,8 @@ static void test_blend_cuts(void **state)
     struct random random = random_start(s->name);
     for (int round = 0; round < 2000; round++) {
         struct fade f;
-        const size_t per_frame = 1 + random_below(&random, 2), frames = random_below(&random, MAX_LOOP / 2 + 1);
+        const size_t per_frame = 1 + random_below(&random, 2),
+                     frames = random_below(&random, MAX_LOOP / 2 + 1);
         fade_make(&f, &random, f64, frames * per_frame, per_frame);
         double whole[MAX_LOOP];
         memcpy(whole, f.y, sizeof whole);
@@ -392,8 +410,9 @@ static void test_blend_cuts(void **state)
         for (size_t at = 0, n; at < frames; at += n) {
             n = 1 + random_below(&random, random_below(&random, 2) ? 5 : frames);
             if (n > frames - at) n = frames - at;
-            s->kernels->blend(scalar_at(f64, f.y, at * per_frame), scalar_at(f64, f.x, at * per_frame), n * per_frame,
-                              per_frame, f.first + (double)at, f.slope);
+            s->kernels->blend(scalar_at(f64, f.y, at * per_frame),
+                              scalar_at(f64, f.x, at * per_frame), n * per_frame, per_frame,
+                              f.first + (double)at, f.slope);
         }
         if (f.n) assert_memory_equal(whole, f.y, f.n * scalar_size(f64));
     }
@@ -411,7 +430,8 @@ static void test_blend_equal(void **state)
         scalar_put(f64, f.x, random_below(&random, f.n), hostile(&random, f64, true));
         memcpy(f.y, f.x, sizeof f.y);
         s->kernels->blend(f.y, f.x, f.n, f.per_frame, f.first, f.slope);
-        for (size_t i = 0; i < f.n; i++) assert_true(scalar_get(f64, f.y, i) == scalar_get(f64, f.x, i));
+        for (size_t i = 0; i < f.n; i++)
+            assert_true(scalar_get(f64, f.y, i) == scalar_get(f64, f.x, i));
     }
 }
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Filters exchanged in a running stream: before the fade the old one's output, then the header's blend of what either
-// filter alone gives, then the new one's; the last filter wins; swapping tells when the others are free.
+// SPDX-License-Identifier: MIT Filters exchanged in a running stream: before the fade the old one's
+// output, then the header's blend of what either filter alone gives, then the new one's; the last
+// filter wins; swapping tells when the others are free.
 
 #include "swap_rig.h"
 
@@ -19,7 +19,8 @@ static const struct named_problem problems[] = {
     {"few-taps", {STREAM, .kernel = {150}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
-static const struct partita_problem *const mono = &problems[0].problem, *const matrix = &problems[1].problem,
+static const struct partita_problem *const mono = &problems[0].problem,
+                                           *const matrix = &problems[1].problem,
                                            *const few_taps = &problems[2].problem;
 
 static const size_t fades[] = {0, 1, 100, 5000};
@@ -34,7 +35,8 @@ static void fade_is_the_blend(void **state)
     void *y = run_output(&s.run);
     for (size_t i = 0; i < N_FADES; i++) {
         const struct handover one = {BEFORE + i, 1 + i % 3, fades[i]};
-        struct partita_stream *stream = swapped_run(&s, y, &one, 1, &(struct cut){"", 200, true}, &random);
+        struct partita_stream *stream =
+            swapped_run(&s, y, &one, 1, &(struct cut){"", 200, true}, &random);
         check_fade(&s, y, 0, one.filter, one.fade, 0, one.at, s.run.n_outputs);
         assert_false(partita_stream_swapping(stream));
         partita_stream_close(stream);
@@ -50,7 +52,8 @@ static void swap_before_the_first_call(void **state)
     struct swapped s;
     swapped_open(&s, *state, mono, NULL, AFTER, &random);
     void *y = run_output(&s.run);
-    partita_stream_close(swapped_run(&s, y, &(struct handover){0, 2, 300}, 1, &(struct cut){"", 200, true}, &random));
+    partita_stream_close(swapped_run(&s, y, &(struct handover){0, 2, 300}, 1,
+                                     &(struct cut){"", 200, true}, &random));
     check_fade(&s, y, 0, 2, 300, 0, 0, s.run.n_outputs);
     guarded_free(y);
     swapped_close(&s);
@@ -64,7 +67,8 @@ static void waiting_filter_is_replaced(void **state)
     swapped_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
     void *y = run_output(&s.run);
     const struct handover both[] = {{BEFORE, 1, 10}, {BEFORE, 3, 0}, {BEFORE, 2, 777}};
-    struct partita_stream *stream = swapped_run(&s, y, both, 3, &(struct cut){"", 200, true}, &random);
+    struct partita_stream *stream =
+        swapped_run(&s, y, both, 3, &(struct cut){"", 200, true}, &random);
     check_fade(&s, y, 0, 2, 777, 0, BEFORE, s.run.n_outputs);
     assert_false(partita_stream_swapping(stream));
     partita_stream_close(stream);
@@ -72,7 +76,8 @@ static void waiting_filter_is_replaced(void **state)
     swapped_close(&s);
 }
 
-// During a fade: it goes on to its end, then the last of those handed over meanwhile follows, the other unheard.
+// During a fade: it goes on to its end, then the last of those handed over meanwhile follows, the
+// other unheard.
 static void fades_follow_each_other(void **state)
 {
     enum { LEAST = 4000, SHORT = 500 };
@@ -80,9 +85,11 @@ static void fades_follow_each_other(void **state)
     struct swapped s;
     swapped_open(&s, *state, mono, NULL, BEFORE + LEAST + AFTER, &random);
     void *y = run_output(&s.run);
-    size_t during = BEFORE + s.load.swap_delay + 1000, fade = LEAST + s.load.swap_delay; // even if it begins at once
+    size_t during = BEFORE + s.load.swap_delay + 1000,
+           fade = LEAST + s.load.swap_delay; // even if it begins at once
     const struct handover three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
-    struct partita_stream *stream = swapped_run(&s, y, three, 3, &(struct cut){"", 200, true}, &random);
+    struct partita_stream *stream =
+        swapped_run(&s, y, three, 3, &(struct cut){"", 200, true}, &random);
     assert_false(partita_stream_swapping(stream));
     partita_stream_close(stream);
     // Up to the end of the first fade, wherever in its range it lies.
@@ -95,19 +102,23 @@ static void fades_follow_each_other(void **state)
 // The same frames between handovers, cut in other ways: the same bits.
 static void any_cut_same_bits(void **state)
 {
-    static const struct cut cuts[] = {{"ones", 1, false}, {"up-to-70", 70, true}, {"up-to-3000", 3000, true}};
+    static const struct cut cuts[] = {
+        {"ones", 1, false}, {"up-to-70", 70, true}, {"up-to-3000", 3000, true}};
     const struct stream_case *c = *state;
     struct random random = random_start("cuts");
     struct swapped s;
     swapped_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
-    const struct handover four[] = {
-        {101, 1, 50}, {BEFORE, 2, 1000}, {BEFORE + 700, 3, 20}, {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
+    const struct handover four[] = {{101, 1, 50},
+                                    {BEFORE, 2, 1000},
+                                    {BEFORE + 700, 3, 20},
+                                    {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
     void *y = run_output(&s.run), *other = run_output(&s.run);
     partita_stream_close(swapped_run(&s, y, four, 4, &cut_whole, &random));
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         memset(other, 0x55, run_output_bytes(&s.run));
         partita_stream_close(swapped_run(&s, other, four, 4, &cuts[i], &random));
-        if (memcmp(y, other, run_output_bytes(&s.run))) fail_msg("calls of %s give other bits", cuts[i].name);
+        if (memcmp(y, other, run_output_bytes(&s.run)))
+            fail_msg("calls of %s give other bits", cuts[i].name);
     }
     guarded_free(other);
     guarded_free(y);
@@ -130,10 +141,12 @@ static void swapping_until_done(void **state)
     size_t at = BEFORE;
     for (; partita_stream_swapping(stream) && at + 7 < s.run.n_frames; at += 7)
         run_feed_part(&s.run, stream, y, at, at + 7, &cut_whole, &random);
-    if (at + 7 >= s.run.n_frames) fail_msg("still swapping %zu frames after the handover", at - BEFORE);
+    if (at + 7 >= s.run.n_frames)
+        fail_msg("still swapping %zu frames after the handover", at - BEFORE);
     run_feed_part(&s.run, stream, y, at, s.run.n_frames, &cut_whole, &random);
     size_t begin = check_fade(&s, y, 0, 1, FADE, 0, BEFORE, s.run.n_outputs);
-    if (at < begin + FADE) fail_msg("fade of %zu..%zu, no longer swapping at %zu", begin, begin + FADE, at);
+    if (at < begin + FADE)
+        fail_msg("fade of %zu..%zu, no longer swapping at %zu", begin, begin + FADE, at);
     partita_stream_close(stream);
     guarded_free(y);
     swapped_close(&s);
@@ -148,7 +161,8 @@ static void single_cell(void **state)
     swapped_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
     struct run *run = &s.run;
     size_t taps = run->problem.kernel[0], bytes = partita_type_size(run->problem.taps);
-    // w holds the last filter's taps; the other one differs from it in the cell of output 1 and input 2.
+    // w holds the last filter's taps; the other one differs from it in the cell of output 1 and
+    // input 2.
     random_samples(&random, run->problem.taps, (char *)run->w + 5 * taps * bytes, taps);
     partita_filter_destroy(s.filters[1]);
     if (strstr(c->engine, "/partitioned")) {
@@ -174,15 +188,16 @@ static void single_cell(void **state)
     swapped_close(&s);
 }
 
-// The longest fade there is never gets anywhere: the old filter's output, to the last bit or nearly so.
+// The longest fade there is never gets anywhere: the old filter's output, to the last bit or nearly
+// so.
 static void endless_fade(void **state)
 {
     struct random random = random_start("endless");
     struct swapped s;
     swapped_open(&s, *state, few_taps, NULL, BEFORE, &random);
     void *y = run_output(&s.run);
-    struct partita_stream *stream =
-        swapped_run(&s, y, &(struct handover){500, 1, SIZE_MAX}, 1, &(struct cut){"", 200, true}, &random);
+    struct partita_stream *stream = swapped_run(&s, y, &(struct handover){500, 1, SIZE_MAX}, 1,
+                                                &(struct cut){"", 200, true}, &random);
     assert_int_equal(first_off(&s, y, 0, 0, 0, 0, 0, s.run.n_outputs), s.run.n_outputs);
     assert_true(partita_stream_swapping(stream));
     partita_stream_close(stream);
@@ -223,8 +238,8 @@ static void sums_cannot_be_swapped(void **state)
     run_close(&run);
 }
 
-// The thread that hands filters over while another one runs the stream: makes one, swaps, at times at once another,
-// polls, destroys those that went before.
+// The thread that hands filters over while another one runs the stream: makes one, swaps, at times
+// at once another, polls, destroys those that went before.
 struct swapper {
     struct swapped *s;
     uint64_t seed;
@@ -246,7 +261,8 @@ static void *swap_on_and_on(void *argument)
         for (int f = 0; f < n; f++) {
             random_samples(&random, run->problem.taps, taps, run->n_taps);
             swapper->n_failed += partita_filter_create(run->plan, taps, &made[f]) != PARTITA_OK;
-            swapper->n_failed += partita_stream_swap(run->stream, made[f], random_below(&random, 300)) != PARTITA_OK;
+            swapper->n_failed +=
+                partita_stream_swap(run->stream, made[f], random_below(&random, 300)) != PARTITA_OK;
         }
         while (partita_stream_swapping(run->stream)) sched_yield();
         if (n == 2) partita_filter_destroy(made[0]);
@@ -269,7 +285,8 @@ static void from_another_thread(void **state)
     assert_int_equal(pthread_create(&thread, NULL, swap_on_and_on, &swapper), 0);
     while (!atomic_load(&swapper.done)) {
         partita_stream_process(s.run.stream, (void *[]){y, (char *)y + 100 * s.run.sample_bytes},
-                               (const void *[]){s.run.x, s.run.x, s.run.x}, 1 + random_below(&random, 100));
+                               (const void *[]){s.run.x, s.run.x, s.run.x},
+                               1 + random_below(&random, 100));
     }
     pthread_join(thread, NULL);
     assert_int_equal(swapper.n_failed, 0);
@@ -307,7 +324,8 @@ static void paged_release(void *user, void *memory)
     char *base = (char *)memory - 4096;
     size_t total;
     memcpy(&total, base, sizeof total);
-    if (mmap(base, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) abort();
+    if (mmap(base, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+        abort();
 }
 
 // Filters destroyed as soon as they may be are not looked at again.
@@ -325,7 +343,8 @@ static void old_filters_may_go(void **state)
         struct partita_filter *next;
         assert_ok(partita_filter_create(run.plan, run.w, &next));
         assert_ok(partita_stream_swap(run.stream, next, round * 37));
-        while (partita_stream_swapping(run.stream)) run_feed(&run, run.stream, y, &cut_whole, &random);
+        while (partita_stream_swapping(run.stream))
+            run_feed(&run, run.stream, y, &cut_whole, &random);
         partita_filter_destroy(run.filter);
         run.filter = next;
         for (size_t i = 0; i < 70 + round; i++) run_feed(&run, run.stream, y, &cut_whole, &random);
@@ -356,7 +375,8 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 int main(void)
 {
     static struct stream_case cases[N_HISTORY_ENGINES][N_TYPE_PAIRS][N_PROBLEMS];
-    static struct CMUnitTest tests[N_HISTORY_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 1];
+    static struct CMUnitTest
+        tests[N_HISTORY_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 1];
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -368,12 +388,13 @@ int main(void)
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
                 if (!rig_takes_problem(t, p)) continue;
-                tests[n++] =
-                    named_test(fade_is_the_blend, &c[p], "%s/fade-is-the-blend/%s-%s", engine, problems[p].name, types);
+                tests[n++] = named_test(fade_is_the_blend, &c[p], "%s/fade-is-the-blend/%s-%s",
+                                        engine, problems[p].name, types);
             }
             for (size_t p = 0; p < N_PROMISES; p++)
                 if (rig_takes_problem(t, p))
-                    tests[n++] = named_test(promises[p].run, &c[0], "%s/%s-%s", engine, promises[p].name, types);
+                    tests[n++] = named_test(promises[p].run, &c[0], "%s/%s-%s", engine,
+                                            promises[p].name, types);
         }
     }
     tests[n++] = named_test(sums_cannot_be_swapped, NULL, "cpu/overlap-add/refuses");

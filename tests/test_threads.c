@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// What may be shared is shared at once: one plan and filter under many streams and forward calls, plans made in
-// parallel. Each thread compares with what a single thread computed. Meant for the thread sanitizer too.
+// SPDX-License-Identifier: MIT What may be shared is shared at once: one plan and filter under many
+// streams and forward calls, plans made in parallel. Each thread compares with what a single thread
+// computed. Meant for the thread sanitizer too.
 
 #include "test.h"
 
@@ -10,10 +10,16 @@
 
 enum { N_THREADS = 6, ROUNDS = 8, FRAMES = 6000, TAPS = 300 };
 
-static const struct partita_problem live = {
-    .in_channels = 2, .out_channels = 2, .kernel = {TAPS}, .size = {PARTITA_UNBOUNDED}, .latency = PARTITA_UNBOUNDED};
-static const struct partita_problem signal = {
-    .in_channels = 2, .out_channels = 2, .kernel = {TAPS}, .size = {FRAMES}, .pad_begin = {TAPS - 1}};
+static const struct partita_problem live = {.in_channels = 2,
+                                            .out_channels = 2,
+                                            .kernel = {TAPS},
+                                            .size = {PARTITA_UNBOUNDED},
+                                            .latency = PARTITA_UNBOUNDED};
+static const struct partita_problem signal = {.in_channels = 2,
+                                              .out_channels = 2,
+                                              .kernel = {TAPS},
+                                              .size = {FRAMES},
+                                              .pad_begin = {TAPS - 1}};
 
 // What all threads share. Failures are counted, cmocka is for the main thread only.
 struct shared {
@@ -61,8 +67,8 @@ static void *run_forwards(void *argument)
     const struct shared *s = worker->shared;
     float *y = malloc(sizeof s->y);
     for (int i = 0; i < ROUNDS; i++) {
-        worker->n_failed +=
-            partita_forward(s->plan, s->filter, y, s->x, NULL) != PARTITA_OK || memcmp(y, s->y, sizeof s->y) != 0;
+        worker->n_failed += partita_forward(s->plan, s->filter, y, s->x, NULL) != PARTITA_OK ||
+                            memcmp(y, s->y, sizeof s->y) != 0;
     }
     free(y);
     return NULL;
@@ -92,7 +98,8 @@ static void *run_plans(void *argument)
     struct random random = {worker->seed};
     float *y = malloc(sizeof worker->shared->y);
     for (int i = 0; i < ROUNDS; i++) {
-        worker->n_failed += plan_once(worker->shared, i % 2 ? TAPS : 1 + random_below(&random, TAPS), y);
+        worker->n_failed +=
+            plan_once(worker->shared, i % 2 ? TAPS : 1 + random_below(&random, TAPS), y);
     }
     free(y);
     return NULL;
@@ -113,14 +120,16 @@ static void run_workers(struct shared *shared, void *(*run)(void *argument))
     assert_int_equal(n_failed, 0);
 }
 
-static struct shared *shared_open(const char *engine, const struct partita_problem *problem, int threads)
+static struct shared *shared_open(const char *engine, const struct partita_problem *problem,
+                                  int threads)
 {
     struct shared *s = calloc(1, sizeof *s);
     struct random random = random_start("threads");
     s->engine = engine;
     random_samples(&random, PARTITA_F32, s->x, 2 * FRAMES);
     random_samples(&random, PARTITA_F32, s->w, 4 * TAPS);
-    assert_ok(partita_plan_create(problem, &(struct partita_options){.engine = engine, .threads = threads}, &s->plan));
+    assert_ok(partita_plan_create(
+        problem, &(struct partita_options){.engine = engine, .threads = threads}, &s->plan));
     assert_ok(partita_filter_create(s->plan, s->w, &s->filter));
     return s;
 }
@@ -138,7 +147,8 @@ static void streams(void **state)
     struct shared *s = shared_open(*state, &live, 0);
     struct partita_stream *stream;
     assert_ok(partita_stream_open(s->plan, s->filter, &stream));
-    partita_stream_process(stream, (void *[]){s->y[0], s->y[1]}, (const void *[]){s->x[0], s->x[1]}, FRAMES);
+    partita_stream_process(stream, (void *[]){s->y[0], s->y[1]}, (const void *[]){s->x[0], s->x[1]},
+                           FRAMES);
     partita_stream_close(stream);
     run_workers(s, run_streams);
     shared_close(s);
@@ -166,8 +176,10 @@ enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_PLACES = 5 };
 
 static void long_forward(int threads, const float *w, const float *x, float *y)
 {
-    const struct partita_problem problem = {
-        .kernel = {LONG_TAPS}, .size = {LONG_FRAMES}, .pad_begin = {LONG_TAPS - 1}, .pad_end = {LONG_TAPS - 1}};
+    const struct partita_problem problem = {.kernel = {LONG_TAPS},
+                                            .size = {LONG_FRAMES},
+                                            .pad_begin = {LONG_TAPS - 1},
+                                            .pad_end = {LONG_TAPS - 1}};
     const struct partita_options options = {.engine = "cpu/overlap-save", .threads = threads};
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -193,12 +205,15 @@ static void long_transforms(void **state)
         long_forward(i + 1, w, x, y[i]);
         assert_memory_equal(y[i], y[0], outputs * sizeof *y[i]);
     }
-    // An output's own size is about sqrt(LONG_TAPS)/3; rounding errors of transforms stay below 30 u of that.
-    static const size_t places[LONG_PLACES] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1, LONG_FRAMES + LONG_TAPS - 2};
+    // An output's own size is about sqrt(LONG_TAPS)/3; rounding errors of transforms stay below 30
+    // u of that.
+    static const size_t places[LONG_PLACES] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1,
+                                               LONG_FRAMES + LONG_TAPS - 2};
     for (size_t i = 0; i < LONG_PLACES; i++) {
         double sum = 0;
         for (size_t j = 0; j < LONG_TAPS; j++)
-            if (j <= places[i] && places[i] - j < LONG_FRAMES) sum += (double)w[j] * (double)x[places[i] - j];
+            if (j <= places[i] && places[i] - j < LONG_FRAMES)
+                sum += (double)w[j] * (double)x[places[i] - j];
         assert_true(fabs(y[0][places[i]] - sum) < 30 * 0x1p-24 * sqrt(LONG_TAPS) / 3);
     }
     for (int i = 0; i < 3; i++) free(y[i]);

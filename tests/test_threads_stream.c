@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// One stream on several threads: the library's own or the host's. The bits of one thread, always; streams opened and
-// closed in turn; many of one plan at once. Meant for the thread sanitizer too.
+// SPDX-License-Identifier: MIT One stream on several threads: the library's own or the host's. The
+// bits of one thread, always; streams opened and closed in turn; many of one plan at once. Meant
+// for the thread sanitizer too.
 
 #include "pool.h"
 #include "stream_rig.h"
@@ -10,7 +10,8 @@
 static const struct named_problem problems[] = {
     {"long", {STREAM, .kernel = {60000}}},
     {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}}},
-    {"late-matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}, .latency = 1000}},
+    {"late-matrix",
+     {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}, .latency = 1000}},
     {"groups", {STREAM, .in_channels = 6, .out_channels = 6, .groups = 6, .kernel = {6000}}},
     {"short", {STREAM, .kernel = {150}}},
 };
@@ -18,15 +19,16 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // Who runs a stream.
 enum mode { ALONE, TWO, FOUR, POOL, POOL_OF_FOUR, ELSEWHERE, SERIAL, N_MODES };
-static const char *const mode_names[N_MODES] = {"alone",        "two-threads", "four-threads", "pool",
-                                                "pool-of-four", "elsewhere",   "serial"};
+static const char *const mode_names[N_MODES] = {
+    "alone", "two-threads", "four-threads", "pool", "pool-of-four", "elsewhere", "serial"};
 
 static struct partita_options options_of(enum mode mode, struct pool *pool)
 {
     struct partita_options options = {.sample_rate = 48000};
     if (mode == ALONE) options.threads = 1;
     if (mode == TWO || mode == POOL) options.threads = 2;
-    if (mode == FOUR || mode == POOL_OF_FOUR || mode == ELSEWHERE || mode == SERIAL) options.threads = 4;
+    if (mode == FOUR || mode == POOL_OF_FOUR || mode == ELSEWHERE || mode == SERIAL)
+        options.threads = 4;
     if (mode == POOL || mode == POOL_OF_FOUR) options.executor = pool_executor(pool);
     if (mode == ELSEWHERE) options.executor = pool_executor_elsewhere(pool);
     if (mode == SERIAL) options.executor = pool_executor_serial(pool);
@@ -41,8 +43,10 @@ static size_t frames_of(const struct partita_problem *problem)
 // Every mode against a stream without any options, in calls of several sizes.
 static void modes_same_bits(void **state)
 {
-    static const struct cut cuts[] = {
-        {"up-to-64", 64, true}, {"up-to-3000", 3000, true}, {"block", 64, false}, {"whole", SIZE_MAX, false}};
+    static const struct cut cuts[] = {{"up-to-64", 64, true},
+                                      {"up-to-3000", 3000, true},
+                                      {"block", 64, false},
+                                      {"whole", SIZE_MAX, false}};
     enum { N_CUTS = sizeof cuts / sizeof *cuts };
     const struct stream_case *c = *state;
     const struct partita_problem *problem = &c->named->problem;
@@ -99,7 +103,8 @@ static void life_on_threads(void **state)
     enum { FRAMES = 16000, SWAP = 3000 };
     struct partita_load load;
     const struct stream_case *c = *state;
-    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2, .kernel = {1000}};
+    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2,
+                                            .kernel = {1000}};
     void *expected = NULL;
     for (enum mode mode = ALONE; mode < N_MODES; mode++) {
         struct pool pool;
@@ -131,8 +136,10 @@ static void life_on_threads(void **state)
             memcpy(expected, y, run_output_bytes(&run));
         }
         for (int way = 0; way < 3; way++) { // as it was saved, restored, cloned
-            if (way) run_feed_part(&run, way == 1 ? run.stream : clone, y, save, FRAMES, &cut, &random);
-            if (memcmp(y, expected, run_output_bytes(&run))) fail_msg("%s, way %d: other bits", mode_names[mode], way);
+            if (way)
+                run_feed_part(&run, way == 1 ? run.stream : clone, y, save, FRAMES, &cut, &random);
+            if (memcmp(y, expected, run_output_bytes(&run)))
+                fail_msg("%s, way %d: other bits", mode_names[mode], way);
             memset((char *)y + save * run.sample_bytes, 0x55, (FRAMES - save) * run.sample_bytes);
         }
         partita_stream_close(clone);
@@ -162,8 +169,8 @@ static void open_and_close(void **state)
         for (int i = 0; i < 40; i++) {
             struct partita_stream *stream;
             assert_ok(partita_stream_open(run.plan, run.filter, &stream));
-            run_feed_part(&run, stream, y, 0, i % 4 ? random_below(&random, 3000) : 0, &(struct cut){"", 100, true},
-                          &random);
+            run_feed_part(&run, stream, y, 0, i % 4 ? random_below(&random, 3000) : 0,
+                          &(struct cut){"", 100, true}, &random);
             partita_stream_close(stream);
         }
         guarded_free(y);
@@ -172,7 +179,8 @@ static void open_and_close(void **state)
     }
 }
 
-// A thread that runs streams of a plan that others use as well. Failures are counted, cmocka is for the main thread.
+// A thread that runs streams of a plan that others use as well. Failures are counted, cmocka is for
+// the main thread.
 struct user {
     pthread_t thread;
     const struct run *run;
@@ -215,7 +223,8 @@ static void *use(void *argument)
 static void many_at_once(void **state)
 {
     const struct stream_case *c = *state;
-    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2, .kernel = {4000}};
+    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2,
+                                            .kernel = {4000}};
     for (int threads = 1; threads <= 3; threads++) {
         struct partita_options options = {.threads = threads, .sample_rate = 48000};
         struct random random = random_start("many");
@@ -252,7 +261,8 @@ static void *read_stats(void *argument)
     uint64_t calls = 0;
     while (!atomic_load(&reader->done)) {
         struct partita_stream_stats stats = {0};
-        reader->n_failed += partita_stream_stats(reader->stream, &stats) != PARTITA_OK || stats.calls < calls;
+        reader->n_failed +=
+            partita_stream_stats(reader->stream, &stats) != PARTITA_OK || stats.calls < calls;
         calls = stats.calls;
     }
     return NULL;
@@ -262,8 +272,8 @@ static void stats_from_another_thread(void **state)
 {
     struct random random = random_start("stats");
     struct run run;
-    run_open_exactly(&run, *state, &problems[1].problem, &(struct partita_options){.sample_rate = 48000, .threads = 2},
-                     20000, &random);
+    run_open_exactly(&run, *state, &problems[1].problem,
+                     &(struct partita_options){.sample_rate = 48000, .threads = 2}, 20000, &random);
     void *y = run_output(&run);
     struct reader reader = {.stream = run.stream};
     pthread_t thread;
@@ -299,8 +309,10 @@ int main(void)
     for (size_t t = 0; t < 2; t++) {
         const char *name = type_pairs[types[t]].name;
         for (size_t p = 0; p < N_PROBLEMS; p++) {
-            cases[t][p] = (struct stream_case){"cpu/partitioned", &type_pairs[types[t]], &problems[p]};
-            tests[n++] = named_test(modes_same_bits, &cases[t][p], "modes-same-bits/%s-%s", problems[p].name, name);
+            cases[t][p] =
+                (struct stream_case){"cpu/partitioned", &type_pairs[types[t]], &problems[p]};
+            tests[n++] = named_test(modes_same_bits, &cases[t][p], "modes-same-bits/%s-%s",
+                                    problems[p].name, name);
         }
         for (size_t p = 0; p < N_PROMISES; p++)
             tests[n++] = named_test(promises[p].run, &cases[t][0], "%s-%s", promises[p].name, name);

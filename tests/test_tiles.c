@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// What cpu/tiles is made of, from inside: transforms of every size against the definition in double, at every level and
-// in both precisions; and layers in every way that the planner may take (size of tiles, blocks, parts, products), which
-// the tables of test_layers.c see only where it is the cheapest.
+// SPDX-License-Identifier: MIT What cpu/tiles is made of, from inside: transforms of every size
+// against the definition in double, at every level and in both precisions; and layers in every way
+// that the planner may take (size of tiles, blocks, parts, products), which the tables of
+// test_layers.c see only where it is the cheapest.
 #include "cpu/tiles/tiles.h" // before the complex numbers of test.h
 #include "planner/estimate.h"
 
@@ -51,7 +51,8 @@ static void bench_open(struct bench *b, const struct kernels *kernels, const siz
 
 static void *line_of(const struct bench *b, size_t d, size_t h, int i)
 {
-    return (char *)b->z + ((d * b->transform.step[0] + h * b->transform.step[1]) * 2 + (size_t)i) * TILE_LINE_BYTES;
+    return (char *)b->z + ((d * b->transform.step[0] + h * b->transform.step[1]) * 2 + (size_t)i) *
+                              TILE_LINE_BYTES;
 }
 
 static struct tile_spectrum spectrum_of(const struct bench *b, int i)
@@ -88,7 +89,8 @@ static void inverse(struct bench *b)
 {
     const size_t *n = b->transform.n;
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
-    b->kernels->tile.join(b->z, b->transform.pair, b->transform.bins, &s[0], &s[1], 0.5 / (double)b->samples);
+    b->kernels->tile.join(b->z, b->transform.pair, b->transform.bins, &s[0], &s[1],
+                          0.5 / (double)b->samples);
     tile_columns_inverse(&b->transform, b->kernels, b->z);
     for (size_t d = 0; d < n[0]; d++)
         for (size_t h = 0; h < n[1]; h++) {
@@ -99,7 +101,8 @@ static void inverse(struct bench *b)
                     rows.row[l] = row_of(b, i, l, d, h);
                     rows.end[l] = n[2];
                 }
-                b->kernels->tile.scatter(&rows, line_of(b, d, h, i), 2, n[2], &(struct conv_finish){.bias = NULL});
+                b->kernels->tile.scatter(&rows, line_of(b, d, h, i), 2, n[2],
+                                         &(struct conv_finish){.bias = NULL});
             }
         }
 }
@@ -119,7 +122,8 @@ static void frequencies(struct bench *b, int axis, size_t *ret)
             scalar_put(f64, b->tile[i], k, k % b->samples == (n[axis] > 1 ? step[axis] : 0));
     forward(b);
     for (size_t bin = 0; bin < b->transform.bins; bin++) {
-        const double turns = -atan2(bin_part(b, 0, bin, 1, 0), bin_part(b, 0, bin, 0, 0)) / (2 * M_PI);
+        const double turns =
+            -atan2(bin_part(b, 0, bin, 1, 0), bin_part(b, 0, bin, 0, 0)) / (2 * M_PI);
         ret[bin] = (size_t)(lround(turns * (double)n[axis]) + (long)n[axis]) % n[axis];
     }
 }
@@ -138,14 +142,17 @@ static void check_bin(const struct bench *b, size_t bin, const size_t f[3], doub
                 re += 2 * x * cos(2 * M_PI * turns);
                 im -= 2 * x * sin(2 * M_PI * turns);
             }
-            const double off = hypot(bin_part(b, i, bin, 0, lane) - re, bin_part(b, i, bin, 1, lane) - im);
-            if (!(off <= gate)) fail_msg("bin %zu of tile %d, lane %zu: off by %g", bin, i, lane, off);
+            const double off =
+                hypot(bin_part(b, i, bin, 0, lane) - re, bin_part(b, i, bin, 1, lane) - im);
+            if (!(off <= gate))
+                fail_msg("bin %zu of tile %d, lane %zu: off by %g", bin, i, lane, off);
         }
 }
 
-// Random tiles against the definition at every bin, then back to the samples. The rms of a bin is 2 sqrt(samples / 3)
-// and its error the gate times that; no single one of so many is ten times off.
-static void against_definition(const struct kernels *kernels, const size_t n[3], struct random *random)
+// Random tiles against the definition at every bin, then back to the samples. The rms of a bin is 2
+// sqrt(samples / 3) and its error the gate times that; no single one of so many is ten times off.
+static void against_definition(const struct kernels *kernels, const size_t n[3],
+                               struct random *random)
 {
     struct bench b;
     bench_open(&b, kernels, n);
@@ -194,7 +201,8 @@ static void sizes_of_more_axes(void **state)
     struct random random = random_start(s->name);
     static const size_t sizes[][3] = {{1, 8, 8},  {1, 12, 16}, {1, 27, 9}, {1, 24, 24}, {1, 6, 2},
                                       {4, 3, 16}, {8, 8, 6},   {3, 9, 27}, {1, 3, 1},   {2, 2, 2}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) against_definition(s->kernels, sizes[i], &random);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        against_definition(s->kernels, sizes[i], &random);
 }
 
 // An impulse at every position of a tile times any other tile is that tile, turned.
@@ -210,7 +218,8 @@ static void impulses(void **state)
     for (size_t at = 0; at < SAMPLES; at++) {
         fill_random(&random, f64, b.tile[0], SAMPLES * b.lanes);
         for (size_t k = 0; k < SAMPLES; k++) kept[k] = scalar_get(f64, b.tile[0], k);
-        for (size_t k = 0; k < SAMPLES * b.lanes; k++) scalar_put(f64, b.tile[1], k, k % SAMPLES == at);
+        for (size_t k = 0; k < SAMPLES * b.lanes; k++)
+            scalar_put(f64, b.tile[1], k, k % SAMPLES == at);
         forward(&b);
         for (size_t bin = 0; bin < b.transform.bins; bin++) {
             const double re = bin_part(&b, 0, bin, 0, 0), im = bin_part(&b, 0, bin, 1, 0);
@@ -228,8 +237,8 @@ static void impulses(void **state)
     free(b.memory);
 }
 
-// Scalars of turned products, every number of rows, rows or terms side by side: exactly what the contract says, no
-// more.
+// Scalars of turned products, every number of rows, rows or terms side by side: exactly what the
+// contract says, no more.
 static void scalars(void **state)
 {
     const struct subject *s = *state;
@@ -243,7 +252,8 @@ static void scalars(void **state)
             double from[REALS], to[4 * TERMS * TILES_ROWS + 1];
             fill_random(&random, f64, from, REALS);
             scalar_put(f64, to, n, 3);
-            s->kernels->tile.scalars(to, &(struct tile_scalars){from, IM, row, term}, rows, TERMS, conjugate);
+            s->kernels->tile.scalars(to, &(struct tile_scalars){from, IM, row, term}, rows, TERMS,
+                                     conjugate);
             assert_true(scalar_get(f64, to, n) == 3);
             for (size_t i = 0; i < n; i++) {
                 const size_t part = i / rows % 4, at = i / rows / 4 * term + i % rows * row;
@@ -262,7 +272,8 @@ static void biased_rows(void **state)
     struct random random = random_start(s->name);
     enum { N = 37 };
     const size_t lanes = TILE_LINE_BYTES / scalar_size(f64);
-    static _Alignas(64) double line[2 * N * TILE_MOST_LANES], bias[TILE_MOST_LANES], to[TILE_MOST_LANES][N];
+    static _Alignas(64) double line[2 * N * TILE_MOST_LANES], bias[TILE_MOST_LANES],
+        to[TILE_MOST_LANES][N];
     for (int relu = 0; relu < 2; relu++) {
         struct tile_rows rows = {{0}, {0}, {0}};
         fill_random(&random, f64, line, 2 * N * lanes);
@@ -273,12 +284,16 @@ static void biased_rows(void **state)
             rows.end[l] = rows.begin[l] + random_below(&random, N + 1 - rows.begin[l]);
             for (size_t i = 0; i < N; i++) scalar_put(f64, to[l], i, 3);
         }
-        s->kernels->tile.scatter(&rows, line, 2, N, &(struct conv_finish){.bias = bias, .relu = relu});
+        s->kernels->tile.scatter(&rows, line, 2, N,
+                                 &(struct conv_finish){.bias = bias, .relu = relu});
         for (size_t l = 0; l < lanes; l++)
             for (size_t i = 0; i < N; i++) {
-                const double sum = scalar_get(f64, line, 2 * i * lanes + l) + scalar_get(f64, bias, l);
-                const double rounded = f64 ? sum : (double)(float)sum, y = relu && rounded < 0 ? 0 : rounded;
-                assert_true(scalar_get(f64, to[l], i) == (rows.begin[l] <= i && i < rows.end[l] ? y : 3));
+                const double sum =
+                    scalar_get(f64, line, 2 * i * lanes + l) + scalar_get(f64, bias, l);
+                const double rounded = f64 ? sum : (double)(float)sum,
+                             y = relu && rounded < 0 ? 0 : rounded;
+                assert_true(scalar_get(f64, to[l], i) ==
+                            (rows.begin[l] <= i && i < rows.end[l] ? y : 3));
             }
     }
 }
@@ -288,7 +303,8 @@ static bool remake(struct partita_plan *plan, const struct tiles_way *way)
 {
     struct host host;
     host_default(&host, plan->level);
-    const struct request request = estimate_request(plan, &(struct partita_options){0}, &host, way->transform);
+    const struct request request =
+        estimate_request(plan, &(struct partita_options){0}, &host, way->transform);
     struct tiles tiles;
     size_t n[3];
     if (!tiles_cut(&request, way, &tiles, n)) return false;
@@ -324,9 +340,19 @@ static const struct partita_problem problems[] = {
      .dilation = {1, 2},
      .pad_begin = {3, 0},
      .pad_end = {0, 4}},
-    {.rank = 2, .in_channels = 3, .out_channels = 2, .kernel = {11, 9}, .size = {13, 9}, .pad_begin = {10, 8}},
+    {.rank = 2,
+     .in_channels = 3,
+     .out_channels = 2,
+     .kernel = {11, 9},
+     .size = {13, 9},
+     .pad_begin = {10, 8}},
     {.rank = 1, .batch = 2, .in_channels = 2, .out_channels = 3, .kernel = {37}, .size = {211}},
-    {.rank = 3, .in_channels = 3, .out_channels = 10, .kernel = {2, 3, 2}, .size = {7, 9, 11}, .pad_begin = {1, 1, 1}},
+    {.rank = 3,
+     .in_channels = 3,
+     .out_channels = 10,
+     .kernel = {2, 3, 2},
+     .size = {7, 9, 11},
+     .pad_begin = {1, 1, 1}},
     {.rank = 2, .in_channels = 300, .out_channels = 2, .kernel = {2, 2}, .size = {7, 6}},
 };
 
@@ -343,19 +369,22 @@ static void every_way(void **state)
     problem.signal = problem.taps = c->type;
     struct random random = random_start("ways");
     struct layer layer;
-    layer_open(&layer, &problem,
-               &(struct partita_options){.engine = "cpu/tiles", .threads = 1, .directions = LAYER_ALL}, &random);
+    layer_open(
+        &layer, &problem,
+        &(struct partita_options){.engine = "cpu/tiles", .threads = 1, .directions = LAYER_ALL},
+        &random);
     int n_made = 0;
     for (size_t i = 0; i < 4 * sizeof transforms / sizeof *transforms; i++)
         for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
             const struct tiles_way way = {transforms[i / 4], blocks[i / 2 % 2], parts[i % 2],
                                           (enum tiles_product)product};
-            const bool made = remake(layer.plan, &way), data = remake(layer.plan->backward_data, &way);
+            const bool made = remake(layer.plan, &way),
+                       data = remake(layer.plan->backward_data, &way);
             if (!remake(layer.plan->backward_weight, &way) && !made && !data) continue;
             n_made++;
             partita_filter_destroy(layer.filter);
-            assert_ok(
-                partita_filter_create_biased(layer.plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &layer.filter));
+            assert_ok(partita_filter_create_biased(layer.plan, layer.array[LAYER_W],
+                                                   layer.array[LAYER_BIAS], &layer.filter));
             layer_run(&layer);
             layer_check(&layer);
         }
@@ -363,19 +392,20 @@ static void every_way(void **state)
     layer_close(&layer);
 }
 
-// A layer whose forward takes several blocks and parts where its taps fit small tiles; or is turned.
+// A layer whose forward takes several blocks and parts where its taps fit small tiles; or is
+// turned.
 static void in_blocks(struct layer *layer, bool turned)
 {
     const size_t transform = layer->plan->choice.transform;
     const struct tiles_way way = {12, 16, 8, TILES_GAUSS}, other = {transform, 16, 8, TILES_TURNED};
     if (!remake(layer->plan, turned ? &other : &way)) return;
     partita_filter_destroy(layer->filter);
-    assert_ok(
-        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
 }
 
-// Transforms kept by forward: y to the same bits, gw within its gate and, by backward weight on the same tiles, to the
-// same bits.
+// Transforms kept by forward: y to the same bits, gw within its gate and, by backward weight on the
+// same tiles, to the same bits.
 static void saved_transforms(void **state)
 {
     const struct way_case *c = *state;
@@ -386,13 +416,15 @@ static void saved_transforms(void **state)
         const int threads = 1 + i % 2;
         const bool turned = i / 2;
         struct layer layer, other;
-        const struct partita_options options = {.engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
+        const struct partita_options options = {
+            .engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
         layer_open(&layer, &problem, &options, &random);
         in_blocks(&layer, turned);
         const struct tiles_way way = tiles_way_of(&layer.plan->choice);
-        assert_true(remake(layer.plan->backward_weight,
-                           &(struct tiles_way){way.transform, way.block, way.part,
-                                               way.product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX}));
+        assert_true(remake(
+            layer.plan->backward_weight,
+            &(struct tiles_way){way.transform, way.block, way.part,
+                                way.product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX}));
         layer_run(&layer);
         layer_open_like(&other, &layer, &options);
         in_blocks(&other, turned);
@@ -412,8 +444,8 @@ static void saved_refusals(void **state)
     struct partita_saved *saved = NULL;
     struct log_lines lines;
     layer_open(&layer, &problems[0], &(struct partita_options){.engine = "cpu/tiles"}, &random);
-    layer_open(&direct, &problems[0], &(struct partita_options){.engine = "cpu/direct", .log = log_into(&lines)},
-               &random);
+    layer_open(&direct, &problems[0],
+               &(struct partita_options){.engine = "cpu/direct", .log = log_into(&lines)}, &random);
     void **a = layer.array;
     assert_int_equal(partita_saved_bytes(NULL), 0);
     assert_int_equal(partita_saved_bytes(direct.plan), 0);
@@ -426,17 +458,23 @@ static void saved_refusals(void **state)
     partita_saved_destroy(NULL);
     assert_ok(partita_saved_create(layer.plan, &saved));
     assert_true(partita_saved_bytes(layer.plan) > 0);
-    assert_int_equal(partita_forward_saved(layer.plan, layer.filter, NULL, a[LAYER_Y], a[LAYER_X], NULL),
+    assert_int_equal(
+        partita_forward_saved(layer.plan, layer.filter, NULL, a[LAYER_Y], a[LAYER_X], NULL),
+        PARTITA_ERR_ARG);
+    assert_int_equal(
+        partita_forward_saved(direct.plan, direct.filter, saved, a[LAYER_Y], a[LAYER_X], NULL),
+        PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward_saved(layer.plan, layer.filter, saved, a[LAYER_Y],
+                                           (char *)a[LAYER_X] + 1, NULL),
                      PARTITA_ERR_ARG);
-    assert_int_equal(partita_forward_saved(direct.plan, direct.filter, saved, a[LAYER_Y], a[LAYER_X], NULL),
+    assert_int_equal(
+        partita_backward_weight_saved(direct.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
+        PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight_saved(layer.plan, saved, NULL, a[LAYER_GY], NULL),
                      PARTITA_ERR_ARG);
-    assert_int_equal(partita_forward_saved(layer.plan, layer.filter, saved, a[LAYER_Y], (char *)a[LAYER_X] + 1, NULL),
-                     PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight_saved(direct.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
-                     PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight_saved(layer.plan, saved, NULL, a[LAYER_GY], NULL), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight_saved(layer.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
-                     PARTITA_ERR_STATE);
+    assert_int_equal(
+        partita_backward_weight_saved(layer.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
+        PARTITA_ERR_STATE);
     partita_saved_destroy(saved);
     layer_close(&direct);
     layer_close(&layer);
@@ -450,7 +488,10 @@ static const struct {
                 {"impulses", impulses},
                 {"scalars", scalars},
                 {"biased rows", biased_rows}};
-enum { N_PROMISES = sizeof promises / sizeof *promises, N_PROBLEMS = sizeof problems / sizeof *problems };
+enum {
+    N_PROMISES = sizeof promises / sizeof *promises,
+    N_PROBLEMS = sizeof problems / sizeof *problems
+};
 
 int main(void)
 {
@@ -463,11 +504,14 @@ int main(void)
         s->kernels = kernels_select(cpu_detect(), f64);
         snprintf(s->name, sizeof s->name, "%s", f64 ? "f64" : "f32");
         for (size_t p = 0; p < N_PROMISES; p++)
-            tests[n++] = named_test(promises[p].run, s, "transforms: %s: %s", s->name, promises[p].name);
+            tests[n++] =
+                named_test(promises[p].run, s, "transforms: %s: %s", s->name, promises[p].name);
         for (size_t i = 0; i < N_PROBLEMS; i++) {
             ways[f64][i] = (struct way_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
-            tests[n++] = named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", s->name, i);
-            tests[n++] = named_test(saved_transforms, &ways[f64][i], "saved: %s: problem %zu", s->name, i);
+            tests[n++] =
+                named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", s->name, i);
+            tests[n++] =
+                named_test(saved_transforms, &ways[f64][i], "saved: %s: problem %zu", s->name, i);
         }
     }
     tests[n++] = named_test(saved_refusals, NULL, "saved: refusals");

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Streams that promise calls of whole blocks (problem.whole_blocks): right at the same latency, the same bits however
-// many blocks a call holds; tails and fades as they are promised, frames beyond whole blocks unheard.
+// SPDX-License-Identifier: MIT Streams that promise calls of whole blocks (problem.whole_blocks):
+// right at the same latency, the same bits however many blocks a call holds; tails and fades as
+// they are promised, frames beyond whole blocks unheard.
 
 #include "pool.h"
 #include "swap_rig.h"
@@ -23,14 +23,17 @@ static const struct named_problem problems[] = {
     {"block-1040", {WHOLE, .block = 1040, .kernel = {2000}}},
     {"few-taps", {WHOLE, .block = 256, .kernel = {130}}},
     {"matrix", {WHOLE, .block = 64, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
-    {"groups", {WHOLE, .block = 128, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {500}}},
+    {"groups",
+     {WHOLE, .block = 128, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {500}}},
     {"decimate-3", {WHOLE, .block = 64, .kernel = {1000}, .stride = {3}}},
-    {"decimate-4", {WHOLE, .block = 64, .in_channels = 2, .out_channels = 2, .kernel = {800}, .stride = {4}}},
+    {"decimate-4",
+     {WHOLE, .block = 64, .in_channels = 2, .out_channels = 2, .kernel = {800}, .stride = {4}}},
     {"dilation-2", {WHOLE, .block = 256, .kernel = {800}, .dilation = {2}}},
     {"correlate", {WHOLE, .block = 32, .op = PARTITA_CORRELATE, .kernel = {900}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
-static const struct partita_problem *const live = &problems[2].problem, *const matrix = &problems[7].problem;
+static const struct partita_problem *const live = &problems[2].problem, *const matrix =
+                                                                            &problems[7].problem;
 
 static size_t span_of(const struct partita_problem *problem)
 {
@@ -43,8 +46,9 @@ static size_t rounded(const struct partita_problem *problem, size_t frames)
     return (frames + problem->block - 1) / problem->block * problem->block;
 }
 
-static void open_run(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
-                     const struct partita_options *options, struct random *random)
+static void open_run(struct run *run, const struct stream_case *c,
+                     const struct partita_problem *problem, const struct partita_options *options,
+                     struct random *random)
 {
     const size_t frames = 2 * span_of(problem) + 8 * problem->block + 5000;
     run_open_exactly(run, c, problem, options, rounded(problem, frames), random);
@@ -66,7 +70,8 @@ static void check_latency(const struct run *run)
     // (A device takes more of what is allowed if that gives it time.)
     if (run->problem.latency < PARTITA_UNBOUNDED && layer_engine_is_here("cpu/partitioned"))
         assert_true(latency <= partita_plan_latency(plan));
-    const size_t tail = partita_stream_tail(run->stream), least = latency + span_of(&run->problem) - 1;
+    const size_t tail = partita_stream_tail(run->stream),
+                 least = latency + span_of(&run->problem) - 1;
     assert_true(tail % block == 0 && tail >= least && tail < least + block);
     partita_plan_destroy(plan);
 }
@@ -110,7 +115,8 @@ static size_t head_of(const struct partita_plan *plan)
     assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
     const char *line = strstr(text, "ticks of");
     assert_non_null(line);
-    assert_int_equal(sscanf(line, "ticks of %zu frames; latency %zu; %zu taps", &tick, &latency, &head), 3);
+    assert_int_equal(
+        sscanf(line, "ticks of %zu frames; latency %zu; %zu taps", &tick, &latency, &head), 3);
     assert_int_equal(latency, partita_plan_latency(plan));
     return head;
 }
@@ -132,17 +138,21 @@ static void spares_the_head(void **state)
     assert_true(heads[1] < heads[0]);
 }
 
-// Sound, then drain for the tail and a block more: the bits of zeros as input, sound to the tail's end, none after it.
+// Sound, then drain for the tail and a block more: the bits of zeros as input, sound to the tail's
+// end, none after it.
 static void drains_to_the_last_sample(void **state)
 {
     const struct stream_case *c = *state;
     for (size_t taps = 1990; taps <= 2054; taps += 32) {
-        struct partita_problem problem = {WHOLE, .block = 64, .kernel = {taps}, .latency = taps % 100};
+        struct partita_problem problem = {WHOLE, .block = 64, .kernel = {taps},
+                                          .latency = taps % 100};
         struct random random = random_start("drain");
         struct run run;
         open_run(&run, c, &problem, NULL, &random);
-        const size_t tail = partita_stream_tail(run.stream), heard = run.n_frames - rounded(&problem, tail + 500);
-        memset((char *)run.x + heard * run.sample_bytes, 0, (run.n_frames - heard) * run.sample_bytes);
+        const size_t tail = partita_stream_tail(run.stream),
+                     heard = run.n_frames - rounded(&problem, tail + 500);
+        memset((char *)run.x + heard * run.sample_bytes, 0,
+               (run.n_frames - heard) * run.sample_bytes);
         char *expected = run_output(&run), *y = run_output(&run);
         run_feed(&run, run.stream, expected, &cut_whole, &random);
         run_check_some(&run, expected, &random);
@@ -158,7 +168,8 @@ static void drains_to_the_last_sample(void **state)
         for (size_t i = last; i < run.n_outputs; i++) {
             const double complex first = reference_sample(run.problem.taps, run.w, taps - 1),
                                  sample = reference_sample(run.problem.signal, run.x, heard - 1);
-            assert_true(cabs(reference_sample(run.problem.signal, y, i) - (i == last ? first * sample : 0)) <= limit);
+            assert_true(cabs(reference_sample(run.problem.signal, y, i) -
+                             (i == last ? first * sample : 0)) <= limit);
         }
         guarded_free(y);
         guarded_free(expected);
@@ -178,12 +189,14 @@ static void fades_of_any_length(void **state)
     void *y = run_output(&s.run);
     for (size_t i = 0; i < sizeof fades / sizeof *fades; i++) {
         const struct cut cut = {"", 3 * block, true};
-        const struct handover two[] = {{at, 1 + i % 3, fades[i]}, {at + block, (2 + i % 3) % 4, 333}};
+        const struct handover two[] = {{at, 1 + i % 3, fades[i]},
+                                       {at + block, (2 + i % 3) % 4, 333}};
         partita_stream_close(swapped_run(&s, y, two, 1, &cut, &random));
         const size_t begin = check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, s.run.n_outputs);
         partita_stream_close(swapped_run(&s, y, two, 2, &cut, &random));
         if (begin < at + block)
-            continue; // it was over, or under way, when the second one came: or the first is unheard
+            continue; // it was over, or under way, when the second one came: or the first is
+                      // unheard
         const size_t end = begin + fades[i];
         assert_int_equal(check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, end), begin);
         check_fade(&s, y, two[0].filter, two[1].filter, 333, end, end, s.run.n_outputs);
@@ -192,7 +205,8 @@ static void fades_of_any_length(void **state)
     swapped_close(&s);
 }
 
-// Calls with frames beyond whole blocks: those come out as zeros and leave no trace, not in a swap either.
+// Calls with frames beyond whole blocks: those come out as zeros and leave no trace, not in a swap
+// either.
 static void frames_beyond_are_unheard(void **state)
 {
     const struct stream_case *c = *state;
@@ -206,16 +220,20 @@ static void frames_beyond_are_unheard(void **state)
         struct partita_stream *plain, *other;
         assert_ok(partita_stream_open(run->plan, run->filter, &plain));
         assert_ok(partita_stream_open(run->plan, run->filter, &other));
-        char *expected = malloc(run->out * 3 * block * bytes), *y = malloc(run->out * 3 * block * bytes);
+        char *expected = malloc(run->out * 3 * block * bytes),
+             *y = malloc(run->out * 3 * block * bytes);
         for (size_t at = 0, blocks; at + 3 * block <= run->n_frames; at += blocks * block) {
             blocks = random_below(&random, 3);
             if (swap && at == 0)
-                for (int i = 0; i < 2; i++) assert_ok(partita_stream_swap(i ? other : plain, s.filters[1], 777));
+                for (int i = 0; i < 2; i++)
+                    assert_ok(partita_stream_swap(i ? other : plain, s.filters[1], 777));
             const size_t n = blocks * block, more = n + random_below(&random, block);
-            const size_t due = partita_stream_output_frames(plain, n), all = partita_stream_output_frames(other, more);
+            const size_t due = partita_stream_output_frames(plain, n),
+                         all = partita_stream_output_frames(other, more);
             const void *x_at[8];
             void *expected_at[8], *y_at[8];
-            for (size_t i = 0; i < run->in; i++) x_at[i] = (char *)run->x + (i * run->n_frames + at) * bytes;
+            for (size_t i = 0; i < run->in; i++)
+                x_at[i] = (char *)run->x + (i * run->n_frames + at) * bytes;
             for (size_t k = 0; k < run->out; k++) {
                 expected_at[k] = expected + k * 3 * block * bytes;
                 y_at[k] = y + k * 3 * block * bytes;
@@ -224,7 +242,8 @@ static void frames_beyond_are_unheard(void **state)
             partita_stream_process(plain, expected_at, x_at, n);
             partita_stream_process(other, y_at, x_at, more);
             assert_true(all >= due && all <= due + (more - n) / stride + 1);
-            assert_int_equal(partita_stream_output_frames(other, 999), partita_stream_output_frames(plain, 999));
+            assert_int_equal(partita_stream_output_frames(other, 999),
+                             partita_stream_output_frames(plain, 999));
             for (size_t k = 0; k < run->out; k++) {
                 const char *got = y_at[k];
                 assert_memory_equal(got, expected_at[k], due * bytes);
@@ -249,7 +268,8 @@ static void bad_blocks_are_refused(void **state)
         struct log_lines lines;
         struct partita_plan *plan = NULL;
         char words[64];
-        assert_int_equal(partita_plan_create(&problem, &(struct partita_options){.log = log_into(&lines)}, &plan),
+        assert_int_equal(partita_plan_create(
+                             &problem, &(struct partita_options){.log = log_into(&lines)}, &plan),
                          PARTITA_ERR_ARG);
         assert_null(plan);
         snprintf(words, sizeof words, "problem.block = %zu", blocks[i]);
@@ -263,21 +283,24 @@ static void bad_blocks_are_refused(void **state)
 static void in_place(void **state)
 {
     const struct stream_case *c = *state;
-    struct partita_problem problem = {WHOLE, .block = 48, .in_channels = 2, .out_channels = 2, .kernel = {900}};
+    struct partita_problem problem = {WHOLE, .block = 48, .in_channels = 2, .out_channels = 2,
+                                      .kernel = {900}};
     struct random random = random_start("place");
     struct run run;
     open_run(&run, c, &problem, NULL, &random);
     const size_t bytes = run.sample_bytes, n = run.n_frames;
     char *y = run_output(&run), *mixed = guarded_alloc(2 * n * bytes, 0);
     run_feed(&run, run.stream, y, &cut_whole, &random);
-    for (size_t i = 0; i < 2 * n; i++) memcpy(mixed + i * bytes, (char *)run.x + (i % 2 * n + i / 2) * bytes, bytes);
+    for (size_t i = 0; i < 2 * n; i++)
+        memcpy(mixed + i * bytes, (char *)run.x + (i % 2 * n + i / 2) * bytes, bytes);
     partita_stream_reset(run.stream);
     for (size_t at = 0; at < n; at += 48) {
         char *both = mixed + at * 2 * bytes;
         partita_stream_process_strided(run.stream, (void *[]){both, both + bytes}, 2,
                                        (const void *[]){both, both + bytes}, 2, 48);
     }
-    for (size_t i = 0; i < 2 * n; i++) assert_memory_equal(mixed + i * bytes, y + (i % 2 * n + i / 2) * bytes, bytes);
+    for (size_t i = 0; i < 2 * n; i++)
+        assert_memory_equal(mixed + i * bytes, y + (i % 2 * n + i / 2) * bytes, bytes);
     partita_stream_reset(run.stream);
     char *x = run.x;
     for (size_t at = 0, step; at < n; at += step) {
@@ -301,9 +324,11 @@ static void states_are_told_apart(void **state)
     struct run run, other;
     open_run(&run, c, live, NULL, &random);
     open_run(&other, c, &any, NULL, &random);
-    const size_t size = partita_stream_state_size(run.stream), other_size = partita_stream_state_size(other.stream);
+    const size_t size = partita_stream_state_size(run.stream),
+                 other_size = partita_stream_state_size(other.stream);
     const size_t at = rounded(live, 3333);
-    char *y = run_output(&run), *again = run_output(&run), *kept = malloc(size), *foreign = malloc(other_size);
+    char *y = run_output(&run), *again = run_output(&run), *kept = malloc(size),
+         *foreign = malloc(other_size);
     run_feed_part(&run, run.stream, y, 0, at, &cut_whole, &random);
     assert_ok(partita_stream_save(run.stream, kept));
     assert_ok(partita_stream_save(other.stream, foreign));
@@ -374,8 +399,10 @@ static void no_number_stays_in_reach(void **state)
         sample_put(run.problem.signal, run.x, at, 1);
         const size_t end = at + live->kernel[0], bytes = run.sample_bytes;
         assert_memory_equal(touched, zeroed, at * bytes);
-        assert_memory_equal(touched + end * bytes, zeroed + end * bytes, (run.n_outputs - end) * bytes);
-        for (size_t i = at; i < end; i++) assert_true(isnan(creal(reference_sample(run.problem.signal, touched, i))));
+        assert_memory_equal(touched + end * bytes, zeroed + end * bytes,
+                            (run.n_outputs - end) * bytes);
+        for (size_t i = at; i < end; i++)
+            assert_true(isnan(creal(reference_sample(run.problem.signal, touched, i))));
     }
     guarded_free(touched);
     guarded_free(zeroed);
@@ -386,7 +413,8 @@ static void no_number_stays_in_reach(void **state)
 static void other_engines_serve_it(void **state)
 {
     const struct stream_case *types = *state;
-    struct partita_problem problem = {WHOLE, .block = 64, .kernel = {300}, .latency = PARTITA_UNBOUNDED};
+    struct partita_problem problem = {WHOLE, .block = 64, .kernel = {300},
+                                      .latency = PARTITA_UNBOUNDED};
     for (size_t e = 0; e < N_ENGINES; e++) {
         const struct stream_case c = {engine_names[e], types->types, NULL};
         struct run run;
@@ -447,8 +475,8 @@ int main(void)
             if (!rig_takes_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                 if (!problems[p].problem.stride[0] || of_problems[i].run != fades_of_any_length)
-                    tests[n++] =
-                        named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name, problems[p].name, types);
+                    tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s-%s",
+                                            of_problems[i].name, problems[p].name, types);
         }
         for (size_t i = 0; i < N_PROMISES; i++)
             tests[n++] = named_test(promises[i].run, &c[0], "%s-%s", promises[i].name, types);

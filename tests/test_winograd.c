@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// cpu/winograd from inside: its kernels at every level against the convolution they are to compute, every tile size in
-// every direction against the oracle, its errors against what it predicts and against Lavin and Gray's order. With
-// PARTITA_TEST_DEVICE it is that device's engine, but for what the CPU's alone has.
+// SPDX-License-Identifier: MIT cpu/winograd from inside: its kernels at every level against the
+// convolution they are to compute, every tile size in every direction against the oracle, its
+// errors against what it predicts and against Lavin and Gray's order. With PARTITA_TEST_DEVICE it
+// is that device's engine, but for what the CPU's alone has.
 #include "core/engine.h"
 
 #include "kernel_check.h"
@@ -14,7 +14,13 @@
 
 extern const struct engine engine_winograd;
 
-enum { MAX_LEVELS = CPU_AVX512 + 1, N_EDGES_OF_TILES = 3, LINES = 3, BLOCKS = 3, TILES_MOST = 16 * BLOCKS };
+enum {
+    MAX_LEVELS = CPU_AVX512 + 1,
+    N_EDGES_OF_TILES = 3,
+    LINES = 3,
+    BLOCKS = 3,
+    TILES_MOST = 16 * BLOCKS
+};
 
 static const size_t edges[N_EDGES_OF_TILES] = {4, 6, 8};
 
@@ -36,7 +42,8 @@ static struct tiles draw_tiles(struct random *random, bool f64, size_t elements,
     const size_t gap = random_below(random, 3);
     for (size_t k = 0; k < elements; k++) t.offset[k] = (elements - 1 - k) * (n + gap);
     t.line = elements * (n + gap);
-    const size_t all = (LINES - 1) * t.line + elements * n + (elements - 1) * gap, bytes = all * scalar_size(f64);
+    const size_t all = (LINES - 1) * t.line + elements * n + (elements - 1) * gap,
+                 bytes = all * scalar_size(f64);
     t.fence = fence_open(bytes);
     t.x = fence_place(&t.fence, NULL, bytes, EDGE_END);
     fill_random(random, f64, t.x, all);
@@ -49,8 +56,8 @@ static double element(const struct tiles *t, bool f64, size_t line, size_t k, si
 }
 
 // ret[line][element][n], guarded.
-static void *transformed(const struct tiles *t, bool f64, winograd_fn *kernel, size_t edge, size_t count,
-                         size_t elements)
+static void *transformed(const struct tiles *t, bool f64, winograd_fn *kernel, size_t edge,
+                         size_t count, size_t elements)
 {
     void *y = guarded_alloc(LINES * elements * t->n * scalar_size(f64), scalar_size(f64));
     const struct winograd_lines lines = {t->n, LINES, t->line, elements * t->n, t->n, t->offset};
@@ -58,8 +65,9 @@ static void *transformed(const struct tiles *t, bool f64, winograd_fn *kernel, s
     return y;
 }
 
-// A'[(G g) . (B' d)] is the correlation of d and g: for each F(m, r). The bound: rounding errors of a chain of at most
-// 4 edge operations on the sum of magnitudes, which is the same formula with magnitudes throughout.
+// A'[(G g) . (B' d)] is the correlation of d and g: for each F(m, r). The bound: rounding errors of
+// a chain of at most 4 edge operations on the sum of magnitudes, which is the same formula with
+// magnitudes throughout.
 static void minimal_filtering(void **state)
 {
     const struct subject *s = *state;
@@ -84,18 +92,22 @@ static void minimal_filtering(void **state)
             for (size_t at = 0; at < LINES * m * n; at++) {
                 const size_t i = at % n, o = at / n % m, l = at / n / m;
                 double expected = 0, magnitude = 0;
-                for (size_t k = 0; k < r; k++) expected += element(&d, f64, l, o + k, i) * element(&g, f64, l, k, i);
+                for (size_t k = 0; k < r; k++)
+                    expected += element(&d, f64, l, o + k, i) * element(&g, f64, l, k, i);
                 for (size_t p = 0; p < edge; p++) {
                     double row[WINOGRAD_EXTENT], inputs = 0, taps = 0;
                     winograd_input_row(edge, p, row);
-                    for (size_t k = 0; k < edge; k++) inputs += fabs(row[k] * element(&d, f64, l, k, i));
+                    for (size_t k = 0; k < edge; k++)
+                        inputs += fabs(row[k] * element(&d, f64, l, k, i));
                     for (size_t k = 0; k < r; k++)
-                        taps += fabs(winograd_taps_entry(edge, r, k, p) * element(&g, f64, l, k, i));
+                        taps +=
+                            fabs(winograd_taps_entry(edge, r, k, p) * element(&g, f64, l, k, i));
                     magnitude += fabs(winograd_output_entry(edge, m, o, p)) * inputs * taps;
                 }
                 const double error = fabs(scalar_get(f64, y, at) - expected);
                 if (!(error <= 4 * (double)edge * u * magnitude))
-                    fail_msg("F(%zu,%zu), output %zu: error %.3g of %.3g", m, r, o, error, magnitude);
+                    fail_msg("F(%zu,%zu), output %zu: error %.3g of %.3g", m, r, o, error,
+                             magnitude);
             }
             fence_close(&d.fence);
             fence_close(&g.fence);
@@ -115,7 +127,8 @@ static void deal_and_collect(void **state)
     for (size_t step = 1; step <= 7; step++)
         for (size_t count = 1; count <= step; count++)
             for (size_t n = 1; n <= 2 * lanes + 1; n++) {
-                const size_t whole = (n + lanes - 1) / lanes * lanes, stride = whole + random_below(&random, 3);
+                const size_t whole = (n + lanes - 1) / lanes * lanes,
+                             stride = whole + random_below(&random, 3);
                 struct fence fence = fence_open(whole * step * bytes);
                 void *x = fence_place(&fence, NULL, whole * step * bytes, EDGE_END);
                 void *y = guarded_alloc(count * stride * bytes, bytes);
@@ -129,7 +142,8 @@ static void deal_and_collect(void **state)
             }
     for (size_t count = 1; count <= 16; count++)
         for (size_t n = 1; n <= 2 * lanes + 1; n++) {
-            const size_t whole = (n + lanes - 1) / lanes * lanes, stride = whole + random_below(&random, 3);
+            const size_t whole = (n + lanes - 1) / lanes * lanes,
+                         stride = whole + random_below(&random, 3);
             const size_t pitch = count + (random_below(&random, 2) ? 0 : 16);
             struct fence fence = fence_open(((count - 1) * stride + whole) * bytes);
             void *x = fence_place(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
@@ -137,12 +151,15 @@ static void deal_and_collect(void **state)
             fill_random(&random, f64, x, (count - 1) * stride + whole);
             s->kernels->collect(y, pitch, x, (ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
-                for (size_t i = 0; i < n; i++) assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
+                for (size_t i = 0; i < n; i++)
+                    assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
             // Lines in the other order.
-            s->kernels->collect(y, pitch, (char *)x + (count - 1) * stride * bytes, -(ptrdiff_t)stride, count, n);
+            s->kernels->collect(y, pitch, (char *)x + (count - 1) * stride * bytes,
+                                -(ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++)
-                    assert_same(f64, y, i * pitch + k, scalar_get(f64, x, (count - 1 - k) * stride + i));
+                    assert_same(f64, y, i * pitch + k,
+                                scalar_get(f64, x, (count - 1 - k) * stride + i));
             guarded_free(y);
             fence_close(&fence);
         }
@@ -159,8 +176,8 @@ struct forced {
     struct host host;
 };
 
-static bool force(struct forced *forced, const struct partita_problem *problem, enum partita_direction direction,
-                  size_t edge)
+static bool force(struct forced *forced, const struct partita_problem *problem,
+                  enum partita_direction direction, size_t edge)
 {
     *forced = (struct forced){0};
     struct partita_plan *plan = &forced->plan;
@@ -204,9 +221,11 @@ static void run(struct forced *forced, void *to, const void *from, const void *o
     if (!weight) assert_ok(engine->filter_create(&forced->filter, other));
     if (engine->run)
         assert_ok(engine->run(plan, &forced->filter,
-                              &(struct operands){.to = to, .from = {from, weight ? other : NULL}}, workspace));
+                              &(struct operands){.to = to, .from = {from, weight ? other : NULL}},
+                              workspace));
     else if (weight) engine->backward_weight(plan, to, from, other, workspace);
-    else if (plan->direction == PARTITA_FORWARD) engine->forward(plan, &forced->filter, to, from, workspace);
+    else if (plan->direction == PARTITA_FORWARD)
+        engine->forward(plan, &forced->filter, to, from, workspace);
     else engine->backward_data(plan, &forced->filter, to, from, workspace);
     guarded_free(workspace);
 }
@@ -219,17 +238,39 @@ struct named_problem {
 #define SAME(k) .kernel = {k, k}, .pad_begin = {(k) / 2, (k) / 2}, .pad_end = {(k) / 2, (k) / 2}
 
 static const struct named_problem problems[] = {
-    {"same-3x3", {.rank = 2, .batch = 2, .in_channels = 19, .out_channels = 21, SAME(3), .size = {13, 27}}},
+    {"same-3x3",
+     {.rank = 2, .batch = 2, .in_channels = 19, .out_channels = 21, SAME(3), .size = {13, 27}}},
     {"wide-rows", {.rank = 2, .in_channels = 2, .out_channels = 3, SAME(3), .size = {9, 700}}},
-    {"smaller-than-tile", {.rank = 2, .batch = 5, .in_channels = 2, .out_channels = 3, SAME(3), .size = {2, 1}}},
+    {"smaller-than-tile",
+     {.rank = 2, .batch = 5, .in_channels = 2, .out_channels = 3, SAME(3), .size = {2, 1}}},
     {"5x5", {.rank = 2, .in_channels = 4, .out_channels = 9, SAME(5), .size = {14, 14}}},
     {"2x2",
-     {.rank = 2, .op = PARTITA_CORRELATE, .in_channels = 3, .out_channels = 2, .kernel = {2, 2}, .size = {9, 8}}},
-    {"7x7-as-large-as-map", {.rank = 2, .in_channels = 3, .out_channels = 4, .kernel = {7, 7}, .size = {7, 7}}},
-    {"1x3", {.rank = 2, .in_channels = 3, .out_channels = 5, .kernel = {1, 3}, .size = {11, 23}, .pad_end = {0, 1}}},
-    {"3x1", {.rank = 2, .in_channels = 3, .out_channels = 5, .kernel = {3, 1}, .size = {11, 23}, .pad_begin = {2, 0}}},
-    {"line", {.rank = 1, .batch = 3, .in_channels = 5, .out_channels = 9, .kernel = {3}, .size = {1000}}},
-    {"stride-2", {.rank = 2, .in_channels = 6, .out_channels = 7, SAME(3), .size = {17, 16}, .stride = {2, 2}}},
+     {.rank = 2,
+      .op = PARTITA_CORRELATE,
+      .in_channels = 3,
+      .out_channels = 2,
+      .kernel = {2, 2},
+      .size = {9, 8}}},
+    {"7x7-as-large-as-map",
+     {.rank = 2, .in_channels = 3, .out_channels = 4, .kernel = {7, 7}, .size = {7, 7}}},
+    {"1x3",
+     {.rank = 2,
+      .in_channels = 3,
+      .out_channels = 5,
+      .kernel = {1, 3},
+      .size = {11, 23},
+      .pad_end = {0, 1}}},
+    {"3x1",
+     {.rank = 2,
+      .in_channels = 3,
+      .out_channels = 5,
+      .kernel = {3, 1},
+      .size = {11, 23},
+      .pad_begin = {2, 0}}},
+    {"line",
+     {.rank = 1, .batch = 3, .in_channels = 5, .out_channels = 9, .kernel = {3}, .size = {1000}}},
+    {"stride-2",
+     {.rank = 2, .in_channels = 6, .out_channels = 7, SAME(3), .size = {17, 16}, .stride = {2, 2}}},
     {"stride-4-of-11",
      {.rank = 2,
       .op = PARTITA_CORRELATE,
@@ -238,10 +279,23 @@ static const struct named_problem problems[] = {
       .kernel = {11, 11},
       .size = {35, 39},
       .stride = {4, 4}}},
-    {"stride-one-axis", {.rank = 2, .in_channels = 3, .out_channels = 3, SAME(3), .size = {17, 16}, .stride = {3, 1}}},
-    {"dilation", {.rank = 2, .in_channels = 3, .out_channels = 3, SAME(3), .size = {17, 16}, .dilation = {2, 3}}},
+    {"stride-one-axis",
+     {.rank = 2, .in_channels = 3, .out_channels = 3, SAME(3), .size = {17, 16}, .stride = {3, 1}}},
+    {"dilation",
+     {.rank = 2,
+      .in_channels = 3,
+      .out_channels = 3,
+      SAME(3),
+      .size = {17, 16},
+      .dilation = {2, 3}}},
     {"stride-and-dilation",
-     {.rank = 2, .in_channels = 3, .out_channels = 3, SAME(5), .size = {37, 36}, .stride = {4, 2}, .dilation = {6, 3}}},
+     {.rank = 2,
+      .in_channels = 3,
+      .out_channels = 3,
+      SAME(5),
+      .size = {37, 36},
+      .stride = {4, 2},
+      .dilation = {6, 3}}},
     {"groups",
      {.rank = 2,
       .batch = 2,
@@ -251,20 +305,34 @@ static const struct named_problem problems[] = {
       SAME(3),
       .size = {10, 11},
       .activation = PARTITA_RELU}},
-    {"cropped", {.rank = 2, .kernel = {3, 3}, .size = {20, 20}, .pad_begin = {-4, 5}, .pad_end = {-3, -6}}},
-    {"few-tiles", {.rank = 2, .batch = 3, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}}},
+    {"cropped",
+     {.rank = 2, .kernel = {3, 3}, .size = {20, 20}, .pad_begin = {-4, 5}, .pad_end = {-3, -6}}},
+    {"few-tiles",
+     {.rank = 2, .batch = 3, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}}},
     {"few-tiles-strided",
-     {.rank = 2, .in_channels = 48, .out_channels = 96, .groups = 2, SAME(3), .size = {13, 9}, .stride = {2, 2}}},
-    // Parts of the output channels that share the transformed inputs, turned and not, these in two chunks.
+     {.rank = 2,
+      .in_channels = 48,
+      .out_channels = 96,
+      .groups = 2,
+      SAME(3),
+      .size = {13, 9},
+      .stride = {2, 2}}},
+    // Parts of the output channels that share the transformed inputs, turned and not, these in two
+    // chunks.
     {"parts", {.rank = 2, .in_channels = 20, .out_channels = 150, SAME(3), .size = {6, 7}}},
-    {"parts-of-groups", {.rank = 2, .in_channels = 6, .out_channels = 300, .groups = 2, SAME(3), .size = {13, 15}}},
-    {"parts-in-chunks", {.rank = 1, .in_channels = 258, .out_channels = 136, .kernel = {3}, .size = {100}}},
+    {"parts-of-groups",
+     {.rank = 2, .in_channels = 6, .out_channels = 300, .groups = 2, SAME(3), .size = {13, 15}}},
+    {"parts-in-chunks",
+     {.rank = 1, .in_channels = 258, .out_channels = 136, .kernel = {3}, .size = {100}}},
     {"many-channels", {.rank = 2, .in_channels = 300, .out_channels = 9, SAME(3), .size = {6, 7}}},
-    // Gradients of taps by all threads together: several blocks of tiles, output channels in two pieces, groups in
-    // turns.
-    {"together", {.rank = 2, .in_channels = 264, .out_channels = 2, .groups = 2, SAME(3), .size = {70, 66}}},
-    {"together-in-pieces", {.rank = 2, .in_channels = 1, .out_channels = 260, SAME(3), .size = {70, 34}}},
-    {"groups-in-turns", {.rank = 2, .in_channels = 24, .out_channels = 24, .groups = 24, SAME(3), .size = {64, 64}}},
+    // Gradients of taps by all threads together: several blocks of tiles, output channels in two
+    // pieces, groups in turns.
+    {"together",
+     {.rank = 2, .in_channels = 264, .out_channels = 2, .groups = 2, SAME(3), .size = {70, 66}}},
+    {"together-in-pieces",
+     {.rank = 2, .in_channels = 1, .out_channels = 260, SAME(3), .size = {70, 34}}},
+    {"groups-in-turns",
+     {.rank = 2, .in_channels = 24, .out_channels = 24, .groups = 24, SAME(3), .size = {64, 64}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -276,14 +344,16 @@ struct layer_case {
 
 static size_t taps_of_phase(const struct partita_problem *p, int axis)
 {
-    size_t kernel = p->kernel[axis] ? p->kernel[axis] : 1, stride = p->stride[axis] ? p->stride[axis] : 1,
+    size_t kernel = p->kernel[axis] ? p->kernel[axis] : 1,
+           stride = p->stride[axis] ? p->stride[axis] : 1,
            dilation = p->dilation[axis] ? p->dilation[axis] : 1, common = stride;
     while (stride % common || dilation % common) common--;
     return (kernel + stride / common - 1) / (stride / common);
 }
 
 // Relative L2 error, over what random sums of so many products would have.
-static double error_of(enum partita_type type, const void *y, const double *expected, size_t n, double products)
+static double error_of(enum partita_type type, const void *y, const double *expected, size_t n,
+                       double products)
 {
     double error = 0, norm = 0;
     for (size_t i = 0; i < n; i++) {
@@ -295,8 +365,9 @@ static double error_of(enum partita_type type, const void *y, const double *expe
 }
 
 // One direction with random arrays: the error, or a negative number where the edge has no tiles.
-static double try_direction(const struct partita_problem *p, enum partita_direction direction, size_t edge,
-                            struct random *random, double *ret_predicted, size_t *ret_products, size_t *ret_n)
+static double try_direction(const struct partita_problem *p, enum partita_direction direction,
+                            size_t edge, struct random *random, double *ret_predicted,
+                            size_t *ret_products, size_t *ret_n)
 {
     struct forced forced;
     if (!force(&forced, p, direction, edge)) return -1;
@@ -305,7 +376,8 @@ static double try_direction(const struct partita_problem *p, enum partita_direct
     const size_t x = shape->batch * shape->in_channels * shape_inputs(shape),
                  y = shape->batch * shape->out_channels * shape_outputs(shape),
                  w = shape->out_channels * shape->group_in * shape_taps(shape);
-    const bool forward = direction == PARTITA_FORWARD, weight = direction == PARTITA_BACKWARD_WEIGHT;
+    const bool forward = direction == PARTITA_FORWARD,
+               weight = direction == PARTITA_BACKWARD_WEIGHT;
     const size_t n[3] = {forward ? y : weight ? w : x, forward || weight ? x : y, weight ? y : w};
     void *array[3];
     double *exact[3];
@@ -313,14 +385,17 @@ static double try_direction(const struct partita_problem *p, enum partita_direct
         array[i] = guarded_alloc(n[i] * scalar, scalar);
         exact[i] = malloc(n[i] * sizeof(double));
         if (i) random_samples(random, p->signal, array[i], n[i]);
-        for (size_t k = 0; i && k < n[i]; k++) exact[i][k] = creal(reference_sample(p->signal, array[i], k));
+        for (size_t k = 0; i && k < n[i]; k++)
+            exact[i][k] = creal(reference_sample(p->signal, array[i], k));
     }
     run(&forced, array[0], array[1], array[2]);
     double *no_bias = calloc(shape->out_channels, sizeof *no_bias);
     if (forward) reference_layer_forward(p, exact[0], exact[1], exact[2], no_bias);
     else if (weight) reference_backward_weight(p, exact[0], exact[1], exact[2]);
     else reference_backward_data(p, exact[0], exact[1], exact[2]);
-    *ret_products = forward ? w / shape->out_channels : weight ? y / shape->out_channels : w / shape->in_channels;
+    *ret_products = forward  ? w / shape->out_channels
+                    : weight ? y / shape->out_channels
+                             : w / shape->in_channels;
     *ret_n = n[0];
     *ret_predicted = forced.plan.choice.error;
     const double error = error_of(p->signal, array[0], exact[0], n[0], (double)*ret_products);
@@ -337,7 +412,8 @@ static double try_direction(const struct partita_problem *p, enum partita_direct
 static void few_tiles_turn(void **state)
 {
     (void)state;
-    struct partita_problem p = {.rank = 2, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}};
+    struct partita_problem p = {
+        .rank = 2, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}};
     struct forced forced;
     for (int batch = 1; batch <= 100; batch += 99) {
         p.batch = (size_t)batch;
@@ -354,26 +430,33 @@ static void against_oracle(void **state)
     struct random random = random_start(c->named->name);
     p.signal = p.taps = c->type;
     size_t most = 1;
-    for (int a = 0; a < p.rank; a++) most = taps_of_phase(&p, a) > most ? taps_of_phase(&p, a) : most;
+    for (int a = 0; a < p.rank; a++)
+        most = taps_of_phase(&p, a) > most ? taps_of_phase(&p, a) : most;
     for (int d = 1; d <= 4; d *= 2) {
         double predicted;
         size_t products, n;
-        const double error = try_direction(&p, (enum partita_direction)d, c->edge, &random, &predicted, &products, &n);
+        const double error = try_direction(&p, (enum partita_direction)d, c->edge, &random,
+                                           &predicted, &products, &n);
         assert_true((error >= 0) == (most < c->edge));
         if (error < 0) continue;
-        const double gate = gate_for_outputs(gate_direct(c->type, products + 1), n) * winograd_growth(c->edge);
+        const double gate =
+            gate_for_outputs(gate_direct(c->type, products + 1), n) * winograd_growth(c->edge);
         if (error > gate) fail_msg("direction %d: error %.3g above %.3g", d, error, gate);
     }
 }
 
-// Lavin and Gray's table 4: F(2,3) no worse than the direct sum, F(4,3) worse by less than an order, F(6,3) worse
-// again; and the predictions hold within a factor of two.
+// Lavin and Gray's table 4: F(2,3) no worse than the direct sum, F(4,3) worse by less than an
+// order, F(6,3) worse again; and the predictions hold within a factor of two.
 static void order_of_errors(void **state)
 {
     (void)state;
     enum { CHANNELS = 128 };
-    struct partita_problem p = {
-        .rank = 2, .op = PARTITA_CORRELATE, .in_channels = CHANNELS, .out_channels = 8, SAME(3), .size = {28, 28}};
+    struct partita_problem p = {.rank = 2,
+                                .op = PARTITA_CORRELATE,
+                                .in_channels = CHANNELS,
+                                .out_channels = 8,
+                                SAME(3),
+                                .size = {28, 28}};
     double error[N_EDGES_OF_TILES];
     for (int e = 0; e < N_EDGES_OF_TILES; e++) {
         struct random random = random_start("order");
@@ -391,18 +474,24 @@ static void order_of_errors(void **state)
 
 static struct partita_options subject_options(double error_budget, struct log_lines *lines)
 {
-    const struct partita_options options = {.engine = subject_engine->name, .error_budget = error_budget};
+    const struct partita_options options = {.engine = subject_engine->name,
+                                            .error_budget = error_budget};
     struct partita_options all = layer_options(&options);
     if (lines) all.log = log_into(lines);
     return all;
 }
 
-// Without a budget no tile is taken whose error is predicted above 2e-6; with one, none above it; explain says which.
+// Without a budget no tile is taken whose error is predicted above 2e-6; with one, none above it;
+// explain says which.
 static void budget(void **state)
 {
     (void)state;
-    const struct partita_problem p = {
-        .rank = 2, .op = PARTITA_CORRELATE, .in_channels = 64, .out_channels = 64, SAME(3), .size = {48, 48}};
+    const struct partita_problem p = {.rank = 2,
+                                      .op = PARTITA_CORRELATE,
+                                      .in_channels = 64,
+                                      .out_channels = 64,
+                                      SAME(3),
+                                      .size = {48, 48}};
     const double budgets[] = {0, 1e-3, 1.1e-6, 4e-7};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         struct partita_plan *plan;
@@ -412,7 +501,8 @@ static void budget(void **state)
         assert_true(plan->choice.error <= (budgets[i] > 0 ? budgets[i] : 2e-6));
         partita_plan_explain(plan, text, sizeof text);
         assert_non_null(strstr(text, plan->choice.way));
-        if (budgets[i] == 4e-7) assert_string_equal(plan->choice.way, "F(2x2,3x3)"); // the others err by more
+        if (budgets[i] == 4e-7)
+            assert_string_equal(plan->choice.way, "F(2x2,3x3)"); // the others err by more
         partita_plan_destroy(plan);
     }
     struct forced forced; // F(6x6,3x3) is there, but not without being asked for
@@ -457,7 +547,9 @@ static bool find_subject(void)
 {
     char text[256];
     if (layer_engine_is_here("cpu/winograd")) return true;
-    if (device_open(getenv("PARTITA_TEST_DEVICE"), text, sizeof text, &subject_device) != PARTITA_OK) return false;
+    if (device_open(getenv("PARTITA_TEST_DEVICE"), text, sizeof text, &subject_device) !=
+        PARTITA_OK)
+        return false;
     const struct engine *const *engine = subject_device->engines;
     while (*engine && strcmp((*engine)->name, "cuda/winograd") != 0) engine++;
     subject_engine = *engine;
@@ -478,8 +570,9 @@ int main(void)
             for (size_t i = 0; i < N_PROBLEMS; i++) {
                 struct layer_case *c = &cases[f64][e][i];
                 *c = (struct layer_case){&problems[i], f64 ? PARTITA_F64 : PARTITA_F32, edges[e]};
-                tests[n++] = named_test(against_oracle, c, "%s: tiles of %zu/%s-%s", subject_engine->name, edges[e],
-                                        problems[i].name, partita_type_name(c->type));
+                tests[n++] =
+                    named_test(against_oracle, c, "%s: tiles of %zu/%s-%s", subject_engine->name,
+                               edges[e], problems[i].name, partita_type_name(c->type));
             }
     tests[n++] = named_test(order_of_errors, NULL, "%s: order-of-errors", subject_engine->name);
     tests[n++] = named_test(budget, NULL, "%s: budget", subject_engine->name);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The wisdom file: round trip, and refusal of everything that is not exactly such a file of this host, with the store
-// unchanged. Files that are wrong in content carry a right checksum here, so that the content is what is refused.
+// SPDX-License-Identifier: MIT The wisdom file: round trip, and refusal of everything that is not
+// exactly such a file of this host, with the store unchanged. Files that are wrong in content carry
+// a right checksum here, so that the content is what is refused.
 
 #include "test.h"
 
@@ -39,7 +39,8 @@ static void write_all(const char *to, const char *text, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-// A store with a host model and one measured choice, saved to `path`; measured by the first caller, then loaded.
+// A store with a host model and one measured choice, saved to `path`; measured by the first caller,
+// then loaded.
 static struct partita_wisdom *filled_store(void)
 {
     struct partita_wisdom *wisdom;
@@ -52,8 +53,8 @@ static struct partita_wisdom *filled_store(void)
     struct partita_problem problem = {.kernel = {500}, .size = {20000}};
     assert_ok(partita_wisdom_create(&wisdom));
     assert_ok(partita_wisdom_calibrate(wisdom));
-    assert_ok(
-        partita_plan_create(&problem, &(struct partita_options){.effort = PARTITA_MEASURE, .wisdom = wisdom}, &plan));
+    assert_ok(partita_plan_create(
+        &problem, &(struct partita_options){.effort = PARTITA_MEASURE, .wisdom = wisdom}, &plan));
     partita_plan_destroy(plan);
     assert_ok(partita_wisdom_save(wisdom, path));
     return wisdom;
@@ -115,13 +116,15 @@ static void calibrates_within_a_second(void **state)
         double taken = seconds() - start;
         if (taken < best) best = taken;
     }
-    assert_true(best < 1 || TEST_SLOWER > 1); // a sanitizer slows the measured kernels down by any factor
+    assert_true(best < 1 ||
+                TEST_SLOWER > 1); // a sanitizer slows the measured kernels down by any factor
     partita_wisdom_destroy(wisdom);
 }
 #endif
 
 // Loading `text` fails with STATE and leaves the store as it was.
-static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
+static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t length,
+                        const char *why)
 {
     char wrong[140], before[140], after[140];
     snprintf(wrong, sizeof wrong, "%s.wrong", path);
@@ -133,12 +136,14 @@ static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t 
     if (status != PARTITA_ERR_STATE) fail_msg("%s: status %d", why, (int)status);
     assert_ok(partita_wisdom_save(wisdom, after));
     struct content a = read_all(before), b = read_all(after);
-    if (a.length != b.length || memcmp(a.text, b.text, a.length)) fail_msg("%s: the store changed", why);
+    if (a.length != b.length || memcmp(a.text, b.text, a.length))
+        fail_msg("%s: the store changed", why);
     free(a.text);
     free(b.text);
 }
 
-// Into a store that holds the same facts, and into an empty one: not even a part of the file may arrive.
+// Into a store that holds the same facts, and into an empty one: not even a part of the file may
+// arrive.
 static void refuse(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
 {
     struct partita_wisdom *empty;
@@ -189,7 +194,8 @@ static struct content sealed(const char *body, size_t length)
     for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)body[i]) * 0x100000001b3u;
     struct content content = {malloc(length + 64), 0};
     memcpy(content.text, body, length);
-    content.length = length + (size_t)snprintf(content.text + length, 64, "checksum %016" PRIx64 "\n", hash);
+    content.length =
+        length + (size_t)snprintf(content.text + length, 64, "checksum %016" PRIx64 "\n", hash);
     return content;
 }
 
@@ -201,11 +207,13 @@ static size_t body_length(const struct content *good)
 }
 
 // Replaces the first `from` by `to` in the body of a good file, seals it again and has it refused.
-static void refuse_edited(struct partita_wisdom *wisdom, const struct content *good, const char *from, const char *to)
+static void refuse_edited(struct partita_wisdom *wisdom, const struct content *good,
+                          const char *from, const char *to)
 {
     const char *at = strstr(good->text, from);
     assert_non_null(at);
-    size_t body = body_length(good), before = (size_t)(at - good->text), skip = strlen(from), add = strlen(to);
+    size_t body = body_length(good), before = (size_t)(at - good->text), skip = strlen(from),
+           add = strlen(to);
     char *edited = malloc(body + add + 1);
     memcpy(edited, good->text, before);
     memcpy(edited + before, to, add);
@@ -233,7 +241,8 @@ static void other_contents_are_refused(void **state)
     refuse_edited(wisdom, &good, "\ncosts ", "\ncosts 1e999 ");
     refuse_edited(wisdom, &good, "\ncosts ", "\nprices ");
     refuse_edited(wisdom, &good, "\nchoice ", "\nchoice\n");
-    refuse_edited(wisdom, &good, "\nchoice cpu/", "\nchoice an/engine/with/a/name/of/far/too/many/letters cpu/");
+    refuse_edited(wisdom, &good, "\nchoice cpu/",
+                  "\nchoice an/engine/with/a/name/of/far/too/many/letters cpu/");
     if (strstr(good.text, "\nfftw ")) {
         refuse_edited(wisdom, &good, "\nfftw ", "\nfftw 9");
         refuse_edited(wisdom, &good, "\nfftw ", "\nfftw -");
@@ -308,7 +317,8 @@ static void filled_store_still_plans(void **state)
     for (size_t taps = 1; taps < 70000; taps *= 4) {
         struct partita_problem problem = {.kernel = {taps}, .size = {200000}};
         struct partita_plan *plan;
-        assert_ok(partita_plan_create(&problem, &(struct partita_options){.wisdom = wisdom}, &plan));
+        assert_ok(
+            partita_plan_create(&problem, &(struct partita_options){.wisdom = wisdom}, &plan));
         partita_plan_destroy(plan);
     }
     partita_wisdom_destroy(wisdom);

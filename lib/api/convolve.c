@@ -1,15 +1,17 @@
-// SPDX-License-Identifier: MIT
-// The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its own padding.
+// SPDX-License-Identifier: MIT The one-call helpers: a slice of a full convolution or correlation
+// is a bounded problem with its own padding.
 #include "bounded.h"
-#include "filter.h"
 #include "core/slice.h"
+#include "filter.h"
 
-struct range slice_resolve(enum partita_op op, size_t n, size_t m, const struct partita_slice *slice)
+struct range slice_resolve(enum partita_op op, size_t n, size_t m,
+                           const struct partita_slice *slice)
 {
     const struct range none = {0, 0};
     const size_t longer = n > m ? n : m, shorter = n > m ? m : n;
     // Sizes that leave room for every index of the result and of ranges around it.
-    if (!shorter || longer > PTRDIFF_MAX / 8 || (op != PARTITA_CONVOLVE && op != PARTITA_CORRELATE)) return none;
+    if (!shorter || longer > PTRDIFF_MAX / 8 || (op != PARTITA_CONVOLVE && op != PARTITA_CORRELATE))
+        return none;
     const struct range full = {0, n + m - 1};
     if (!slice) return full;
     switch (slice->mode) {
@@ -36,11 +38,13 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
 }
 
 // Taps that are as long as the signal are not worth a filter.
-static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x,
+                                         const void *taps)
 {
     const enum partita_status status = bounded_check(plan, plan, y, x, NULL);
     if (status != PARTITA_OK) return status;
-    if (plan->device) return plan->device->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
+    if (plan->device)
+        return plan->device->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
     void *own, *workspace = bounded_workspace(plan, NULL, &own);
     if (!workspace) return PARTITA_ERR_NOMEM;
     plan->engine->forward_taps(plan, taps, y, x, workspace);
@@ -48,7 +52,8 @@ static enum partita_status run_from_taps(const struct partita_plan *plan, void *
     return PARTITA_OK;
 }
 
-enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x, const void *taps)
+enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x,
+                                         const void *taps)
 {
     struct partita_filter *filter = NULL;
     if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
@@ -61,7 +66,8 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
     return status;
 }
 
-static enum partita_status run(const struct partita_problem *problem, void *y, const void *x, const void *h)
+static enum partita_status run(const struct partita_problem *problem, void *y, const void *x,
+                               const void *h)
 {
     struct partita_plan *plan = NULL;
     const struct partita_options options = {.directions = PARTITA_FORWARD};
@@ -71,8 +77,9 @@ static enum partita_status run(const struct partita_problem *problem, void *y, c
     return status;
 }
 
-enum partita_status partita_slice_problem(enum partita_op op, enum partita_type type, size_t n, size_t m,
-                                          const struct partita_slice *slice, struct partita_problem *ret_problem)
+enum partita_status partita_slice_problem(enum partita_op op, enum partita_type type, size_t n,
+                                          size_t m, const struct partita_slice *slice,
+                                          struct partita_problem *ret_problem)
 {
     const struct range range = slice_resolve(op, n, m, slice);
     if (!ret_problem || range.size == 0) return PARTITA_ERR_ARG;
@@ -88,8 +95,9 @@ enum partita_status partita_slice_problem(enum partita_op op, enum partita_type 
     return PARTITA_OK;
 }
 
-static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x, size_t n,
-                                 const void *h, size_t m, const struct partita_slice *slice)
+static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x,
+                                 size_t n, const void *h, size_t m,
+                                 const struct partita_slice *slice)
 {
     struct partita_problem problem;
     if (!y || !x || !h) return PARTITA_ERR_ARG;
@@ -97,14 +105,14 @@ static enum partita_status apply(enum partita_op op, enum partita_type type, voi
     return status == PARTITA_OK ? run(&problem, y, x, h) : status;
 }
 
-enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,
-                                     const struct partita_slice *slice)
+enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n,
+                                     const void *h, size_t m, const struct partita_slice *slice)
 {
     return apply(PARTITA_CONVOLVE, type, y, x, n, h, m, slice);
 }
 
-enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n, const void *h, size_t m,
-                                      const struct partita_slice *slice)
+enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n,
+                                      const void *h, size_t m, const struct partita_slice *slice)
 {
     return apply(PARTITA_CORRELATE, type, y, x, n, h, m, slice);
 }

@@ -49,7 +49,8 @@ static enum partita_status copy_bias(struct partita_filter *filter, const void *
     return PARTITA_OK;
 }
 
-enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps, const void *bias,
+enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps,
+                                                 const void *bias,
                                                  struct partita_filter **ret_filter)
 {
     if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
@@ -77,24 +78,28 @@ enum partita_status filter_create_forward(const struct partita_plan *plan, const
     return filter ? finish(filter, pack_own(filter, taps), ret_filter) : PARTITA_ERR_NOMEM;
 }
 
-static bool cell_is_valid(const struct partita_plan *plan, const struct partita_cell *cells, size_t i)
+static bool cell_is_valid(const struct partita_plan *plan, const struct partita_cell *cells,
+                          size_t i)
 {
     const struct shape *shape = &plan->shape;
     const struct partita_cell *cell = &cells[i];
     if (cell->out >= shape->out_channels || cell->in >= shape->in_channels)
-        log_line(&plan->log, "cell %zu: %zu -> %zu, but there are %zu -> %zu channels", i, cell->in, cell->out,
-                 shape->in_channels, shape->out_channels);
+        log_line(&plan->log, "cell %zu: %zu -> %zu, but there are %zu -> %zu channels", i, cell->in,
+                 cell->out, shape->in_channels, shape->out_channels);
     else if (cell->out / shape->group_out != cell->in / shape->group_in)
-        log_line(&plan->log, "cell %zu: input %zu and output %zu are of different groups", i, cell->in, cell->out);
-    else if (cell->length > shape->axis[0].kernel || cell->delay > shape->axis[0].kernel - cell->length)
-        log_line(&plan->log, "cell %zu: %zu taps after %zu zeros are more than the kernel's %zu", i, cell->length,
-                 cell->delay, shape->axis[0].kernel);
+        log_line(&plan->log, "cell %zu: input %zu and output %zu are of different groups", i,
+                 cell->in, cell->out);
+    else if (cell->length > shape->axis[0].kernel ||
+             cell->delay > shape->axis[0].kernel - cell->length)
+        log_line(&plan->log, "cell %zu: %zu taps after %zu zeros are more than the kernel's %zu", i,
+                 cell->length, cell->delay, shape->axis[0].kernel);
     else if (cell->length && !cell->taps) log_line(&plan->log, "cell %zu: no taps", i);
     else return true;
     return false;
 }
 
-static bool cells_are_valid(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells)
+static bool cells_are_valid(const struct partita_plan *plan, const struct partita_cell *cells,
+                            size_t n_cells)
 {
     if (plan->shape.rank > 1) {
         log_line(&plan->log, "cells: the problem has %d axes, not one", plan->shape.rank);
@@ -104,7 +109,8 @@ static bool cells_are_valid(const struct partita_plan *plan, const struct partit
         if (!cell_is_valid(plan, cells, i)) return false;
         for (size_t j = 0; j < i; j++) {
             if (cells[j].out != cells[i].out || cells[j].in != cells[i].in) continue;
-            log_line(&plan->log, "cells %zu and %zu: both %zu -> %zu", j, i, cells[i].in, cells[i].out);
+            log_line(&plan->log, "cells %zu and %zu: both %zu -> %zu", j, i, cells[i].in,
+                     cells[i].out);
             return false;
         }
     }
@@ -112,28 +118,32 @@ static bool cells_are_valid(const struct partita_plan *plan, const struct partit
 }
 
 // For engines that want all taps: a dense array with the cells in their places.
-static enum partita_status create_spread(struct partita_filter *filter, const struct partita_cell *cells,
-                                         size_t n_cells)
+static enum partita_status create_spread(struct partita_filter *filter,
+                                         const struct partita_cell *cells, size_t n_cells)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const size_t row = shape->axis[0].kernel * shape->tap_bytes;
-    char *taps = mem_allocate(&plan->allocator, size_mul(shape->out_channels * shape->group_in, row));
+    char *taps =
+        mem_allocate(&plan->allocator, size_mul(shape->out_channels * shape->group_in, row));
     if (!taps) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < n_cells; i++) {
         char *cell = taps + (cells[i].out * shape->group_in + cells[i].in % shape->group_in) * row;
         if (cells[i].length)
-            memcpy(cell + cells[i].delay * shape->tap_bytes, cells[i].taps, cells[i].length * shape->tap_bytes);
+            memcpy(cell + cells[i].delay * shape->tap_bytes, cells[i].taps,
+                   cells[i].length * shape->tap_bytes);
     }
     const enum partita_status status = pack(filter, taps);
     mem_release(&plan->allocator, taps);
     return status;
 }
 
-enum partita_status partita_filter_create_cells(const struct partita_plan *plan, const struct partita_cell *cells,
-                                                size_t n_cells, struct partita_filter **ret_filter)
+enum partita_status partita_filter_create_cells(const struct partita_plan *plan,
+                                                const struct partita_cell *cells, size_t n_cells,
+                                                struct partita_filter **ret_filter)
 {
-    if (!plan || (!cells && n_cells) || !ret_filter || !cells_are_valid(plan, cells, n_cells)) return PARTITA_ERR_ARG;
+    if (!plan || (!cells && n_cells) || !ret_filter || !cells_are_valid(plan, cells, n_cells))
+        return PARTITA_ERR_ARG;
     struct partita_filter *filter = begin(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
     return finish(filter,
@@ -143,8 +153,9 @@ enum partita_status partita_filter_create_cells(const struct partita_plan *plan,
                   ret_filter);
 }
 
-enum partita_status partita_filter_edit(const struct partita_filter *base, const struct partita_cell *cells,
-                                        size_t n_cells, struct partita_filter **ret_filter)
+enum partita_status partita_filter_edit(const struct partita_filter *base,
+                                        const struct partita_cell *cells, size_t n_cells,
+                                        struct partita_filter **ret_filter)
 {
     if (!base || (!cells && n_cells) || !ret_filter) return PARTITA_ERR_ARG;
     const struct partita_plan *plan = base->plan;
@@ -152,7 +163,8 @@ enum partita_status partita_filter_edit(const struct partita_filter *base, const
     if (!plan->engine || !plan->engine->filter_create_cells) return PARTITA_ERR_UNSUPPORTED;
     struct partita_filter *filter = begin(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    return finish(filter, plan->engine->filter_create_cells(filter, cells, n_cells, base), ret_filter);
+    return finish(filter, plan->engine->filter_create_cells(filter, cells, n_cells, base),
+                  ret_filter);
 }
 
 void partita_filter_destroy(struct partita_filter *filter)

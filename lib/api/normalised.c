@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// Normalised cross-correlation: the correlation over the lengths of both operands. The signal's length under the
-// template is a sliding sum of squares, in double. Sliding by differences would leave a loud passage's rounding errors
-// in the quiet one behind it, so the sums that share a sample are made of two parts that only grow: from the shared
-// sample back to a window's start, and on to its end (van Herk 1992; Gil and Werman 1993, for maxima).
+// SPDX-License-Identifier: MIT Normalised cross-correlation: the correlation over the lengths of
+// both operands. The signal's length under the template is a sliding sum of squares, in double.
+// Sliding by differences would leave a loud passage's rounding errors in the quiet one behind it,
+// so the sums that share a sample are made of two parts that only grow: from the shared sample back
+// to a window's start, and on to its end (van Herk 1992; Gil and Werman 1993, for maxima).
 #include <math.h>
 
 #include "base/mem.h"
@@ -76,10 +76,10 @@ static void scale(enum partita_type type, void *y, size_t i, double factor)
     }
 }
 
-// Divides y[count], the lags from `lag` on, by the lengths; count <= m, so all windows hold the sample before lag +
-// count.
-static void divide(const struct signal *signal, void *y, size_t at, ptrdiff_t lag, size_t count, size_t m,
-                   double template, double *back)
+// Divides y[count], the lags from `lag` on, by the lengths; count <= m, so all windows hold the
+// sample before lag + count.
+static void divide(const struct signal *signal, void *y, size_t at, ptrdiff_t lag, size_t count,
+                   size_t m, double template, double *back)
 {
     const ptrdiff_t shared = lag + (ptrdiff_t)count;
     double sum = 0;
@@ -88,13 +88,15 @@ static void divide(const struct signal *signal, void *y, size_t at, ptrdiff_t la
     for (size_t i = 0; i < count; i++) {
         const double under = back[i] + on;
         // Roots first: the product of two energies may be too small or too large for a double.
-        scale(signal->type, y, at + i, under > 0 && template > 0 ? 1 / (sqrt(under) * sqrt(template)) : 0);
+        scale(signal->type, y, at + i,
+              under > 0 && template > 0 ? 1 / (sqrt(under) * sqrt(template)) : 0);
         on += energy_at(signal, lag + (ptrdiff_t)(m + i));
     }
 }
 
-enum partita_status partita_correlate_normalised(enum partita_type type, void *y, const void *x, size_t n,
-                                                 const void *h, size_t m, const struct partita_slice *slice)
+enum partita_status partita_correlate_normalised(enum partita_type type, void *y, const void *x,
+                                                 size_t n, const void *h, size_t m,
+                                                 const struct partita_slice *slice)
 {
     static const struct partita_allocator plain;
     const struct range range = slice_resolve(PARTITA_CORRELATE, n, m, slice);
@@ -109,7 +111,8 @@ enum partita_status partita_correlate_normalised(enum partita_type type, void *y
         const double template = energy(&taps, 0, (ptrdiff_t)m);
         for (size_t at = 0, count; at < range.size; at += count) {
             count = range.size - at < most ? range.size - at : most;
-            divide(&signal, y, at, range.first + (ptrdiff_t)at - (ptrdiff_t)(m - 1), count, m, template, back);
+            divide(&signal, y, at, range.first + (ptrdiff_t)at - (ptrdiff_t)(m - 1), count, m,
+                   template, back);
         }
     }
     mem_release(&plain, back);

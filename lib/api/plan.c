@@ -1,12 +1,12 @@
-// SPDX-License-Identifier: MIT
-// Public functions of plans, of running them forward and of opening streams: arguments are checked, then one internal
-// call follows. Below, they are trusted. (Filters are in filter.c, running streams in stream.c and stream_state.c, the
-// one-call helpers in convolve.c, gradients in layer.c, the store of facts in wisdom.c.)
+// SPDX-License-Identifier: MIT Public functions of plans, of running them forward and of opening
+// streams: arguments are checked, then one internal call follows. Below, they are trusted. (Filters
+// are in filter.c, running streams in stream.c and stream_state.c, the one-call helpers in
+// convolve.c, gradients in layer.c, the store of facts in wisdom.c.)
 #include <string.h>
 
 #include "bounded.h"
-#include "planner/explain.h"
 #include "layer.h"
+#include "planner/explain.h"
 #include "planner/planner.h"
 
 enum { ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT };
@@ -16,7 +16,8 @@ enum partita_status partita_problem_output_size(const struct partita_problem *pr
 {
     static const struct partita_log silent;
     struct shape shape;
-    if (!problem || !ret_size || problem_canonical(problem, &silent, &shape) != PARTITA_OK || shape.stream)
+    if (!problem || !ret_size || problem_canonical(problem, &silent, &shape) != PARTITA_OK ||
+        shape.stream)
         return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
     return PARTITA_OK;
@@ -34,34 +35,39 @@ static enum partita_status check_options(const struct partita_options *options)
 {
     const struct partita_log *log = &options->log;
     if (options->effort != PARTITA_ESTIMATE && options->effort != PARTITA_MEASURE)
-        log_line(log, "options.effort = %d: neither PARTITA_ESTIMATE nor PARTITA_MEASURE", (int)options->effort);
+        log_line(log, "options.effort = %d: neither PARTITA_ESTIMATE nor PARTITA_MEASURE",
+                 (int)options->effort);
     else if (options->threads < 0 || options->threads > 4096)
         log_line(log, "options.threads = %d: 0 to 4096", options->threads);
     else if (!(options->error_budget >= 0))
         log_line(log, "options.error_budget = %g: not negative", options->error_budget);
     else if (!parts_are_valid(&options->parts))
-        log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", options->parts.taps, options->parts.signal,
-                 MOST_PART);
+        log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", options->parts.taps,
+                 options->parts.signal, MOST_PART);
     else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
         log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
     else if (options->directions & ~(unsigned)ALL_DIRECTIONS)
-        log_line(log, "options.directions = %u: bits of enum partita_direction", options->directions);
+        log_line(log, "options.directions = %u: bits of enum partita_direction",
+                 options->directions);
     else if (!options->allocator.allocate != !options->allocator.release)
         log_line(log, "options.allocator: set both functions or none");
     else return PARTITA_OK;
     return PARTITA_ERR_ARG;
 }
 
-// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines need one, more only
-// copy.
+// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines
+// need one, more only copy.
 static int bounded_threads(const struct device *device, const struct partita_options *options)
 {
     return options->threads ? options->threads : device ? 1 : cpu_count();
 }
 
-// One direction of a bounded problem. Gradients that were not asked for by name may be impossible: they stay NULL.
-static enum partita_status plan_gradient(const struct partita_plan *plan, enum partita_direction direction,
-                                         const struct partita_options *options, struct partita_plan **ret_gradient)
+// One direction of a bounded problem. Gradients that were not asked for by name may be impossible:
+// they stay NULL.
+static enum partita_status plan_gradient(const struct partita_plan *plan,
+                                         enum partita_direction direction,
+                                         const struct partita_options *options,
+                                         struct partita_plan **ret_gradient)
 {
     struct partita_plan *gradient = mem_allocate(&plan->allocator, sizeof *gradient);
     if (!gradient) return PARTITA_ERR_NOMEM;
@@ -71,7 +77,8 @@ static enum partita_status plan_gradient(const struct partita_plan *plan, enum p
     gradient->considered = NULL;
     gradient->state = NULL;
     gradient->piece = NULL;
-    gradient->threads = bounded_threads(plan->device, options); // not what forward's workspace left of them
+    gradient->threads =
+        bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;
     if (!options->directions) gradient->log = (struct partita_log){0};
     const enum partita_status status = planner_choose(gradient, options);
@@ -90,10 +97,12 @@ static unsigned directions_of(const struct shape *shape, unsigned asked, unsigne
     return asked ? asked : possible;
 }
 
-static enum partita_status plan_directions(struct partita_plan *plan, const struct partita_options *options)
+static enum partita_status plan_directions(struct partita_plan *plan,
+                                           const struct partita_options *options)
 {
     const struct shape *shape = &plan->shape;
-    const unsigned possible = shape->stream || shape->complex_signal || shape->half ? PARTITA_FORWARD : ALL_DIRECTIONS;
+    const unsigned possible =
+        shape->stream || shape->complex_signal || shape->half ? PARTITA_FORWARD : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);
     enum partita_status status = PARTITA_OK;
     if (wanted & ~possible) {
@@ -109,13 +118,15 @@ static enum partita_status plan_directions(struct partita_plan *plan, const stru
     return status;
 }
 
-enum partita_status partita_plan_create(const struct partita_problem *problem, const struct partita_options *options,
+enum partita_status partita_plan_create(const struct partita_problem *problem,
+                                        const struct partita_options *options,
                                         struct partita_plan **ret_plan)
 {
     static const struct partita_options defaults;
     if (!options) options = &defaults;
     if (!problem || !ret_plan) {
-        log_line(&options->log, "partita_plan_create: %s is NULL", problem ? "ret_plan" : "problem");
+        log_line(&options->log, "partita_plan_create: %s is NULL",
+                 problem ? "ret_plan" : "problem");
         return PARTITA_ERR_ARG;
     }
     struct shape shape;
@@ -189,7 +200,8 @@ size_t partita_plan_latency(const struct partita_plan *plan)
     return plan ? plan->choice.latency : 0;
 }
 
-enum partita_status partita_plan_load(const struct partita_plan *plan, struct partita_load *ret_load)
+enum partita_status partita_plan_load(const struct partita_plan *plan,
+                                      struct partita_load *ret_load)
 {
     if (!plan || !ret_load) return PARTITA_ERR_ARG;
     if (!plan->shape.stream) return PARTITA_ERR_STATE;
@@ -197,13 +209,16 @@ enum partita_status partita_plan_load(const struct partita_plan *plan, struct pa
     return PARTITA_OK;
 }
 
-enum partita_status partita_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y,
-                                    const void *x, void *workspace)
+enum partita_status partita_forward(const struct partita_plan *plan,
+                                    const struct partita_filter *filter, void *y, const void *x,
+                                    void *workspace)
 {
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
-    const enum partita_status status = bounded_check(plan, plan->engine ? plan : NULL, y, x, workspace);
+    const enum partita_status status =
+        bounded_check(plan, plan->engine ? plan : NULL, y, x, workspace);
     if (status != PARTITA_OK) return status;
-    if (plan->device) return plan->device->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
+    if (plan->device)
+        return plan->device->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own, *work = bounded_workspace(plan, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     plan->engine->forward(plan, filter, y, x, work);
@@ -212,7 +227,8 @@ enum partita_status partita_forward(const struct partita_plan *plan, const struc
     return PARTITA_OK;
 }
 
-enum partita_status partita_stream_open(const struct partita_plan *plan, const struct partita_filter *filter,
+enum partita_status partita_stream_open(const struct partita_plan *plan,
+                                        const struct partita_filter *filter,
                                         struct partita_stream **ret_stream)
 {
     if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;

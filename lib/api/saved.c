@@ -8,7 +8,9 @@
 static const struct partita_plan *partner(const struct partita_plan *plan)
 {
     const struct partita_plan *weight = plan ? plan->backward_weight : NULL;
-    return weight && plan->engine && plan->engine->saved_plan && weight->engine == plan->engine ? weight : NULL;
+    return weight && plan->engine && plan->engine->saved_plan && weight->engine == plan->engine
+               ? weight
+               : NULL;
 }
 
 size_t partita_saved_bytes(const struct partita_plan *plan)
@@ -35,11 +37,13 @@ static void release(const struct partita_plan *plan, void *data)
     else mem_release(&plan->allocator, data);
 }
 
-enum partita_status partita_saved_create(const struct partita_plan *plan, struct partita_saved **ret_saved)
+enum partita_status partita_saved_create(const struct partita_plan *plan,
+                                         struct partita_saved **ret_saved)
 {
     if (!plan || !ret_saved) return PARTITA_ERR_ARG;
     if (partita_saved_bytes(plan) == 0) {
-        log_line(&plan->log, "saved transforms: forward and backward weight must both be planned by %s",
+        log_line(&plan->log,
+                 "saved transforms: forward and backward weight must both be planned by %s",
                  plan->device ? "cuda/tiles, with spectra in memory" : "cpu/tiles");
         return PARTITA_ERR_UNSUPPORTED;
     }
@@ -47,7 +51,8 @@ enum partita_status partita_saved_create(const struct partita_plan *plan, struct
     if (!saved) return PARTITA_ERR_NOMEM;
     saved->plan = plan;
     enum partita_status status = reserve(plan, &saved->data);
-    if (status == PARTITA_OK) status = plan->engine->saved_plan(plan, partner(plan), &saved->weight);
+    if (status == PARTITA_OK)
+        status = plan->engine->saved_plan(plan, partner(plan), &saved->weight);
     if (status == PARTITA_OK) *ret_saved = saved;
     else partita_saved_destroy(saved);
     return status;
@@ -63,22 +68,28 @@ void partita_saved_destroy(struct partita_saved *saved)
 }
 
 // Forward on a device. What a failure leaves is of no use.
-static enum partita_status keep_filled(struct partita_saved *saved, const struct partita_filter *filter,
+static enum partita_status keep_filled(struct partita_saved *saved,
+                                       const struct partita_filter *filter,
                                        const struct operands *operands, void *workspace)
 {
     const struct partita_plan *plan = saved->plan;
-    const enum partita_status status = plan->engine->run_saved(plan, filter, saved->data, operands, workspace);
+    const enum partita_status status =
+        plan->engine->run_saved(plan, filter, saved->data, operands, workspace);
     saved->filled = status == PARTITA_OK;
     return status;
 }
 
-enum partita_status partita_forward_saved(const struct partita_plan *plan, const struct partita_filter *filter,
-                                          struct partita_saved *saved, void *y, const void *x, void *workspace)
+enum partita_status partita_forward_saved(const struct partita_plan *plan,
+                                          const struct partita_filter *filter,
+                                          struct partita_saved *saved, void *y, const void *x,
+                                          void *workspace)
 {
-    if (!plan || !filter || !saved || !y || !x || filter->plan != plan || saved->plan != plan) return PARTITA_ERR_ARG;
+    if (!plan || !filter || !saved || !y || !x || filter->plan != plan || saved->plan != plan)
+        return PARTITA_ERR_ARG;
     const enum partita_status status = bounded_check(plan, plan, y, x, workspace);
     if (status != PARTITA_OK) return status;
-    if (plan->engine->run_saved) return keep_filled(saved, filter, &(struct operands){.to = y, .from = {x}}, workspace);
+    if (plan->engine->run_saved)
+        return keep_filled(saved, filter, &(struct operands){.to = y, .from = {x}}, workspace);
     void *own, *work = bounded_workspace(plan, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     plan->engine->forward_saving(plan, filter, saved->data, y, x, work);
@@ -88,8 +99,9 @@ enum partita_status partita_forward_saved(const struct partita_plan *plan, const
     return PARTITA_OK;
 }
 
-enum partita_status partita_backward_weight_saved(const struct partita_plan *plan, const struct partita_saved *saved,
-                                                  void *gw, const void *gy, void *workspace)
+enum partita_status partita_backward_weight_saved(const struct partita_plan *plan,
+                                                  const struct partita_saved *saved, void *gw,
+                                                  const void *gy, void *workspace)
 {
     if (!plan || !saved || !gw || !gy || saved->plan != plan) return PARTITA_ERR_ARG;
     const enum partita_status status = bounded_check(plan, &saved->weight, gw, gy, workspace);
@@ -97,8 +109,8 @@ enum partita_status partita_backward_weight_saved(const struct partita_plan *pla
     if (!saved->filled) return PARTITA_ERR_STATE;
     const struct partita_plan *weight = &saved->weight;
     if (weight->engine->run_saved)
-        return weight->engine->run_saved(weight, NULL, saved->data, &(struct operands){.to = gw, .from = {NULL, gy}},
-                                         workspace);
+        return weight->engine->run_saved(
+            weight, NULL, saved->data, &(struct operands){.to = gw, .from = {NULL, gy}}, workspace);
     void *own, *work = bounded_workspace(weight, workspace, &own);
     if (!work) return PARTITA_ERR_NOMEM;
     weight->engine->backward_weight_saved(weight, gw, saved->data, gy, work);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Spectra as objects: the public functions. Arguments are checked here; everything else is the keeper's (spectrum.h).
+// SPDX-License-Identifier: MIT Spectra as objects: the public functions. Arguments are checked
+// here; everything else is the keeper's (spectrum.h).
 #include "core/spectrum.h"
 
 #include "base/log.h"
@@ -20,9 +20,11 @@ struct signal {
 static enum partita_status check(const struct signal *signal, const struct partita_options *options)
 {
     const size_t sample = partita_type_size(signal->type);
-    if (signal->x && sample >= sizeof(float) && signal->n && signal->n <= PTRDIFF_MAX / 8 / sample &&
-        (uintptr_t)signal->x % scalar_bytes(signal->type) == 0 && signal->block <= SPECTRUM_LARGEST_BLOCK &&
-        options->threads >= 0 && !options->allocator.allocate == !options->allocator.release)
+    if (signal->x && sample >= sizeof(float) && signal->n &&
+        signal->n <= PTRDIFF_MAX / 8 / sample &&
+        (uintptr_t)signal->x % scalar_bytes(signal->type) == 0 &&
+        signal->block <= SPECTRUM_LARGEST_BLOCK && options->threads >= 0 &&
+        !options->allocator.allocate == !options->allocator.release)
         return PARTITA_OK;
     log_line(&options->log, "partita_spectrum_create: %s of %zu samples in blocks of %zu",
              partita_type_name(signal->type), signal->n, signal->block);
@@ -56,8 +58,8 @@ static enum partita_status make(const struct signal *signal, const struct partit
     return status;
 }
 
-enum partita_status partita_spectrum_create(enum partita_type type, const void *x, size_t n, size_t block,
-                                            const struct partita_options *options,
+enum partita_status partita_spectrum_create(enum partita_type type, const void *x, size_t n,
+                                            size_t block, const struct partita_options *options,
                                             struct partita_spectrum **ret_spectrum)
 {
     static const struct partita_options defaults;
@@ -104,14 +106,19 @@ static const char *place_of(const struct partita_spectrum *spectrum)
 
 static bool meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
-    if (x->type == h->type && x->block == h->block && x->keeper == h->keeper && x->keeper->meet(x, h)) return true;
-    log_line(&x->log, "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
-             partita_type_name(x->type), x->block, place_of(x), partita_type_name(h->type), h->block, place_of(h));
+    if (x->type == h->type && x->block == h->block && x->keeper == h->keeper &&
+        x->keeper->meet(x, h))
+        return true;
+    log_line(&x->log,
+             "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
+             partita_type_name(x->type), x->block, place_of(x), partita_type_name(h->type),
+             h->block, place_of(h));
     return false;
 }
 
 static enum partita_status multiply(enum partita_op op, void *y, const struct partita_spectrum *x,
-                                    const struct partita_spectrum *h, const struct partita_slice *slice)
+                                    const struct partita_spectrum *h,
+                                    const struct partita_slice *slice)
 {
     if (!y || !x || !h || (uintptr_t)y % x->scalar_bytes || !meet(x, h)) return PARTITA_ERR_ARG;
     const struct range range = slice_resolve(op, x->n, h->n, slice);
@@ -119,24 +126,28 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
 }
 
 enum partita_status partita_spectrum_convolve(void *y, const struct partita_spectrum *x,
-                                              const struct partita_spectrum *h, const struct partita_slice *slice)
+                                              const struct partita_spectrum *h,
+                                              const struct partita_slice *slice)
 {
     return multiply(PARTITA_CONVOLVE, y, x, h, slice);
 }
 
 enum partita_status partita_spectrum_correlate(void *y, const struct partita_spectrum *x,
-                                               const struct partita_spectrum *h, const struct partita_slice *slice)
+                                               const struct partita_spectrum *h,
+                                               const struct partita_slice *slice)
 {
     return multiply(PARTITA_CORRELATE, y, x, h, slice);
 }
 
 // A spectrum for this call, by the transforms and on the device of x.
-static enum partita_status multiply_with(enum partita_op op, void *y, const struct partita_spectrum *x, const void *h,
-                                         size_t m, const struct partita_slice *slice)
+static enum partita_status multiply_with(enum partita_op op, void *y,
+                                         const struct partita_spectrum *x, const void *h, size_t m,
+                                         const struct partita_slice *slice)
 {
     struct partita_spectrum *spectrum = NULL;
     if (!y || !x || !h) return PARTITA_ERR_ARG;
-    const struct partita_options options = {.threads = x->threads, .allocator = x->allocator, .log = x->log};
+    const struct partita_options options = {
+        .threads = x->threads, .allocator = x->allocator, .log = x->log};
     const struct signal signal = {x->type, h, m, x->block};
     enum partita_status status = check(&signal, &options);
     if (status == PARTITA_OK) status = make(&signal, &options, x->device, x, &spectrum);
@@ -145,13 +156,15 @@ static enum partita_status multiply_with(enum partita_op op, void *y, const stru
     return status;
 }
 
-enum partita_status partita_spectrum_convolve_with(void *y, const struct partita_spectrum *x, const void *h, size_t m,
+enum partita_status partita_spectrum_convolve_with(void *y, const struct partita_spectrum *x,
+                                                   const void *h, size_t m,
                                                    const struct partita_slice *slice)
 {
     return multiply_with(PARTITA_CONVOLVE, y, x, h, m, slice);
 }
 
-enum partita_status partita_spectrum_correlate_with(void *y, const struct partita_spectrum *x, const void *h, size_t m,
+enum partita_status partita_spectrum_correlate_with(void *y, const struct partita_spectrum *x,
+                                                    const void *h, size_t m,
                                                     const struct partita_slice *slice)
 {
     return multiply_with(PARTITA_CORRELATE, y, x, h, m, slice);

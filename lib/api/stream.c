@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Streams: the loop that feeds an engine until a call's frames are used up, and when which filter is heard. Everything
-// else is the engine's.
+// SPDX-License-Identifier: MIT Streams: the loop that feeds an engine until a call's frames are
+// used up, and when which filter is heard. Everything else is the engine's.
 #include "core/engine.h"
 
 #include <string.h>
@@ -30,9 +29,11 @@ static void settle_swap(struct partita_stream *stream)
 // Takes a waiting filter over unless a swap is under way.
 static void begin_swap(struct partita_stream *stream)
 {
-    const struct letter *letter = stream->swap.state == SWAP_NONE ? mailbox_take(&stream->mailbox) : NULL;
+    const struct letter *letter =
+        stream->swap.state == SWAP_NONE ? mailbox_take(&stream->mailbox) : NULL;
     if (!letter) return;
-    stream->swap = (struct swap){.state = SWAP_WAITING, .incoming = letter->filter, .fade = letter->fade};
+    stream->swap =
+        (struct swap){.state = SWAP_WAITING, .incoming = letter->filter, .fade = letter->fade};
     stream->swap.left = stream->plan->engine->swap_begin(stream);
     settle_swap(stream);
 }
@@ -40,7 +41,8 @@ static void begin_swap(struct partita_stream *stream)
 // Answers frames that are not heard: they are no part of the stream's time.
 static void silence(struct partita_stream *stream, const struct frames *frames, size_t n)
 {
-    const size_t bytes = stream->plan->shape.sample_bytes, due = partita_stream_output_frames(stream, n);
+    const size_t bytes = stream->plan->shape.sample_bytes,
+                 due = partita_stream_output_frames(stream, n);
     for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
         for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
 }
@@ -98,21 +100,25 @@ static void feed(struct partita_stream *stream, struct frames frames)
         frames.n -= step.in;
     }
     if (beyond) silence(stream, &frames, beyond);
-    if (begin > 0 && n) stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
+    if (begin > 0 && n)
+        stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
 }
 
 void partita_stream_process_strided(struct partita_stream *stream, void *const *y, size_t y_stride,
                                     const void *const *x, size_t x_stride, size_t n_frames)
 {
-    feed(stream, (struct frames){.y = y, .y_stride = y_stride, .x = x, .x_stride = x_stride, .n = n_frames});
+    feed(stream, (struct frames){
+                     .y = y, .y_stride = y_stride, .x = x, .x_stride = x_stride, .n = n_frames});
 }
 
-void partita_stream_process(struct partita_stream *stream, void *const *y, const void *const *x, size_t n_frames)
+void partita_stream_process(struct partita_stream *stream, void *const *y, const void *const *x,
+                            size_t n_frames)
 {
     feed(stream, (struct frames){.y = y, .y_stride = 1, .x = x, .x_stride = 1, .n = n_frames});
 }
 
-void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t y_stride, size_t n_frames)
+void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t y_stride,
+                          size_t n_frames)
 {
     feed(stream, (struct frames){.y = y, .y_stride = y_stride, .n = n_frames});
 }
@@ -120,7 +126,8 @@ void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t 
 size_t partita_stream_output_frames(const struct partita_stream *stream, size_t n_frames)
 {
     // Outputs fall due at positions that the stride divides; the next one is `wait` frames away.
-    const size_t stride = stream->plan->shape.axis[0].stride, wait = (stride - stream->phase) % stride;
+    const size_t stride = stream->plan->shape.axis[0].stride,
+                 wait = (stride - stream->phase) % stride;
     return n_frames > wait ? (n_frames - wait - 1) / stride + 1 : 0;
 }
 
@@ -154,7 +161,8 @@ bool partita_stream_swapping(const struct partita_stream *stream)
     return !mailbox_settled(&stream->mailbox);
 }
 
-enum partita_status partita_stream_swap(struct partita_stream *stream, const struct partita_filter *filter, size_t fade)
+enum partita_status partita_stream_swap(struct partita_stream *stream,
+                                        const struct partita_filter *filter, size_t fade)
 {
     if (!stream || !filter || filter->plan != stream->plan) return PARTITA_ERR_ARG;
     if (!stream->plan->engine->swap_begin) return PARTITA_ERR_UNSUPPORTED;
@@ -162,7 +170,8 @@ enum partita_status partita_stream_swap(struct partita_stream *stream, const str
     return PARTITA_OK;
 }
 
-enum partita_status partita_stream_stats(const struct partita_stream *stream, struct partita_stream_stats *ret_stats)
+enum partita_status partita_stream_stats(const struct partita_stream *stream,
+                                         struct partita_stream_stats *ret_stats)
 {
     if (!stream || !ret_stats) return PARTITA_ERR_ARG;
     if (!(stream->plan->sample_rate > 0)) return PARTITA_ERR_STATE;

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Saving, restoring and cloning streams: a header that says what the state fits, then the engine's region as it is.
+// SPDX-License-Identifier: MIT Saving, restoring and cloning streams: a header that says what the
+// state fits, then the engine's region as it is.
 #include <string.h>
 
-#include "core/engine.h"
 #include "base/hash.h"
+#include "core/engine.h"
 
 // Over what makes two plans' states interchangeable.
 static uint64_t fingerprint(const struct partita_stream *stream)
@@ -59,7 +59,8 @@ enum partita_status partita_stream_save(struct partita_stream *stream, void *sta
     if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
     const struct region region = stream->plan->engine->stream_region(stream);
-    struct header header = {.fingerprint = fingerprint(stream), .bytes = region.bytes, .phase = stream->phase};
+    struct header header = {
+        .fingerprint = fingerprint(stream), .bytes = region.bytes, .phase = stream->phase};
     memcpy(header.magic, magic, sizeof magic);
     memcpy(state, &header, sizeof header);
     pause_engine(stream);
@@ -68,17 +69,19 @@ enum partita_status partita_stream_save(struct partita_stream *stream, void *sta
     return partita_stream_status(stream);
 }
 
-enum partita_status partita_stream_restore(struct partita_stream *stream, const void *state, size_t size)
+enum partita_status partita_stream_restore(struct partita_stream *stream, const void *state,
+                                           size_t size)
 {
     struct header header;
     if (!stream || !state) return PARTITA_ERR_ARG;
     const struct engine *engine = stream->plan->engine;
     const struct region region = engine->stream_region(stream);
     if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
-    if (partita_stream_swapping(stream) || size != sizeof header + region.bytes) return PARTITA_ERR_STATE;
+    if (partita_stream_swapping(stream) || size != sizeof header + region.bytes)
+        return PARTITA_ERR_STATE;
     memcpy(&header, state, sizeof header);
-    if (memcmp(header.magic, magic, sizeof magic) != 0 || header.fingerprint != fingerprint(stream) ||
-        header.bytes != region.bytes)
+    if (memcmp(header.magic, magic, sizeof magic) != 0 ||
+        header.fingerprint != fingerprint(stream) || header.bytes != region.bytes)
         return PARTITA_ERR_STATE;
     pause_engine(stream);
     memcpy(region.data, (const char *)state + sizeof header, region.bytes);
@@ -87,7 +90,8 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
     return partita_stream_status(stream);
 }
 
-enum partita_status partita_stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream)
+enum partita_status partita_stream_clone(struct partita_stream *stream,
+                                         struct partita_stream **ret_stream)
 {
     struct partita_stream *clone;
     if (!stream || !ret_stream) return PARTITA_ERR_ARG;

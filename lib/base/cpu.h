@@ -10,8 +10,8 @@ enum cpu_level {
     CPU_AVX512, // AVX-512 F, DQ, BW, VL
 };
 
-// The highest level the processor and operating system support, lowered (never raised) by the environment variable
-// PARTITA_CPU=c|neon|avx2|avx512; other values of it are ignored.
+// The highest level the processor and operating system support, lowered (never raised) by the
+// environment variable PARTITA_CPU=c|neon|avx2|avx512; other values of it are ignored.
 enum cpu_level cpu_detect(void);
 
 const char *cpu_level_name(enum cpu_level level);

@@ -6,7 +6,8 @@
 #include <partita/common.h>
 
 // Formats one line (cut at 512 characters) and hands it on; does nothing without a callback.
-__attribute__((format(printf, 2, 3))) void log_line(const struct partita_log *log, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void log_line(const struct partita_log *log,
+                                                    const char *format, ...);
 
 // A growing text in a caller's buffer, for explain: counts what it could not store.
 struct text {

@@ -21,11 +21,12 @@ size_t size_mul(size_t a, size_t b)
 
 size_t mem_round(size_t bytes)
 {
-    return bytes > SIZE_MAX - MEM_ALIGN ? SIZE_MAX : (bytes + MEM_ALIGN - 1) & ~(size_t)(MEM_ALIGN - 1);
+    return bytes > SIZE_MAX - MEM_ALIGN ? SIZE_MAX
+                                        : (bytes + MEM_ALIGN - 1) & ~(size_t)(MEM_ALIGN - 1);
 }
 
-// Large memory in large pages, where the system has them: streams walk through megabytes a little at a time, and a
-// missing translation costs more than the missing data.
+// Large memory in large pages, where the system has them: streams walk through megabytes a little
+// at a time, and a missing translation costs more than the missing data.
 static void *reserve_large(size_t bytes)
 {
     void *memory = aligned_alloc(LARGE_PAGE, (bytes + LARGE_PAGE - 1) & ~(size_t)(LARGE_PAGE - 1));

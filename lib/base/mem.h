@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Aligned memory through the caller's hooks, and arenas: one allocation an object, cut into aligned slices.
+// SPDX-License-Identifier: MIT Aligned memory through the caller's hooks, and arenas: one
+// allocation an object, cut into aligned slices.
 #ifndef PARTITA_MEM_H
 #define PARTITA_MEM_H
 
@@ -14,8 +14,9 @@ size_t mem_round(size_t bytes);
 size_t size_add(size_t a, size_t b);
 size_t size_mul(size_t a, size_t b);
 
-// 64-byte aligned, through the hooks; NULL on failure or if bytes is SIZE_MAX. Zeroed, or left as it comes for memory
-// that is written before it is read: large pages are then first touched by the thread that works on them.
+// 64-byte aligned, through the hooks; NULL on failure or if bytes is SIZE_MAX. Zeroed, or left as
+// it comes for memory that is written before it is read: large pages are then first touched by the
+// thread that works on them.
 void *mem_allocate(const struct partita_allocator *allocator, size_t bytes);
 void *mem_reserve(const struct partita_allocator *allocator, size_t bytes);
 

@@ -10,8 +10,8 @@ void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context)
         for (size_t task = 0; task < n_tasks; task++) run(context, task, 0);
         return;
     }
-    // Neighbouring tasks touch neighbouring memory: a thread takes them by the dozen, so that what the processor reads
-    // ahead is its own, yet often enough that threads finish together.
+    // Neighbouring tasks touch neighbouring memory: a thread takes them by the dozen, so that what
+    // the processor reads ahead is its own, yet often enough that threads finish together.
     const size_t dozen = n_tasks / (32 * (size_t)threads) + 1;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, dozen)
     for (size_t task = 0; task < n_tasks; task++) run(context, task, omp_get_thread_num());

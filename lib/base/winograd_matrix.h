@@ -1,15 +1,18 @@
-// SPDX-License-Identifier: MIT
-// The matrices of Winograd's minimal filtering F(m, r), generated from points by the construction of Cook and Toom:
-//   y = A' [(G g) . (B' d)], of m + r - 1 = extent inputs d, r taps g, m outputs y = correlation of d and g.
-// Row i of B' holds the coefficients of the product of (x - p_k) over all k != i, the last row (the point at infinity)
-// those of the product over all k; A' and G hold powers of the points, G divided by the product of (p_i - p_k), k != i.
-// So B' depends on the extent alone, and the gradient of the taps, F(r, m), uses the same B'.
+// SPDX-License-Identifier: MIT The matrices of Winograd's minimal filtering F(m, r), generated from
+// points by the construction of Cook and Toom:
+//   y = A' [(G g) . (B' d)], of m + r - 1 = extent inputs d, r taps g, m outputs y = correlation of
+//   d and g.
+// Row i of B' holds the coefficients of the product of (x - p_k) over all k != i, the last row (the
+// point at infinity) those of the product over all k; A' and G hold powers of the points, G divided
+// by the product of (p_i - p_k), k != i. So B' depends on the extent alone, and the gradient of the
+// taps, F(r, m), uses the same B'.
 //
-// Points are 0, pairs +-p, and infinity. The p have few bits, so that all entries but quotients are exact in double.
-// They were chosen by the error of random tiles in f32 among multiples of 1/8: for 6 inputs, 5/8 and 3/2 leave 0.6 of
-// the error of 1 and 2; for 8, 1/2, 1 and 2 are within 3 % of the best seen.
-// Sources: Winograd, Arithmetic Complexity of Computations (1980); Blahut, Fast Algorithms for Digital Signal
-// Processing (1985); Lavin & Gray, Fast algorithms for convolutional neural networks (2015), for layers.
+// Points are 0, pairs +-p, and infinity. The p have few bits, so that all entries but quotients are
+// exact in double. They were chosen by the error of random tiles in f32 among multiples of 1/8: for
+// 6 inputs, 5/8 and 3/2 leave 0.6 of the error of 1 and 2; for 8, 1/2, 1 and 2 are within 3 % of
+// the best seen. Sources: Winograd, Arithmetic Complexity of Computations (1980); Blahut, Fast
+// Algorithms for Digital Signal Processing (1985); Lavin & Gray, Fast algorithms for convolutional
+// neural networks (2015), for layers.
 #ifndef PARTITA_WINOGRAD_MATRIX_H
 #define PARTITA_WINOGRAD_MATRIX_H
 
@@ -48,7 +51,8 @@ static inline void winograd_input_row(size_t extent, size_t i, double *ret)
         if (point == i) continue;
         degree++;
         for (size_t k = degree + 1; k-- > 0;)
-            ret[k] = (k ? ret[k - 1] : 0) - winograd_point(extent, point) * (k < degree ? ret[k] : 0);
+            ret[k] =
+                (k ? ret[k - 1] : 0) - winograd_point(extent, point) * (k < degree ? ret[k] : 0);
     }
 }
 

@@ -9,14 +9,16 @@
 #include <cpuid.h>
 #endif
 
-// Figures of `partita plan --calibrate` on a 2022 server core with AVX-512, f32, in ns; only their ratios matter for a
-// choice. Twice as long scalars cost twice as much, narrower vectors more in proportion.
+// Figures of `partita plan --calibrate` on a 2022 server core with AVX-512, f32, in ns; only their
+// ratios matter for a choice. Twice as long scalars cost twice as much, narrower vectors more in
+// proportion.
 static const double fft_real[HOST_FFT_SIZES] = {4.4,  3.6,  2.3,  0.66, 0.63, 0.64, 0.68, 0.71,
                                                 0.79, 0.93, 0.96, 1.01, 1.08, 1.11, 1.15, 1.21};
 static const double fft_complex[HOST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35, 1.37, 1.46, 1.65,
                                                    1.74, 1.81, 1.95, 2.05, 2.15, 2.25, 2.35, 2.5};
 
-static const double product[HOST_DISTANCES][3] = {{0.14, 0.08, 0.07}, {0.17, 0.1, 0.07}, {0.4, 0.2, 0.1}};
+static const double product[HOST_DISTANCES][3] = {
+    {0.14, 0.08, 0.07}, {0.17, 0.1, 0.07}, {0.4, 0.2, 0.1}};
 
 // sysconf adds up the caches of a whole package, but cores share only one of them.
 static size_t last_cache(void)
@@ -47,7 +49,8 @@ void host_default(struct host *ret, enum cpu_level level)
         costs->cmac_cached = 0.2 * slow;
         costs->cmac_far = 0.5 * wide;
         for (int i = 0; i < HOST_DISTANCES * 3; i++)
-            costs->product[i / 3][i % 3] = fmax(product[i / 3][i % 3] * wide, product[HOST_NEAR][2] * slow);
+            costs->product[i / 3][i % 3] =
+                fmax(product[i / 3][i % 3] * wide, product[HOST_NEAR][2] * slow);
         costs->fetch = 0.12 * wide;
         costs->copy = 0.073 * wide;
         costs->copy_far = 0.4 * wide;
@@ -63,9 +66,11 @@ double host_fft(const struct host *host, bool f64, bool complex, size_t n)
     const double *cost = host->costs[f64].fft[complex];
     const double octave = log2((double)n) - HOST_FFT_FIRST;
     if (octave <= 0) return cost[0] * (double)n;
-    // Three octaves are a pass over the samples each way, beyond the measured sizes from memory and back.
+    // Three octaves are a pass over the samples each way, beyond the measured sizes from memory and
+    // back.
     const double beyond = octave - (HOST_FFT_SIZES - 1);
-    const double passes = beyond > 0 ? 2 * (complex ? 2 : 1) * host->costs[f64].copy_far * beyond / 3 : 0;
+    const double passes =
+        beyond > 0 ? 2 * (complex ? 2 : 1) * host->costs[f64].copy_far * beyond / 3 : 0;
     const int below = octave < HOST_FFT_SIZES - 2 ? (int)octave : HOST_FFT_SIZES - 2;
     return (cost[below] + (cost[below + 1] - cost[below]) * (octave - below) + passes) * (double)n;
 }
@@ -76,7 +81,8 @@ static void processor_name(char name[49])
 #if defined(__x86_64__)
     unsigned words[12];
     for (unsigned i = 0; i < 3; i++)
-        if (!__get_cpuid(0x80000002U + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]))
+        if (!__get_cpuid(0x80000002U + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
+                         &words[4 * i + 3]))
             return;
     memcpy(name, words, sizeof words);
     name[48] = 0;
@@ -89,5 +95,6 @@ void host_name(char *text, size_t size, enum cpu_level level)
 {
     char processor[49];
     processor_name(processor);
-    snprintf(text, size, "%s; %ld cores; %s", processor, sysconf(_SC_NPROCESSORS_ONLN), cpu_level_name(level));
+    snprintf(text, size, "%s; %ld cores; %s", processor, sysconf(_SC_NPROCESSORS_ONLN),
+             cpu_level_name(level));
 }

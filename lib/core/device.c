@@ -13,8 +13,8 @@
 static const char *const MODULE = "libpartita-cuda.so";
 static const char *const ABSENT = "there is no libpartita-cuda.so; it is built with -Dcuda=enabled";
 
-// Beside the library itself, then where the system looks; PARTITA_CUDA_MODULE names another file. What is loaded stays
-// loaded: a driver's threads may run in it.
+// Beside the library itself, then where the system looks; PARTITA_CUDA_MODULE names another file.
+// What is loaded stays loaded: a driver's threads may run in it.
 static void *load(void)
 {
     const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
@@ -27,23 +27,28 @@ static void *load(void)
         const char *slash = strrchr(self.dli_fname, '/');
         const int folder = slash ? (int)(slash - self.dli_fname) + 1 : 0;
         const int length = snprintf(path, sizeof path, "%.*s%s", folder, self.dli_fname, MODULE);
-        if (slash && length < (int)sizeof path && access(path, R_OK) == 0) return dlopen(path, mode);
+        if (slash && length < (int)sizeof path && access(path, R_OK) == 0)
+            return dlopen(path, mode);
     }
     return dlopen(MODULE, mode);
 }
 
-static enum partita_status open_cuda(size_t index, char *text, size_t size, struct device **ret_device)
+static enum partita_status open_cuda(size_t index, char *text, size_t size,
+                                     struct device **ret_device)
 {
     void *library = load();
     if (!library) {
         const char *error = dlerror();
-        const bool absent = !strncmp(error, MODULE, strlen(MODULE)) && strstr(error, "No such file");
+        const bool absent =
+            !strncmp(error, MODULE, strlen(MODULE)) && strstr(error, "No such file");
         snprintf(text, size, "no CUDA device: module not loaded: %s", absent ? ABSENT : error);
         return PARTITA_ERR_DEVICE;
     }
     const struct device_module *module = dlsym(library, DEVICE_MODULE_SYMBOL);
-    if (!module || module->version != DEVICE_MODULE_VERSION || strcmp(module->build, PARTITA_VERSION) != 0) {
-        snprintf(text, size, "no CUDA device: %s is not of version " PARTITA_VERSION " of the library", MODULE);
+    if (!module || module->version != DEVICE_MODULE_VERSION ||
+        strcmp(module->build, PARTITA_VERSION) != 0) {
+        snprintf(text, size,
+                 "no CUDA device: %s is not of version " PARTITA_VERSION " of the library", MODULE);
         return PARTITA_ERR_DEVICE;
     }
     return module->open(index, text, size, ret_device);
@@ -58,7 +63,8 @@ static bool parse_index(const char *digits, size_t *ret_index)
     return true;
 }
 
-enum partita_status device_open(const char *name, char *text, size_t size, struct device **ret_device)
+enum partita_status device_open(const char *name, char *text, size_t size,
+                                struct device **ret_device)
 {
     size_t index = 0;
     *ret_device = NULL;
@@ -69,11 +75,13 @@ enum partita_status device_open(const char *name, char *text, size_t size, struc
     return PARTITA_ERR_DEVICE;
 }
 
-enum partita_status device_of_options(const struct partita_options *options, struct device **ret_device)
+enum partita_status device_of_options(const struct partita_options *options,
+                                      struct device **ret_device)
 {
     char text[256] = "";
     const enum partita_status status = device_open(options->device, text, sizeof text, ret_device);
-    if (status != PARTITA_OK) log_line(&options->log, "options.device = \"%s\": %s", options->device, text);
+    if (status != PARTITA_OK)
+        log_line(&options->log, "options.device = \"%s\": %s", options->device, text);
     return status;
 }
 
@@ -87,7 +95,8 @@ enum partita_status partita_device_describe(const char *name, char *text, size_t
     if (!name || !text) return PARTITA_ERR_ARG;
     struct device *device;
     const enum partita_status status = device_open(name, text, size, &device);
-    if (status == PARTITA_OK) snprintf(text, size, "%s", device ? device->name : "the processors of this machine");
+    if (status == PARTITA_OK)
+        snprintf(text, size, "%s", device ? device->name : "the processors of this machine");
     device_close(device);
     return status;
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Devices besides the CPU: found by name, served by modules that are loaded when first asked for. A module is compiled
-// against the same internal headers as the library and no other build of it; the two are installed together.
+// SPDX-License-Identifier: MIT Devices besides the CPU: found by name, served by modules that are
+// loaded when first asked for. A module is compiled against the same internal headers as the
+// library and no other build of it; the two are installed together.
 #ifndef PARTITA_INTERNAL_DEVICE_H
 #define PARTITA_INTERNAL_DEVICE_H
 
@@ -11,12 +11,14 @@ struct operands;
 struct request;
 struct spectrum_keeper;
 
-// A device that was opened for a plan, or for spectra. The module's own struct begins with this one.
+// A device that was opened for a plan, or for spectra. The module's own struct begins with this
+// one.
 struct device {
-    char name[160];                           // in words: "NVIDIA H200, compute capability 9.0, ..."
-    char key[64];                             // the same in one word, for remembered choices
-    const struct engine *const *engines;      // NULL-terminated; bounded problems by engine->run
-    const struct engine *const *host_engines; // the CPU's, for what of a problem stays there; set by the caller
+    char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
+    char key[64];                        // the same in one word, for remembered choices
+    const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
+    const struct engine *const
+        *host_engines; // the CPU's, for what of a problem stays there; set by the caller
     const struct spectrum_keeper *spectra;
     // Makes what `run` needs besides the engine's plan; after plan_create.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
@@ -25,16 +27,16 @@ struct device {
                                const struct operands *operands, void *workspace);
     // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.
     enum partita_status (*backward_bias)(const struct partita_plan *plan, void *gb, const void *gy);
-    // Before a plan of the device goes, and before its engine's plan_destroy: releases what plan_begin made and what
-    // calls kept.
+    // Before a plan of the device goes, and before its engine's plan_destroy: releases what
+    // plan_begin made and what calls kept.
     void (*plan_end)(struct partita_plan *plan);
     void (*close)(struct device *device);
 };
 
 enum { DEVICE_MODULE_VERSION = 3 };
 
-// What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they say that every
-// internal struct is the same on both sides.
+// What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they
+// say that every internal struct is the same on both sides.
 struct device_module {
     unsigned version;
     const char *build; // PARTITA_VERSION
@@ -46,10 +48,12 @@ struct device_module {
 
 // Opens a device by name (NULL: "cpu"); *ret_device is NULL for the CPU.
 // Errors: PARTITA_ERR_DEVICE, text says why; PARTITA_ERR_NOMEM.
-enum partita_status device_open(const char *name, char *text, size_t size, struct device **ret_device);
+enum partita_status device_open(const char *name, char *text, size_t size,
+                                struct device **ret_device);
 
 // The device that the options name; what is wrong with it goes to their log.
-enum partita_status device_of_options(const struct partita_options *options, struct device **ret_device);
+enum partita_status device_of_options(const struct partita_options *options,
+                                      struct device **ret_device);
 
 // NULL is allowed.
 void device_close(struct device *device);

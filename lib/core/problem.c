@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Fills in defaults and refuses what cannot be: after this file no size can overflow and no field contradicts another.
+// SPDX-License-Identifier: MIT Fills in defaults and refuses what cannot be: after this file no
+// size can overflow and no field contradicts another.
 #include "problem.h"
 
 #include "base/mem.h"
 
-// Largest extent of one axis, padding included: leaves every index of the formula room in a ptrdiff_t.
+// Largest extent of one axis, padding included: leaves every index of the formula room in a
+// ptrdiff_t.
 static const size_t MAX_EXTENT = (size_t)1 << 46;
 
 static size_t or_default(size_t value, size_t otherwise)
@@ -12,11 +13,13 @@ static size_t or_default(size_t value, size_t otherwise)
     return value ? value : otherwise;
 }
 
-static bool types_canonical(const struct partita_problem *problem, const struct partita_log *log, struct shape *ret)
+static bool types_canonical(const struct partita_problem *problem, const struct partita_log *log,
+                            struct shape *ret)
 {
     const enum partita_type signal = problem->signal, taps = problem->taps;
     if (partita_type_size(signal) == 0 || partita_type_size(taps) == 0) {
-        log_line(log, "problem.signal = %d, problem.taps = %d: not sample types", (int)signal, (int)taps);
+        log_line(log, "problem.signal = %d, problem.taps = %d: not sample types", (int)signal,
+                 (int)taps);
         return false;
     }
     ret->signal = signal, ret->taps = taps;
@@ -29,7 +32,8 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
     if (taps_f64 != ret->f64 || (ret->complex_taps && !ret->complex_signal) ||
         ((ret->half || taps_half) && taps != signal)) {
         log_line(log,
-                 "problem.taps = %s does not go with problem.signal = %s: use the signal's type or its real part's",
+                 "problem.taps = %s does not go with problem.signal = %s: use the signal's type or "
+                 "its real part's",
                  partita_type_name(taps), partita_type_name(signal));
         return false;
     }
@@ -39,15 +43,17 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
     return true;
 }
 
-static bool channels_canonical(const struct partita_problem *problem, const struct partita_log *log, struct shape *ret)
+static bool channels_canonical(const struct partita_problem *problem, const struct partita_log *log,
+                               struct shape *ret)
 {
     ret->batch = or_default(problem->batch, 1);
     ret->in_channels = or_default(problem->in_channels, 1);
     ret->out_channels = or_default(problem->out_channels, 1);
     ret->groups = or_default(problem->groups, 1);
     if (ret->in_channels % ret->groups || ret->out_channels % ret->groups) {
-        log_line(log, "problem.groups = %zu does not divide in_channels = %zu and out_channels = %zu", ret->groups,
-                 ret->in_channels, ret->out_channels);
+        log_line(log,
+                 "problem.groups = %zu does not divide in_channels = %zu and out_channels = %zu",
+                 ret->groups, ret->in_channels, ret->out_channels);
         return false;
     }
     ret->group_in = ret->in_channels / ret->groups;
@@ -62,15 +68,16 @@ static bool in_range(const struct partita_log *log, const char *field, int index
     return false;
 }
 
-static bool pad_in_range(const struct partita_log *log, const char *field, int index, ptrdiff_t value)
+static bool pad_in_range(const struct partita_log *log, const char *field, int index,
+                         ptrdiff_t value)
 {
     if (value <= (ptrdiff_t)MAX_EXTENT && value >= -(ptrdiff_t)MAX_EXTENT) return true;
     log_line(log, "problem.%s[%d] = %td: at most %zu either way", field, index, value, MAX_EXTENT);
     return false;
 }
 
-static bool axis_canonical(const struct partita_problem *problem, int i, const struct partita_log *log,
-                           struct axis *ret)
+static bool axis_canonical(const struct partita_problem *problem, int i,
+                           const struct partita_log *log, struct axis *ret)
 {
     ret->kernel = or_default(problem->kernel[i], 1);
     ret->stride = or_default(problem->stride[i], 1);
@@ -80,27 +87,32 @@ static bool axis_canonical(const struct partita_problem *problem, int i, const s
         return false;
     ret->span = size_add(size_mul(ret->kernel - 1, ret->dilation), 1);
     if (ret->span > MAX_EXTENT) {
-        log_line(log, "problem.kernel[%d] = %zu with dilation = %zu spans more than %zu samples", i, ret->kernel,
-                 ret->dilation, MAX_EXTENT);
+        log_line(log, "problem.kernel[%d] = %zu with dilation = %zu spans more than %zu samples", i,
+                 ret->kernel, ret->dilation, MAX_EXTENT);
         return false;
     }
     return true;
 }
 
-static bool stream_axis(const struct partita_problem *problem, const struct partita_log *log, struct shape *ret)
+static bool stream_axis(const struct partita_problem *problem, const struct partita_log *log,
+                        struct shape *ret)
 {
     struct axis *axis = &ret->axis[0];
     if (ret->half) {
-        log_line(log, "problem.signal = %s: streams have samples of f32 or f64", partita_type_name(ret->signal));
+        log_line(log, "problem.signal = %s: streams have samples of f32 or f64",
+                 partita_type_name(ret->signal));
         return false;
     }
     if (ret->rank != 1 || ret->batch != 1) {
-        log_line(log, "a stream (problem.size[0] unbounded) has rank 1 and batch 1, not rank = %d, batch = %zu",
+        log_line(log,
+                 "a stream (problem.size[0] unbounded) has rank 1 and batch 1, not rank = %d, "
+                 "batch = %zu",
                  ret->rank, ret->batch);
         return false;
     }
     if (problem->pad_begin[0] || problem->pad_end[0]) {
-        log_line(log, "a stream is causal by itself: problem.pad_begin = %td, pad_end = %td must be 0",
+        log_line(log,
+                 "a stream is causal by itself: problem.pad_begin = %td, pad_end = %td must be 0",
                  problem->pad_begin[0], problem->pad_end[0]);
         return false;
     }
@@ -111,19 +123,22 @@ static bool stream_axis(const struct partita_problem *problem, const struct part
     ret->latency = problem->latency;
     ret->whole_blocks = problem->whole_blocks;
     if (ret->whole_blocks && ret->block % 16) {
-        log_line(log, "whole blocks have a multiple of 16 frames, not problem.block = %zu", ret->block);
+        log_line(log, "whole blocks have a multiple of 16 frames, not problem.block = %zu",
+                 ret->block);
         return false;
     }
     return in_range(log, "block", 0, ret->block) &&
            (problem->latency == PARTITA_UNBOUNDED || in_range(log, "latency", 0, problem->latency));
 }
 
-static bool bounded_axis(const struct partita_problem *problem, int i, const struct partita_log *log, struct axis *ret)
+static bool bounded_axis(const struct partita_problem *problem, int i,
+                         const struct partita_log *log, struct axis *ret)
 {
     const ptrdiff_t begin = problem->pad_begin[i], end = problem->pad_end[i];
     ret->size = problem->size[i];
     if (ret->size == 0 || ret->size == PARTITA_UNBOUNDED) {
-        log_line(log, "problem.size[%d] = %zu: a bounded axis holds at least 1 sample", i, ret->size);
+        log_line(log, "problem.size[%d] = %zu: a bounded axis holds at least 1 sample", i,
+                 ret->size);
         return false;
     }
     if (!in_range(log, "size", i, ret->size) || !pad_in_range(log, "pad_begin", i, begin) ||
@@ -131,8 +146,8 @@ static bool bounded_axis(const struct partita_problem *problem, int i, const str
         return false;
     const ptrdiff_t last = (ptrdiff_t)ret->size + begin + end - (ptrdiff_t)ret->span;
     if (last < 0) {
-        log_line(log, "axis %d leaves no output: size %zu, padding %td and %td, taps spanning %zu", i, ret->size, begin,
-                 end, ret->span);
+        log_line(log, "axis %d leaves no output: size %zu, padding %td and %td, taps spanning %zu",
+                 i, ret->size, begin, end, ret->span);
         return false;
     }
     ret->begin = -begin;
@@ -143,7 +158,8 @@ static bool bounded_axis(const struct partita_problem *problem, int i, const str
 // The whole arrays, and the doubled ones that engines work with, must be addressable.
 static bool bytes_in_range(const struct partita_log *log, const struct shape *shape)
 {
-    size_t x = size_mul(shape->batch, shape->in_channels), y = size_mul(shape->batch, shape->out_channels);
+    size_t x = size_mul(shape->batch, shape->in_channels),
+           y = size_mul(shape->batch, shape->out_channels);
     size_t w = size_mul(shape->out_channels, shape->group_in);
     for (int i = 0; i < PARTITA_MAX_RANK; i++) {
         if (!shape->stream) {
@@ -156,17 +172,19 @@ static bool bytes_in_range(const struct partita_log *log, const struct shape *sh
     size_t most = x > y ? x : y;
     most = size_mul(most > w ? most : w, 8 * shape->sample_bytes);
     if (most < PTRDIFF_MAX) return true;
-    log_line(log, "problem too large: %zu x %zu -> %zu channels of this size exceed the address space", shape->batch,
-             shape->in_channels, shape->out_channels);
+    log_line(log,
+             "problem too large: %zu x %zu -> %zu channels of this size exceed the address space",
+             shape->batch, shape->in_channels, shape->out_channels);
     return false;
 }
 
-enum partita_status problem_canonical(const struct partita_problem *problem, const struct partita_log *log,
-                                      struct shape *ret)
+enum partita_status problem_canonical(const struct partita_problem *problem,
+                                      const struct partita_log *log, struct shape *ret)
 {
     *ret = (struct shape){.rank = problem->rank ? problem->rank : 1};
     if (problem->op != PARTITA_CONVOLVE && problem->op != PARTITA_CORRELATE) {
-        log_line(log, "problem.op = %d: neither PARTITA_CONVOLVE nor PARTITA_CORRELATE", (int)problem->op);
+        log_line(log, "problem.op = %d: neither PARTITA_CONVOLVE nor PARTITA_CORRELATE",
+                 (int)problem->op);
         return PARTITA_ERR_ARG;
     }
     if (ret->rank < 1 || ret->rank > PARTITA_MAX_RANK) {
@@ -174,17 +192,20 @@ enum partita_status problem_canonical(const struct partita_problem *problem, con
         return PARTITA_ERR_ARG;
     }
     if (problem->activation != PARTITA_LINEAR && problem->activation != PARTITA_RELU) {
-        log_line(log, "problem.activation = %d: neither PARTITA_LINEAR nor PARTITA_RELU", (int)problem->activation);
+        log_line(log, "problem.activation = %d: neither PARTITA_LINEAR nor PARTITA_RELU",
+                 (int)problem->activation);
         return PARTITA_ERR_ARG;
     }
     ret->flip = problem->op == PARTITA_CONVOLVE;
     ret->relu = problem->activation == PARTITA_RELU;
     ret->separable = problem->separable && ret->rank == 2;
     ret->stream = problem->size[0] == PARTITA_UNBOUNDED;
-    if (!types_canonical(problem, log, ret) || !channels_canonical(problem, log, ret)) return PARTITA_ERR_ARG;
+    if (!types_canonical(problem, log, ret) || !channels_canonical(problem, log, ret))
+        return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) {
         struct axis *axis = &ret->axis[i];
-        *axis = (struct axis){.kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
+        *axis =
+            (struct axis){.kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
         if (i >= ret->rank) continue;
         if (!axis_canonical(problem, i, log, axis)) return PARTITA_ERR_ARG;
         if (!(ret->stream ? stream_axis(problem, log, ret) : bounded_axis(problem, i, log, axis)))

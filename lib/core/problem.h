@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The canonical form of a problem: every default filled in, every size checked against overflow. Engines and planner
-// see only this.
+// SPDX-License-Identifier: MIT The canonical form of a problem: every default filled in, every size
+// checked against overflow. Engines and planner see only this.
 #ifndef PARTITA_INTERNAL_PROBLEM_H
 #define PARTITA_INTERNAL_PROBLEM_H
 
@@ -30,7 +29,7 @@ struct shape {
     bool separable;      // along two axes
     bool half;           // samples, taps and bias are stored in two bytes and summed in f32
     size_t scalar_bytes; // of one real as it is summed: 4 or 8
-    bool adjoint;        // see shape_adjoint: the taps lie as in the problem that this one is made of
+    bool adjoint; // see shape_adjoint: the taps lie as in the problem that this one is made of
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w
 };
@@ -44,7 +43,8 @@ static inline size_t shape_alignment(const struct shape *shape)
 // A signal, as opposed to a layer or a batch.
 static inline bool shape_lone(const struct shape *shape)
 {
-    return shape->rank == 1 && shape->batch == 1 && shape->in_channels == 1 && shape->out_channels == 1;
+    return shape->rank == 1 && shape->batch == 1 && shape->in_channels == 1 &&
+           shape->out_channels == 1;
 }
 
 // Samples of one channel of x and of y, and taps of one cell; of bounded problems.
@@ -70,22 +70,24 @@ static inline size_t shape_cell(const struct shape *shape, size_t out, size_t in
     return shape->adjoint ? (first + in) * shape->group_out + k : out * shape->group_in + in;
 }
 
-// Backward data of a real problem of one axis as a forward problem: inputs and outputs change places, the taps are
-// read the other way round. False with a stride: its input would have gaps.
+// Backward data of a real problem of one axis as a forward problem: inputs and outputs change
+// places, the taps are read the other way round. False with a stride: its input would have gaps.
 bool shape_adjoint(const struct shape *shape, struct shape *ret);
 
-// Backward weight of a problem of one axis as the correlation of x with each line of gy, its outputs being the taps'
-// gradient as correlation counts them. Channels are those of the problem: of outputs there is one a cell.
+// Backward weight of a problem of one axis as the correlation of x with each line of gy, its
+// outputs being the taps' gradient as correlation counts them. Channels are those of the problem:
+// of outputs there is one a cell.
 void shape_gradient(const struct shape *shape, struct shape *ret);
 
-// What a direction of a bounded problem of one axis is as a forward problem: the problem itself, its adjoint or its
-// gradient. False, with the reason in words, for a stream and where there is no adjoint.
-bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret, char *reason,
-                   size_t size);
+// What a direction of a bounded problem of one axis is as a forward problem: the problem itself,
+// its adjoint or its gradient. False, with the reason in words, for a stream and where there is no
+// adjoint.
+bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret,
+                   char *reason, size_t size);
 
 // Fills the canonical form; the log says which field is wrong and what it holds.
 // Errors: PARTITA_ERR_ARG. On failure *ret is undefined.
-enum partita_status problem_canonical(const struct partita_problem *problem, const struct partita_log *log,
-                                      struct shape *ret);
+enum partita_status problem_canonical(const struct partita_problem *problem,
+                                      const struct partita_log *log, struct shape *ret);
 
 #endif

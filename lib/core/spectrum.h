@@ -1,21 +1,21 @@
-// SPDX-License-Identifier: MIT
-// Spectra as objects, of any device: what the public functions (spectrum.c) ask of whoever keeps them, the CPU
-// (cpu/spectra.c) or a device's module (decision 28).
+// SPDX-License-Identifier: MIT Spectra as objects, of any device: what the public functions
+// (spectrum.c) ask of whoever keeps them, the CPU (cpu/spectra.c) or a device's module (decision
+// 28).
 #ifndef PARTITA_INTERNAL_SPECTRUM_H
 #define PARTITA_INTERNAL_SPECTRUM_H
 
 #include <partita/spectrum.h>
 #include <stdbool.h>
 
-#include "device.h"
 #include "base/sizes.h"
+#include "device.h"
 #include "slice.h"
 
 struct partita_spectrum {
     const struct spectrum_keeper *keeper;
     struct device *device;               // NULL: the CPU
-    const struct partita_spectrum *like; // of the same type and block, whose device and transforms this one uses while
-                                         // it lives; NULL: it has its own
+    const struct partita_spectrum *like; // of the same type and block, whose device and transforms
+                                         // this one uses while it lives; NULL: it has its own
     enum partita_type type;
     size_t scalar_bytes, sample_bytes;
     size_t n, block, bytes; // samples; those of a block; what all blocks take
@@ -26,11 +26,11 @@ struct partita_spectrum {
     void *state; // the keeper's
 };
 
-// Keeps the spectra of blocks on one kind of device. Arguments were checked; spectra that meet have one type, block and
-// keeper.
+// Keeps the spectra of blocks on one kind of device. Arguments were checked; spectra that meet have
+// one type, block and keeper.
 struct spectrum_keeper {
-    // Sets block and bytes of a spectrum and makes its state from x [n], in blocks of so many samples at least (0:
-    // spectrum_wished). On failure the caller calls destroy.
+    // Sets block and bytes of a spectrum and makes its state from x [n], in blocks of so many
+    // samples at least (0: spectrum_wished). On failure the caller calls destroy.
     enum partita_status (*create)(struct partita_spectrum *spectrum, const void *x, size_t block);
     void (*destroy)(struct partita_spectrum *spectrum); // half-built ones too
     // Whether two spectra's bins may be multiplied: one order, one memory.
@@ -44,7 +44,8 @@ extern const struct spectrum_keeper cpu_spectra;
 
 enum { SPECTRUM_LARGEST_BLOCK = 1 << 27 };
 
-// Samples of a block: what the caller asked for, or where that was left open, what suits the signal.
+// Samples of a block: what the caller asked for, or where that was left open, what suits the
+// signal.
 static inline size_t spectrum_wished(size_t n, size_t block)
 {
     enum { USUAL = 1 << 16, MOST_BLOCKS = 512 };
@@ -59,8 +60,8 @@ static inline size_t spectrum_count(const struct partita_spectrum *spectrum)
     return ceil_div(spectrum->n, spectrum->block);
 }
 
-// What is wanted of a result, on the grid of its blocks, lag 0 being the first sample of block 0: `size` samples from
-// `first` on, and the blocks among theirs that anything falls into.
+// What is wanted of a result, on the grid of its blocks, lag 0 being the first sample of block 0:
+// `size` samples from `first` on, and the blocks among theirs that anything falls into.
 struct spectrum_wanted {
     ptrdiff_t first;
     size_t size;
@@ -68,8 +69,10 @@ struct spectrum_wanted {
 };
 
 // Sums reach one block on; with lags one block back.
-static inline struct spectrum_wanted spectrum_wanted(enum partita_op op, const struct partita_spectrum *x,
-                                                     const struct partita_spectrum *h, const struct range *range)
+static inline struct spectrum_wanted spectrum_wanted(enum partita_op op,
+                                                     const struct partita_spectrum *x,
+                                                     const struct partita_spectrum *h,
+                                                     const struct range *range)
 {
     const bool lags = op == PARTITA_CORRELATE;
     const ptrdiff_t left = (ptrdiff_t)spectrum_count(h), right = (ptrdiff_t)spectrum_count(x);
@@ -77,7 +80,8 @@ static inline struct spectrum_wanted spectrum_wanted(enum partita_op op, const s
     const ptrdiff_t first = lags ? range->first - (ptrdiff_t)(h->n - 1) : range->first;
     const ptrdiff_t block = floor_div(first, x->block);
     const ptrdiff_t end = floor_div(first + (ptrdiff_t)range->size - 1, x->block) + 1;
-    return (struct spectrum_wanted){first, range->size, block > low ? block : low, end < high ? end : high};
+    return (struct spectrum_wanted){first, range->size, block > low ? block : low,
+                                    end < high ? end : high};
 }
 
 #endif

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The seam itself: picks the provider. Which providers exist is decided when the library is built (-Dfft=...);
-// PARTITA_FFT=native|fftw prefers one of them in tests and benches.
+// SPDX-License-Identifier: MIT The seam itself: picks the provider. Which providers exist is
+// decided when the library is built (-Dfft=...); PARTITA_FFT=native|fftw prefers one of them in
+// tests and benches.
 #include "fft.h"
 
 #include <stdlib.h>
@@ -34,7 +34,8 @@ size_t fft_good_size(size_t n)
 {
     enum { LARGEST = 1 << 28 };
     size_t best = 0;
-    // 2^a, 3*2^a and 5*2^a: three sizes an octave; other factors gain nothing on the cost of rounding up.
+    // 2^a, 3*2^a and 5*2^a: three sizes an octave; other factors gain nothing on the cost of
+    // rounding up.
     static const size_t odd[] = {1, 3, 5};
     for (int i = 0; i < 3; i++) {
         size_t size = odd[i] * 16;
@@ -44,8 +45,8 @@ size_t fft_good_size(size_t n)
     return best;
 }
 
-enum partita_status fft_create(const struct fft_request *request, const struct partita_allocator *allocator,
-                               struct fft **ret)
+enum partita_status fft_create(const struct fft_request *request,
+                               const struct partita_allocator *allocator, struct fft **ret)
 {
     if (fft_good_size(request->n) != request->n) return PARTITA_ERR_UNSUPPORTED;
     const struct fft_provider *provider = provider_for(request->n);
@@ -106,7 +107,8 @@ static size_t half_bytes(const struct fft *fft)
     return fft->n / 2 * fft->sample_bytes;
 }
 
-void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole, void *scratch)
+void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole,
+                      void *scratch)
 {
     if (fft->halves) {
         fft->provider->forward_half(fft, spectrum, x);
@@ -142,20 +144,21 @@ size_t fft_nodes(const struct fft *fft)
     return fft->nodes;
 }
 
-void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch, struct fft_steps steps)
+void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
+                       struct fft_steps steps)
 {
     fft_forward_apart(fft, spectrum, 2 * SPECTRUM_BLOCK_BYTES, spectrum, x, scratch, steps);
 }
 
-void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x, void *scratch,
-                       struct fft_steps steps)
+void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x,
+                       void *scratch, struct fft_steps steps)
 {
     const struct fft_target target = {.to = to, .work = work, .stride = stride};
     fft->provider->forward(fft, &target, x, scratch, steps);
 }
 
-void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
-                       bool upper)
+void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
+                       struct fft_steps steps, bool upper)
 {
     fft->provider->inverse(fft, x, spectrum, scratch, steps, upper);
 }
@@ -179,14 +182,18 @@ void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double eve
     }
 }
 
-void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back)
+void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
+                    bool back)
 {
     fft->provider->add_turned(fft, y, x, first, count, back);
 }
 
 void fft_conjugate(bool f64, void *x, size_t count)
 {
-    enum { LANES32 = SPECTRUM_BLOCK_BYTES / sizeof(float), LANES64 = SPECTRUM_BLOCK_BYTES / sizeof(double) };
+    enum {
+        LANES32 = SPECTRUM_BLOCK_BYTES / sizeof(float),
+        LANES64 = SPECTRUM_BLOCK_BYTES / sizeof(double)
+    };
     for (size_t b = 0; b < count; b++) {
         if (f64)
             for (size_t i = 0; i < LANES64; i++) {

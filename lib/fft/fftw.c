@@ -1,13 +1,14 @@
-// SPDX-License-Identifier: MIT
-// Transforms by FFTW 3 (any size; the reference provider). The only file that includes fftw3.h.
-// Real transforms keep their n/2 + 1 bins as they are, so every bin of a spectrum is an ordinary complex number.
+// SPDX-License-Identifier: MIT Transforms by FFTW 3 (any size; the reference provider). The only
+// file that includes fftw3.h. Real transforms keep their n/2 + 1 bins as they are, so every bin of
+// a spectrum is an ordinary complex number.
 #include <fftw3.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "provider.h"
 
-// FFTW's planner, its wisdom included, is one global object; only executing a plan is safe without this lock.
+// FFTW's planner, its wisdom included, is one global object; only executing a plan is safe without
+// this lock.
 static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct fftw {
@@ -27,7 +28,8 @@ static void fftw_plan_f64(struct fftw *fftw, int n, double *x, fftw_complex *bin
 {
     if (fftw->complex) {
         fftw->forward = fftw_plan_dft_1d(n, (fftw_complex *)x, bins, FFTW_FORWARD, flags);
-        fftw->inverse = fftw_plan_dft_1d(n, bins, (fftw_complex *)x, FFTW_BACKWARD, flags | FFTW_DESTROY_INPUT);
+        fftw->inverse =
+            fftw_plan_dft_1d(n, bins, (fftw_complex *)x, FFTW_BACKWARD, flags | FFTW_DESTROY_INPUT);
     } else {
         fftw->forward = fftw_plan_dft_r2c_1d(n, x, bins, flags);
         fftw->inverse = fftw_plan_dft_c2r_1d(n, bins, x, flags | FFTW_DESTROY_INPUT);
@@ -38,7 +40,8 @@ static void fftw_plan_f32(struct fftw *fftw, int n, float *x, fftwf_complex *bin
 {
     if (fftw->complex) {
         fftw->forward = fftwf_plan_dft_1d(n, (fftwf_complex *)x, bins, FFTW_FORWARD, flags);
-        fftw->inverse = fftwf_plan_dft_1d(n, bins, (fftwf_complex *)x, FFTW_BACKWARD, flags | FFTW_DESTROY_INPUT);
+        fftw->inverse = fftwf_plan_dft_1d(n, bins, (fftwf_complex *)x, FFTW_BACKWARD,
+                                          flags | FFTW_DESTROY_INPUT);
     } else {
         fftw->forward = fftwf_plan_dft_r2c_1d(n, x, bins, flags);
         fftw->inverse = fftwf_plan_dft_c2r_1d(n, bins, x, flags | FFTW_DESTROY_INPUT);
@@ -55,7 +58,8 @@ static enum partita_status plan_both(struct fftw *fftw, bool measure)
     const unsigned flags = measure ? FFTW_MEASURE : FFTW_ESTIMATE;
     const int n = (int)fftw->fft.n;
     pthread_mutex_lock(&planner_lock);
-    if (fftw->f64) fftw_plan_f64(fftw, n, (double *)memory, (fftw_complex *)(memory + x_bytes), flags);
+    if (fftw->f64)
+        fftw_plan_f64(fftw, n, (double *)memory, (fftw_complex *)(memory + x_bytes), flags);
     else fftw_plan_f32(fftw, n, (float *)memory, (fftwf_complex *)(memory + x_bytes), flags);
     pthread_mutex_unlock(&planner_lock);
     mem_release(&fftw->fft.allocator, memory);
@@ -78,13 +82,14 @@ static void fftw_destroy(struct fft *fft)
     mem_release(&allocator, fftw);
 }
 
-static enum partita_status fftw_create(const struct fft_request *request, const struct partita_allocator *allocator,
-                                       struct fft **ret)
+static enum partita_status fftw_create(const struct fft_request *request,
+                                       const struct partita_allocator *allocator, struct fft **ret)
 {
     if (request->n > INT32_MAX) return PARTITA_ERR_UNSUPPORTED;
     struct fftw *fftw = mem_allocate(allocator, sizeof *fftw);
     if (!fftw) return PARTITA_ERR_NOMEM;
-    const size_t n = request->n, scalar = request->f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    const size_t n = request->n, scalar = request->f64 ? 8 : 4,
+                 lanes = SPECTRUM_BLOCK_BYTES / scalar;
     const size_t bins = request->complex ? n : n / 2 + 1, x_reals = request->complex ? 2 * n : n;
     *fftw = (struct fftw){
         .fft = {.provider = &fft_fftw,
@@ -120,8 +125,8 @@ static bool aligned(const void *pointer)
     return (uintptr_t)pointer % MEM_ALIGN == 0;
 }
 
-static void fftw_forward(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
-                         struct fft_steps steps)
+static void fftw_forward(const struct fft *fft, const struct fft_target *target, const void *x,
+                         void *scratch, struct fft_steps steps)
 {
     (void)steps; // the one there is
     const struct fftw *fftw = (const struct fftw *)fft;
@@ -136,17 +141,18 @@ static void fftw_forward(const struct fft *fft, const struct fft_target *target,
     fftw->kernels->split(target->work, bins, fftw->bins);
     if (target->to == target->work) return;
     for (size_t block = 0; block < fft->blocks; block++)
-        memcpy((char *)target->to + block * target->stride, (char *)target->work + block * 2 * SPECTRUM_BLOCK_BYTES,
-               2 * SPECTRUM_BLOCK_BYTES);
+        memcpy((char *)target->to + block * target->stride,
+               (char *)target->work + block * 2 * SPECTRUM_BLOCK_BYTES, 2 * SPECTRUM_BLOCK_BYTES);
 }
 
-static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps,
-                         bool upper)
+static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
+                         struct fft_steps steps, bool upper)
 {
     (void)steps;
     (void)upper;
     const struct fftw *fftw = (const struct fftw *)fft;
-    void *samples = aligned(x) ? x : scratch, *bins = (char *)scratch + mem_round(samples_bytes(fftw));
+    void *samples = aligned(x) ? x : scratch,
+         *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     fftw->kernels->join(bins, spectrum, fftw->bins);
     if (fftw->f64 && fftw->complex) fftw_execute_dft(fftw->inverse, bins, samples);
     else if (fftw->f64) fftw_execute_dft_c2r(fftw->inverse, bins, samples);
@@ -156,7 +162,8 @@ static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *s
 }
 
 // Bin k's factor is (-1)^k; the first bin of a block is even.
-static void fftw_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back)
+static void fftw_add_turned(const struct fft *fft, void *y, const void *x, size_t first,
+                            size_t count, bool back)
 {
     (void)first;
     (void)back;
@@ -184,7 +191,8 @@ char *fft_wisdom_export(bool f64)
 bool fft_wisdom_import(bool f64, const char *text)
 {
     pthread_mutex_lock(&planner_lock);
-    const int taken = f64 ? fftw_import_wisdom_from_string(text) : fftwf_import_wisdom_from_string(text);
+    const int taken =
+        f64 ? fftw_import_wisdom_from_string(text) : fftwf_import_wisdom_from_string(text);
     pthread_mutex_unlock(&planner_lock);
     return taken != 0;
 }

@@ -5,8 +5,8 @@
 
 #include "fft.h"
 
-// Where a spectrum goes: its blocks `stride` bytes apart. work: fft_spectrum_bytes for what is not finished; may be
-// `to` if the blocks lie side by side.
+// Where a spectrum goes: its blocks `stride` bytes apart. work: fft_spectrum_bytes for what is not
+// finished; may be `to` if the blocks lie side by side.
 struct fft_target {
     void *to, *work;
     size_t stride;
@@ -15,17 +15,19 @@ struct fft_target {
 struct fft_provider {
     const char *name;
     bool (*serves)(size_t n); // sizes that it does well
-    enum partita_status (*create)(const struct fft_request *request, const struct partita_allocator *allocator,
-                                  struct fft **ret);
+    enum partita_status (*create)(const struct fft_request *request,
+                                  const struct partita_allocator *allocator, struct fft **ret);
     void (*destroy)(struct fft *fft);
     // Steps first .. end-1 of fft->steps.
-    void (*forward)(const struct fft *fft, const struct fft_target *target, const void *x, void *scratch,
-                    struct fft_steps steps);
-    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch, struct fft_steps steps, bool upper);
+    void (*forward)(const struct fft *fft, const struct fft_target *target, const void *x,
+                    void *scratch, struct fft_steps steps);
+    void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch,
+                    struct fft_steps steps, bool upper);
     // All steps, of real samples; see fft_forward_half. NULL: cannot.
     void (*forward_half)(const struct fft *fft, void *spectrum, const void *x);
     void (*inverse_half)(const struct fft *fft, void *x, void *spectrum);
-    void (*add_turned)(const struct fft *fft, void *y, const void *x, size_t first, size_t count, bool back);
+    void (*add_turned)(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
+                       bool back);
 };
 
 struct fft {
@@ -33,7 +35,8 @@ struct fft {
     struct partita_allocator allocator;
     size_t n, blocks, scratch_bytes;
     size_t steps;      // into which a transform may be cut, all of about the same work
-    size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last ones
+    size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last
+                       // ones
     size_t nodes;      // see fft_nodes; with more than one, scratch is not used
     double gain;
     size_t sample_bytes;

@@ -30,8 +30,8 @@ void shape_gradient(const struct shape *shape, struct shape *ret)
     ret->axis[0].span = (axis->out - 1) * axis->stride + 1;
 }
 
-bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret, char *reason,
-                   size_t size)
+bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret,
+                   char *reason, size_t size)
 {
     *ret = *shape;
     if (direction == PARTITA_BACKWARD_WEIGHT) shape_gradient(shape, ret);

@@ -21,9 +21,11 @@ struct divisions divisions_of(const struct shape *shape, size_t taps_part, size_
 
 struct cut_range divisions_signals(const struct divisions *divisions)
 {
-    const ptrdiff_t low = divisions->first - (ptrdiff_t)(divisions->apart + divisions->taps * divisions->taps_part);
+    const ptrdiff_t low =
+        divisions->first - (ptrdiff_t)(divisions->apart + divisions->taps * divisions->taps_part);
     const size_t first = low > 0 ? (size_t)low / divisions->signal_part : 0;
-    const size_t behind = divisions->end > 0 ? (size_t)(divisions->end - 1) / divisions->signal_part + 1 : 0;
+    const size_t behind =
+        divisions->end > 0 ? (size_t)(divisions->end - 1) / divisions->signal_part + 1 : 0;
     const size_t end = lesser(behind, divisions->signals);
     return (struct cut_range){(ptrdiff_t)first, end > first ? end - first : 0};
 }
@@ -32,7 +34,9 @@ struct cut_range divisions_signals(const struct divisions *divisions)
 static size_t skipped(const struct divisions *divisions, size_t k)
 {
     const ptrdiff_t behind = (ptrdiff_t)(k * divisions->unit + divisions->apart) - 1; // interval 0
-    return behind > divisions->first ? 0 : ceil_div((size_t)(divisions->first - behind) + 1, divisions->apart);
+    return behind > divisions->first
+               ? 0
+               : ceil_div((size_t)(divisions->first - behind) + 1, divisions->apart);
 }
 
 size_t divisions_begin(const struct divisions *divisions, size_t k, size_t interval)
@@ -42,18 +46,20 @@ size_t divisions_begin(const struct divisions *divisions, size_t k, size_t inter
 
 size_t divisions_intervals(const struct divisions *divisions, size_t k)
 {
-    const size_t last =
-        (divisions->taps - 1) * divisions->taps_part + (divisions->signals - 1) * divisions->signal_part;
+    const size_t last = (divisions->taps - 1) * divisions->taps_part +
+                        (divisions->signals - 1) * divisions->signal_part;
     const ptrdiff_t end = divisions->end <= (ptrdiff_t)last ? divisions->end : (ptrdiff_t)last + 1;
     const ptrdiff_t begin = (ptrdiff_t)divisions_begin(divisions, k, 0);
     return begin >= end ? 0 : ceil_div((size_t)(end - begin), divisions->apart);
 }
 
-// In units the taps' part i begins at i * t, the signal's part j at j * s, and nothing divides both t and s: i t + j s
-// = at is solved by the latest i in reach that leaves a multiple of s, and from there by steps of s and t.
+// In units the taps' part i begins at i * t, the signal's part j at j * s, and nothing divides both
+// t and s: i t + j s = at is solved by the latest i in reach that leaves a multiple of s, and from
+// there by steps of s and t.
 struct divisions_pairs divisions_pairs(const struct divisions *divisions, size_t begin)
 {
-    const size_t t = divisions->taps_part / divisions->unit, s = divisions->signal_part / divisions->unit;
+    const size_t t = divisions->taps_part / divisions->unit,
+                 s = divisions->signal_part / divisions->unit;
     const size_t at = begin / divisions->unit;
     size_t i = at / t < divisions->taps ? at / t : divisions->taps - 1;
     while (i > 0 && (at - i * t) % s) i--;
@@ -70,16 +76,19 @@ static void explain_interval(const struct divisions *divisions, size_t begin, st
     if (!pairs.count) return;
     text_add(text, "    %8zu:", begin);
     for (size_t i = 0; i < pairs.count && i < MOST_PAIRS; i++)
-        text_add(text, " (%zu, %zu)", pairs.taps + i * pairs.taps_step, pairs.signal - i * pairs.signal_step);
+        text_add(text, " (%zu, %zu)", pairs.taps + i * pairs.taps_step,
+                 pairs.signal - i * pairs.signal_step);
     text_add(text, pairs.count > MOST_PAIRS ? " and %zu more\n" : "\n", pairs.count - MOST_PAIRS);
 }
 
 void divisions_explain(const struct divisions *divisions, struct text *text)
 {
     enum { MOST_INTERVALS = 6, MOST_DIVISIONS = 4 };
-    text_add(text, "  %zu parts of %zu taps, %zu parts of %zu samples: %zu divisions of intervals %zu outputs long\n",
-             divisions->taps, divisions->taps_part, divisions->signals, divisions->signal_part, divisions->count,
-             divisions->apart - 1);
+    text_add(text,
+             "  %zu parts of %zu taps, %zu parts of %zu samples: %zu divisions of intervals %zu "
+             "outputs long\n",
+             divisions->taps, divisions->taps_part, divisions->signals, divisions->signal_part,
+             divisions->count, divisions->apart - 1);
     for (size_t k = 0; k < divisions->count && k < MOST_DIVISIONS; k++) {
         const size_t n = divisions_intervals(divisions, k);
         text_add(text, "  division %zu, %zu intervals\n", k, n);

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// Parts of two sizes that a caller imposes, whatever the device: which pairs of parts begin at which output. Pair (i,
-// j) covers the taps_part + signal_part - 1 outputs from i * taps_part + j * signal_part on, a multiple of what divides
-// both. Division k holds the intervals that begin at k units and every `apart` outputs on: within a division none
-// overlaps another. (theory.md, section 7; parts.md)
+// SPDX-License-Identifier: MIT Parts of two sizes that a caller imposes, whatever the device: which
+// pairs of parts begin at which output. Pair (i, j) covers the taps_part + signal_part - 1 outputs
+// from i * taps_part + j * signal_part on, a multiple of what divides both. Division k holds the
+// intervals that begin at k units and every `apart` outputs on: within a division none overlaps
+// another. (theory.md, section 7; parts.md)
 #ifndef PARTITA_DIVISIONS_H
 #define PARTITA_DIVISIONS_H
 
@@ -19,18 +19,20 @@ struct divisions divisions_of(const struct shape *shape, size_t taps_part, size_
 // Parts of the signal that meet any pair of an interval with wanted outputs.
 struct cut_range divisions_signals(const struct divisions *divisions);
 
-// Intervals of division k that reach wanted outputs, numbered from 0: how many, and the output that one begins at.
+// Intervals of division k that reach wanted outputs, numbered from 0: how many, and the output that
+// one begins at.
 size_t divisions_intervals(const struct divisions *divisions, size_t k);
 size_t divisions_begin(const struct divisions *divisions, size_t k, size_t interval);
 
-// Pairs (taps' part, signal's part) of the interval that begins at an output: the first one, and how far it is from
-// each to the next, up in the taps, down in the signal.
+// Pairs (taps' part, signal's part) of the interval that begins at an output: the first one, and
+// how far it is from each to the next, up in the taps, down in the signal.
 struct divisions_pairs {
     size_t taps, taps_step, signal, signal_step, count;
 };
 struct divisions_pairs divisions_pairs(const struct divisions *divisions, size_t begin);
 
-// The schedule in words: division by division the output that each interval begins at and its pairs.
+// The schedule in words: division by division the output that each interval begins at and its
+// pairs.
 void divisions_explain(const struct divisions *divisions, struct text *text);
 
 #endif

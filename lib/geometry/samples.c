@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-// Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go through memcpy.
+// Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go
+// through memcpy.
 typedef uint16_t word2 __attribute__((may_alias));
 typedef uint32_t word4 __attribute__((may_alias));
 typedef struct __attribute__((may_alias)) {
@@ -21,21 +22,26 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
     if (y_stride == 1 && x_stride == 1) {
         memmove(y, x, n * bytes);
     } else if (bytes == 2) {
-        for (size_t i = 0; i < n; i++) ((word2 *)y)[i * y_stride] = ((const word2 *)x)[i * x_stride];
+        for (size_t i = 0; i < n; i++)
+            ((word2 *)y)[i * y_stride] = ((const word2 *)x)[i * x_stride];
     } else if (bytes == 4 && y_stride == 1 && x_stride == 2) {
         copy_pairs4(y, x, n);
     } else if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) ((word4 *)y)[i * y_stride] = ((const word4 *)x)[i * x_stride];
+        for (size_t i = 0; i < n; i++)
+            ((word4 *)y)[i * y_stride] = ((const word4 *)x)[i * x_stride];
     } else if (bytes == 8) {
-        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i * y_stride, (const char *)x + 8 * i * x_stride, 8);
+        for (size_t i = 0; i < n; i++)
+            memcpy((char *)y + 8 * i * y_stride, (const char *)x + 8 * i * x_stride, 8);
     } else {
-        for (size_t i = 0; i < n; i++) ((word16 *)y)[i * y_stride] = ((const word16 *)x)[i * x_stride];
+        for (size_t i = 0; i < n; i++)
+            ((word16 *)y)[i * y_stride] = ((const word16 *)x)[i * x_stride];
     }
 }
 
 struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n)
 {
-    // before: those whose index is negative; inside: those of the others before the first index >= size.
+    // before: those whose index is negative; inside: those of the others before the first index >=
+    // size.
     const size_t before = first < 0 ? ((size_t)-first + stride - 1) / stride : 0;
     const size_t begin = before < n ? before : n;
     const ptrdiff_t left = (ptrdiff_t)size - (first + (ptrdiff_t)(begin * stride));
@@ -43,14 +49,15 @@ struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t
     return (struct inside){begin, inside < n - begin ? inside : n - begin};
 }
 
-void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes)
+void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n,
+                    size_t bytes)
 {
     const struct inside in = samples_inside(size, first, stride, n);
     memset(y, 0, in.begin * bytes);
     if (in.count)
         samples_copy((char *)y + in.begin * bytes, 1,
-                     (const char *)x + (size_t)(first + (ptrdiff_t)(in.begin * stride)) * bytes, stride, in.count,
-                     bytes);
+                     (const char *)x + (size_t)(first + (ptrdiff_t)(in.begin * stride)) * bytes,
+                     stride, in.count, bytes);
     memset((char *)y + (in.begin + in.count) * bytes, 0, (n - in.begin - in.count) * bytes);
 }
 
@@ -68,10 +75,12 @@ static void reverse_words(void *y, const void *x, size_t n, size_t bytes)
     if (bytes == 4)
         for (size_t i = 0; i < n; i++) ((word4 *)y)[i] = ((const word4 *)x)[n - 1 - i];
     else
-        for (size_t i = 0; i < n; i++) memcpy((char *)y + 8 * i, (const char *)x + 8 * (n - 1 - i), 8);
+        for (size_t i = 0; i < n; i++)
+            memcpy((char *)y + 8 * i, (const char *)x + 8 * (n - 1 - i), 8);
 }
 
-void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes)
+void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n,
+                     size_t bytes)
 {
     if (y_stride == 1 && x_stride == 1 && bytes < 16) {
         reverse_words(y, x, n, bytes);
@@ -79,14 +88,17 @@ void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, s
     }
     char *to = y;
     const char *from = (const char *)x + (n - 1) * x_stride * bytes;
-    for (size_t i = 0; i < n; i++, to += y_stride * bytes, from -= x_stride * bytes) memcpy(to, from, bytes);
+    for (size_t i = 0; i < n; i++, to += y_stride * bytes, from -= x_stride * bytes)
+        memcpy(to, from, bytes);
 }
 
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n)
 {
     const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->tap_bytes, step = axis->dilation, count = axis->span > first ? axis->span - first : 0;
-    const size_t end = first + (n < count ? n : count), from = (first + step - 1) / step; // taps `from` .. of this part
+    const size_t bytes = shape->tap_bytes, step = axis->dilation,
+                 count = axis->span > first ? axis->span - first : 0;
+    const size_t end = first + (n < count ? n : count),
+                 from = (first + step - 1) / step; // taps `from` .. of this part
     const size_t inside = end > from * step ? (end - from * step - 1) / step + 1 : 0;
     if (step > 1 || inside < n) memset(g, 0, n * bytes);
     if (!inside) return;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Moving samples: strided copies, windows that read zeros outside a signal, and taps brought into causal order.
+// SPDX-License-Identifier: MIT Moving samples: strided copies, windows that read zeros outside a
+// signal, and taps brought into causal order.
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 
@@ -9,7 +9,8 @@
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
 
 // The same backwards: y[i*y_stride] = x[(n-1-i)*x_stride].
-void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);
+void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n,
+                     size_t bytes);
 
 // Which i < n have an index first + i*stride inside [0, size).
 struct inside {
@@ -18,13 +19,15 @@ struct inside {
 struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n);
 
 // y[i] = x[first + i*stride] for i < n, zero where that index is outside [0, size).
-void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n, size_t bytes);
+void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n,
+                    size_t bytes);
 
-// g[span] of one cell from its taps in the caller's order: flipped and conjugated for correlation, spread by the
-// dilation.
+// g[span] of one cell from its taps in the caller's order: flipped and conjugated for correlation,
+// spread by the dilation.
 void causal_taps(const struct shape *shape, void *g, const void *taps);
 
-// The same for g[first .. first+n-1] alone; all of these are written, zeros included. Indices beyond the span are zero.
+// The same for g[first .. first+n-1] alone; all of these are written, zeros included. Indices
+// beyond the span are zero.
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n);
 
 #endif

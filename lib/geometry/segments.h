@@ -1,20 +1,20 @@
-// SPDX-License-Identifier: MIT
-// How a bounded problem of one axis is cut into blocks, whatever the device: which taps its outputs see, which blocks
-// of a line hold anything, which outputs a block makes.
+// SPDX-License-Identifier: MIT How a bounded problem of one axis is cut into blocks, whatever the
+// device: which taps its outputs see, which blocks of a line hold anything, which outputs a block
+// makes.
 #ifndef PARTITA_CUT_H
 #define PARTITA_CUT_H
 
 #include "core/problem.h"
 
-// Along its axis a problem is y[p] = sum over j < span of g[j] * x[causal_first + stride*p - j], a causal filter g read
-// at every stride-th position.
+// Along its axis a problem is y[p] = sum over j < span of g[j] * x[causal_first + stride*p - j], a
+// causal filter g read at every stride-th position.
 static inline ptrdiff_t causal_first(const struct axis *axis)
 {
     return axis->begin + (ptrdiff_t)axis->span - 1;
 }
 
-// The same with g from the first tap that any output sees to the last: y[p] = sum over j < taps of g[first_tap + j] *
-// x[first + stride*p - j]. No taps: the result is zero.
+// The same with g from the first tap that any output sees to the last: y[p] = sum over j < taps of
+// g[first_tap + j] * x[first + stride*p - j]. No taps: the result is zero.
 struct trimmed {
     size_t first_tap, taps;
     ptrdiff_t first;
@@ -22,14 +22,16 @@ struct trimmed {
 };
 struct trimmed cut_trim(const struct shape *shape);
 
-// Blocks that lie in [0, size): the first one of those that start at origin + i*length, and how many.
+// Blocks that lie in [0, size): the first one of those that start at origin + i*length, and how
+// many.
 struct cut_range {
     ptrdiff_t first;
     size_t count;
 };
 struct cut_range cut_inside(ptrdiff_t origin, size_t length, size_t size);
 
-// Outputs of the problem that lie in [from, end) of those at full rate, and where the first of them is.
+// Outputs of the problem that lie in [from, end) of those at full rate, and where the first of them
+// is.
 struct cut_outputs {
     size_t first, count, skip; // index, number; of the first, from `from`
 };

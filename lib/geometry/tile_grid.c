@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: MIT
-// Grids of tiles, see tile_grid.h. With g the common divisor of stride s and dilation d, outputs fall into d/g images
-// and taps into s/g phases: output i + (d/g) q of image i meets with tap j + (s/g) k of phase j the sample
-// s i + d j + (s d / g)(q + k), which is position q + k of that image and phase.
+// SPDX-License-Identifier: MIT Grids of tiles, see tile_grid.h. With g the common divisor of stride
+// s and dilation d, outputs fall into d/g images and taps into s/g phases: output i + (d/g) q of
+// image i meets with tap j + (s/g) k of phase j the sample s i + d j + (s d / g)(q + k), which is
+// position q + k of that image and phase.
 #include "tile_grid.h"
 #include "base/sizes.h"
 
-// Positions of outputs that exist, over all images and phases: the last of the least offset, the first of the greatest.
+// Positions of outputs that exist, over all images and phases: the last of the least offset, the
+// first of the greatest.
 static void count_positions(struct tile_axis *axis)
 {
     const struct tile_side *out = &axis->out;
@@ -21,7 +22,8 @@ static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *
     // Where they mean nothing, stride and dilation are what makes the fewest images and phases.
     const size_t stride = axis->out == 1 ? axis->dilation : axis->stride;
     const size_t dilation = axis->kernel == 1 ? stride : axis->dilation;
-    const size_t common = common_divisor(stride, dilation), step = size_mul(stride / common, dilation);
+    const size_t common = common_divisor(stride, dilation),
+                 step = size_mul(stride / common, dilation);
     if (step > PTRDIFF_MAX / 4) return false;
     const struct tile_side x = {axis->size, axis->begin, stride, dilation, step};
     const struct tile_side y = {axis->out, 0, 1, 0, dilation / common};
@@ -33,15 +35,18 @@ static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *
                               .kernel = axis->kernel,
                               .taps = ceil_div(axis->kernel, stride / common),
                               .reversed = backward};
-    if (size_mul(step, size_add(ceil_div(axis->size, step), 2 * ret->taps)) > PTRDIFF_MAX / 4) return false;
+    if (size_mul(step, size_add(ceil_div(axis->size, step), 2 * ret->taps)) > PTRDIFF_MAX / 4)
+        return false;
     if (backward) ret->lead = -(ptrdiff_t)(ret->taps - 1);
     count_positions(ret);
     return true;
 }
 
-bool tile_grid_make(const struct shape *shape, enum partita_direction direction, struct tile_grid *ret)
+bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
+                    struct tile_grid *ret)
 {
-    static const struct axis no_axis = {.kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
+    static const struct axis no_axis = {
+        .kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
     const bool backward = direction == PARTITA_BACKWARD_DATA;
     *ret = (struct tile_grid){.batch = shape->batch,
                               .groups = shape->groups,
@@ -56,7 +61,8 @@ bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
     for (int i = 0; i < 3; i++) {
         struct tile_axis *axis = &ret->axis[i];
         const int unused = 3 - shape->rank;
-        if (!make_axis(i < unused ? &no_axis : &shape->axis[i - unused], backward, axis)) return false;
+        if (!make_axis(i < unused ? &no_axis : &shape->axis[i - unused], backward, axis))
+            return false;
         ret->images = size_mul(ret->images, axis->images);
         ret->phases = size_mul(ret->phases, axis->phases);
         if (backward && axis->images * axis->phases != axis->out.step) ret->covers = false;
@@ -107,7 +113,8 @@ size_t tile_grid_tap(const struct tile_grid *grid, const size_t phase[3], const 
     size_t index = 0;
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid->axis[i];
-        const size_t tap = phase[i] + axis->period * (axis->reversed ? axis->taps - 1 - k[i] : k[i]);
+        const size_t tap =
+            phase[i] + axis->period * (axis->reversed ? axis->taps - 1 - k[i] : k[i]);
         if (tap >= axis->kernel) return SIZE_MAX;
         index = index * axis->kernel + (grid->flip ? axis->kernel - 1 - tap : tap);
     }
@@ -116,10 +123,12 @@ size_t tile_grid_tap(const struct tile_grid *grid, const size_t phase[3], const 
 
 size_t tile_grid_cell(const struct tile_grid *grid, size_t group, size_t k, size_t c)
 {
-    return grid->phases_out ? (group * grid->in + c) * grid->out + k : (group * grid->out + k) * grid->in + c;
+    return grid->phases_out ? (group * grid->in + c) * grid->out + k
+                            : (group * grid->out + k) * grid->in + c;
 }
 
-struct tile_range tile_within(const struct tile_side *side, size_t image, size_t phase, ptrdiff_t q, size_t n)
+struct tile_range tile_within(const struct tile_side *side, size_t image, size_t phase, ptrdiff_t q,
+                              size_t n)
 {
     const ptrdiff_t first = tile_sample(side, image, phase, q), size = (ptrdiff_t)side->size;
     const size_t begin = first < 0 ? ceil_div((size_t)-first, side->step) : 0;

@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: MIT
-// A layer as a grid of tiles, for engines that transform tiles. Along an axis, stride and dilation fall apart until
-// tiles see neighbours: outputs are dealt out to *images* by their residue (dilation), taps to *phases* by theirs
-// (stride), so that within an image and a phase output position q meets input position q + k with tap k, k < taps.
-// Phases are further input channels of forward and of backward weight, further output channels of backward data.
-// A tile is `tile` outputs side by side; it reads `extent` = tile + taps - 1 inputs.
-// Source: polyphase decomposition, Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
+// SPDX-License-Identifier: MIT A layer as a grid of tiles, for engines that transform tiles. Along
+// an axis, stride and dilation fall apart until tiles see neighbours: outputs are dealt out to
+// *images* by their residue (dilation), taps to *phases* by theirs (stride), so that within an
+// image and a phase output position q meets input position q + k with tap k, k < taps. Phases are
+// further input channels of forward and of backward weight, further output channels of backward
+// data. A tile is `tile` outputs side by side; it reads `extent` = tile + taps - 1 inputs. Source:
+// polyphase decomposition, Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
 #ifndef PARTITA_TILE_GRID_H
 #define PARTITA_TILE_GRID_H
 
@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "core/problem.h"
 
-// Where the positions of one array lie: image i, phase j, position q is sample base + image*i + phase*j + step*q. What
-// is not below `size` is padding (inputs) or does not exist (outputs).
+// Where the positions of one array lie: image i, phase j, position q is sample base + image*i +
+// phase*j + step*q. What is not below `size` is padding (inputs) or does not exist (outputs).
 struct tile_side {
     size_t size;
     ptrdiff_t base;
@@ -24,11 +24,12 @@ struct tile_side {
 struct tile_axis {
     struct tile_side in, out;
     size_t images, phases;
-    size_t kernel, period, taps; // tap k of phase j is tap j + period*k of the kernel, if there is one
-    bool reversed;               // or taps-1-k instead of k: backward data
-    ptrdiff_t first, lead;       // position of output 0 of tile 0; of its input 0 relative to that
-    size_t count;                // outputs of an image and phase at most, from `first` on
-    size_t tile, extent, tiles;  // by tile_grid_cut
+    size_t kernel, period,
+        taps;              // tap k of phase j is tap j + period*k of the kernel, if there is one
+    bool reversed;         // or taps-1-k instead of k: backward data
+    ptrdiff_t first, lead; // position of output 0 of tile 0; of its input 0 relative to that
+    size_t count;          // outputs of an image and phase at most, from `first` on
+    size_t tile, extent, tiles; // by tile_grid_cut
 };
 
 struct tile_grid {
@@ -43,9 +44,10 @@ struct tile_grid {
     size_t tiles;          // of one image of one item of the batch, by tile_grid_cut
 };
 
-// Makes the grid of a direction (backward weight: as forward, x against gy), of rank 3 at most. False where positions
-// cannot be counted: steps beyond the range of indices.
-bool tile_grid_make(const struct shape *shape, enum partita_direction direction, struct tile_grid *ret);
+// Makes the grid of a direction (backward weight: as forward, x against gy), of rank 3 at most.
+// False where positions cannot be counted: steps beyond the range of indices.
+bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
+                    struct tile_grid *ret);
 
 // Cuts each axis into tiles of that many outputs.
 void tile_grid_cut(struct tile_grid *grid, const size_t tile[3]);
@@ -55,16 +57,19 @@ void tile_grid_image(const struct tile_grid *grid, size_t image, size_t ret[3]);
 void tile_grid_phase(const struct tile_grid *grid, size_t phase, size_t ret[3]);
 void tile_grid_tile(const struct tile_grid *grid, size_t tile, size_t ret[3]);
 
-// The caller's tap, an index into one cell of w, that is tap k of a phase; SIZE_MAX: there is none, it counts as 0.
+// The caller's tap, an index into one cell of w, that is tap k of a phase; SIZE_MAX: there is none,
+// it counts as 0.
 size_t tile_grid_tap(const struct tile_grid *grid, const size_t phase[3], const size_t k[3]);
 
 // The caller's cell of w, in cells, for input channel c and output channel k of a group.
 size_t tile_grid_cell(const struct tile_grid *grid, size_t group, size_t k, size_t c);
 
 // Sample at position q of an image and phase; may lie outside.
-static inline ptrdiff_t tile_sample(const struct tile_side *side, size_t image, size_t phase, ptrdiff_t q)
+static inline ptrdiff_t tile_sample(const struct tile_side *side, size_t image, size_t phase,
+                                    ptrdiff_t q)
 {
-    return side->base + (ptrdiff_t)(side->image * image + side->phase * phase) + (ptrdiff_t)side->step * q;
+    return side->base + (ptrdiff_t)(side->image * image + side->phase * phase) +
+           (ptrdiff_t)side->step * q;
 }
 
 static inline bool tile_inside(const struct tile_side *side, ptrdiff_t sample)
@@ -87,6 +92,7 @@ static inline ptrdiff_t tile_input(const struct tile_axis *axis, size_t tile)
 struct tile_range {
     size_t begin, end;
 };
-struct tile_range tile_within(const struct tile_side *side, size_t image, size_t phase, ptrdiff_t q, size_t n);
+struct tile_range tile_within(const struct tile_side *side, size_t image, size_t phase, ptrdiff_t q,
+                              size_t n);
 
 #endif

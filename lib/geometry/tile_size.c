@@ -15,7 +15,8 @@ size_t tile_cut_whole(const struct tile_axis *axis)
     if (size_mul(axis->images, axis->phases) > MOST_SEEN) seen = (struct tile_range){0, extent};
     else
         for (size_t i = 0; i < axis->images * axis->phases; i++) {
-            const struct tile_range range = tile_within(&axis->in, i / axis->phases, i % axis->phases, q, extent);
+            const struct tile_range range =
+                tile_within(&axis->in, i / axis->phases, i % axis->phases, q, extent);
             if (range.begin >= range.end) continue;
             if (range.begin < seen.begin) seen.begin = range.begin;
             if (range.end > seen.end) seen.end = range.end;

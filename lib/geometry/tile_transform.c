@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Tables of the transforms of tiles, and their axes in order. Elements of neighbouring rows, and of planes, are an odd
-// number of elements apart, so that a column does not meet itself in the cache.
+// SPDX-License-Identifier: MIT Tables of the transforms of tiles, and their axes in order. Elements
+// of neighbouring rows, and of planes, are an odd number of elements apart, so that a column does
+// not meet itself in the cache.
 #include "tile_transform.h"
 
 #include <math.h>
@@ -41,8 +41,8 @@ size_t tile_transform_size(size_t n)
     return best;
 }
 
-// The fewest radices whose product is n = 2^a 3^b: as many sixes as spare a pass, twos in eights; larger ones last,
-// where passes need no twiddles. Returns their number.
+// The fewest radices whose product is n = 2^a 3^b: as many sixes as spare a pass, twos in eights;
+// larger ones last, where passes need no twiddles. Returns their number.
 static int factor(size_t n, unsigned char radix[TILE_MOST_PASSES])
 {
     int a = 0, b = 0, sixes = 0, passes = 0;
@@ -73,7 +73,8 @@ static double axis_flops(size_t n)
     size_t length = n;
     for (int p = 0; p < passes; p++) {
         const size_t r = radix[p], blocks = n / length;
-        flops += (double)(n / r) * butterfly_flops(r) + 6.0 * (double)(blocks * (length / r - 1) * (r - 1));
+        flops += (double)(n / r) * butterfly_flops(r) +
+                 6.0 * (double)(blocks * (length / r - 1) * (r - 1));
         length /= r;
     }
     return flops;
@@ -138,10 +139,13 @@ static void make_dft(size_t n, bool f64, struct arena *arena, struct tile_dft *r
     size_t length = n;
     for (int p = 0; p < ret->passes; p++) {
         const size_t r = ret->radix[p], quotient = length / r;
-        void *table = arena_take(arena, (quotient - 1) * (r - 1) * 2 * (f64 ? sizeof(double) : sizeof(float)));
+        void *table = arena_take(arena, (quotient - 1) * (r - 1) * 2 *
+                                            (f64 ? sizeof(double) : sizeof(float)));
         ret->twiddle[p] = table;
         for (size_t i = 0; table && i < (quotient - 1) * (r - 1); i++) {
-            const double angle = -2 * M_PI * (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) / (double)length;
+            const double angle = -2 * M_PI *
+                                 (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) /
+                                 (double)length;
             put(table, f64, 2 * i, cos(angle));
             put(table, f64, 2 * i + 1, sin(angle));
         }
@@ -166,7 +170,8 @@ static size_t negative(size_t n, size_t f)
     return f ? n - f : 0;
 }
 
-// The lower half of the first line, and its opposites: from there the other lines know where they leave frequencies.
+// The lower half of the first line, and its opposites: from there the other lines know where they
+// leave frequencies.
 static void pair_first_line(const struct tile_dft *dft, uint32_t *pair)
 {
     for (size_t f = 0; f <= dft->n / 2; f++) {
@@ -175,7 +180,8 @@ static void pair_first_line(const struct tile_dft *dft, uint32_t *pair)
     }
 }
 
-// Bins in the order of the elements of their first frequency, as far as the order of frequencies allows.
+// Bins in the order of the elements of their first frequency, as far as the order of frequencies
+// allows.
 static void pair_up(struct tile_transform *transform)
 {
     const size_t *n = transform->n, half = n[2] / 2;
@@ -203,7 +209,8 @@ static void pair_up(struct tile_transform *transform)
     }
 }
 
-void tile_transform_make(const size_t n[3], bool f64, struct arena *arena, struct tile_transform *ret)
+void tile_transform_make(const size_t n[3], bool f64, struct arena *arena,
+                         struct tile_transform *ret)
 {
     *ret = (struct tile_transform){.n = {n[0], n[1], n[2]}, .bins = tile_transform_bins(n)};
     lay_out(n, ret->step, &ret->elements);
@@ -222,7 +229,8 @@ void tile_row(const struct tile_transform *transform, const struct kernels *kern
     if (transform->n[2] > 1) kernels->tile.forward(row, &transform->dft[2], 1, 1, 0);
 }
 
-void tile_row_inverse(const struct tile_transform *transform, const struct kernels *kernels, void *row)
+void tile_row_inverse(const struct tile_transform *transform, const struct kernels *kernels,
+                      void *row)
 {
     if (transform->n[2] > 1) kernels->tile.inverse(row, &transform->dft[2], 1, 1, 0);
 }
@@ -233,7 +241,8 @@ static void columns(const struct tile_transform *transform, tile_dft_fn *run, vo
     const int other = 1 - axis;
     if (transform->n[axis] == 1) return;
     for (size_t i = 0; i < transform->n[other]; i++)
-        run(element(z, i * transform->step[other]), &transform->dft[axis], transform->step[axis], transform->n[2], 1);
+        run(element(z, i * transform->step[other]), &transform->dft[axis], transform->step[axis],
+            transform->n[2], 1);
 }
 
 void tile_columns(const struct tile_transform *transform, const struct kernels *kernels, void *z)
@@ -242,7 +251,8 @@ void tile_columns(const struct tile_transform *transform, const struct kernels *
     columns(transform, kernels->tile.forward, z, 0);
 }
 
-void tile_columns_inverse(const struct tile_transform *transform, const struct kernels *kernels, void *z)
+void tile_columns_inverse(const struct tile_transform *transform, const struct kernels *kernels,
+                          void *z)
 {
     columns(transform, kernels->tile.inverse, z, 0);
     columns(transform, kernels->tile.inverse, z, 1);

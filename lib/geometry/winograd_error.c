@@ -13,8 +13,8 @@ static double roundoff(bool f64)
     return f64 ? 0x1p-53 : 0x1p-24;
 }
 
-// How much larger than its result the terms are that A' sums for random inputs and taps, in root mean square: their
-// relative errors grow by this.
+// How much larger than its result the terms are that A' sums for random inputs and taps, in root
+// mean square: their relative errors grow by this.
 static double growth(const struct tile_axis *axis)
 {
     const size_t extent = axis->extent;
@@ -23,15 +23,18 @@ static double growth(const struct tile_axis *axis)
         double row[WINOGRAD_EXTENT], inputs = 0, taps = 0, outputs = 0;
         winograd_input_row(extent, i, row);
         for (size_t k = 0; k < extent; k++) inputs += row[k] * row[k];
-        for (size_t k = 0; k < axis->taps; k++) taps += pow(winograd_taps_entry(extent, axis->taps, k, i), 2);
-        for (size_t k = 0; k < axis->tile; k++) outputs += pow(winograd_output_entry(extent, axis->tile, k, i), 2);
+        for (size_t k = 0; k < axis->taps; k++)
+            taps += pow(winograd_taps_entry(extent, axis->taps, k, i), 2);
+        for (size_t k = 0; k < axis->tile; k++)
+            outputs += pow(winograd_output_entry(extent, axis->tile, k, i), 2);
         sum += inputs * taps * outputs;
     }
     return extent > 1 ? sqrt(sum / (double)(axis->tile * axis->taps)) : 1;
 }
 
-// Roundings of six transforms along one axis each, then of the products' sums; 1.7 is what is left of the former for
-// every extent, by experiment with random tiles (docs/decisions/0014-winograd.md).
+// Roundings of six transforms along one axis each, then of the products' sums; 1.7 is what is left
+// of the former for every extent, by experiment with random tiles
+// (docs/decisions/0014-winograd.md).
 double winograd_error(const struct tile_grid *grid, bool f64, double terms)
 {
     const double segment = fmin(terms, WINOGRAD_TERMS);
@@ -41,5 +44,6 @@ double winograd_error(const struct tile_grid *grid, bool f64, double terms)
 
 double winograd_budget(const struct request *request)
 {
-    return request->error_budget > 0 ? request->error_budget : DEFAULT_BUDGET * roundoff(request->shape->f64);
+    return request->error_budget > 0 ? request->error_budget
+                                     : DEFAULT_BUDGET * roundoff(request->shape->f64);
 }

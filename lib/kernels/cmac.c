@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Products of spectra in blocks of real and imaginary lanes, summed over terms in registers. The four products of a
-// complex multiplication have a sum each, so that no addition waits for another of the same term, and the order of
-// operations is the same for every bin.
+// SPDX-License-Identifier: MIT Products of spectra in blocks of real and imaginary lanes, summed
+// over terms in registers. The four products of a complex multiplication have a sum each, so that
+// no addition waits for another of the same term, and the order of operations is the same for every
+// bin.
 #include "vector.h"
 
 enum {
@@ -10,8 +10,8 @@ enum {
     BLOCK = 2 * SPECTRUM_LANES,                    // reals
 };
 
-// Vector v of a spectrum whose blocks are `stride` reals apart: its real lanes; the imaginary ones are SPECTRUM_LANES
-// further on.
+// Vector v of a spectrum whose blocks are `stride` reals apart: its real lanes; the imaginary ones
+// are SPECTRUM_LANES further on.
 INLINE size_t position(size_t v, size_t stride)
 {
     return v / VECTORS * stride + v % VECTORS * LANES;
@@ -33,12 +33,13 @@ INLINE vec imaginary_lanes(const REAL *x)
 }
 
 // `count` vectors of h by those of each of n spectra, a block of x apart.
-INLINE void add_products(struct sums *s, const REAL *x, size_t x_stride, const REAL *h, size_t h_stride, size_t n,
-                         size_t count)
+INLINE void add_products(struct sums *s, const REAL *x, size_t x_stride, const REAL *h,
+                         size_t h_stride, size_t n, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const vec hr = real_lanes(h + position(v, h_stride)), hi = imaginary_lanes(h + position(v, h_stride));
+        const vec hr = real_lanes(h + position(v, h_stride)),
+                  hi = imaginary_lanes(h + position(v, h_stride));
         UNROLL
         for (size_t k = 0; k < n; k++) {
             const size_t i = k * count + v;
@@ -58,7 +59,8 @@ INLINE void put_sums(REAL *y, const struct sums *s, size_t k, size_t count)
     UNROLL
     for (size_t v = 0; v < count; v++) {
         *(vec *)(y + position(v, BLOCK)) = s->rr[k * count + v] - s->ii[k * count + v];
-        *(vec *)(y + position(v, BLOCK) + SPECTRUM_LANES) = s->ri[k * count + v] + s->ir[k * count + v];
+        *(vec *)(y + position(v, BLOCK) + SPECTRUM_LANES) =
+            s->ri[k * count + v] + s->ir[k * count + v];
     }
 }
 
@@ -72,28 +74,30 @@ INLINE void get_sums(const REAL *y, struct sums *s, size_t k, size_t count)
 }
 
 // Vectors first .. first+count-1. Strides in reals.
-INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h, size_t h_stride, size_t terms,
-                         size_t count)
+INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h, size_t h_stride,
+                         size_t terms, size_t count)
 {
     struct sums sums = {0};
-    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride) add_products(&sums, x, BLOCK, h, BLOCK, 1, count);
+    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride)
+        add_products(&sums, x, BLOCK, h, BLOCK, 1, count);
     put_sums(y, &sums, 0, count);
 }
 
-void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride, size_t terms,
-                  size_t n_blocks)
+void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
+                  size_t terms, size_t n_blocks)
 {
     const size_t end = n_blocks * VECTORS;
     size_t v = 0;
     for (size_t at; (at = position(v, BLOCK)), end - v >= GROUP; v += GROUP)
-        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at, h_stride * BLOCK,
-                     terms, GROUP);
+        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at,
+                     h_stride * BLOCK, terms, GROUP);
     for (size_t at; (at = position(v, BLOCK)), v < end; v++)
-        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at, h_stride * BLOCK,
-                     terms, 1);
+        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at,
+                     h_stride * BLOCK, terms, 1);
 }
 
-// Fetches what lies some reals further on, which may be nothing, into the second cache: it will be a while.
+// Fetches what lies some reals further on, which may be nothing, into the second cache: it will be
+// a while.
 INLINE void fetch(const REAL *x, size_t distance, size_t stride, size_t count)
 {
     UNROLL
@@ -105,8 +109,9 @@ INLINE void fetch(const REAL *x, size_t distance, size_t stride, size_t count)
 }
 
 // The products of one line for sums k .. k+n-1 with `count` vectors from `at` on.
-INLINE void add_line(struct sums *sums, const struct cmac_terms *terms, const struct cmac_line *line, size_t at,
-                     size_t k, size_t n, size_t count, bool ahead)
+INLINE void add_line(struct sums *sums, const struct cmac_terms *terms,
+                     const struct cmac_line *line, size_t at, size_t k, size_t n, size_t count,
+                     bool ahead)
 {
     const size_t multiple = terms->multiple, slots = terms->slots, back = line->first * multiple;
     const size_t x_stride = line->x_tile * BLOCK, h_stride = line->h_tile * BLOCK;
@@ -125,44 +130,49 @@ INLINE void add_line(struct sums *sums, const struct cmac_terms *terms, const st
 }
 
 // Vectors at .. at+count-1 of sums k .. k+n-1.
-INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
-                      size_t at, size_t k, size_t n, size_t count, bool ahead)
+INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+                      size_t n_lines, size_t at, size_t k, size_t n, size_t count, bool ahead)
 {
     struct sums sums = {0};
     UNROLL
     for (size_t i = 0; i < n; i++)
-        if (!terms->fresh[k + i]) get_sums((const REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
+        if (!terms->fresh[k + i])
+            get_sums((const REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
     UNROLL
     for (size_t i = 0; ahead && i < n; i++)
         fetch((const REAL *)y[k + i] + position(at, BLOCK), 8 * BLOCK, BLOCK, count);
     for (const struct cmac_line *line = lines; line < lines + n_lines; line++)
         add_line(&sums, terms, line, at, k, n, count, ahead);
     UNROLL
-    for (size_t i = 0; i < n; i++) put_sums((REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
+    for (size_t i = 0; i < n; i++)
+        put_sums((REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
 }
 
-// All tiles of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by one.
-INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
-                      size_t first, size_t end, size_t k, size_t n, bool ahead)
+// All tiles of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by
+// one.
+INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+                      size_t n_lines, size_t first, size_t end, size_t k, size_t n, bool ahead)
 {
     const size_t count = GROUP / n;
     size_t at = first * VECTORS;
-    for (; end * VECTORS - at >= count; at += count) sum_lines(y, terms, lines, n_lines, at, k, n, count, ahead);
+    for (; end * VECTORS - at >= count; at += count)
+        sum_lines(y, terms, lines, n_lines, at, k, n, count, ahead);
     for (; at < end * VECTORS; at++) sum_lines(y, terms, lines, n_lines, at, k, n, 1, ahead);
 }
 
-INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
-                    size_t first, size_t end, bool ahead)
+INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+                    size_t n_lines, size_t first, size_t end, bool ahead)
 {
     const size_t group = GROUP, most = group < CMAC_SUMS ? group : CMAC_SUMS; // sums at a time
     if (terms->sums == 1) sum_tiles(y, terms, lines, n_lines, first, end, 0, 1, ahead);
     else if (terms->sums == 2) sum_tiles(y, terms, lines, n_lines, first, end, 0, 2, ahead);
     else
-        for (size_t k = 0; k < terms->sums; k += most) sum_tiles(y, terms, lines, n_lines, first, end, k, most, ahead);
+        for (size_t k = 0; k < terms->sums; k += most)
+            sum_tiles(y, terms, lines, n_lines, first, end, k, most, ahead);
 }
 
-void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
-                        size_t first, size_t end)
+void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms,
+                        const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
 {
     if (terms->ahead) sum_all(y, terms, lines, n_lines, first, end, true);
     else sum_all(y, terms, lines, n_lines, first, end, false);

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Rows become columns: as many vectors as there are rows, shuffled like cards. Two halves of a deck of rows, zipped as
-// often as the number of rows has factors of two, leave the columns one after the other.
+// SPDX-License-Identifier: MIT Rows become columns: as many vectors as there are rows, shuffled
+// like cards. Two halves of a deck of rows, zipped as often as the number of rows has factors of
+// two, leave the columns one after the other.
 #include "vector.h"
 
 enum { DECK = (int)CONV_CHANNELS < (int)LANES ? (int)CONV_CHANNELS : (int)LANES };
@@ -16,7 +16,8 @@ INLINE void block(REAL *y, size_t step, const REAL *x, size_t x_stride, size_t r
     for (size_t r = 0; r < rows; r++) store(y + r * step, v[r]);
 }
 
-void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows, size_t n)
+void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows,
+                          size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;

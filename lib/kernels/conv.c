@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// The sums of layers. conv: vectors along the positions times output channels, a rectangle of sums in registers over
-// all taps and input channels; a vector of x is loaded once and meets every channel, a weight is spread once and meets
-// every vector. conv_weight: the same rectangle of output channels times taps, summed along the positions.
-// Source: Goto & van de Geijn, Anatomy of high-performance matrix multiplication (2008), for the rectangle; taps as
+// SPDX-License-Identifier: MIT The sums of layers. conv: vectors along the positions times output
+// channels, a rectangle of sums in registers over all taps and input channels; a vector of x is
+// loaded once and meets every channel, a weight is spread once and meets every vector. conv_weight:
+// the same rectangle of output channels times taps, summed along the positions. Source: Goto & van
+// de Geijn, Anatomy of high-performance matrix multiplication (2008), for the rectangle; taps as
 // offsets are the indirect convolution of Dukhan (2019) without its pointers.
 #include "vector.h"
 
@@ -52,14 +52,17 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
         UNROLL
         for (size_t p = 0; p < width; p++) {
             v[p] = held(load(in + p * LANES));
-            // Into the second cache: it will be a while. A number, for the line need not be one of the array's.
-            if (call->ahead) __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + call->ahead), 0, 2);
+            // Into the second cache: it will be a while. A number, for the line need not be one of
+            // the array's.
+            if (call->ahead)
+                __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + call->ahead), 0, 2);
         }
         UNROLL
         for (size_t r = 0; r < rows; r++) {
             const vec factor = width > 1 ? held(broadcast(w[r])) : broadcast(w[r]);
             UNROLL
-            for (size_t p = 0; p < width; p++) sum[r * width + p] = multiply_add(factor, v[p], sum[r * width + p]);
+            for (size_t p = 0; p < width; p++)
+                sum[r * width + p] = multiply_add(factor, v[p], sum[r * width + p]);
         }
     }
     UNROLL
@@ -86,8 +89,8 @@ INLINE void band(const struct conv *call, size_t k, size_t n, size_t rows, size_
     run(call, k, i, n, rows, 1);
 }
 
-void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms, const void *w,
-                  size_t channels, size_t n, size_t ahead)
+void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
+                  const void *w, size_t channels, size_t n, size_t ahead)
 {
     const struct conv call = {y, x, w, offset, y_stride, channels, terms, ahead};
     size_t k = 0;
@@ -141,7 +144,8 @@ INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows
         for (size_t c = 0; c < columns; c++) {
             const vec factor = held(load(x[c] + i));
             UNROLL
-            for (size_t r = 0; r < rows; r++) sum[r * columns + c] = multiply_add(factor, v[r], sum[r * columns + c]);
+            for (size_t r = 0; r < rows; r++)
+                sum[r * columns + c] = multiply_add(factor, v[r], sum[r * columns + c]);
         }
     }
     UNROLL
@@ -149,11 +153,13 @@ INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows
         vec v[LANES];
         REAL total[LANES];
         UNROLL
-        for (size_t j = 0; j < LANES; j++) v[j] = first + j < rows * columns ? sum[first + j] : (vec){0};
+        for (size_t j = 0; j < LANES; j++)
+            v[j] = first + j < rows * columns ? sum[first + j] : (vec){0};
         store(total, sums_of(v));
         UNROLL
         for (size_t s = first; s < first + LANES; s++)
-            if (s < rows * columns) call->w[(k + s / columns) * call->w_stride + t + s % columns] += total[s - first];
+            if (s < rows * columns)
+                call->w[(k + s / columns) * call->w_stride + t + s % columns] += total[s - first];
     }
 }
 
@@ -168,12 +174,13 @@ INLINE void dots_of_rows(const struct conv_weight *call, size_t k, size_t terms,
     for (; t < terms; t++) dots(call, k, t, rows, 1);
 }
 
-void KERNEL(conv_weight)(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels, const void *x,
-                         const size_t *offset, size_t terms, size_t n)
+void KERNEL(conv_weight)(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels,
+                         const void *x, const size_t *offset, size_t terms, size_t n)
 {
     const struct conv_weight call = {w, y, x, offset, w_stride, y_stride, n};
     size_t k = 0;
-    for (; channels - k >= WEIGHT_ROWS; k += WEIGHT_ROWS) dots_of_rows(&call, k, terms, WEIGHT_ROWS);
+    for (; channels - k >= WEIGHT_ROWS; k += WEIGHT_ROWS)
+        dots_of_rows(&call, k, terms, WEIGHT_ROWS);
     if (channels - k >= 2) {
         dots_of_rows(&call, k, terms, 2);
         k += 2;

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Transforms of LANES points inside vectors: two vectors at a time, every step pairs lanes that are `half` apart and
-// leaves sums in one vector and twisted differences in the other. Nothing is put back in order, so each step costs one
-// shuffle a vector. The index lists are those that compilers turn into single instructions.
+// SPDX-License-Identifier: MIT Transforms of LANES points inside vectors: two vectors at a time,
+// every step pairs lanes that are `half` apart and leaves sums in one vector and twisted
+// differences in the other. Nothing is put back in order, so each step costs one shuffle a vector.
+// The index lists are those that compilers turn into single instructions.
 #ifndef PARTITA_FFT_LANES_H
 #define PARTITA_FFT_LANES_H
 
@@ -66,25 +66,26 @@ static const REAL lane_im2[16] = {0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -
 #undef S16
 // clang-format on
 
-#define CHOOSE(a, b, ...)                                                                                              \
-    (struct cvec)                                                                                                      \
-    {                                                                                                                  \
-        __builtin_shufflevector((a).re, (b).re, __VA_ARGS__), __builtin_shufflevector((a).im, (b).im, __VA_ARGS__)     \
+#define CHOOSE(a, b, ...)                                                                          \
+    (struct cvec)                                                                                  \
+    {                                                                                              \
+        __builtin_shufflevector((a).re, (b).re, __VA_ARGS__),                                      \
+            __builtin_shufflevector((a).im, (b).im, __VA_ARGS__)                                   \
     }
 
-#define LANE_STEP(half)                                                                                                \
-    INLINE void lanes_step##half(struct cvec *a, struct cvec *b)                                                       \
-    {                                                                                                                  \
-        const struct cvec low = CHOOSE(*a, *b, LOW##half), high = CHOOSE(*a, *b, HIGH##half);                          \
-        *a = plus(low, high);                                                                                          \
-        *b = times(minus(low, high), load(lane_re##half), load(lane_im##half));                                        \
-    }                                                                                                                  \
-    INLINE void lanes_back##half(struct cvec *a, struct cvec *b)                                                       \
-    {                                                                                                                  \
-        const struct cvec turned = times(*b, load(lane_re##half), -load(lane_im##half));                               \
-        const struct cvec low = plus(*a, turned), high = minus(*a, turned);                                            \
-        *a = CHOOSE(low, high, BACK_LOW##half);                                                                        \
-        *b = CHOOSE(low, high, BACK_HIGH##half);                                                                       \
+#define LANE_STEP(half)                                                                            \
+    INLINE void lanes_step##half(struct cvec *a, struct cvec *b)                                   \
+    {                                                                                              \
+        const struct cvec low = CHOOSE(*a, *b, LOW##half), high = CHOOSE(*a, *b, HIGH##half);      \
+        *a = plus(low, high);                                                                      \
+        *b = times(minus(low, high), load(lane_re##half), load(lane_im##half));                    \
+    }                                                                                              \
+    INLINE void lanes_back##half(struct cvec *a, struct cvec *b)                                   \
+    {                                                                                              \
+        const struct cvec turned = times(*b, load(lane_re##half), -load(lane_im##half));           \
+        const struct cvec low = plus(*a, turned), high = minus(*a, turned);                        \
+        *a = CHOOSE(low, high, BACK_LOW##half);                                                    \
+        *b = CHOOSE(low, high, BACK_HIGH##half);                                                   \
     }
 
 #define BACK_LOW8 LOW8

@@ -1,12 +1,12 @@
-// SPDX-License-Identifier: MIT
-// The passes of fft_kernels.h. `back` and `radix` are constants wherever they are used, so each combination becomes a
-// straight loop.
+// SPDX-License-Identifier: MIT The passes of fft_kernels.h. `back` and `radix` are constants
+// wherever they are used, so each combination becomes a straight loop.
 #include "fft_kernels.h"
 #include "fft_lanes.h"
 
 enum { LEAF_BLOCKS = 4 * LANES / SPECTRUM_LANES, LEAVES_AHEAD = 4 };
 
-// Real parts of complex numbers j .. j+LANES-1 of blocked data; the imaginary ones are SPECTRUM_LANES further on.
+// Real parts of complex numbers j .. j+LANES-1 of blocked data; the imaginary ones are
+// SPECTRUM_LANES further on.
 INLINE size_t position(size_t j)
 {
     return j / SPECTRUM_LANES * (2 * SPECTRUM_LANES) + j % SPECTRUM_LANES;
@@ -30,7 +30,8 @@ INLINE void apply_to_reals(struct cvec *v, int radix, const REAL *factors)
 {
     UNROLL
     for (int p = 1; p < radix; p++)
-        v[p] = (struct cvec){v[p].re * broadcast(factors[2 * p - 2]), v[p].re * broadcast(factors[2 * p - 1])};
+        v[p] = (struct cvec){v[p].re * broadcast(factors[2 * p - 2]),
+                             v[p].re * broadcast(factors[2 * p - 1])};
 }
 
 enum source { BLOCKED, COMPLEX, REAL_PAIRS, REAL_HALF };
@@ -61,13 +62,15 @@ INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source 
 }
 
 // Columns of one node: y and x are the same when blocked.
-INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source)
+INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
+                  enum source source)
 {
     const size_t part = node.length / (size_t)radix;
     for (size_t j = node.first; j < node.end; j += LANES) {
         struct cvec v[8];
         UNROLL
-        for (int p = 0; p < radix; p++) v[p] = get_from(x, (size_t)p * part + j, node.length, source);
+        for (int p = 0; p < radix; p++)
+            v[p] = get_from(x, (size_t)p * part + j, node.length, source);
         if (source == REAL_HALF) apply_to_reals(v, radix, factors);
         else apply_factors(v, radix, factors, false);
         dft(v, radix, false);
@@ -76,8 +79,8 @@ INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const
     }
 }
 
-INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source,
-                  bool upper)
+INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
+                  enum source source, bool upper)
 {
     const size_t part = node.length / (size_t)radix;
     for (size_t j = node.first; j < node.end; j += LANES) {
@@ -95,16 +98,16 @@ INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const
 // Which way a pass goes, and how much of it.
 enum way { SPLIT, MERGE, MERGE_UPPER };
 
-INLINE void split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
-                           enum source source, enum way way)
+INLINE void split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix,
+                           const REAL *factors, enum source source, enum way way)
 {
     if (way == SPLIT) split(y, x, node, radix, factors, source);
     else merge(y, x, node, radix, factors, source, way == MERGE_UPPER);
 }
 
 // Makes the radix a constant.
-INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors, enum source source,
-                     enum way way)
+INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
+                     enum source source, enum way way)
 {
     switch (radix) {
     case 1:
@@ -128,34 +131,39 @@ INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, co
     }
 }
 
-static void fft_read_real(void *data, const void *x, struct fft_node node, int radix, const void *factors)
+static void fft_read_real(void *data, const void *x, struct fft_node node, int radix,
+                          const void *factors)
 {
     run_pass(data, x, node, radix, factors, REAL_PAIRS, SPLIT);
 }
 
-static void fft_read_half(void *data, const void *x, struct fft_node node, int radix, const void *factors)
+static void fft_read_half(void *data, const void *x, struct fft_node node, int radix,
+                          const void *factors)
 {
     run_pass(data, x, node, radix, factors, REAL_HALF, SPLIT);
 }
 
-static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix, const void *factors)
+static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix,
+                             const void *factors)
 {
     run_pass(data, x, node, radix, factors, COMPLEX, SPLIT);
 }
 
-static void fft_write_real(void *x, const void *data, struct fft_node node, int radix, const void *factors, bool upper)
+static void fft_write_real(void *x, const void *data, struct fft_node node, int radix,
+                           const void *factors, bool upper)
 {
     if (upper) run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE_UPPER);
     else run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE);
 }
 
-static void fft_write_half(void *x, const void *data, struct fft_node node, int radix, const void *factors)
+static void fft_write_half(void *x, const void *data, struct fft_node node, int radix,
+                           const void *factors)
 {
     run_pass(x, data, node, radix, factors, REAL_HALF, MERGE);
 }
 
-static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix, const void *factors,
-                              bool upper)
+static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix,
+                              const void *factors, bool upper)
 {
     if (upper) run_pass(x, data, node, radix, factors, COMPLEX, MERGE_UPPER);
     else run_pass(x, data, node, radix, factors, COMPLEX, MERGE);
@@ -169,7 +177,8 @@ static void fft_pass(void *data, struct fft_node node, size_t nodes, int radix, 
         run_pass(at, at, node, radix, w, BLOCKED, SPLIT);
 }
 
-static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int radix, const void *factors)
+static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int radix,
+                          const void *factors)
 {
     REAL *at = data;
     const REAL *w = factors;
@@ -196,14 +205,15 @@ INLINE void put_apart(REAL *to, size_t stride, size_t j, struct cvec a)
 INLINE void fetch_results(const REAL *to, size_t stride)
 {
     for (size_t block = 0; block < LEAF_BLOCKS; block++) {
-        const uintptr_t later = (uintptr_t)(to) + (LEAVES_AHEAD * LEAF_BLOCKS + block) * stride * sizeof *to;
+        const uintptr_t later =
+            (uintptr_t)(to) + (LEAVES_AHEAD * LEAF_BLOCKS + block) * stride * sizeof *to;
         __builtin_prefetch((const void *)later, 1);
         __builtin_prefetch((const void *)(later + SPECTRUM_BLOCK_BYTES), 1);
     }
 }
 
-INLINE void split_leaves(REAL *to, size_t stride, const REAL *data, size_t leaves, const REAL *factors,
-                         const REAL *twists, const struct cvec *common)
+INLINE void split_leaves(REAL *to, size_t stride, const REAL *data, size_t leaves,
+                         const REAL *factors, const REAL *twists, const struct cvec *common)
 {
     for (size_t i = 0; i < leaves;
          i++, to += LEAF_BLOCKS * stride, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
@@ -225,7 +235,8 @@ INLINE void split_leaves(REAL *to, size_t stride, const REAL *data, size_t leave
     }
 }
 
-INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const REAL *twists, const struct cvec *common)
+INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const REAL *twists,
+                         const struct cvec *common)
 {
     for (size_t i = 0; i < leaves; i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         struct cvec v[4];
@@ -245,8 +256,8 @@ INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const R
     }
 }
 
-static void fft_leaves(void *to, size_t stride, const void *data, size_t leaves, const void *factors,
-                       const void *twists, const void *common)
+static void fft_leaves(void *to, size_t stride, const void *data, size_t leaves,
+                       const void *factors, const void *twists, const void *common)
 {
     if (common) {
         const struct cvec shared = {load(common), load((const REAL *)common + LANES)};
@@ -256,7 +267,8 @@ static void fft_leaves(void *to, size_t stride, const void *data, size_t leaves,
     }
 }
 
-static void fft_leaves_back(void *data, size_t leaves, const void *factors, const void *twists, const void *common)
+static void fft_leaves_back(void *data, size_t leaves, const void *factors, const void *twists,
+                            const void *common)
 {
     if (common) {
         const struct cvec shared = {load(common), load((const REAL *)common + LANES)};

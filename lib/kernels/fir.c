@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Direct FIR filters, vectors along the outputs. A vector holds ROW taps' worth of shift (LANES reals, or half as many
-// complex numbers). Write tap j = ROW*a + s: then the vector of x that starts s taps before output vector p serves tap
-// (a, s) of output vector p + a. So one load, mostly unaligned, feeds up to DEPTH multiplications (all a of one s), and
-// WIDTH output vectors stay in registers. Rows with one tap fewer run in a loop of their own: there are no zero taps,
-// which would waste time and turn infinities into NaNs.
+// SPDX-License-Identifier: MIT Direct FIR filters, vectors along the outputs. A vector holds ROW
+// taps' worth of shift (LANES reals, or half as many complex numbers). Write tap j = ROW*a + s:
+// then the vector of x that starts s taps before output vector p serves tap (a, s) of output vector
+// p + a. So one load, mostly unaligned, feeds up to DEPTH multiplications (all a of one s), and
+// WIDTH output vectors stay in registers. Rows with one tap fewer run in a loop of their own: there
+// are no zero taps, which would waste time and turn infinities into NaNs.
 #include "vector.h"
 
 enum {
@@ -12,8 +12,8 @@ enum {
     TILE = 4096,       // reals of y that stay in the L1 cache while the segments pass
 };
 
-// What is constant in one instance of the loops: reals from a sample to the next (2: interleaved complex), reals in a
-// tap (2: complex), taps fed by one load.
+// What is constant in one instance of the loops: reals from a sample to the next (2: interleaved
+// complex), reals in a tap (2: complex), taps fed by one load.
 struct kind {
     size_t step, parts, depth;
 };
@@ -21,17 +21,19 @@ static const struct kind real_signal = {.step = 1, .parts = 1, .depth = MAX_DEPT
 static const struct kind complex_signal = {.step = 2, .parts = 1, .depth = MAX_DEPTH};
 static const struct kind complex_taps = {.step = 2, .parts = 2, .depth = MAX_DEPTH / 2};
 
-// Adds taps (a, s), a < depth, first <= s < last, to width output vectors; part c of vector p is sum[p*parts + c].
-// From x[0] on, `newest` reals may be read: fewer than LANES only for the last, partial vector, with width 1.
-INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t first, size_t last, size_t width,
-                     size_t depth, const struct kind *kind)
+// Adds taps (a, s), a < depth, first <= s < last, to width output vectors; part c of vector p is
+// sum[p*parts + c]. From x[0] on, `newest` reals may be read: fewer than LANES only for the last,
+// partial vector, with width 1.
+INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t first,
+                     size_t last, size_t width, size_t depth, const struct kind *kind)
 {
     const size_t row = LANES / kind->step, parts = kind->parts;
     NO_UNROLL
     for (size_t s = first; s < last; s++) {
         vec tap[MAX_DEPTH];
         UNROLL
-        for (size_t k = 0; k < depth * parts; k++) tap[k] = broadcast(h[(k / parts * row + s) * parts + k % parts]);
+        for (size_t k = 0; k < depth * parts; k++)
+            tap[k] = broadcast(h[(k / parts * row + s) * parts + k % parts]);
         UNROLL
         for (size_t q = 0; q < width + depth - 1; q++) {
             const REAL *in = x - (s * kind->step + (depth - 1) * LANES) + q * LANES;
@@ -39,7 +41,8 @@ INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size
             const vec v = held(readable < LANES ? load_first(in, readable) : load(in));
             UNROLL
             for (size_t k = 0; k < depth * parts; k++) {
-                const size_t p = q + k / parts + 1 - depth; // wraps, and so exceeds width, before the first output
+                const size_t p = q + k / parts + 1 -
+                                 depth; // wraps, and so exceeds width, before the first output
                 const size_t part = p * parts + k % parts;
                 if (p < width) sum[part] = multiply_add(tap[k], v, sum[part]);
             }
@@ -48,8 +51,8 @@ INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size
 }
 
 // The last taps of a segment if they fill full rows and some more.
-INLINE void add_last(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t full, size_t width,
-                     const struct kind *kind)
+INLINE void add_last(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps,
+                     size_t full, size_t width, const struct kind *kind)
 {
     const size_t row = LANES / kind->step;
     if (full >= kind->depth || taps / row != full) return;
@@ -58,8 +61,8 @@ INLINE void add_last(vec *sum, const REAL *x, size_t newest, const REAL *h, size
 }
 
 // All taps of a segment for width output vectors. The order of the sum is the same for every width.
-INLINE void add_taps(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width,
-                     const struct kind *kind)
+INLINE void add_taps(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps,
+                     size_t width, const struct kind *kind)
 {
     const size_t row = LANES / kind->step, chunk = kind->depth * row;
     for (; taps >= chunk; taps -= chunk, h += chunk * kind->parts) {
@@ -88,10 +91,12 @@ INLINE void filter(vec *ret, const REAL *x, size_t newest, const REAL *h, size_t
     for (size_t p = 0; p < width * kind->parts; p++) sum[p] = (vec){0};
     add_taps(sum, x, newest, h, taps, width, kind);
     UNROLL
-    for (size_t p = 0; p < width; p++) ret[p] = kind->parts == 2 ? combine(sum[2 * p], sum[2 * p + 1]) : sum[p];
+    for (size_t p = 0; p < width; p++)
+        ret[p] = kind->parts == 2 ? combine(sum[2 * p], sum[2 * p + 1]) : sum[p];
 }
 
-INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, size_t width, const struct kind *kind)
+INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, size_t width,
+                          const struct kind *kind)
 {
     vec sum[WIDTH];
     filter(sum, x, LANES, h, taps, width, kind);
@@ -100,7 +105,8 @@ INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, si
 }
 
 // The last n < LANES reals.
-INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
+INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
+                           const struct kind *kind)
 {
     REAL out[LANES];
     vec sum;
@@ -110,14 +116,16 @@ INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size
 }
 
 // As many groups of width vectors as fit from output i on; returns the first output left.
-INLINE size_t groups(REAL *y, const REAL *x, const REAL *h, size_t i, size_t n, size_t taps, size_t width,
-                     const struct kind *kind)
+INLINE size_t groups(REAL *y, const REAL *x, const REAL *h, size_t i, size_t n, size_t taps,
+                     size_t width, const struct kind *kind)
 {
-    for (; width && n - i >= width * LANES; i += width * LANES) whole_vectors(y + i, x + i, h, taps, width, kind);
+    for (; width && n - i >= width * LANES; i += width * LANES)
+        whole_vectors(y + i, x + i, h, taps, width, kind);
     return i;
 }
 
-INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
+INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
+                    const struct kind *kind)
 {
     const size_t width = WIDTH / kind->parts;
     size_t i = groups(y, x, h, 0, n, taps, width, kind);
@@ -129,7 +137,8 @@ INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps
 }
 
 // n counts reals. Inlined once for each kind.
-INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, const struct kind *kind)
+INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
+                const struct kind *kind)
 {
     for (size_t i = 0; i < n; i += TILE)
         for (size_t j = 0; j < taps; j += FIR_SEGMENT)
@@ -137,8 +146,9 @@ INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps, co
                     taps - j < FIR_SEGMENT ? taps - j : FIR_SEGMENT, kind);
 }
 
-// Filters too short to use most loads twice run up to half as fast again in vectors half as wide (FIR_SHORT names that
-// instruction set): fewer of the loads cross a cache line. Measured on Zen 4, from 6 taps to one and a half rows.
+// Filters too short to use most loads twice run up to half as fast again in vectors half as wide
+// (FIR_SHORT names that instruction set): fewer of the loads cross a cache line. Measured on Zen 4,
+// from 6 taps to one and a half rows.
 #ifdef FIR_SHORT
 fir_fn KERNEL_EXPAND(fir, TYPE, FIR_SHORT);
 #endif

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Samples stored in two bytes, to f32 and back: IEEE 754 binary16 and bfloat16, the upper half of an f32. Integer
-// arithmetic and selections that the compiler makes vectors of, the same at every level and in whatever mode of
-// denormal numbers the caller runs.
+// SPDX-License-Identifier: MIT Samples stored in two bytes, to f32 and back: IEEE 754 binary16 and
+// bfloat16, the upper half of an f32. Integer arithmetic and selections that the compiler makes
+// vectors of, the same at every level and in whatever mode of denormal numbers the caller runs.
 #include "names.h"
 
 #if REAL_BYTES == 4
@@ -27,7 +26,8 @@ static inline float f32_of_f16(uint16_t half)
     const uint32_t magnitude = half & (SIGN - 1u);
     const word denormal = {.value = (float)(int32_t)magnitude * 0x1p-24f};
     const uint32_t normal = (magnitude << 13) + REBIAS + (magnitude >= F16_INFINITE ? REBIAS : 0);
-    const word ret = {.bits = (magnitude < F16_LEAST ? denormal.bits : normal) | (uint32_t)(half & SIGN) << 16};
+    const word ret = {.bits = (magnitude < F16_LEAST ? denormal.bits : normal) |
+                              (uint32_t)(half & SIGN) << 16};
     return ret.value;
 }
 
@@ -38,7 +38,8 @@ static inline uint16_t f16_of_f32(float value)
     // To the nearest even: half a unit of the last place less one, and one if that place is odd.
     const uint32_t normal = (magnitude - REBIAS + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
     // Beside 0.5 the units of f32 are those of the denormal numbers of binary16.
-    const word kept = {.bits = magnitude}, shifted = {.value = kept.value + 0.5f}, half = {.value = 0.5f};
+    const word kept = {.bits = magnitude}, shifted = {.value = kept.value + 0.5f},
+               half = {.value = 0.5f};
     const uint32_t denormal = shifted.bits - half.bits;
     const uint32_t nan = F16_INFINITE | F16_LEAST >> 1 | (magnitude >> 13 & (F16_LEAST - 1u));
     uint32_t ret = magnitude < (113u << 23) ? denormal : normal;
@@ -56,7 +57,8 @@ static inline float f32_of_bf16(uint16_t half)
 static inline uint16_t bf16_of_f32(float value)
 {
     const word given = {.value = value};
-    const uint32_t rounded = (given.bits + 0x7fffu + (given.bits >> 16 & 1u)) >> 16, nan = given.bits >> 16 | 0x40u;
+    const uint32_t rounded = (given.bits + 0x7fffu + (given.bits >> 16 & 1u)) >> 16,
+                   nan = given.bits >> 16 | 0x40u;
     return (uint16_t)((given.bits & MAGNITUDE) > INFINITE ? nan : rounded);
 }
 

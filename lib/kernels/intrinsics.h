@@ -1,13 +1,13 @@
-// SPDX-License-Identifier: MIT
-// What the vector extensions cannot say, by intrinsics: a product and a sum in one rounding whatever the compiler makes
-// of its surroundings, on which "the same bits at every position" rests, and the first lanes of a vector from memory
-// and to it.
-// Included by vector.h.
+// SPDX-License-Identifier: MIT What the vector extensions cannot say, by intrinsics: a product and
+// a sum in one rounding whatever the compiler makes of its surroundings, on which "the same bits at
+// every position" rests, and the first lanes of a vector from memory and to it. Included by
+// vector.h.
 #ifndef PARTITA_KERNEL_INTRINSICS_H
 #define PARTITA_KERNEL_INTRINSICS_H
 
-// multiply_add: a * b + c, in plain C in two roundings. load_first: n < LANES reals, which are all that is read, then
-// zeros. store_first: the first n < LANES lanes of v, which are all that is written.
+// multiply_add: a * b + c, in plain C in two roundings. load_first: n < LANES reals, which are all
+// that is read, then zeros. store_first: the first n < LANES lanes of v, which are all that is
+// written.
 #if VECTOR_BYTES == 64 && REAL_BYTES == 4
 INLINE vec multiply_add(vec a, vec b, vec c)
 {

@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: MIT
-// Kernels: pure loops over pointers, lengths and strides, no state, no allocation. Each slot has a plain C reference
-// k_<op>_<type>_c (reference.c) and vector versions k_<op>_<type>_<isa>, in the file that has KERNEL(<op>), built once
-// per instruction set.
-// The comment on a slot is its contract and what tests/test_kernels.c and test_stream_kernels.c check.
+// SPDX-License-Identifier: MIT Kernels: pure loops over pointers, lengths and strides, no state, no
+// allocation. Each slot has a plain C reference k_<op>_<type>_c (reference.c) and vector versions
+// k_<op>_<type>_<isa>, in the file that has KERNEL(<op>), built once per instruction set. The
+// comment on a slot is its contract and what tests/test_kernels.c and test_stream_kernels.c check.
 //
-// A block of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES bins. The layout is
-// the same at every CPU level, so spectra and tests do not depend on it.
+// A block of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES
+// bins. The layout is the same at every CPU level, so spectra and tests do not depend on it.
 //
-// Unless said otherwise pointers are aligned to their scalar only, and nothing outside the stated ranges is read or
-// written. "samples" below are reals of the table's precision. Order of operations on one output never depends on its
-// position or on n: calls may be cut anywhere and give the same bits.
+// Unless said otherwise pointers are aligned to their scalar only, and nothing outside the stated
+// ranges is read or written. "samples" below are reals of the table's precision. Order of
+// operations on one output never depends on its position or on n: calls may be cut anywhere and
+// give the same bits.
 #ifndef PARTITA_KERNELS_H
 #define PARTITA_KERNELS_H
 
@@ -24,24 +24,26 @@ enum { FIR_SEGMENT = 64 }; // taps summed before a sum is rounded into y
 
 enum { SPECTRUM_BLOCK_BYTES = 64 }; // real lanes; as many bytes of imaginary lanes follow
 
-// y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an interleaved complex
-// signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y does not overlap x or h.
-// Sums in segments of at most 64 taps, each rounded once into y. Tolerance to the exact sum: 4 u sqrt(taps) rel. L2.
+// y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an
+// interleaved complex signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y
+// does not overlap x or h. Sums in segments of at most 64 taps, each rounded once into y. Tolerance
+// to the exact sum: 4 u sqrt(taps) rel. L2.
 typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps, size_t step);
 
-// The same for interleaved complex x, h and y: n and taps count complex samples; x is read from complex index
-// -(taps-1).
+// The same for interleaved complex x, h and y: n and taps count complex samples; x is read from
+// complex index -(taps-1).
 typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
 
-// y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin, for b < n_blocks
-// blocks; strides in blocks. All pointers 64-byte aligned. The sum stays in registers over all terms, in order of t.
-// y may equal x or h only when terms == 1.
-typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride, size_t terms,
-                     size_t n_blocks);
+// y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin,
+// for b < n_blocks blocks; strides in blocks. All pointers 64-byte aligned. The sum stays in
+// registers over all terms, in order of t. y may equal x or h only when terms == 1.
+typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
+                     size_t terms, size_t n_blocks);
 
-// Spectra of streams are taken apart into their blocks, here called tiles. The last spectra of an input are a ring:
-// tile by tile of the spectrum, its slots side by side, then copies of the first ones, so that the spectra which follow
-// a slot in time, up to CMAC_SUMS - 1 of them, follow it in memory.
+// Spectra of streams are taken apart into their blocks, here called tiles. The last spectra of an
+// input are a ring: tile by tile of the spectrum, its slots side by side, then copies of the first
+// ones, so that the spectra which follow a slot in time, up to CMAC_SUMS - 1 of them, follow it in
+// memory.
 enum { TILE_BYTES = 2 * SPECTRUM_BLOCK_BYTES, CMAC_SUMS = 4 };
 
 // One input's ring against partitions of a filter.
@@ -54,18 +56,21 @@ struct cmac_line {
 
 // Which partitions meet which spectra.
 struct cmac_terms {
-    size_t slots, newest, multiple; // partition p meets the slot `multiple * p` before the newest, at most once round
-    size_t sums;                    // 1, 2 or 4: sum k takes the slot k after that
-    bool fresh[CMAC_SUMS];          // the sum begins with 0, not with what y holds
-    size_t ahead; // tiles: so far beyond itself h is fetched meanwhile, and x of the next tile; 0: neither
+    size_t slots, newest,
+        multiple; // partition p meets the slot `multiple * p` before the newest, at most once round
+    size_t sums;  // 1, 2 or 4: sum k takes the slot k after that
+    bool fresh[CMAC_SUMS]; // the sum begins with 0, not with what y holds
+    size_t ahead; // tiles: so far beyond itself h is fetched meanwhile, and x of the next tile; 0:
+                  // neither
 };
 
-// y[k][tile] += sum over lines and their partitions p of x[slot_p + k][tile] * h[p][tile], complex products bin by bin,
-// for tiles first .. end-1 and k < terms->sums. All pointers 64-byte aligned. The sums stay in registers, in order of
-// lines and partitions, and are the same for every number of sums; each h is read once for as many as there are
-// registers for. y overlaps nothing. What is fetched ahead may lie beyond the operands.
-typedef void cmac_lines_fn(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
-                           size_t n_lines, size_t first, size_t end);
+// y[k][tile] += sum over lines and their partitions p of x[slot_p + k][tile] * h[p][tile], complex
+// products bin by bin, for tiles first .. end-1 and k < terms->sums. All pointers 64-byte aligned.
+// The sums stay in registers, in order of lines and partitions, and are the same for every number
+// of sums; each h is read once for as many as there are registers for. y overlaps nothing. What is
+// fetched ahead may lie beyond the operands.
+typedef void cmac_lines_fn(void *const *y, const struct cmac_terms *terms,
+                           const struct cmac_line *lines, size_t n_lines, size_t first, size_t end);
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
@@ -73,46 +78,53 @@ typedef void add_fn(void *y, const void *x, size_t n);
 // y[i] = s * x[i], i < n samples; y == x allowed.
 typedef void scale_fn(void *y, const void *x, double s, size_t n);
 
-// Of n samples: the bits, without the sign, of the one of largest magnitude; infinities and NaN count as larger than
-// any number. 0 means silence.
+// Of n samples: the bits, without the sign, of the one of largest magnitude; infinities and NaN
+// count as larger than any number. 0 means silence.
 typedef uint64_t peak_fn(const void *x, size_t n);
 
-// y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in frames of per_frame
-// samples, 1 or 2. Weights are rounded to the samples' precision.
-typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first, double slope);
+// y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in
+// frames of per_frame samples, 1 or 2. Weights are rounded to the samples' precision.
+typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first,
+                      double slope);
 
-// Blocked spectrum y of n bins from interleaved complex x[n]; unused lanes of the last block become 0. y aligned.
+// Blocked spectrum y of n bins from interleaved complex x[n]; unused lanes of the last block become
+// 0. y aligned.
 typedef void split_fn(void *y, const void *x, size_t n);
 
 // Interleaved complex y[n] from the first n bins of a blocked spectrum x. x aligned.
 typedef void join_fn(void *y, const void *x, size_t n);
 
-// Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset: with neighbours of
-// neighbours side by side one loop serves any rank, dilation and number of channels. n is a multiple of a block
-// everywhere; what the caller does not want among the sums it does not store.
+// Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset:
+// with neighbours of neighbours side by side one loop serves any rank, dilation and number of
+// channels. n is a multiple of a block everywhere; what the caller does not want among the sums it
+// does not store.
 enum {
     CONV_CHANNELS = 8,          // outputs computed at once
     CONV_BLOCK_BYTES = 64,      // n counts whole blocks of so many
     CONV_AHEAD_BYTES = 8 << 10, // of x: so far ahead it comes from memory in time
 };
 
-// y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels <= CONV_CHANNELS,
-// i < n. The sum is rounded once into y, in order of t. With x[offset[t] + i] the line `ahead` bytes further on is
-// asked for, if there is one; 0: x is near. Tolerance of the sum: 4 u sqrt(terms) rel. L2.
-typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms, const void *w,
-                     size_t channels, size_t n, size_t ahead);
+// y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels
+// <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t. With x[offset[t] + i] the
+// line `ahead` bytes further on is asked for, if there is one; 0: x is near. Tolerance of the sum:
+// 4 u sqrt(terms) rel. L2.
+typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
+                     const void *w, size_t channels, size_t n, size_t ahead);
 
-// w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t < terms. Lane by
-// lane, the lanes in a tree. Tolerance of the sum: 4 u sqrt(n) rel. L2.
-typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels, const void *x,
-                            const size_t *offset, size_t terms, size_t n);
+// w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
+// < terms. Lane by lane, the lanes in a tree. Tolerance of the sum: 4 u sqrt(n) rel. L2.
+typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_stride,
+                            size_t channels, const void *x, const size_t *offset, size_t terms,
+                            size_t n);
 
-// y[r*n + i] = x[r*x_stride + i], r < rows, i < n: rows closed up. May write into the block after the last row's end,
-// and read up to a block beyond the end of any row.
+// y[r*n + i] = x[r*x_stride + i], r < rows, i < n: rows closed up. May write into the block after
+// the last row's end, and read up to a block beyond the end of any row.
 typedef void conv_rows_fn(void *y, const void *x, size_t x_stride, size_t rows, size_t n);
 
-// y[i*y_stride + r] = x[r*x_stride + i], r < rows, i < n: rows become columns. n is a multiple of a block.
-typedef void conv_columns_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows, size_t n);
+// y[i*y_stride + r] = x[r*x_stride + i], r < rows, i < n: rows become columns. n is a multiple of a
+// block.
+typedef void conv_columns_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
+                             size_t n);
 
 // What is done to a sum as it is stored.
 struct conv_finish {
@@ -122,10 +134,12 @@ struct conv_finish {
 };
 
 // y[i*y_step] = the finished sum[i], i < n (any n). y == sum allowed with y_step 1.
-typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n, const struct conv_finish *finish);
+typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n,
+                           const struct conv_finish *finish);
 
-// Planes side by side: a position holds one sample of each of so many planes (16 of f32, 8 of f64 at every level), a
-// block of CONV_BLOCK_BYTES, and each plane has its own taps. Blocks are 64-byte aligned.
+// Planes side by side: a position holds one sample of each of so many planes (16 of f32, 8 of f64
+// at every level), a block of CONV_BLOCK_BYTES, and each plane has its own taps. Blocks are 64-byte
+// aligned.
 enum { LANES_TAPS = 8 }; // the longest run
 
 // Taps that are neighbours: tap t of the run meets position offset + t.
@@ -136,29 +150,34 @@ struct lanes_run {
 // y[i][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL.
 typedef void lanes_read_fn(void *y, const void *const *x, size_t step, size_t n);
 
-// y[lane][i*step] = x[i][lane] + bias[lane] for i < n, of lanes whose y is not NULL; with relu negative results become
+// y[lane][i*step] = x[i][lane] + bias[lane] for i < n, of lanes whose y is not NULL; with relu
+// negative results become
 // 0. bias is a block; NULL: 0.
-typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n, const void *bias, bool relu);
+typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n, const void *bias,
+                            bool relu);
 
-// y[i] += sum over runs and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w holds a block for each
-// tap, run after run. The sum is rounded once into y, in order of w. Tolerance of the sum: 4 u sqrt(taps) rel. L2.
-typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct lanes_run *run, size_t n_runs, size_t n);
+// y[i] += sum over runs and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w
+// holds a block for each tap, run after run. The sum is rounded once into y, in order of w.
+// Tolerance of the sum: 4 u sqrt(taps) rel. L2.
+typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct lanes_run *run,
+                           size_t n_runs, size_t n);
 
-// w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all runs, w as above.
-// Tolerance of the sum: 4 u sqrt(n) rel. L2.
-typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct lanes_run *run, size_t n_runs,
-                             size_t n);
+// w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all runs, w
+// as above. Tolerance of the sum: 4 u sqrt(n) rel. L2.
+typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct lanes_run *run,
+                             size_t n_runs, size_t n);
 
-// Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im` blocks behind it
-// the imaginary ones. A row of 2n real blocks is such a line with stride 1 and im = n: element k is sample k + i sample
-// n+k.
+// Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im`
+// blocks behind it the imaginary ones. A row of 2n real blocks is such a line with stride 1 and im
+// = n: element k is sample k + i sample n+k.
 struct lanes_line {
     void *re;
     size_t im, stride;
 };
 
-// A transform of n elements, modulo u^n - e^(-2 pi i phase) as fft_kernels.h says. Radices are 2, 3, 4, 5 and 8, their
-// product is n. factors[p] holds (radix - 1) complex scalars for each node of pass p.
+// A transform of n elements, modulo u^n - e^(-2 pi i phase) as fft_kernels.h says. Radices are 2,
+// 3, 4, 5 and 8, their product is n. factors[p] holds (radix - 1) complex scalars for each node of
+// pass p.
 enum { LANES_PASSES = 12 };
 struct lanes_dft {
     size_t n;
@@ -167,24 +186,26 @@ struct lanes_dft {
     const void *factors[LANES_PASSES];
 };
 
-// to = the transform of from, lane by lane, in the order in which the passes leave it; to == from allowed. With passes
-// 0 (n = 1) nothing is done. Back: times n; from is destroyed.
-typedef void lanes_dft_fn(const struct lanes_line *to, const struct lanes_line *from, const struct lanes_dft *dft);
+// to = the transform of from, lane by lane, in the order in which the passes leave it; to == from
+// allowed. With passes 0 (n = 1) nothing is done. Back: times n; from is destroyed.
+typedef void lanes_dft_fn(const struct lanes_line *to, const struct lanes_line *from,
+                          const struct lanes_dft *dft);
 
-// y[k] = x[k] * h[k], complex, for k < n; conjugate: times the conjugate of h[k]; add: added to y[k]. y == x allowed.
-typedef void lanes_product_fn(const struct lanes_line *y, const struct lanes_line *x, const struct lanes_line *h,
-                              size_t n, bool conjugate, bool add);
+// y[k] = x[k] * h[k], complex, for k < n; conjugate: times the conjugate of h[k]; add: added to
+// y[k]. y == x allowed.
+typedef void lanes_product_fn(const struct lanes_line *y, const struct lanes_line *x,
+                              const struct lanes_line *h, size_t n, bool conjugate, bool add);
 
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
 
-// Samples stored in two bytes: y[i] = x[i], i < n, to f32 (exact) or back (to the nearest even; numbers too large
-// become infinite, NaN stays NaN). Of f32 alone.
+// Samples stored in two bytes: y[i] = x[i], i < n, to f32 (exact) or back (to the nearest even;
+// numbers too large become infinite, NaN stays NaN). Of f32 alone.
 enum half { HALF_F16, HALF_BF16, HALF_TYPES };
 typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
 
-// Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of x, tiles side by
-// side; n is a multiple of a block (CONV_BLOCK_BYTES).
+// Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of
+// x, tiles side by side; n is a multiple of a block (CONV_BLOCK_BYTES).
 struct winograd_lines {
     size_t n, lines;       // tiles of a line; lines
     size_t x_line, y_line; // from one line to the next
@@ -192,19 +213,22 @@ struct winograd_lines {
     const size_t *offset;
 };
 
-// y[l*y_line + i*y_stride + p] = sum over k of M[i][k] * x[l*x_line + offset[k] + p], p < n, with M of
-// winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns), output A' (`count` rows), taps G
-// (`count` columns); count from 2 to extent-1, without meaning for input. The order of a sum is the kernel's own.
-// Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y overlaps nothing.
-typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines);
+// y[l*y_line + i*y_stride + p] = sum over k of M[i][k] * x[l*x_line + offset[k] + p], p < n, with M
+// of winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns), output A'
+// (`count` rows), taps G (`count` columns); count from 2 to extent-1, without meaning for input.
+// The order of a sum is the kernel's own. Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y
+// overlaps nothing.
+typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
+                         const struct winograd_lines *lines);
 
-// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count samples, step apart.
-// May read and write as if n were a multiple of a block.
+// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count
+// samples, step apart. May read and write as if n were a multiple of a block.
 typedef void deal_fn(void *y, size_t stride, const void *x, size_t step, size_t count, size_t n);
 
-// y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or lines a panel.
-// Likewise, up to y[pitch*n' - 1] for n' the next multiple.
-typedef void collect_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count, size_t n);
+// y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or
+// lines a panel. Likewise, up to y[pitch*n' - 1] for n' the next multiple.
+typedef void collect_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
+                        size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
@@ -241,7 +265,8 @@ struct kernels {
     struct tile_kernels tile;
 };
 
-// The table for a level and precision; levels that were not built fall back to the next lower one. Never NULL.
+// The table for a level and precision; levels that were not built fall back to the next lower one.
+// Never NULL.
 const struct kernels *kernels_select(enum cpu_level level, bool f64);
 
 #endif

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Planes side by side: the sums of depthwise layers. Since a vector holds one sample of many planes, any tap of any
-// position is an aligned load and every row is as good as a long one; the price is a transposition on the way in and
-// on the way out. lanes_conv keeps a stretch of outputs in registers over all taps, and the taps of a run beside them:
-// a vector of x is loaded once a run. With WIDTH outputs and T taps that is WIDTH + 2T - 1 loads for WIDTH * T
-// products.
+// SPDX-License-Identifier: MIT Planes side by side: the sums of depthwise layers. Since a vector
+// holds one sample of many planes, any tap of any position is an aligned load and every row is as
+// good as a long one; the price is a transposition on the way in and on the way out. lanes_conv
+// keeps a stretch of outputs in registers over all taps, and the taps of a run beside them: a
+// vector of x is loaded once a run. With WIDTH outputs and T taps that is WIDTH + 2T - 1 loads for
+// WIDTH * T products.
 #include "vector.h"
 
 #if VECTOR_BYTES == 32
@@ -36,7 +36,8 @@ void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
             UNROLL
             for (size_t k = 0; k < LANES; k++) {
                 v[k] = (vec){0};
-                if (x[first + k]) v[k] = load_apart((const REAL *)x[first + k] + i * step, step, n - i);
+                if (x[first + k])
+                    v[k] = load_apart((const REAL *)x[first + k] + i * step, step, n - i);
             }
             zip(v, LANES);
             UNROLL
@@ -64,7 +65,8 @@ INLINE void store_apart(REAL *y, size_t step, vec v, size_t n)
     }
 }
 
-void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias, bool relu)
+void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias,
+                         bool relu)
 {
     const REAL *x = x_;
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
@@ -107,15 +109,17 @@ struct lanes_conv {
 };
 
 // All runs of one length that follow each other; returns what comes after them.
-INLINE const struct lanes_run *same_runs(const struct lanes_conv *call, const struct lanes_run *run, vec *sum, size_t i,
-                                         const REAL **w, size_t width, size_t taps)
+INLINE const struct lanes_run *same_runs(const struct lanes_conv *call, const struct lanes_run *run,
+                                         vec *sum, size_t i, const REAL **w, size_t width,
+                                         size_t taps)
 {
     NO_UNROLL
     do {
         const REAL *x = call->x + (run->offset + i) * CONV_LANES;
         UNROLL
         for (size_t t = 0; t < taps; t += GROUP)
-            meet(sum, x + t * CONV_LANES, *w + t * CONV_LANES, width, taps - t < GROUP ? taps - t : GROUP);
+            meet(sum, x + t * CONV_LANES, *w + t * CONV_LANES, width,
+                 taps - t < GROUP ? taps - t : GROUP);
         *w += taps * CONV_LANES;
         run++;
     } while (run < call->end && run->taps == taps);
@@ -172,11 +176,12 @@ INLINE size_t stretches(const struct lanes_conv *call, size_t i, size_t n, size_
     return i;
 }
 
-void KERNEL(lanes_conv)(void *y, const void *x, const void *w, const struct lanes_run *run, size_t n_runs, size_t n)
+void KERNEL(lanes_conv)(void *y, const void *x, const void *w, const struct lanes_run *run,
+                        size_t n_runs, size_t n)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_conv call = {(REAL *)y + first, (const REAL *)x + first, (const REAL *)w + first, run,
-                                        run + n_runs};
+        const struct lanes_conv call = {(REAL *)y + first, (const REAL *)x + first,
+                                        (const REAL *)w + first, run, run + n_runs};
         size_t i = 0;
         if (n % 7 == 0) { // maps of 7, 14, 28, 56, ...
             if (WIDTH > 14) i = stretches(&call, i, n, 14);
@@ -191,7 +196,8 @@ void KERNEL(lanes_conv)(void *y, const void *x, const void *w, const struct lane
     }
 }
 
-// Sums in turn where taps alone are fewer than a multiply-add takes to finish, times the ones done at once.
+// Sums in turn where taps alone are fewer than a multiply-add takes to finish, times the ones done
+// at once.
 INLINE size_t turns_for(size_t taps)
 {
     return taps == 1 ? 8 : taps <= 3 ? 4 : taps <= 5 ? 2 : 1;
@@ -242,8 +248,8 @@ INLINE void dots(REAL *w, const REAL *y, const REAL *x, size_t n, size_t taps)
     for (size_t t = 0; t < taps; t++) store(w + t * CONV_LANES, load(w + t * CONV_LANES) + sum[t]);
 }
 
-void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run, size_t n_runs,
-                          size_t n)
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run,
+                          size_t n_runs, size_t n)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
         REAL *w = (REAL *)w_ + first;

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Transforms of planes side by side: the passes of fft_passes.c, but one transform in each lane, so that every element
-// is an aligned pair of vectors, nothing is shuffled, and any length that the radices make up will do.
+// SPDX-License-Identifier: MIT Transforms of planes side by side: the passes of fft_passes.c, but
+// one transform in each lane, so that every element is an aligned pair of vectors, nothing is
+// shuffled, and any length that the radices make up will do.
 #include "fft_radix.h"
 
 // All nodes of `length` elements: reads from, writes to.
-INLINE void pass_of(struct lanes_line to, struct lanes_line from, size_t n, size_t length, const REAL *factors,
-                    int radix, bool back)
+INLINE void pass_of(struct lanes_line to, struct lanes_line from, size_t n, size_t length,
+                    const REAL *factors, int radix, bool back)
 {
     const size_t columns = length / (size_t)radix;
     const size_t from_step = from.stride * CONV_LANES, from_im = from.im * CONV_LANES;
@@ -35,8 +35,8 @@ INLINE void pass_of(struct lanes_line to, struct lanes_line from, size_t n, size
     }
 }
 
-INLINE void pass(const struct lanes_line *to, const struct lanes_line *from, const struct lanes_dft *dft_of, int i,
-                 size_t length, bool back)
+INLINE void pass(const struct lanes_line *to, const struct lanes_line *from,
+                 const struct lanes_dft *dft_of, int i, size_t length, bool back)
 {
     const REAL *factors = dft_of->factors[i];
     switch (dft_of->radix[i]) {
@@ -63,7 +63,8 @@ INLINE struct lanes_line from_lane(const struct lanes_line *line, size_t first)
     return (struct lanes_line){(REAL *)line->re + first, line->im, line->stride};
 }
 
-void KERNEL(lanes_dft)(const struct lanes_line *to, const struct lanes_line *from, const struct lanes_dft *dft_of)
+void KERNEL(lanes_dft)(const struct lanes_line *to, const struct lanes_line *from,
+                       const struct lanes_dft *dft_of)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
         const struct lanes_line source = from_lane(from, first), own = from_lane(to, first);
@@ -73,7 +74,8 @@ void KERNEL(lanes_dft)(const struct lanes_line *to, const struct lanes_line *fro
     }
 }
 
-void KERNEL(lanes_dft_back)(const struct lanes_line *to, const struct lanes_line *from, const struct lanes_dft *dft_of)
+void KERNEL(lanes_dft_back)(const struct lanes_line *to, const struct lanes_line *from,
+                            const struct lanes_dft *dft_of)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
         const struct lanes_line own = from_lane(from, first), last = from_lane(to, first);
@@ -85,14 +87,16 @@ void KERNEL(lanes_dft_back)(const struct lanes_line *to, const struct lanes_line
     }
 }
 
-void KERNEL(lanes_product)(const struct lanes_line *y, const struct lanes_line *x, const struct lanes_line *h, size_t n,
-                           bool conjugate, bool add)
+void KERNEL(lanes_product)(const struct lanes_line *y, const struct lanes_line *x,
+                           const struct lanes_line *h, size_t n, bool conjugate, bool add)
 {
-    const size_t step_y = y->stride * CONV_LANES, step_x = x->stride * CONV_LANES, step_h = h->stride * CONV_LANES;
+    const size_t step_y = y->stride * CONV_LANES, step_x = x->stride * CONV_LANES,
+                 step_h = h->stride * CONV_LANES;
     for (size_t first = 0; first < CONV_LANES; first += LANES)
         for (size_t k = 0; k < n; k++) {
             REAL *to = (REAL *)y->re + first + k * step_y, *to_im = to + y->im * CONV_LANES;
-            const REAL *a = (const REAL *)x->re + first + k * step_x, *b = (const REAL *)h->re + first + k * step_h;
+            const REAL *a = (const REAL *)x->re + first + k * step_x,
+                       *b = (const REAL *)h->re + first + k * step_h;
             const vec hi = load(b + h->im * CONV_LANES);
             const struct cvec in = {load(a), load(a + x->im * CONV_LANES)};
             struct cvec product = times(in, load(b), conjugate ? -hi : hi);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The loops around the transforms: overlap, scale, and the change between interleaved and blocked complex numbers.
+// SPDX-License-Identifier: MIT The loops around the transforms: overlap, scale, and the change
+// between interleaved and blocked complex numbers.
 #include "vector.h"
 
 void KERNEL(add)(void *y_, const void *x_, size_t n)
@@ -26,7 +26,8 @@ void KERNEL(split)(void *y_, const void *x_, size_t n)
     REAL *y = y_;
     const REAL *x = x_;
     size_t i = 0;
-    for (; n - i >= SPECTRUM_LANES; i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES) {
+    for (; n - i >= SPECTRUM_LANES;
+         i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES) {
         UNROLL
         for (size_t k = 0; k < SPECTRUM_LANES; k += LANES) {
             const vec a = load(x + 2 * k), b = load(x + 2 * k + LANES);
@@ -46,7 +47,8 @@ void KERNEL(join)(void *y_, const void *x_, size_t n)
     REAL *y = y_;
     const REAL *x = x_;
     size_t i = 0;
-    for (; n - i >= SPECTRUM_LANES; i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES) {
+    for (; n - i >= SPECTRUM_LANES;
+         i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES) {
         UNROLL
         for (size_t k = 0; k < SPECTRUM_LANES; k += LANES) {
             const vec re = *(const vec *)(x + k), im = *(const vec *)(x + SPECTRUM_LANES + k);

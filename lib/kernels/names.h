@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Names of the kernels of one instruction set and precision. The build passes ISA (c, avx2, ...), TYPE (f32, f64) and
-// REAL (float, double), and compiles each source once per pair, so that a kernel is an ordinary function.
+// SPDX-License-Identifier: MIT Names of the kernels of one instruction set and precision. The build
+// passes ISA (c, avx2, ...), TYPE (f32, f64) and REAL (float, double), and compiles each source
+// once per pair, so that a kernel is an ordinary function.
 #ifndef PARTITA_KERNEL_NAMES_H
 #define PARTITA_KERNEL_NAMES_H
 
@@ -34,7 +34,8 @@ lanes_weight_fn KERNEL(lanes_weight);
 lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_back);
 lanes_product_fn KERNEL(lanes_product);
 sum_fn KERNEL(sum);
-convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // REAL_BYTES == 4
+convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16),
+    KERNEL(narrow_bf16); // REAL_BYTES == 4
 winograd_fn KERNEL(winograd_input);
 winograd_fn KERNEL(winograd_output);
 winograd_fn KERNEL(winograd_taps);

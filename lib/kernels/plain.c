@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Loops that the compiler makes vectors of by itself: reference and vector version in one, built for every level.
+// SPDX-License-Identifier: MIT Loops that the compiler makes vectors of by itself: reference and
+// vector version in one, built for every level.
 #include <math.h>
 #include <string.h>
 
@@ -31,12 +31,14 @@ void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, s
 {
     REAL *y = y_;
     const REAL *x = x_;
-    // Whole blocks, because their size is known here: the next row replaces what is too much of one.
+    // Whole blocks, because their size is known here: the next row replaces what is too much of
+    // one.
     for (size_t r = 0; r < rows; r++, y += n, x += x_stride)
         for (size_t i = 0; i < n; i += CONV_LANES) memcpy(y + i, x + i, CONV_BLOCK_BYTES);
 }
 
-void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n, const struct conv_finish *finish)
+void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n,
+                        const struct conv_finish *finish)
 {
     REAL *y = y_;
     const REAL *sum = sum_;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and stepped through.
-// It is also what runs on machines without a vector level.
+// SPDX-License-Identifier: MIT The C reference of every kernel: the contract of kernels.h in plain
+// loops, written to be read and stepped through. It is also what runs on machines without a vector
+// level.
 #include <string.h>
 
 #include "base/winograd_matrix.h"
@@ -20,8 +20,8 @@ void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps
     }
 }
 
-// One output of a complex segment. The products are spelled out: C's complex multiplication would turn some NaNs into
-// infinities, at a price.
+// One output of a complex segment. The products are spelled out: C's complex multiplication would
+// turn some NaNs into infinities, at a price.
 static void complex_sum(REAL *y, const REAL *x, const REAL *h, size_t taps)
 {
     REAL re = 0, im = 0;
@@ -40,7 +40,8 @@ void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, siz
     const REAL *x = x_, *h = h_;
     for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
         const size_t length = taps - first < FIR_SEGMENT ? taps - first : FIR_SEGMENT;
-        for (size_t i = 0; i < n; i++) complex_sum(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
+        for (size_t i = 0; i < n; i++)
+            complex_sum(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
     }
 }
 
@@ -56,22 +57,23 @@ static void add_products(REAL *y, const REAL *x, const REAL *h)
     }
 }
 
-void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride, size_t terms,
-                  size_t n_blocks)
+void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride,
+                  size_t terms, size_t n_blocks)
 {
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
     for (size_t b = 0; b < n_blocks; b++) {
         REAL sum[TILE_REALS] = {0};
         for (size_t t = 0; t < terms; t++)
-            add_products(sum, x + (t * x_stride + b) * TILE_REALS, h + (t * h_stride + b) * TILE_REALS);
+            add_products(sum, x + (t * x_stride + b) * TILE_REALS,
+                         h + (t * h_stride + b) * TILE_REALS);
         memcpy(y + b * TILE_REALS, sum, sizeof sum);
     }
 }
 
 // One tile of one sum.
-static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
-                     size_t tile, size_t k)
+static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+                     size_t n_lines, size_t tile, size_t k)
 {
     REAL sum[TILE_REALS] = {0};
     if (!terms->fresh[k]) memcpy(sum, y, sizeof sum);
@@ -79,13 +81,14 @@ static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_
         for (size_t p = line->first; p < line->first + line->count; p++) {
             const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
             add_products(sum, (const REAL *)line->x + (tile * line->x_tile + slot + k) * TILE_REALS,
-                         (const REAL *)line->h + (tile * line->h_tile + p - line->first) * TILE_REALS);
+                         (const REAL *)line->h +
+                             (tile * line->h_tile + p - line->first) * TILE_REALS);
         }
     memcpy(y, sum, sizeof sum);
 }
 
-void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines, size_t n_lines,
-                        size_t first, size_t end)
+void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms,
+                        const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
 {
     for (size_t tile = first; tile < end; tile++)
         for (size_t k = 0; k < terms->sums; k++)
@@ -128,8 +131,8 @@ void KERNEL(join)(void *y_, const void *x_, size_t n)
     }
 }
 
-void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms, const void *w_,
-                  size_t channels, size_t n, size_t ahead)
+void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms,
+                  const void *w_, size_t channels, size_t n, size_t ahead)
 {
     (void)ahead;
     REAL *y = y_;
@@ -140,13 +143,15 @@ void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offse
             const size_t length = n - first < STRIP ? n - first : STRIP;
             REAL sum[STRIP] = {0};
             for (size_t t = 0; t < terms; t++)
-                for (size_t i = 0; i < length; i++) sum[i] += w[t * channels + k] * x[offset[t] + first + i];
+                for (size_t i = 0; i < length; i++)
+                    sum[i] += w[t * channels + k] * x[offset[t] + first + i];
             for (size_t i = 0; i < length; i++) y[k * y_stride + first + i] += sum[i];
         }
 }
 
-void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_stride, size_t channels, const void *x_,
-                         const size_t *offset, size_t terms, size_t n)
+void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_stride,
+                         size_t channels, const void *x_, const size_t *offset, size_t terms,
+                         size_t n)
 {
     REAL *w = w_;
     const REAL *y = y_, *x = x_;
@@ -162,7 +167,8 @@ void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_str
         }
 }
 
-void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows, size_t n)
+void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows,
+                          size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
@@ -171,8 +177,8 @@ void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_st
 }
 
 // y[to][n] = matrix[to][from] x, for each line.
-static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to, size_t from,
-                          const struct winograd_lines *lines)
+static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to,
+                          size_t from, const struct winograd_lines *lines)
 {
     for (size_t l = 0; l < lines->lines; l++, x += lines->x_line, y += lines->y_line)
         for (size_t i = 0; i < to; i++)
@@ -183,7 +189,8 @@ static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT]
             }
 }
 
-void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
+                            const struct winograd_lines *lines)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     (void)count;
@@ -195,19 +202,23 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
     lines_product(y, x, matrix, extent, extent, lines);
 }
 
-void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
+                             const struct winograd_lines *lines)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
+        for (size_t k = 0; k < extent; k++)
+            matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
     lines_product(y, x, matrix, count, extent, lines);
 }
 
-void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
+                           const struct winograd_lines *lines)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     for (size_t i = 0; i < extent; i++)
-        for (size_t k = 0; k < count; k++) matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
+        for (size_t k = 0; k < count; k++)
+            matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
     lines_product(y, x, matrix, extent, count, lines);
 }
 
@@ -219,12 +230,14 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
         for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
 }
 
-void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count, size_t n)
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
+                     size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+        for (size_t k = 0; k < count; k++)
+            y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
 }
 
 void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
@@ -235,7 +248,8 @@ void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
             y[i * CONV_LANES + lane] = x[lane] ? ((const REAL *)x[lane])[i * step] : 0;
 }
 
-void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias, bool relu)
+void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, const void *bias,
+                         bool relu)
 {
     const REAL *x = x_;
     for (size_t lane = 0; lane < CONV_LANES; lane++)
@@ -245,7 +259,8 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
         }
 }
 
-void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct lanes_run *run, size_t n_runs, size_t n)
+void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct lanes_run *run,
+                        size_t n_runs, size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
@@ -260,8 +275,8 @@ void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct l
     }
 }
 
-void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run, size_t n_runs,
-                          size_t n)
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run,
+                          size_t n_runs, size_t n)
 {
     REAL *w = w_;
     const REAL *y = y_, *x = x_;
@@ -270,7 +285,8 @@ void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct
             REAL sum[CONV_LANES] = {0};
             for (size_t i = 0; i < n; i++)
                 for (size_t lane = 0; lane < CONV_LANES; lane++)
-                    sum[lane] += y[i * CONV_LANES + lane] * x[(run[r].offset + t + i) * CONV_LANES + lane];
+                    sum[lane] +=
+                        y[i * CONV_LANES + lane] * x[(run[r].offset + t + i) * CONV_LANES + lane];
             for (size_t lane = 0; lane < CONV_LANES; lane++) w[lane] += sum[lane];
         }
 }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Small complex transforms in lanes, see tile_kernels.h: no shuffle anywhere, every vector is 4 to 16 transforms.
-// Passes of decimation in frequency forward, in time inverse, in place, so that nothing is put in order. The inverse is
-// the forward pass mirrored with real and imaginary parts exchanged. Source: Gentleman & Sande, Fast Fourier transforms
+// SPDX-License-Identifier: MIT Small complex transforms in lanes, see tile_kernels.h: no shuffle
+// anywhere, every vector is 4 to 16 transforms. Passes of decimation in frequency forward, in time
+// inverse, in place, so that nothing is put in order. The inverse is the forward pass mirrored with
+// real and imaginary parts exchanged. Source: Gentleman & Sande, Fast Fourier transforms
 // - for fun and profit (1966).
 #include "fft_radix.h"
 
@@ -27,7 +27,8 @@ INLINE void butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool in
     const size_t re = inverse ? TILE_LANES : 0, im = TILE_LANES - re;
     struct cvec a[8];
     UNROLL
-    for (size_t k = 0; k < radix; k++) a[k] = (struct cvec){load(z + k * step + re), load(z + k * step + im)};
+    for (size_t k = 0; k < radix; k++)
+        a[k] = (struct cvec){load(z + k * step + re), load(z + k * step + im)};
     if (inverse && w) apply_factors(a, (int)radix, w, false);
     if (radix == 6) dft6(a);
     else dft(a, (int)radix, false);
@@ -40,19 +41,23 @@ INLINE void butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool in
 }
 
 // One pass over blocks of `length` of n elements.
-INLINE void pass(REAL *z, size_t stride, size_t n, size_t length, const REAL *w, size_t radix, bool inverse)
+INLINE void pass(REAL *z, size_t stride, size_t n, size_t length, const REAL *w, size_t radix,
+                 bool inverse)
 {
     const size_t quotient = length / radix, step = quotient * stride;
     NO_UNROLL
-    for (size_t base = 0; base < n; base += length) butterfly(z + base * stride, step, NULL, radix, inverse);
+    for (size_t base = 0; base < n; base += length)
+        butterfly(z + base * stride, step, NULL, radix, inverse);
     NO_UNROLL
     for (size_t j = 1; j < quotient; j++, w += 2 * (radix - 1)) {
         NO_UNROLL
-        for (size_t base = j; base < n; base += length) butterfly(z + base * stride, step, w, radix, inverse);
+        for (size_t base = j; base < n; base += length)
+            butterfly(z + base * stride, step, w, radix, inverse);
     }
 }
 
-INLINE void pass_of(REAL *z, size_t stride, const struct tile_dft *plan, int p, size_t length, bool inverse)
+INLINE void pass_of(REAL *z, size_t stride, const struct tile_dft *plan, int p, size_t length,
+                    bool inverse)
 {
     const REAL *w = plan->twiddle[p];
     switch (plan->radix[p]) {
@@ -73,26 +78,30 @@ INLINE void pass_of(REAL *z, size_t stride, const struct tile_dft *plan, int p, 
     }
 }
 
-void KERNEL(tile_forward)(void *z, const struct tile_dft *plan, size_t stride, size_t count, size_t distance)
+void KERNEL(tile_forward)(void *z, const struct tile_dft *plan, size_t stride, size_t count,
+                          size_t distance)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
             size_t length = plan->n;
             for (int p = 0; p < plan->passes; p++) {
-                pass_of((REAL *)z + i * distance * ELEMENT + lane, stride * ELEMENT, plan, p, length, false);
+                pass_of((REAL *)z + i * distance * ELEMENT + lane, stride * ELEMENT, plan, p,
+                        length, false);
                 length /= plan->radix[p];
             }
         }
 }
 
-void KERNEL(tile_inverse)(void *z, const struct tile_dft *plan, size_t stride, size_t count, size_t distance)
+void KERNEL(tile_inverse)(void *z, const struct tile_dft *plan, size_t stride, size_t count,
+                          size_t distance)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
             size_t length = 1;
             for (int p = plan->passes - 1; p >= 0; p--) {
                 length *= plan->radix[p];
-                pass_of((REAL *)z + i * distance * ELEMENT + lane, stride * ELEMENT, plan, p, length, true);
+                pass_of((REAL *)z + i * distance * ELEMENT + lane, stride * ELEMENT, plan, p,
+                        length, true);
             }
         }
 }

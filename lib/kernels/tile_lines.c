@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Samples into lines and back, two real spectra out of a complex one and back: the edges of the transforms of
-// tile_dft.c. Contracts in tile_kernels.h.
+// SPDX-License-Identifier: MIT Samples into lines and back, two real spectra out of a complex one
+// and back: the edges of the transforms of tile_dft.c. Contracts in tile_kernels.h.
 #include "vector.h"
 
 enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
@@ -19,7 +18,8 @@ void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t
                 for (size_t k = 0; k < LANES; k++) store(z + k * stride * TILE_LANES, v[k]);
             } else {
                 UNROLL
-                for (size_t l = 0; l < LANES; l++) v[l] = load_first((const REAL *)row[lane + l] + i, n - i);
+                for (size_t l = 0; l < LANES; l++)
+                    v[l] = load_first((const REAL *)row[lane + l] + i, n - i);
                 zip(v, LANES);
                 UNROLL
                 for (size_t k = 0; k < LANES; k++)
@@ -30,7 +30,8 @@ void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t
 
 typedef BITS bits_vec __attribute__((vector_size(VECTOR_BYTES)));
 
-void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *behind, size_t first, size_t end)
+void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *behind, size_t first,
+                       size_t end)
 {
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
         const vec from = load((const REAL *)begin + lane), to = load((const REAL *)behind + lane);
@@ -52,7 +53,8 @@ INLINE vec finished(vec v, vec y, const struct conv_finish *finish, vec bias)
 }
 
 // Samples i .. i+LANES-1 of one row, as far as they are wanted.
-INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end, const struct conv_finish *finish, vec bias)
+INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end,
+                      const struct conv_finish *finish, vec bias)
 {
     if (begin <= i && end >= i + LANES) {
         store(y + i, finished(v, finish->add ? load(y + i) : v, finish, bias));
@@ -60,13 +62,15 @@ INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end, const 
     }
     const size_t to = end < i + LANES ? end : i + LANES;
     if (begin <= i && i < to) {
-        store_first(y + i, finished(v, finish->add ? load_first(y + i, to - i) : v, finish, bias), to - i);
+        store_first(y + i, finished(v, finish->add ? load_first(y + i, to - i) : v, finish, bias),
+                    to - i);
         return;
     }
     REAL part[LANES];
     store(part, v);
     for (size_t k = begin > i ? begin : i; k < to; k++) {
-        const vec one = finished(broadcast(part[k - i]), broadcast(finish->add ? y[k] : 0), finish, bias);
+        const vec one =
+            finished(broadcast(part[k - i]), broadcast(finish->add ? y[k] : 0), finish, bias);
         y[k] = one[0];
     }
 }
@@ -87,8 +91,8 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
             zip(v, LANES);
             UNROLL
             for (size_t l = 0; l < LANES; l++)
-                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l], finish,
-                          broadcast(bias ? bias[lane + l] : 0));
+                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l],
+                          finish, broadcast(bias ? bias[lane + l] : 0));
         }
 }
 
@@ -117,8 +121,10 @@ void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struc
 {
     const vec factor = broadcast((REAL)scale);
     for (size_t bin = 0; bin < n_bins; bin++) {
-        REAL *u = (REAL *)z + (size_t)pair[2 * bin] * ELEMENT, *v = (REAL *)z + (size_t)pair[2 * bin + 1] * ELEMENT;
-        const REAL *p = (const REAL *)a->re + bin * a->stride, *q = (const REAL *)b->re + bin * b->stride;
+        REAL *u = (REAL *)z + (size_t)pair[2 * bin] * ELEMENT,
+             *v = (REAL *)z + (size_t)pair[2 * bin + 1] * ELEMENT;
+        const REAL *p = (const REAL *)a->re + bin * a->stride,
+                   *q = (const REAL *)b->re + bin * b->stride;
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
             const vec p_re = load(p + lane) * factor, p_im = load(p + a->im + lane) * factor;
             vec q_re = {0}, q_im = {0};
@@ -131,7 +137,8 @@ void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struc
     }
 }
 
-void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im_, size_t n, bool gauss)
+void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im_, size_t n,
+                          bool gauss)
 {
     REAL *w = w_;
     const REAL *re = re_, *im = im_;
@@ -144,12 +151,14 @@ void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im
     for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
 }
 
-INLINE void scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row, size_t terms, REAL sign)
+INLINE void scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row, size_t terms,
+                    REAL sign)
 {
     const REAL *re = from->re, *im = re + from->im;
     for (size_t t = 0; t < terms; t++, w += 4 * rows) {
         REAL a[CONV_CHANNELS / 2], b[CONV_CHANNELS / 2];
-        for (size_t r = 0; r < rows; r++) a[r] = re[t * from->term + r * row], b[r] = im[t * from->term + r * row];
+        for (size_t r = 0; r < rows; r++)
+            a[r] = re[t * from->term + r * row], b[r] = im[t * from->term + r * row];
         for (size_t r = 0; r < rows; r++) w[r] = a[r];
         for (size_t r = 0; r < rows; r++) w[rows + r] = b[r];
         for (size_t r = 0; r < rows; r++) w[2 * rows + r] = -sign * b[r];
@@ -157,7 +166,8 @@ INLINE void scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_
     }
 }
 
-void KERNEL(tile_scalars)(void *w, const struct tile_scalars *from, size_t rows, size_t terms, bool conjugate)
+void KERNEL(tile_scalars)(void *w, const struct tile_scalars *from, size_t rows, size_t terms,
+                          bool conjugate)
 {
     enum { ALL = CONV_CHANNELS / 2 };
     const REAL sign = conjugate ? -1 : 1;

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The vector type of the kernels: VECTOR_BYTES wide (16 NEON, 32 AVX2, 64 AVX-512), GCC and Clang vector extensions.
-// Everything is static and inlined: an out-of-line copy compiled for one instruction set must never be picked by the
-// linker for another.
+// SPDX-License-Identifier: MIT The vector type of the kernels: VECTOR_BYTES wide (16 NEON, 32 AVX2,
+// 64 AVX-512), GCC and Clang vector extensions. Everything is static and inlined: an out-of-line
+// copy compiled for one instruction set must never be picked by the linker for another.
 #ifndef PARTITA_KERNEL_VECTOR_H
 #define PARTITA_KERNEL_VECTOR_H
 
@@ -13,8 +12,9 @@
 
 #include "names.h"
 
-// The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live in registers.
-// NO_UNROLL keeps it from doing so where that would need more registers than there are.
+// The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live
+// in registers. NO_UNROLL keeps it from doing so where that would need more registers than there
+// are.
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define NO_UNROLL _Pragma("nounroll")
@@ -25,7 +25,8 @@
 #define INLINE static inline __attribute__((always_inline))
 
 typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
-typedef REAL unaligned_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
+typedef REAL unaligned_vec
+    __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias));
 
 enum { LANES = VECTOR_BYTES / sizeof(REAL) };
 
@@ -34,7 +35,8 @@ INLINE vec load(const REAL *x)
     return *(const unaligned_vec *)x;
 }
 
-// Keeps v in a register: gcc would read its memory again for each use, which costs more than the multiplication.
+// Keeps v in a register: gcc would read its memory again for each use, which costs more than the
+// multiplication.
 INLINE vec held(vec v)
 {
 #if defined __x86_64__ && !defined __clang__
@@ -57,8 +59,9 @@ INLINE vec broadcast(REAL s)
 
 #include "intrinsics.h"
 
-// Index lists of the shuffles, by lanes: within a vector neighbours swap; of two vectors of interleaved complex numbers
-// the real or the imaginary parts; of real and imaginary parts the lower or the upper half of the complex numbers.
+// Index lists of the shuffles, by lanes: within a vector neighbours swap; of two vectors of
+// interleaved complex numbers the real or the imaginary parts; of real and imaginary parts the
+// lower or the upper half of the complex numbers.
 // clang-format off
 #define LANES_IS(n) (VECTOR_BYTES / REAL_BYTES == n)
 #if LANES_IS(2)
@@ -90,8 +93,8 @@ INLINE vec broadcast(REAL s)
 
 enum { MOST_ZIPPED = 16 };
 
-// Element i of vector k of n, a power of two, moves to place i*n + k of all of them: two halves of a deck, zipped once
-// for each factor of two. Of n = LANES vectors that is the transposition.
+// Element i of vector k of n, a power of two, moves to place i*n + k of all of them: two halves of
+// a deck, zipped once for each factor of two. Of n = LANES vectors that is the transposition.
 INLINE void zip(vec *v, size_t n)
 {
     UNROLL

@@ -1,13 +1,14 @@
-// SPDX-License-Identifier: MIT
-// Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p (winograd_matrix.h),
-// whose rows have equal even parts and opposite odd parts: each part is computed once. Extents and counts are constants
-// in every instance, so that entries 0 and 1 cost nothing. And rows of samples dealt out to tiles and back.
+// SPDX-License-Identifier: MIT Winograd's transforms along one axis of tiles, vectors over the
+// tiles. Points come in pairs +-p (winograd_matrix.h), whose rows have equal even parts and
+// opposite odd parts: each part is computed once. Extents and counts are constants in every
+// instance, so that entries 0 and 1 cost nothing. And rows of samples dealt out to tiles and back.
 #include "base/winograd_matrix.h"
 #include "vector.h"
 
 enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MOST_COLLECTED = 16 };
 
-// Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its degree in x^2.
+// Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its
+// degree in x^2.
 INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS + 1])
 {
     size_t degree = 0;
@@ -71,7 +72,8 @@ INLINE void output_tile(vec *y, const vec *x, size_t extent, size_t count)
         vec sum = k == 0 ? x[0] : x[extent - 1];
         UNROLL
         for (size_t pair = 0; pair < extent / 2 - 1; pair++)
-            sum = add_scaled(sum, k > 0 && k + 1 < count && pair == 0, winograd_power(winograd_pair(extent, pair), k),
+            sum = add_scaled(sum, k > 0 && k + 1 < count && pair == 0,
+                             winograd_power(winograd_pair(extent, pair), k),
                              k % 2 ? odd[pair] : even[pair]);
         y[k] = sum;
     }
@@ -130,7 +132,8 @@ INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, si
     }
 }
 
-void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
+                            const struct winograd_lines *lines)
 {
     (void)count;
     if (extent == 4) over_tiles(INPUT, y, x, 4, 0, lines);
@@ -138,39 +141,41 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
     else over_tiles(INPUT, y, x, 8, 0, lines);
 }
 
-#define EACH_COUNT(CASE)                                                                                               \
-    CASE(4, 2)                                                                                                         \
-    CASE(4, 3)                                                                                                         \
-    CASE(6, 2)                                                                                                         \
-    CASE(6, 3)                                                                                                         \
-    CASE(6, 4)                                                                                                         \
-    CASE(6, 5)                                                                                                         \
-    CASE(8, 2)                                                                                                         \
-    CASE(8, 3)                                                                                                         \
-    CASE(8, 4)                                                                                                         \
-    CASE(8, 5)                                                                                                         \
-    CASE(8, 6)                                                                                                         \
+#define EACH_COUNT(CASE)                                                                           \
+    CASE(4, 2)                                                                                     \
+    CASE(4, 3)                                                                                     \
+    CASE(6, 2)                                                                                     \
+    CASE(6, 3)                                                                                     \
+    CASE(6, 4)                                                                                     \
+    CASE(6, 5)                                                                                     \
+    CASE(8, 2)                                                                                     \
+    CASE(8, 3)                                                                                     \
+    CASE(8, 4)                                                                                     \
+    CASE(8, 5)                                                                                     \
+    CASE(8, 6)                                                                                     \
     CASE(8, 7)
 
 #define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
 
-void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
+                             const struct winograd_lines *lines)
 {
     switch (CASE_OF(extent, count)) {
-#define OUTPUT_CASE(extent, count)                                                                                     \
-    case CASE_OF(extent, count):                                                                                       \
-        over_tiles(OUTPUT, y, x, extent, count, lines);                                                                \
+#define OUTPUT_CASE(extent, count)                                                                 \
+    case CASE_OF(extent, count):                                                                   \
+        over_tiles(OUTPUT, y, x, extent, count, lines);                                            \
         break;
         EACH_COUNT(OUTPUT_CASE)
     }
 }
 
-void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count, const struct winograd_lines *lines)
+void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
+                           const struct winograd_lines *lines)
 {
     switch (CASE_OF(extent, count)) {
-#define TAPS_CASE(extent, count)                                                                                       \
-    case CASE_OF(extent, count):                                                                                       \
-        over_tiles(TAPS, y, x, extent, count, lines);                                                                  \
+#define TAPS_CASE(extent, count)                                                                   \
+    case CASE_OF(extent, count):                                                                   \
+        over_tiles(TAPS, y, x, extent, count, lines);                                              \
         break;
         EACH_COUNT(TAPS_CASE)
     }
@@ -218,7 +223,8 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
             for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
 }
 
-INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
+INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
+                            size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
         vec v[MOST_COLLECTED];
@@ -226,19 +232,21 @@ INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stri
         for (size_t k = 0; k < count; k++) v[k] = load(x + (ptrdiff_t)k * stride + i);
         zip(v, count);
         UNROLL
-        for (size_t k = 0; k < count * LANES; k += LANES) store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
+        for (size_t k = 0; k < count * LANES; k += LANES)
+            store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
     }
 }
 
-// Tiles of 5 to 16 samples end to end: as many lines turned over as there are lanes or more, the others zeros, and of
-// each tile no more than its samples stored.
+// Tiles of 5 to 16 samples end to end: as many lines turned over as there are lanes or more, the
+// others zeros, and of each tile no more than its samples stored.
 INLINE void collect_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
 {
     enum { VECTORS = MOST_COLLECTED / LANES }; // of a tile
     for (size_t i = 0; i < n; i += LANES) {
         vec v[MOST_COLLECTED];
         UNROLL
-        for (size_t k = 0; k < MOST_COLLECTED; k++) v[k] = k < count ? load(x + (ptrdiff_t)k * stride + i) : (vec){0};
+        for (size_t k = 0; k < MOST_COLLECTED; k++)
+            v[k] = k < count ? load(x + (ptrdiff_t)k * stride + i) : (vec){0};
         zip(v, MOST_COLLECTED);
         UNROLL
         for (size_t k = 0; k < MOST_COLLECTED; k++) {
@@ -250,7 +258,8 @@ INLINE void collect_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count
     }
 }
 
-void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count, size_t n)
+void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
+                     size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
@@ -259,8 +268,10 @@ void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, s
     else if (count == CONV_CHANNELS && pitch == CONV_CHANNELS)
         collect_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
     else if (count == CONV_LANES) collect_vectors(y, pitch, x, stride, CONV_LANES, n);
-    else if (count == pitch && count > 4 && count <= MOST_COLLECTED) collect_tiles(y, x, stride, count, n);
+    else if (count == pitch && count > 4 && count <= MOST_COLLECTED)
+        collect_tiles(y, x, stride, count, n);
     else
         for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < count; k++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+            for (size_t k = 0; k < count; k++)
+                y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
 }

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "geometry/samples.h"
-#include "fft/fft.h"
 #include "core/cost_model.h"
+#include "fft/fft.h"
+#include "geometry/samples.h"
 
 // Everything a measured loop may touch.
 struct bench {
@@ -28,8 +28,8 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// The time of one run that a share of all runs does not exceed: repeated for two milliseconds, at least three times
-// after one that does not count.
+// The time of one run that a share of all runs does not exceed: repeated for two milliseconds, at
+// least three times after one that does not count.
 static double time_run(run_fn *run, const struct bench *bench, double share)
 {
     double times[MOST_RUNS], spent = 0;
@@ -112,8 +112,8 @@ static void run_edge(const struct bench *bench)
 
 static const struct partita_allocator plain;
 
-// What `run` does with a transform of at least `least` samples, seconds for each of these, or 0 without memory. The
-// samples stay zero: speed does not depend on them.
+// What `run` does with a transform of at least `least` samples, seconds for each of these, or 0
+// without memory. The samples stay zero: speed does not depend on them.
 static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_level level)
 {
     const size_t n = fft_good_size(least);
@@ -140,7 +140,11 @@ static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum c
     return cost;
 }
 
-enum { BYTES = 1 << 25, FAR = 1 << 22, NEAR = 1 << 18 }; // beyond the caches; beyond those of a core; in them
+enum {
+    BYTES = 1 << 25,
+    FAR = 1 << 22,
+    NEAR = 1 << 18
+}; // beyond the caches; beyond those of a core; in them
 
 static void measure_products(struct host_costs *costs, struct bench *bench)
 {
@@ -151,8 +155,8 @@ static void measure_products(struct host_costs *costs, struct bench *bench)
             bench->distance = (enum host_distance)distance;
             bench->sums = (size_t)1 << i;
             bench->n = bytes[distance] / (2 * SPECTRUM_BLOCK_BYTES);
-            const double seconds =
-                distance == HOST_NEAR ? best_time(run_products, bench) : usual_time(run_products, bench);
+            const double seconds = distance == HOST_NEAR ? best_time(run_products, bench)
+                                                         : usual_time(run_products, bench);
             costs->product[distance][i] = seconds / (double)(bench->sums * bench->n * lanes);
         }
 }
@@ -162,8 +166,10 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     char *memory = mem_allocate(&plain, 3 * BYTES);
     if (!memory) return false;
     const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
-    struct bench bench = {
-        .kernels = kernels_select(level, f64), .a = memory, .b = memory + BYTES, .c = memory + 2 * BYTES};
+    struct bench bench = {.kernels = kernels_select(level, f64),
+                          .a = memory,
+                          .b = memory + BYTES,
+                          .c = memory + 2 * BYTES};
     bench.n = 1;
     costs->fir_call = best_time(run_fir, &bench) / 16;
     bench.n = TILE;
@@ -190,7 +196,8 @@ enum partita_status host_calibrate(struct host *ret, enum cpu_level level)
         const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, level);
         const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, level);
         if (near <= 0 || far <= 0) return PARTITA_ERR_NOMEM;
-        host.costs[f64].fetch = far > near ? far - near : near / 8; // never nothing: a saved model holds positive costs
+        host.costs[f64].fetch =
+            far > near ? far - near : near / 8; // never nothing: a saved model holds positive costs
         for (int complex = 0; complex < 2; complex++) {
             for (int i = 0; i < HOST_FFT_SIZES; i++) {
                 double *cost = &host.costs[f64].fft[complex][i];

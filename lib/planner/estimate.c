@@ -4,7 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-__attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate,
+                                                         const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -13,21 +14,23 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
     estimate->applicable = false;
 }
 
-struct request estimate_request(const struct partita_plan *plan, const struct partita_options *options,
-                                const struct host *host, size_t transform)
+struct request estimate_request(const struct partita_plan *plan,
+                                const struct partita_options *options, const struct host *host,
+                                size_t transform)
 {
     return (struct request){.shape = &plan->shape,
                             .direction = plan->direction,
                             .host = host,
                             .device = plan->device,
                             .transform = transform,
-                            .workspace_limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX,
+                            .workspace_limit =
+                                options->workspace_limit ? options->workspace_limit : SIZE_MAX,
                             .parts = options->parts,
                             .error_budget = options->error_budget};
 }
 
-void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
-                     size_t i, size_t transform, struct estimate *ret)
+void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
+                     const struct host *host, size_t i, size_t transform, struct estimate *ret)
 {
     const struct request request = estimate_request(plan, options, host, transform);
     const struct engine *engine = plan->engines[i];
@@ -35,15 +38,17 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
     *ret = (struct estimate){0};
     const int max_rank = engine->max_rank ? engine->max_rank : 1;
     if (plan->shape.rank > max_rank) {
-        refuse(ret, "works along %s, the problem has %d", max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
+        refuse(ret, "works along %s, the problem has %d", max_rank == 1 ? "one axis" : "two axes",
+               plan->shape.rank);
         return;
     }
     if (plan->shape.half && !engine->half) {
         refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
         return;
     }
-    if (!engine->run && ((plan->direction == PARTITA_BACKWARD_DATA && !engine->backward_data) ||
-                         (plan->direction == PARTITA_BACKWARD_WEIGHT && !engine->backward_weight))) {
+    if (!engine->run &&
+        ((plan->direction == PARTITA_BACKWARD_DATA && !engine->backward_data) ||
+         (plan->direction == PARTITA_BACKWARD_WEIGHT && !engine->backward_weight))) {
         refuse(ret, "does not compute this gradient");
         return;
     }

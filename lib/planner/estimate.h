@@ -6,11 +6,13 @@
 #include "core/engine.h"
 
 // What an engine is asked, FFT size included (0: any).
-struct request estimate_request(const struct partita_plan *plan, const struct partita_options *options,
-                                const struct host *host, size_t transform);
+struct request estimate_request(const struct partita_plan *plan,
+                                const struct partita_options *options, const struct host *host,
+                                size_t transform);
 
-// Asks engine i of the list for its estimate with one FFT size (0: any) and holds it against the options' limits.
-void estimate_engine(const struct partita_plan *plan, const struct partita_options *options, const struct host *host,
-                     size_t i, size_t transform, struct estimate *ret);
+// Asks engine i of the list for its estimate with one FFT size (0: any) and holds it against the
+// options' limits.
+void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
+                     const struct host *host, size_t i, size_t transform, struct estimate *ret);
 
 #endif

@@ -1,16 +1,18 @@
-// SPDX-License-Identifier: MIT
-// The planner's decision in words: one line for the problem, one for each engine, details of the chosen one.
+// SPDX-License-Identifier: MIT The planner's decision in words: one line for the problem, one for
+// each engine, details of the chosen one.
 #include "explain.h"
 
 // "3x3": one number of each axis.
 static void describe_axes(const struct shape *shape, size_t field, struct text *text)
 {
     for (int i = 0; i < shape->rank; i++)
-        text_add(text, "%s%zu", i ? "x" : "", *(const size_t *)((const char *)&shape->axis[i] + field));
+        text_add(text, "%s%zu", i ? "x" : "",
+                 *(const size_t *)((const char *)&shape->axis[i] + field));
 }
 
 // Says it if any axis differs from 1.
-static void describe_unusual(const struct shape *shape, const char *name, size_t field, struct text *text)
+static void describe_unusual(const struct shape *shape, const char *name, size_t field,
+                             struct text *text)
 {
     bool unusual = false;
     for (int i = 0; i < shape->rank; i++)
@@ -96,9 +98,12 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 // Who chose: what was asked for is no choice of a model's.
 static void describe_chooser(const struct partita_plan *plan, struct text *text)
 {
-    const char *chooser = plan->remembered ? "measurement" : plan->device ? "the device's model" : "the host model";
+    const char *chooser = plan->remembered ? "measurement"
+                          : plan->device   ? "the device's model"
+                                           : "the host model";
     if (plan->parts_asked) text_add(text, "; as asked\n");
-    else if (plan->engine_asked) text_add(text, "; the engine as asked, its sizes by %s\n", chooser);
+    else if (plan->engine_asked)
+        text_add(text, "; the engine as asked, its sizes by %s\n", chooser);
     else text_add(text, "; chosen by %s\n", chooser);
 }
 
@@ -109,7 +114,8 @@ static void describe_piece(const struct partita_plan *plan, struct text *text)
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const size_t n = data ? piece->axis[0].size : piece->axis[0].out;
     text_add(text, "  arrays in the host's memory: ");
-    if (piece->axis[0].kernel < whole->axis[0].kernel) text_add(text, "%zu taps at a time\n", piece->axis[0].kernel);
+    if (piece->axis[0].kernel < whole->axis[0].kernel)
+        text_add(text, "%zu taps at a time\n", piece->axis[0].kernel);
     else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
         text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
     else text_add(text, "%zu items of the batch at a time\n", piece->batch);
@@ -120,14 +126,18 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     const struct estimate *choice = &plan->choice;
     const bool cut = plan->engine->plan_explain;
     if (cut) text_add(text, "  in parts, below");
-    else if (choice->way[0]) text_add(text, "  %s in blocks of %zu tiles", choice->way, choice->hop);
+    else if (choice->way[0])
+        text_add(text, "  %s in blocks of %zu tiles", choice->way, choice->hop);
     else if (choice->transform)
-        text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop, choice->transform);
+        text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop,
+                 choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s", choice->flops, plan->shape.stream ? "a frame" : "in all");
     describe_chooser(plan, text);
     if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
-        text_add(text, "  rounding errors of a loud passage reach at most %zu samples beyond what it is heard in\n",
+        text_add(text,
+                 "  rounding errors of a loud passage reach at most %zu samples beyond what it is "
+                 "heard in\n",
                  choice->transform);
     if (cut) plan->engine->plan_explain(plan, text);
     if (plan->piece) describe_piece(plan, text);
@@ -143,9 +153,11 @@ static void describe_direction(const struct partita_plan *plan, const char *name
 
 void explain(const struct partita_plan *plan, struct text *text)
 {
-    const bool layer = plan->shape.rank > 1; // of signals the gradients are not what one wants to read about
+    const bool layer =
+        plan->shape.rank > 1; // of signals the gradients are not what one wants to read about
     describe_problem(plan, text);
     describe_direction(plan->engine ? plan : NULL, layer ? "forward" : NULL, text);
     describe_direction(layer || !plan->engine ? plan->backward_data : NULL, "backward data", text);
-    describe_direction(layer || !plan->engine ? plan->backward_weight : NULL, "backward weight", text);
+    describe_direction(layer || !plan->engine ? plan->backward_weight : NULL, "backward weight",
+                       text);
 }

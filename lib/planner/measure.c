@@ -11,25 +11,28 @@ enum { RUNS = 3 };
 
 static const double LAYER_PRODUCTS = 1e9; // of one run, where there are several items
 
-// Long signals are timed on a part: enough blocks for a steady rate. Of layers on fewer items of the batch.
+// Long signals are timed on a part: enough blocks for a steady rate. Of layers on fewer items of
+// the batch.
 static void shorten(struct shape *shape, enum partita_direction direction, size_t transform)
 {
     struct axis *axis = &shape->axis[0];
     if (shape->rank > 1 || direction != PARTITA_FORWARD) {
-        const double products = (double)shape->out_channels * (double)shape->group_in * (double)shape_taps(shape) *
-                                (double)shape_outputs(shape);
+        const double products = (double)shape->out_channels * (double)shape->group_in *
+                                (double)shape_taps(shape) * (double)shape_outputs(shape);
         const double items = LAYER_PRODUCTS / products;
         if ((double)shape->batch > items) shape->batch = items > 1 ? (size_t)items : 1;
         return;
     }
-    const size_t enough = size_add(size_mul(8, transform > axis->span ? transform : axis->span), 1 << 16);
+    const size_t enough =
+        size_add(size_mul(8, transform > axis->span ? transform : axis->span), 1 << 16);
     shape->batch = 1;
     if (axis->out <= enough / axis->stride) return;
     axis->out = enough / axis->stride + 1;
     if (axis->size > enough) axis->size = enough;
 }
 
-// Arrays of a bounded trial, behind each other in one piece of memory; all but the workspace hold small numbers.
+// Arrays of a bounded trial, behind each other in one piece of memory; all but the workspace hold
+// small numbers.
 struct arrays {
     size_t x, y, w; // bytes
 };
@@ -43,17 +46,21 @@ static struct arrays arrays_of(const struct shape *shape)
     };
 }
 
-static void run_bounded(const struct partita_plan *trial, const struct partita_filter *filter, char *memory)
+static void run_bounded(const struct partita_plan *trial, const struct partita_filter *filter,
+                        char *memory)
 {
     const struct arrays bytes = arrays_of(&trial->shape);
     char *x = memory, *y = x + bytes.x, *w = y + bytes.y, *workspace = w + bytes.w;
-    if (trial->direction == PARTITA_BACKWARD_DATA) trial->engine->backward_data(trial, filter, x, y, workspace);
-    else if (trial->direction == PARTITA_BACKWARD_WEIGHT) trial->engine->backward_weight(trial, w, x, y, workspace);
+    if (trial->direction == PARTITA_BACKWARD_DATA)
+        trial->engine->backward_data(trial, filter, x, y, workspace);
+    else if (trial->direction == PARTITA_BACKWARD_WEIGHT)
+        trial->engine->backward_weight(trial, w, x, y, workspace);
     else trial->engine->forward(trial, filter, y, x, workspace);
 }
 
 // Seconds of one output of one item.
-static double time_bounded(const struct partita_plan *trial, const struct partita_filter *filter, char *memory)
+static double time_bounded(const struct partita_plan *trial, const struct partita_filter *filter,
+                           char *memory)
 {
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
@@ -72,7 +79,8 @@ static size_t bounded_bytes(const struct partita_plan *trial)
 }
 
 // All channels read one buffer and write another: the work is the same.
-static double time_stream(struct partita_stream *stream, const void *x, void *y, const void **inputs, void **outputs)
+static double time_stream(struct partita_stream *stream, const void *x, void *y,
+                          const void **inputs, void **outputs)
 {
     const struct shape *shape = &stream->plan->shape;
     for (size_t c = 0; c < shape->in_channels; c++) inputs[c] = x;
@@ -81,7 +89,8 @@ static double time_stream(struct partita_stream *stream, const void *x, void *y,
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
         const double start = clock_seconds();
-        for (size_t call = 0; call < calls; call++) partita_stream_process(stream, outputs, inputs, frames);
+        for (size_t call = 0; call < calls; call++)
+            partita_stream_process(stream, outputs, inputs, frames);
         const double time = clock_seconds() - start;
         if (time < best) best = time;
     }
@@ -116,7 +125,8 @@ static double time_plan(const struct partita_plan *trial)
         memset(arena.base, 0x3c, arena.used);
         arena.used = 0;
     }
-    if (trial->direction != PARTITA_BACKWARD_WEIGHT && partita_filter_create(trial, taps, &filter) != PARTITA_OK)
+    if (trial->direction != PARTITA_BACKWARD_WEIGHT &&
+        partita_filter_create(trial, taps, &filter) != PARTITA_OK)
         goto done;
     if (!shape->stream) seconds = time_bounded(trial, filter, rest);
     else if (partita_stream_open(trial, filter, &stream) == PARTITA_OK)
@@ -154,7 +164,8 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
         if (!trial.choice.applicable) return true; // too short for it: nothing to time
     }
     double seconds = -1;
-    const struct request request = estimate_request(&trial, contest->options, contest->host, transform);
+    const struct request request =
+        estimate_request(&trial, contest->options, contest->host, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
     trial.engine->plan_destroy(&trial);
     if (seconds >= 0 && seconds < contest->best) {
@@ -166,7 +177,8 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
 }
 
 // Whether there is anything but engine i, without transforms of several sizes, to time.
-static bool has_rivals(const struct partita_plan *plan, const struct partita_options *options, size_t i)
+static bool has_rivals(const struct partita_plan *plan, const struct partita_options *options,
+                       size_t i)
 {
     if (plan->considered[i].transform) return true;
     for (size_t k = 0; plan->engines[k] && !options->engine; k++)
@@ -174,8 +186,9 @@ static bool has_rivals(const struct partita_plan *plan, const struct partita_opt
     return false;
 }
 
-enum partita_status measure_best(const struct partita_plan *plan, const struct partita_options *options,
-                                 const struct host *host, size_t *index, struct estimate *choice)
+enum partita_status measure_best(const struct partita_plan *plan,
+                                 const struct partita_options *options, const struct host *host,
+                                 size_t *index, struct estimate *choice)
 {
     const double most = 3 * choice->seconds;
     struct contest contest = {plan, options, host, 1e30, index, choice};
@@ -185,7 +198,8 @@ enum partita_status measure_best(const struct partita_plan *plan, const struct p
         if (!estimate->applicable || estimate->seconds > most) continue;
         if (options->engine && strcmp(options->engine, plan->engines[i]->name) != 0) continue;
         const size_t n = estimate->transform;
-        const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0, 2 * n};
+        const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0,
+                                2 * n};
         for (size_t k = 0; k < (n ? 4 : 1); k++)
             if (!try_transform(&contest, i, tries[k])) return PARTITA_ERR_NOMEM;
     }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Asks every engine for its estimate, keeps the cheapest within the options; with PARTITA_MEASURE times the likely ones
-// on this machine first and remembers the winner.
+// SPDX-License-Identifier: MIT Asks every engine for its estimate, keeps the cheapest within the
+// options; with PARTITA_MEASURE times the likely ones on this machine first and remembers the
+// winner.
 #include "planner.h"
 
 #include <stdio.h>
@@ -24,15 +24,17 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
     struct text text = {key, size, 0};
     if (plan->direction != PARTITA_FORWARD)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
-    text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal), partita_type_name(shape->taps),
-             plan->device ? plan->device->key : cpu_level_name(plan->level), shape->batch, shape->in_channels,
-             shape->out_channels, shape->groups);
+    text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal),
+             partita_type_name(shape->taps),
+             plan->device ? plan->device->key : cpu_level_name(plan->level), shape->batch,
+             shape->in_channels, shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
     if (shape->separable) text_add(&text, " separable");
     if (shape->stream)
-        text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "", (ptrdiff_t)shape->latency);
+        text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "",
+                 (ptrdiff_t)shape->latency);
 }
 
 static bool known_engine(const struct partita_plan *plan, const char *name)
@@ -55,15 +57,17 @@ static size_t cheapest(const struct partita_plan *plan, const char *forced)
     size_t best = engine_count(plan);
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];
-        if (!estimate->applicable || (forced && strcmp(forced, plan->engines[i]->name) != 0)) continue;
+        if (!estimate->applicable || (forced && strcmp(forced, plan->engines[i]->name) != 0))
+            continue;
         if (!plan->engines[best] || estimate->seconds < plan->considered[best].seconds) best = i;
     }
     return best;
 }
 
 // A choice that was measured before, if it still fits the options.
-static bool recall(struct partita_plan *plan, const struct partita_options *options, const struct host *host,
-                   const char *key, size_t *ret_index, struct estimate *ret_choice)
+static bool recall(struct partita_plan *plan, const struct partita_options *options,
+                   const struct host *host, const char *key, size_t *ret_index,
+                   struct estimate *ret_choice)
 {
     struct remembered remembered;
     if (!wisdom_recall(options->wisdom, key, &remembered)) return false;
@@ -80,9 +84,11 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     return false;
 }
 
-// As many threads as asked for, or as their workspace fits into the limit; estimate_engine saw that one does. Asked
-// when the plan is made: how much of it each thread needs for itself is settled by then.
-static int affordable_threads(const struct partita_plan *plan, const struct partita_options *options)
+// As many threads as asked for, or as their workspace fits into the limit; estimate_engine saw that
+// one does. Asked when the plan is made: how much of it each thread needs for itself is settled by
+// then.
+static int affordable_threads(const struct partita_plan *plan,
+                              const struct partita_options *options)
 {
     const size_t limit = options->workspace_limit, shared = plan->choice.shared;
     if (!limit || !plan->choice.worker) return plan->threads;
@@ -99,11 +105,13 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
         log_line(&plan->log, "options.engine = \"%s\": no such engine", options->engine);
         return PARTITA_ERR_ARG;
     }
-    plan->considered = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->considered);
+    plan->considered =
+        mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->considered);
     if (!plan->considered) return PARTITA_ERR_NOMEM;
     wisdom_host(options->wisdom, plan->level, &host);
     describe(plan, key, sizeof key);
-    for (size_t i = 0; plan->engines[i]; i++) estimate_engine(plan, options, &host, i, 0, &plan->considered[i]);
+    for (size_t i = 0; plan->engines[i]; i++)
+        estimate_engine(plan, options, &host, i, 0, &plan->considered[i]);
     size_t index = cheapest(plan, options->engine);
     if (!plan->engines[index]) {
         log_refusals(plan, options->engine);

@@ -5,7 +5,9 @@
 
 #include "core/engine.h"
 
-// Fills plan->engine, choice, considered and state for plan->shape. The caller destroys the plan on failure.
-enum partita_status planner_choose(struct partita_plan *plan, const struct partita_options *options);
+// Fills plan->engine, choice, considered and state for plan->shape. The caller destroys the plan on
+// failure.
+enum partita_status planner_choose(struct partita_plan *plan,
+                                   const struct partita_options *options);
 
 #endif

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The store behind struct partita_wisdom and its file: lines of text, keyed by host, closed by a checksum, so that a
-// file that was cut short, edited or made elsewhere is refused as a whole.
+// SPDX-License-Identifier: MIT The store behind struct partita_wisdom and its file: lines of text,
+// keyed by host, closed by a checksum, so that a file that was cut short, edited or made elsewhere
+// is refused as a whole.
 #include "wisdom.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fft/fft.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "fft/fft.h"
 
 #define HEADER "partita wisdom 3"
 
@@ -104,7 +104,8 @@ static void keep(struct partita_wisdom *wisdom, const char *key, const struct re
     entry->choice = *choice;
 }
 
-void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struct remembered *choice)
+void wisdom_remember(struct partita_wisdom *wisdom, const char *key,
+                     const struct remembered *choice)
 {
     if (!wisdom || strlen(key) >= KEY_SIZE) return;
     pthread_mutex_lock(&wisdom->lock);
@@ -113,12 +114,17 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struc
 }
 
 // All costs in the order of the file.
-enum { N_COSTS = 7, N_PRODUCTS = HOST_DISTANCES * 3, ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * HOST_FFT_SIZES };
+enum {
+    N_COSTS = 7,
+    N_PRODUCTS = HOST_DISTANCES * 3,
+    ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * HOST_FFT_SIZES
+};
 
 static void list_costs(struct host_costs *costs, double *list[ALL_COSTS])
 {
-    double *const first[N_COSTS] = {&costs->fma,   &costs->fir_call, &costs->cmac_cached, &costs->cmac_far,
-                                    &costs->fetch, &costs->copy,     &costs->copy_far};
+    double *const first[N_COSTS] = {&costs->fma,      &costs->fir_call, &costs->cmac_cached,
+                                    &costs->cmac_far, &costs->fetch,    &costs->copy,
+                                    &costs->copy_far};
     memcpy(list, first, sizeof first);
     for (int i = 0; i < N_PRODUCTS; i++) list[N_COSTS + i] = &costs->product[i / 3][i % 3];
     for (int i = 0; i < 2 * HOST_FFT_SIZES; i++)
@@ -142,8 +148,8 @@ static void write_body(FILE *file, const struct partita_wisdom *wisdom)
     if (wisdom->has_host)
         for (int f64 = 0; f64 < 2; f64++) write_costs(file, wisdom->host.costs[f64]);
     for (size_t i = 0; i < wisdom->n_entries; i++)
-        fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine, wisdom->entries[i].choice.transform,
-                wisdom->entries[i].key);
+        fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine,
+                wisdom->entries[i].choice.transform, wisdom->entries[i].key);
     for (int f64 = 0; f64 < 2; f64++) {
         char *text = fft_wisdom_export(f64);
         if (text) fprintf(file, "fftw %zu\n%s\n", strlen(text), text);
@@ -171,8 +177,9 @@ static bool write_file(const char *path, const char *text, size_t length)
 {
     FILE *file = fopen(path, "wb");
     if (!file) return false;
-    const bool written = fwrite(text, 1, length, file) == length &&
-                         fprintf(file, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length)) > 0;
+    const bool written =
+        fwrite(text, 1, length, file) == length &&
+        fprintf(file, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length)) > 0;
     return fclose(file) == 0 && written;
 }
 
@@ -220,7 +227,8 @@ static bool verify(char *text, size_t length)
     enum { CLOSING = 9 + 16 + 1 };
     char expected[CLOSING + 1];
     if (length < CLOSING || strlen(text) != length) return false;
-    snprintf(expected, sizeof expected, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length - CLOSING));
+    snprintf(expected, sizeof expected, "checksum %016" PRIx64 "\n",
+             hash_bytes(HASH_BEGIN, text, length - CLOSING));
     if (strcmp(text + length - CLOSING, expected) != 0) return false;
     text[length - CLOSING] = 0;
     return true;
@@ -254,7 +262,8 @@ static bool read_choice(const char *line, struct partita_wisdom *wisdom)
 {
     struct remembered choice;
     int key = 0;
-    if (sscanf(line, "%31s %zu %n", choice.engine, &choice.transform, &key) != 2 || !key) return false;
+    if (sscanf(line, "%31s %zu %n", choice.engine, &choice.transform, &key) != 2 || !key)
+        return false;
     if (strlen(line + key) >= KEY_SIZE) return false;
     keep(wisdom, line + key, &choice);
     return true;
@@ -285,7 +294,8 @@ static bool parse(char *text, struct partita_wisdom *ret)
     int costs = 0, fftw = 0;
     while ((line = next_line(&text))) {
         bool good = false;
-        if (!strncmp(line, "costs ", 6) && costs < 2) good = read_costs(line + 6, &ret->host.costs[costs++]);
+        if (!strncmp(line, "costs ", 6) && costs < 2)
+            good = read_costs(line + 6, &ret->host.costs[costs++]);
         else if (!strncmp(line, "choice ", 7)) good = read_choice(line + 7, ret);
         else if (!strncmp(line, "fftw ", 5) && fftw < 2) good = read_fftw(line + 5, fftw++, &text);
         if (!good) return false;
@@ -302,7 +312,8 @@ static void merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fr
         wisdom->host = fresh->host;
         wisdom->has_host = true;
     }
-    for (size_t i = 0; i < fresh->n_entries; i++) keep(wisdom, fresh->entries[i].key, &fresh->entries[i].choice);
+    for (size_t i = 0; i < fresh->n_entries; i++)
+        keep(wisdom, fresh->entries[i].key, &fresh->entries[i].choice);
     pthread_mutex_unlock(&wisdom->lock);
 }
 

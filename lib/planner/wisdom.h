@@ -13,13 +13,16 @@ struct remembered {
     size_t transform;
 };
 
-// The host model to plan with: the store's if it has one of this level, else the built-in one. wisdom may be NULL.
+// The host model to plan with: the store's if it has one of this level, else the built-in one.
+// wisdom may be NULL.
 void wisdom_host(struct partita_wisdom *wisdom, enum cpu_level level, struct host *ret);
 
 // Looks a problem up by its key; false if it was never measured. wisdom may be NULL.
 bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct remembered *ret);
 
-// Keeps a choice, replacing an older one of the same key; drops it silently without memory. wisdom may be NULL.
-void wisdom_remember(struct partita_wisdom *wisdom, const char *key, const struct remembered *choice);
+// Keeps a choice, replacing an older one of the same key; drops it silently without memory. wisdom
+// may be NULL.
+void wisdom_remember(struct partita_wisdom *wisdom, const char *key,
+                     const struct remembered *choice);
 
 #endif

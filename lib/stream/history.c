@@ -12,21 +12,24 @@ void history_cut(struct history *history, const struct shape *shape, struct aren
     history->bad = arena_take(arena, shape->in_channels * sizeof *history->bad);
     history->marks = arena_take(arena, size_mul(shape->in_channels, history->frames));
     history->poisoned = arena_take(arena, shape->in_channels * sizeof *history->poisoned);
-    history->samples =
-        arena_take(arena, size_mul(shape->in_channels, size_mul(2 * history->frames, shape->sample_bytes)));
+    history->samples = arena_take(
+        arena, size_mul(shape->in_channels, size_mul(2 * history->frames, shape->sample_bytes)));
 }
 
-char *history_at(const struct history *history, const struct shape *shape, size_t channel, size_t index)
+char *history_at(const struct history *history, const struct shape *shape, size_t channel,
+                 size_t index)
 {
     return history->samples + (channel * 2 * history->frames + index) * shape->sample_bytes;
 }
 
 static bool finite_real(const char *x, bool f64)
 {
-    return isfinite(f64 ? *(const double *)(const void *)x : (double)*(const float *)(const void *)x);
+    return isfinite(f64 ? *(const double *)(const void *)x
+                        : (double)*(const float *)(const void *)x);
 }
 
-static void clean(struct history *history, const struct shape *shape, uint64_t now, size_t channel, size_t n)
+static void clean(struct history *history, const struct shape *shape, uint64_t now, size_t channel,
+                  size_t n)
 {
     const size_t at = now % history->frames;
     for (size_t i = 0; i < n; i++) {
@@ -40,15 +43,16 @@ static void clean(struct history *history, const struct shape *shape, uint64_t n
     }
 }
 
-void history_take(struct history *history, const struct partita_plan *plan, uint64_t now, const struct frames *frames,
-                  size_t n)
+void history_take(struct history *history, const struct partita_plan *plan, uint64_t now,
+                  const struct frames *frames, size_t n)
 {
     const struct shape *shape = &plan->shape;
     const size_t at = now % history->frames, bytes = shape->sample_bytes;
     const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
     for (size_t c = 0; c < shape->in_channels; c++) {
         char *x = history_at(history, shape, c, at);
-        if (frames->x) samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
+        if (frames->x)
+            samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
         else memset(x, 0, n * bytes);
         const uint64_t peak = plan->kernels->peak(x, n * (shape->complex_signal ? 2 : 1));
         if (history->bad[c]) memset(history->marks + c * history->frames + at, 0, n);
@@ -58,8 +62,8 @@ void history_take(struct history *history, const struct partita_plan *plan, uint
     }
 }
 
-void history_filter(const struct history *history, const struct partita_plan *plan, uint64_t now, size_t channel,
-                    const char *taps, size_t n_taps, char *y, size_t n)
+void history_filter(const struct history *history, const struct partita_plan *plan, uint64_t now,
+                    size_t channel, const char *taps, size_t n_taps, char *y, size_t n)
 {
     const struct shape *shape = &plan->shape;
     const size_t frames = history->frames, at = (now + frames - history->late % frames) % frames;
@@ -72,7 +76,8 @@ void history_filter(const struct history *history, const struct partita_plan *pl
 
 bool history_tainted(const struct history *history, uint64_t now, size_t channel)
 {
-    return now < history->poisoned[channel] || (history->bad[channel] && now < history->bad[channel] + history->late);
+    return now < history->poisoned[channel] ||
+           (history->bad[channel] && now < history->bad[channel] + history->late);
 }
 
 bool history_any_tainted(const struct history *history, const struct shape *shape, uint64_t now)
@@ -82,19 +87,21 @@ bool history_any_tainted(const struct history *history, const struct shape *shap
     return false;
 }
 
-// Up to which output frame an input's taps reach what was no number, seen from output frame `frame`.
-static uint64_t poison_from(const struct history *history, const struct shape *shape, size_t channel, uint64_t frame,
-                            uint64_t until)
+// Up to which output frame an input's taps reach what was no number, seen from output frame
+// `frame`.
+static uint64_t poison_from(const struct history *history, const struct shape *shape,
+                            size_t channel, uint64_t frame, uint64_t until)
 {
     if (frame < history->late) return until;
     const uint64_t heard = frame - history->late;
-    if (heard >= history->bad[channel] || !history->marks[channel * history->frames + heard % history->frames])
+    if (heard >= history->bad[channel] ||
+        !history->marks[channel * history->frames + heard % history->frames])
         return until;
     return frame + shape->axis[0].span;
 }
 
-void history_poison(const struct history *history, const struct shape *shape, uint64_t now, size_t channel, char *y,
-                    size_t n)
+void history_poison(const struct history *history, const struct shape *shape, uint64_t now,
+                    size_t channel, char *y, size_t n)
 {
     uint64_t until = history->poisoned[channel];
     for (size_t i = 0; i < n; i++) {

@@ -10,7 +10,8 @@ bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n)
     return n == 0 || plan->kernels->peak(taps, n * (plan->shape.complex_taps ? 2 : 1)) == 0;
 }
 
-void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row, char *causal)
+void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
+                      char *causal)
 {
     const struct axis *axis = &shape->axis[0];
     memset(row, 0, axis->kernel * shape->tap_bytes);
@@ -19,11 +20,12 @@ void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell
     causal_taps(shape, causal, row);
 }
 
-static bool same_contents(const struct shape *shape, const struct cell_view *base, const struct cell_source *a,
-                          const struct cell_source *b)
+static bool same_contents(const struct shape *shape, const struct cell_view *base,
+                          const struct cell_source *a, const struct cell_source *b)
 {
     if (!a->fresh || !b->fresh)
-        return !a->fresh && !b->fresh && base->contents(base->filter, a->kept) == base->contents(base->filter, b->kept);
+        return !a->fresh && !b->fresh &&
+               base->contents(base->filter, a->kept) == base->contents(base->filter, b->kept);
     return a->fresh->delay == b->fresh->delay && a->fresh->length == b->fresh->length &&
            !memcmp(a->fresh->taps, b->fresh->taps, a->fresh->length * shape->tap_bytes);
 }
@@ -43,7 +45,8 @@ size_t cells_list(const struct partita_plan *plan, const struct partita_cell *ce
     for (size_t out = 0; out < shape->out_channels; out++) {
         for (size_t i = 0; i < n_cells; i++)
             if (cells[i].out == out && !taps_are_zero(plan, cells[i].taps, cells[i].length))
-                ret_sources[n++] = (struct cell_source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
+                ret_sources[n++] =
+                    (struct cell_source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
         if (!base->first_cell) continue;
         for (size_t i = base->first_cell[out]; i < base->first_cell[out + 1]; i++) {
             const size_t in = base->in(base->filter, i);

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Which cells a filter of partitions is made of: those given and those taken over from another filter, by output
-// channel, cells of the same contents found out.
+// SPDX-License-Identifier: MIT Which cells a filter of partitions is made of: those given and those
+// taken over from another filter, by output channel, cells of the same contents found out.
 #ifndef PARTITA_CELLS_H
 #define PARTITA_CELLS_H
 
@@ -19,17 +18,19 @@ struct cell_source {
     size_t out, in;
     const struct partita_cell *fresh; // from the caller's taps; NULL: taken over,
     size_t kept;                      // this one of the base
-    size_t twin;                      // earlier source with the same contents; itself if there is none
+    size_t twin; // earlier source with the same contents; itself if there is none
 };
 
-// Lists those given that are not zero, and those that base has besides; returns how many. There is room for all.
+// Lists those given that are not zero, and those that base has besides; returns how many. There is
+// room for all.
 size_t cells_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
                   const struct cell_view *base, struct cell_source *ret_sources);
 
 bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n);
 
 // causal[span] of a caller's cell; row[kernel] is for work.
-void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row, char *causal);
+void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
+                      char *causal);
 
 // What a dense filter is made of: all cells, of taps in the caller's layout. n_cells of them.
 static inline size_t dense_cells(const struct shape *shape)

@@ -19,7 +19,8 @@ static double upper_end(int bin)
 // Only one thread writes, so that reading and writing back loses nothing.
 static void increase(atomic_ullong *counter, unsigned long long by)
 {
-    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by, memory_order_relaxed);
+    atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + by,
+                          memory_order_relaxed);
 }
 
 void stats_count(struct stats *stats, double seconds, double deadline)
@@ -33,7 +34,8 @@ void stats_count(struct stats *stats, double seconds, double deadline)
 }
 
 // The time that a share of all counted calls did not exceed.
-static double percentile(const unsigned long long *bins, unsigned long long calls, double share, double longest)
+static double percentile(const unsigned long long *bins, unsigned long long calls, double share,
+                         double longest)
 {
     unsigned long long below = 0;
     for (int i = 0; i < STATS_BINS; i++) {
@@ -46,9 +48,12 @@ static double percentile(const unsigned long long *bins, unsigned long long call
 void stats_read(const struct stats *stats, struct partita_stream_stats *ret)
 {
     unsigned long long bins[STATS_BINS], calls = 0;
-    for (int i = 0; i < STATS_BINS; i++) calls += bins[i] = atomic_load_explicit(&stats->bin[i], memory_order_relaxed);
-    const double longest = 1e-9 * (double)atomic_load_explicit(&stats->longest, memory_order_relaxed);
-    const double total = 1e-9 * (double)atomic_load_explicit(&stats->nanoseconds, memory_order_relaxed);
+    for (int i = 0; i < STATS_BINS; i++)
+        calls += bins[i] = atomic_load_explicit(&stats->bin[i], memory_order_relaxed);
+    const double longest =
+        1e-9 * (double)atomic_load_explicit(&stats->longest, memory_order_relaxed);
+    const double total =
+        1e-9 * (double)atomic_load_explicit(&stats->nanoseconds, memory_order_relaxed);
     *ret = (struct partita_stream_stats){
         .calls = calls,
         .missed = atomic_load_explicit(&stats->missed, memory_order_relaxed),

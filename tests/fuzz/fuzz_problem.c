@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Fuzz target: any problem and options -> plan; if one comes out and is small, run it and hold it against the oracle.
-// The first bytes choose fields, most of them small, some of any size, so that both the refusals and the engines see
-// every field.
+// SPDX-License-Identifier: MIT Fuzz target: any problem and options -> plan; if one comes out and
+// is small, run it and hold it against the oracle. The first bytes choose fields, most of them
+// small, some of any size, so that both the refusals and the engines see every field.
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,7 +36,8 @@ static size_t take_size(struct input *input, size_t most)
 // The same for the enumerations and signed numbers.
 static int take_int(struct input *input, int most)
 {
-    return take(input, 1) % 128 == 127 ? (int)take(input, 4) : (int)(take(input, 1) % (unsigned)most);
+    return take(input, 1) % 128 == 127 ? (int)take(input, 4)
+                                       : (int)(take(input, 1) % (unsigned)most);
 }
 
 static struct partita_problem take_problem(struct input *input)
@@ -48,7 +48,8 @@ static struct partita_problem take_problem(struct input *input)
     // Half of all are layers: real, small along each axis.
     const bool layer = take(input, 1) % 2;
     const int *pair = pairs[take(input, 1) % (layer ? 2 : 6)];
-    struct partita_problem p = {.signal = (enum partita_type)pair[0], .taps = (enum partita_type)pair[1]};
+    struct partita_problem p = {.signal = (enum partita_type)pair[0],
+                                .taps = (enum partita_type)pair[1]};
     if (take(input, 1) % 32 == 31) p.taps = (enum partita_type)take_int(input, 5);
     p.op = (enum partita_op)take_int(input, 2);
     p.activation = layer ? (enum partita_activation)take_int(input, 2) : PARTITA_LINEAR;
@@ -96,7 +97,8 @@ static size_t or_one(size_t value)
 
 static void fill(enum partita_type type, void *samples, size_t n, uint64_t seed)
 {
-    size_t parts = n * partita_type_size(type) / (type == PARTITA_F32 || type == PARTITA_CF32 ? 4 : 8);
+    size_t parts =
+        n * partita_type_size(type) / (type == PARTITA_F32 || type == PARTITA_CF32 ? 4 : 8);
     for (size_t i = 0; i < parts; i++) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         double value = (double)(seed >> 40) / (double)(1 << 23) - 1;
@@ -105,8 +107,10 @@ static void fill(enum partita_type type, void *samples, size_t n, uint64_t seed)
     }
 }
 
-// Wide enough for every engine: 16 times the gate of the tests, with the oracle's own norm as the scale.
-static void compare(const struct partita_problem *p, const void *y, const double complex *expected, size_t n)
+// Wide enough for every engine: 16 times the gate of the tests, with the oracle's own norm as the
+// scale.
+static void compare(const struct partita_problem *p, const void *y, const double complex *expected,
+                    size_t n)
 {
     double products = (double)or_one(p->in_channels);
     for (int a = 0; a < (p->rank ? p->rank : 1); a++) products *= (double)or_one(p->kernel[a]);
@@ -121,7 +125,8 @@ static void run_stream(const struct partita_problem *p, const struct partita_pla
                        const struct partita_filter *filter, const void *w, struct input *input)
 {
     struct partita_stream *stream;
-    size_t in = or_one(p->in_channels), out = or_one(p->out_channels), stride = or_one(p->stride[0]), n = 3000;
+    size_t in = or_one(p->in_channels), out = or_one(p->out_channels),
+           stride = or_one(p->stride[0]), n = 3000;
     size_t bytes = partita_type_size(p->signal), late = partita_plan_latency(plan) / stride,
            n_y = (n + stride - 1) / stride;
     if (p->stride[0] > n || partita_plan_latency(plan) > p->latency ||
@@ -178,23 +183,28 @@ static double *doubles(enum partita_type type, const void *samples, size_t n)
     return wide;
 }
 
-static void compare_doubles(const struct partita_problem *p, const void *y, const double *expected, size_t n,
-                            double products)
+static void compare_doubles(const struct partita_problem *p, const void *y, const double *expected,
+                            size_t n, double products)
 {
     double u = p->signal == PARTITA_F32 ? 0x1p-24 : 0x1p-53;
     for (size_t i = 0; i < n; i++)
-        if (!(fabs(creal(reference_sample(p->signal, y, i)) - expected[i]) <= 64 * u * (products + 1))) abort();
+        if (!(fabs(creal(reference_sample(p->signal, y, i)) - expected[i]) <=
+              64 * u * (products + 1)))
+            abort();
 }
 
 // Both gradients, of y as if it were one.
 static void run_gradients(const struct partita_problem *p, const struct partita_plan *plan,
-                          const struct partita_filter *filter, const void *x, const void *w, size_t n_x, size_t n_y)
+                          const struct partita_filter *filter, const void *x, const void *w,
+                          size_t n_x, size_t n_y)
 {
-    size_t n_w = or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * sizes_of(p).taps;
+    size_t n_w =
+        or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * sizes_of(p).taps;
     char *gy = malloc(n_y * 8), *g = malloc((n_x + n_w) * 8);
     fill(p->signal, gy, n_y, 3);
     double *wide_x = doubles(p->signal, x, n_x), *wide_w = doubles(p->signal, w, n_w),
-           *wide_gy = doubles(p->signal, gy, n_y), *expected = malloc((n_x + n_w) * sizeof *expected);
+           *wide_gy = doubles(p->signal, gy, n_y),
+           *expected = malloc((n_x + n_w) * sizeof *expected);
     if (partita_backward_data(plan, filter, g, gy, NULL) == PARTITA_OK) {
         reference_backward_data(p, expected, wide_gy, wide_w);
         compare_doubles(p, g, expected, n_x, (double)n_w);
@@ -216,16 +226,19 @@ static void run_bounded(const struct partita_problem *p, const struct partita_pl
 {
     const struct sizes s = sizes_of(p);
     size_t n_x = or_one(p->batch) * or_one(p->in_channels) * s.plane;
-    size_t n_y = or_one(p->batch) * or_one(p->out_channels) * s.outputs, bytes = partita_type_size(p->signal);
+    size_t n_y = or_one(p->batch) * or_one(p->out_channels) * s.outputs,
+           bytes = partita_type_size(p->signal);
     char *x = malloc(n_x * bytes), *y = malloc(n_y * bytes);
     double complex *expected = malloc(n_y * sizeof *expected);
     fill(p->signal, x, n_x, 1);
     if (partita_forward(plan, filter, y, x, NULL) == PARTITA_OK) {
         reference_forward(p, expected, x, w);
-        for (size_t i = 0; p->activation == PARTITA_RELU && i < n_y; i++) expected[i] = fmax(0, creal(expected[i]));
+        for (size_t i = 0; p->activation == PARTITA_RELU && i < n_y; i++)
+            expected[i] = fmax(0, creal(expected[i]));
         compare(p, y, expected, n_y);
     }
-    if (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) run_gradients(p, plan, filter, x, w, n_x, n_y);
+    if (p->signal == PARTITA_F32 || p->signal == PARTITA_F64)
+        run_gradients(p, plan, filter, x, w, n_x, n_y);
     free(expected);
     free(y);
     free(x);
@@ -236,7 +249,8 @@ static bool small(const struct partita_problem *p)
     struct sizes s = {3000, 3000, or_one(p->kernel[0])};
     bool stream = p->size[0] == PARTITA_UNBOUNDED;
     if (!stream) s = sizes_of(p);
-    double channels = (double)or_one(p->batch) * (double)or_one(p->in_channels) * (double)or_one(p->out_channels);
+    double channels =
+        (double)or_one(p->batch) * (double)or_one(p->in_channels) * (double)or_one(p->out_channels);
     double samples = channels * ((double)s.plane + (double)s.outputs);
     double products = channels * (double)s.outputs * (double)s.taps;
     double spread = channels * (double)s.taps * (p->rank > 1 ? 1 : (double)or_one(p->dilation[0]));
@@ -246,12 +260,15 @@ static bool small(const struct partita_problem *p)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const engines[] = {NULL,       "cpu/direct",   "cpu/overlap-add", "cpu/overlap-save",
-                                          "cpu/gemm", "cpu/winograd", "cpu/tiles",       "cpu/depthwise"};
+    static const char *const engines[] = {
+        NULL,       "cpu/direct",   "cpu/overlap-add", "cpu/overlap-save",
+        "cpu/gemm", "cpu/winograd", "cpu/tiles",       "cpu/depthwise"};
     struct input input = {data, size};
     struct partita_problem problem = take_problem(&input);
     struct partita_options options = {
-        .engine = take(&input, 1) % 64 == 63 ? "none" : engines[take(&input, 1) % 2 ? take(&input, 1) % 8 : 0],
+        .engine = take(&input, 1) % 64 == 63
+                      ? "none"
+                      : engines[take(&input, 1) % 2 ? take(&input, 1) % 8 : 0],
         .threads = take_int(&input, 5),
         .workspace_limit = take(&input, 1) % 4 ? 0 : take_size(&input, 60000),
         .allocator = {allocate, release, NULL}};
@@ -261,8 +278,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[100];
     partita_plan_explain(plan, text, sizeof text);
     if (small(&problem)) {
-        size_t n_w = or_one(problem.out_channels) * (or_one(problem.in_channels) / or_one(problem.groups));
-        for (int a = 0; a < (problem.rank ? problem.rank : 1); a++) n_w *= or_one(problem.kernel[a]);
+        size_t n_w =
+            or_one(problem.out_channels) * (or_one(problem.in_channels) / or_one(problem.groups));
+        for (int a = 0; a < (problem.rank ? problem.rank : 1); a++)
+            n_w *= or_one(problem.kernel[a]);
         void *w = malloc(n_w * partita_type_size(problem.taps));
         fill(problem.taps, w, n_w, 2);
         if (partita_filter_create(plan, w, &filter) == PARTITA_OK) {

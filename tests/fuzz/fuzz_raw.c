@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Names of raw sample types, and reading any bytes as samples of the types so named: the first 12 bytes are a name,
-// the next the number of channels, the rest samples.
+// SPDX-License-Identifier: MIT Names of raw sample types, and reading any bytes as samples of the
+// types so named: the first 12 bytes are a name, the next the number of channels, the rest samples.
 #include "read_all.h"
 
 static void check_name(struct encoding encoding)
@@ -9,21 +8,25 @@ static void check_name(struct encoding encoding)
     struct encoding again;
     // The canonical name means the same again.
     if (!encoding_parse(encoding_name(encoding, name), &again)) abort();
-    if (again.kind != encoding.kind || again.bytes != encoding.bytes || again.big_endian != encoding.big_endian ||
-        again.is_complex != encoding.is_complex)
+    if (again.kind != encoding.kind || again.bytes != encoding.bytes ||
+        again.big_endian != encoding.big_endian || again.is_complex != encoding.is_complex)
         abort();
 }
 
 static void read_samples(struct encoding encoding, const uint8_t *data, size_t size)
 {
-    struct audio_request request = {
-        .path = "fuzz.raw", .raw = &encoding, .channels = size ? data[0] : 1, .max_channels = 64, .wake_fd = -1};
+    struct audio_request request = {.path = "fuzz.raw",
+                                    .raw = &encoding,
+                                    .channels = size ? data[0] : 1,
+                                    .max_channels = 64,
+                                    .wake_fd = -1};
     read_behind("", 0, data, size, &request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"cf32_be", "ri24_le", "cu8", "ru32_be", "rf64_le", "ci16_be"};
+    static const char *const names[] = {"cf32_be", "ri24_le", "cu8",
+                                        "ru32_be", "rf64_le", "ci16_be"};
     char name[13] = "";
     size_t n = size < 12 ? size : 12;
     struct encoding encoding;

@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: MIT
-// The WAV and RF64 reader on any bytes. The first byte chooses: as they are, or behind a RIFF header, or behind one
-// with a format chunk, or with the start of the data too, so that short inputs reach the chunks and the samples.
+// SPDX-License-Identifier: MIT The WAV and RF64 reader on any bytes. The first byte chooses: as
+// they are, or behind a RIFF header, or behind one with a format chunk, or with the start of the
+// data too, so that short inputs reach the chunks and the samples.
 #include "read_all.h"
 
-static const uint8_t header[] = {'R', 'I', 'F', 'F', 0xff, 0xff, 0xff, 0xff, 'W', 'A',  'V',  'E',  'f',  'm', 't',
-                                 ' ', 16,  0,   0,   0,    1,    0,    2,    0,   0x80, 0xbb, 0,    0,    0,   0,
-                                 0,   0,   4,   0,   16,   0,    'd',  'a',  't', 'a',  0xff, 0xff, 0xff, 0xff};
+static const uint8_t header[] = {'R', 'I', 'F',  'F',  0xff, 0xff, 0xff, 0xff, 'W',  'A',  'V',
+                                 'E', 'f', 'm',  't',  ' ',  16,   0,    0,    0,    1,    0,
+                                 2,   0,   0x80, 0xbb, 0,    0,    0,    0,    0,    0,    4,
+                                 0,   16,  0,    'd',  'a',  't',  'a',  0xff, 0xff, 0xff, 0xff};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

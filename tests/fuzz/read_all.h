@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// What the fuzz targets of the program's formats share: open bytes as a file and as a pipe, skip, read to the end.
+// SPDX-License-Identifier: MIT What the fuzz targets of the program's formats share: open bytes as
+// a file and as a pipe, skip, read to the end.
 #ifndef PARTITA_FUZZ_READ_ALL_H
 #define PARTITA_FUZZ_READ_ALL_H
 
@@ -12,7 +12,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static inline void read_as(const uint8_t *data, size_t size, bool as_pipe, const struct audio_request *request)
+static inline void read_as(const uint8_t *data, size_t size, bool as_pipe,
+                           const struct audio_request *request)
 {
     enum { FRAMES = 61 };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_CF64};

@@ -2,8 +2,9 @@
 #include "context.h"
 
 #ifdef __x86_64__
-// As in the C library, but for the signal mask, which takes two system calls a switch: registers that a function keeps
-// (System V ABI) go onto the stack that is left and come from the one that is entered.
+// As in the C library, but for the signal mask, which takes two system calls a switch: registers
+// that a function keeps (System V ABI) go onto the stack that is left and come from the one that is
+// entered.
 void hostdev_switch(void **from, void *to);
 __asm__(".text\n"
         ".globl hostdev_switch\n"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// A stand-in for cuFFT, under its own names: transforms on FFTW, queued as kernels are. A plan that is not to allocate
-// a work area insists on the one that it was told, as cuFFT does, and spoils what lies there.
+// SPDX-License-Identifier: MIT A stand-in for cuFFT, under its own names: transforms on FFTW,
+// queued as kernels are. A plan that is not to allocate a work area insists on the one that it was
+// told, as cuFFT does, and spoils what lies there.
 #include <cufft.h>
 
 #include <fftw3.h>
@@ -51,8 +51,8 @@ static void run_double(const struct run *run)
 {
     const struct plan *p = &run->plan;
     fftw_complex *s = run->samples;
-    fftw_plan plan = fftw_plan_many_dft(p->rank, p->extent, p->batch, s, NULL, 1, p->in_distance, s, NULL, 1,
-                                        p->out_distance, run->direction, FFTW_ESTIMATE);
+    fftw_plan plan = fftw_plan_many_dft(p->rank, p->extent, p->batch, s, NULL, 1, p->in_distance, s,
+                                        NULL, 1, p->out_distance, run->direction, FFTW_ESTIMATE);
     fftw_execute(plan);
     fftw_destroy_plan(plan);
 }
@@ -60,13 +60,16 @@ static void run_double(const struct run *run)
 static void run_single(const struct run *run)
 {
     const struct plan *p = &run->plan;
-    const int rank = p->rank, *n = p->extent, batch = p->batch, in = p->in_distance, out = p->out_distance;
+    const int rank = p->rank, *n = p->extent, batch = p->batch, in = p->in_distance,
+              out = p->out_distance;
     void *s = run->samples;
-    fftwf_plan plan =
-        p->type == CUFFT_R2C ? fftwf_plan_many_dft_r2c(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out, FFTW_ESTIMATE)
-        : p->type == CUFFT_C2R
-            ? fftwf_plan_many_dft_c2r(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out, FFTW_ESTIMATE)
-            : fftwf_plan_many_dft(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out, run->direction, FFTW_ESTIMATE);
+    fftwf_plan plan = p->type == CUFFT_R2C ? fftwf_plan_many_dft_r2c(rank, n, batch, s, NULL, 1, in,
+                                                                     s, NULL, 1, out, FFTW_ESTIMATE)
+                      : p->type == CUFFT_C2R
+                          ? fftwf_plan_many_dft_c2r(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out,
+                                                    FFTW_ESTIMATE)
+                          : fftwf_plan_many_dft(rank, n, batch, s, NULL, 1, in, s, NULL, 1, out,
+                                                run->direction, FFTW_ESTIMATE);
     fftwf_execute(plan);
     fftwf_destroy_plan(plan);
 }
@@ -88,11 +91,13 @@ static void run_plan(void *call)
 
 static struct plan *plan_of(cufftHandle handle)
 {
-    if (handle < 1 || handle > MOST_PLANS || !plans[handle].used) hostdev_break("a plan of cuFFT that is none");
+    if (handle < 1 || handle > MOST_PLANS || !plans[handle].used)
+        hostdev_break("a plan of cuFFT that is none");
     return &plans[handle];
 }
 
-static cufftResult queue_run(cufftHandle handle, void *from, void *to, cufftType type, int direction)
+static cufftResult queue_run(cufftHandle handle, void *from, void *to, cufftType type,
+                             int direction)
 {
     const struct plan *plan = plan_of(handle);
     if (!plan->made || plan->type != type || from != to || !(plan->area || plan->has_area))
@@ -128,9 +133,10 @@ cufftResult cufftSetAutoAllocation(cufftHandle handle, int wanted)
     return result;
 }
 
-cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_extent, long long in_stride,
-                                long long in_distance, long long *out_extent, long long out_stride,
-                                long long out_distance, cufftType type, long long batch, size_t *area)
+cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_extent,
+                                long long in_stride, long long in_distance, long long *out_extent,
+                                long long out_stride, long long out_distance, cufftType type,
+                                long long batch, size_t *area)
 {
     const cufftResult result = result_of(hostdev_count());
     struct plan *plan = plan_of(handle);

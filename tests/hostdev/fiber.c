@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Fibers: one for each thread of a block, on stacks that are kept. One of them runs at a time, until it ends or comes
-// to a barrier.
+// SPDX-License-Identifier: MIT Fibers: one for each thread of a block, on stacks that are kept. One
+// of them runs at a time, until it ends or comes to a barrier.
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -10,11 +9,14 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
 #else
-#define __sanitizer_start_switch_fiber(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
-#define __sanitizer_finish_switch_fiber(saved, bottom, size) ((void)(saved), (void)(bottom), (void)(size))
+#define __sanitizer_start_switch_fiber(saved, bottom, size)                                        \
+    ((void)(saved), (void)(bottom), (void)(size))
+#define __sanitizer_finish_switch_fiber(saved, bottom, size)                                       \
+    ((void)(saved), (void)(bottom), (void)(size))
 #endif
 
-// Stacks begin at different lines of the caches: at the same ones they would push each other out at every switch.
+// Stacks begin at different lines of the caches: at the same ones they would push each other out at
+// every switch.
 enum { STACK_BYTES = 256 << 10, SHIFT_BYTES = 17 * 64, SHIFTS = 61 };
 
 enum state { READY, WAITING, DONE };
@@ -55,7 +57,8 @@ static void fiber_main(void)
 
 static void begin(struct fiber *fiber)
 {
-    fiber->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    fiber->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (fiber->stack == MAP_FAILED) hostdev_break("no stack for a fiber");
     const size_t shift = (size_t)(fiber - fibers) % SHIFTS * SHIFT_BYTES;
     context_make(&fiber->context, fiber->stack, STACK_BYTES - shift, fiber_main);
@@ -79,10 +82,11 @@ static bool all_wait(unsigned n)
     for (unsigned i = 0; i < n; i++) waiting += fibers[i].state == WAITING;
     if (!waiting) return false;
     for (unsigned i = 0; i < n; i++) {
-        if (fibers[i].state == DONE) hostdev_break("thread %u of %u ended, others wait at a barrier", i, n);
+        if (fibers[i].state == DONE)
+            hostdev_break("thread %u of %u ended, others wait at a barrier", i, n);
         if (fibers[i].line != fibers[0].line || fibers[i].file != fibers[0].file)
-            hostdev_break("thread %u waits at %s:%d, thread 0 at %s:%d", i, fibers[i].file, fibers[i].line,
-                          fibers[0].file, fibers[0].line);
+            hostdev_break("thread %u waits at %s:%d, thread 0 at %s:%d", i, fibers[i].file,
+                          fibers[i].line, fibers[0].file, fibers[0].line);
     }
     return true;
 }

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// A stand-in for a GPU that is as unkind as the rules of CUDA allow: threads of a block run as fibers in an order that
-// is drawn, and no further than a barrier; memory begins as NaN, lies between guard pages and cannot be touched by the
-// host; what is queued happens when somebody waits for it, or, where orders are drawn, at any time before; any call may
-// fail. What breaks the rules ends the process with a message. What is here is for tests; engines know
+// SPDX-License-Identifier: MIT A stand-in for a GPU that is as unkind as the rules of CUDA allow:
+// threads of a block run as fibers in an order that is drawn, and no further than a barrier; memory
+// begins as NaN, lies between guard pages and cannot be touched by the host; what is queued happens
+// when somebody waits for it, or, where orders are drawn, at any time before; any call may fail.
+// What breaks the rules ends the process with a message. What is here is for tests; engines know
 // cuda_runtime_api.h alone.
 #ifndef HOSTDEV_H
 #define HOSTDEV_H
@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Order of the threads of a block, and of blocks: HOSTDEV_ORDER in the environment, "forward" (the default), "reverse"
-// or a number, the seed of orders that change at every barrier.
+// Order of the threads of a block, and of blocks: HOSTDEV_ORDER in the environment, "forward" (the
+// default), "reverse" or a number, the seed of orders that change at every barrier.
 void hostdev_order(const char *order);
 
-// The k-th call from now on, counted from 1, fails; 0: none does. After an error but lack of memory so do all
-// that follow, as with a lost device, until this is called again.
+// The k-th call from now on, counted from 1, fails; 0: none does. After an error but lack of memory
+// so do all that follow, as with a lost device, until this is called again.
 void hostdev_fail(size_t k, cudaError_t error);
 
 // Calls since hostdev_fail.

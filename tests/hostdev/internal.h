@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// What the parts of hostdev know of each other. One lock, taken in runtime.c, is held around all of it.
+// SPDX-License-Identifier: MIT What the parts of hostdev know of each other. One lock, taken in
+// runtime.c, is held around all of it.
 #ifndef HOSTDEV_INTERNAL_H
 #define HOSTDEV_INTERNAL_H
 
@@ -45,7 +45,8 @@ struct operation {
     struct operation *next;
 };
 
-// runtime.c. Counts a call and takes the lock; whether the call is to fail, and how. call_end() is to follow.
+// runtime.c. Counts a call and takes the lock; whether the call is to fail, and how. call_end() is
+// to follow.
 cudaError_t call_begin(void);
 cudaError_t call_end(cudaError_t error);
 
@@ -53,8 +54,9 @@ cudaError_t call_end(cudaError_t error);
 cudaError_t queue(cudaStream_t stream, const struct operation *operation);
 bool device_lost(void);
 
-// queue.c, with the lock held: queues an operation; carries one out; releases it; carries out what waits in a stream,
-// or in all (NULL); where orders are drawn, something that waits; events that were not released.
+// queue.c, with the lock held: queues an operation; carries one out; releases it; carries out what
+// waits in a stream, or in all (NULL); where orders are drawn, something that waits; events that
+// were not released.
 void queue_append(const struct operation *operation);
 void carry_out(const struct operation *operation);
 void operation_free(struct operation *operation);
@@ -63,8 +65,8 @@ void queue_stir(void);
 size_t queue_work(void); // operations that have not happened, other than giving and taking memory
 size_t event_count(void);
 
-// stream.c, with the lock held: whether a stream is being recorded and took the operation over; runs and releases what
-// was recorded; streams, graphs and pinned memory that were not released.
+// stream.c, with the lock held: whether a stream is being recorded and took the operation over;
+// runs and releases what was recorded; streams, graphs and pinned memory that were not released.
 bool stream_records(cudaStream_t stream, struct operation *operation);
 bool stream_is_recording(cudaStream_t stream);
 void stream_spoil(cudaStream_t stream); // what it was to record failed
@@ -74,19 +76,20 @@ size_t stream_count(void);
 bool pinned_contains(const void *pointer);
 
 // runtime.c: what the template in cuda_runtime.h queues a kernel with.
-cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
-                           cudaStream_t stream);
+cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
+                           size_t parameter_bytes, cudaStream_t stream);
 
-// runtime.c: what other libraries' functions, which queue work of their own, are counted and queued with. `run` happens
-// when a kernel would, `release` in any case.
+// runtime.c: what other libraries' functions, which queue work of their own, are counted and queued
+// with. `run` happens when a kernel would, `release` in any case.
 cudaError_t hostdev_count(void);
-cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call), void *call);
+cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call),
+                          void *call);
 
 // fiber.c: called by the kernels where they say __syncthreads().
 void hostdev_barrier(const char *file, int line);
 
-// fiber.c: runs task(i) for all i < n as fibers, none of which passes a barrier before all have reached it. `shuffle`
-// orders the n numbers anew for each stretch between barriers.
+// fiber.c: runs task(i) for all i < n as fibers, none of which passes a barrier before all have
+// reached it. `shuffle` orders the n numbers anew for each stretch between barriers.
 void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
                void (*shuffle)(unsigned *order, unsigned n));
 
@@ -95,12 +98,13 @@ void launch_run(const struct hostdev_kernel *kernel);
 size_t order_draw(size_t n);
 
 // memory.c: device memory.
-void *memory_map(size_t bytes);                       // NULL: none left
-void memory_limit(size_t bytes);                      // how much there is; 0: as at first
-void memory_unmap(void *memory);                      // checks what lies around it
-bool memory_contains(const void *pointer);            // any byte of an allocation
-void memory_check(const void *pointer, size_t bytes); // a range within one allocation or outside of all
-void memory_open(void);                               // the device runs: memory can be touched
+void *memory_map(size_t bytes);            // NULL: none left
+void memory_limit(size_t bytes);           // how much there is; 0: as at first
+void memory_unmap(void *memory);           // checks what lies around it
+bool memory_contains(const void *pointer); // any byte of an allocation
+void memory_check(const void *pointer,
+                  size_t bytes); // a range within one allocation or outside of all
+void memory_open(void);          // the device runs: memory can be touched
 void memory_close(void);
 size_t memory_count(void);
 

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Kernels: block after block, in an order that is drawn, threads as fibers, shared memory poisoned and guarded.
+// SPDX-License-Identifier: MIT Kernels: block after block, in an order that is drawn, threads as
+// fibers, shared memory poisoned and guarded.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,9 @@ static uint64_t order_state;
 
 void hostdev_order(const char *order)
 {
-    order_kind = !order || !strcmp(order, "forward") ? FORWARD : !strcmp(order, "reverse") ? REVERSE : SHUFFLED;
+    order_kind = !order || !strcmp(order, "forward") ? FORWARD
+                 : !strcmp(order, "reverse")         ? REVERSE
+                                                     : SHUFFLED;
     order_state = order_kind == SHUFFLED ? strtoull(order, NULL, 0) : 0;
 }
 
@@ -77,7 +79,8 @@ static void run_block(unsigned block)
     memset(guard, GUARD, GUARD_BYTES);
     fiber_run(kernel->block.x * kernel->block.y * kernel->block.z, run_thread, resume, shuffle);
     for (size_t i = 0; i < GUARD_BYTES; i++)
-        if (guard[i] != GUARD) hostdev_break("written %zu bytes beyond %zu of shared memory", i, kernel->shared_bytes);
+        if (guard[i] != GUARD)
+            hostdev_break("written %zu bytes beyond %zu of shared memory", i, kernel->shared_bytes);
 }
 
 void launch_run(const struct hostdev_kernel *kernel)

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Device memory: one range of addresses that is closed to everybody unless the device runs. Allocations lie in it with
-// poison between them, which is NaN to whoever reads it and must be there still when they are released.
+// SPDX-License-Identifier: MIT Device memory: one range of addresses that is closed to everybody
+// unless the device runs. Allocations lie in it with poison between them, which is NaN to whoever
+// reads it and must be there still when they are released.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,9 @@
 
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
 #define RANGE ((size_t)1 << 30)
-#define PAGE ((size_t)2 << 20)  // opening and closing costs time by the page: large ones
-#define TAIL ((size_t)64 << 10) // of poison behind the last allocation, at most to the end of its page
+#define PAGE ((size_t)2 << 20) // opening and closing costs time by the page: large ones
+#define TAIL                                                                                       \
+    ((size_t)64 << 10) // of poison behind the last allocation, at most to the end of its page
 static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
 
 struct allocation {
@@ -54,7 +55,8 @@ void *memory_map(size_t bytes)
     if (!range) reserve();
     unsigned char *at = range + GAP;
     struct allocation **link = &allocations;
-    for (; *link && (*link)->memory < at + whole; link = &(*link)->next) at = (*link)->memory + (*link)->whole;
+    for (; *link && (*link)->memory < at + whole; link = &(*link)->next)
+        at = (*link)->memory + (*link)->whole;
     if (at + whole > range + RANGE) return NULL;
     struct allocation *a = malloc(sizeof *a);
     if (!a) hostdev_break("out of memory");
@@ -69,7 +71,8 @@ static void check_gaps(const struct allocation *a)
     for (const unsigned char *byte = a->memory - GAP; byte < end; byte++) {
         if (byte == a->memory) byte += a->bytes;
         if (byte < end && *byte != POISON)
-            hostdev_break("written %td bytes from the begin of an allocation of %zu", byte - a->memory, a->bytes);
+            hostdev_break("written %td bytes from the begin of an allocation of %zu",
+                          byte - a->memory, a->bytes);
     }
 }
 
@@ -107,7 +110,8 @@ void memory_check(const void *pointer, size_t bytes)
         hostdev_break("%zu bytes from %p, which are not of one allocation", bytes, pointer);
 }
 
-// Poison behind the last allocation, where the range ends for the device too: at the end of the page.
+// Poison behind the last allocation, where the range ends for the device too: at the end of the
+// page.
 static void lay_tail(unsigned char *end)
 {
     if (end == tail) return;
@@ -119,14 +123,16 @@ static void lay_tail(unsigned char *end)
 static void check_tail(void)
 {
     for (size_t i = 0; i < tail_bytes; i++)
-        if (tail[i] != POISON) hostdev_break("written %zu bytes behind the last allocation's end", i);
+        if (tail[i] != POISON)
+            hostdev_break("written %zu bytes behind the last allocation's end", i);
 }
 
 void memory_open(void)
 {
     if (opened || !range) return;
     opened = GAP;
-    for (const struct allocation *a = allocations; a; a = a->next) opened = (size_t)(a->memory + a->whole - range);
+    for (const struct allocation *a = allocations; a; a = a->next)
+        opened = (size_t)(a->memory + a->whole - range);
     unsigned char *end = range + opened;
     opened = (opened + PAGE - 1) / PAGE * PAGE;
     mprotect(range, opened, PROT_READ | PROT_WRITE);

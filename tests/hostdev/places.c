@@ -12,7 +12,8 @@ void *place_allocate(enum memory memory, size_t bytes)
 {
     void *made = NULL;
     if (memory == PAGEABLE) made = malloc(bytes);
-    else if (memory == PINNED) assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
+    else if (memory == PINNED)
+        assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
     else assert_int_equal(cudaMalloc(&made, bytes), cudaSuccess);
     assert_non_null(made);
     return made;
@@ -34,12 +35,16 @@ void place_run(struct layer *layer, unsigned directions, enum memory from, enum 
     }
     assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
     if (directions != PARTITA_FORWARD) {
-        assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX], array[LAYER_GY], NULL));
-        assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY], NULL));
+        assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX],
+                                        array[LAYER_GY], NULL));
+        assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X],
+                                          array[LAYER_GY], NULL));
         assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
     }
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
-        if (to != DEVICE) memcpy(layer->array[i], array[i], place_bytes(layer, i)); // nobody waits for it any more
+        if (to != DEVICE)
+            memcpy(layer->array[i], array[i],
+                   place_bytes(layer, i)); // nobody waits for it any more
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         if (i >= LAYER_Y && to == DEVICE)
             cudaMemcpy(layer->array[i], array[i], place_bytes(layer, i), cudaMemcpyDefault);
@@ -47,9 +52,11 @@ void place_run(struct layer *layer, unsigned directions, enum memory from, enum 
     }
 }
 
-bool place_attempt(const struct layer *right, const struct partita_options *options, size_t k, cudaError_t error)
+bool place_attempt(const struct layer *right, const struct partita_options *options, size_t k,
+                   cudaError_t error)
 {
-    const enum partita_status expected = error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
+    const enum partita_status expected =
+        error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
     const size_t allocations = hostdev_allocations(); // of the right layer
     struct layer layer;
     layer_open_like(&layer, right, options);
@@ -67,7 +74,8 @@ bool place_attempt(const struct layer *right, const struct partita_options *opti
         const int result = (int)LAYER_Y + i;
         failures += status[i] != PARTITA_OK;
         assert_true(status[i] == PARTITA_OK || status[i] == expected);
-        if (status[i] == PARTITA_OK) assert_memory_equal(a[result], right->array[result], place_bytes(&layer, result));
+        if (status[i] == PARTITA_OK)
+            assert_memory_equal(a[result], right->array[result], place_bytes(&layer, result));
     }
     if (!failed) assert_int_equal(failures, 0);
     hostdev_fail(0, cudaSuccess);

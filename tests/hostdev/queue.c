@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// What is queued, and when it happens: as late as the rules allow, that is when somebody waits for it, or for something
-// that waits for it. Other streams then stand where they stood. Where orders are drawn, things also happen at once, so
-// that neither what runs ahead nor what lags behind without having been told to wait goes unseen.
+// SPDX-License-Identifier: MIT What is queued, and when it happens: as late as the rules allow,
+// that is when somebody waits for it, or for something that waits for it. Other streams then stand
+// where they stood. Where orders are drawn, things also happen at once, so that neither what runs
+// ahead nor what lags behind without having been told to wait goes unseen.
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +120,8 @@ void queue_append(const struct operation *operation)
 size_t queue_work(void)
 {
     size_t n = 0;
-    for (const struct operation *o = first; o; o = o->next) n += o->kind != ALLOCATE && o->kind != RELEASE;
+    for (const struct operation *o = first; o; o = o->next)
+        n += o->kind != ALLOCATE && o->kind != RELEASE;
     return n;
 }
 
@@ -181,7 +182,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     find_event(event);
     if (error == cudaSuccess) {
         event->ticket = ++n_tickets;
-        queue_append(&(struct operation){.kind = RECORD, .stream = stream, .ticket = event->ticket});
+        queue_append(
+            &(struct operation){.kind = RECORD, .stream = stream, .ticket = event->ticket});
     }
     return call_end(error);
 }

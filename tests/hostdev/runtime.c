@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The run-time's functions: every call is counted and may be made to fail; what is queued goes to queue.c.
+// SPDX-License-Identifier: MIT The run-time's functions: every call is counted and may be made to
+// fail; what is queued goes to queue.c.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -185,7 +185,8 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attr
     if (value < 0 || (size_t)value > shared_bytes) return call_end(cudaErrorInvalidValue);
     size_t *most = &symbol_of(kernel)->shared_bytes;
     // The limit is the kernel's, not the thread's.
-    if ((size_t)value < *most) hostdev_break("shared memory taken from a kernel that other threads may be launching");
+    if ((size_t)value < *most)
+        hostdev_break("shared memory taken from a kernel that other threads may be launching");
     *most = (size_t)value;
     return call_end(cudaSuccess);
 }
@@ -218,8 +219,9 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 {
     const cudaError_t error = call_begin();
     (void)value; // nothing depends on when memory goes back
-    return call_end(
-        error == cudaSuccess && (pool || attribute != cudaMemPoolAttrReleaseThreshold) ? cudaErrorInvalidValue : error);
+    return call_end(error == cudaSuccess && (pool || attribute != cudaMemPoolAttrReleaseThreshold)
+                        ? cudaErrorInvalidValue
+                        : error);
 }
 
 static cudaError_t allocate(void **memory, size_t bytes)
@@ -234,15 +236,15 @@ static cudaError_t allocate(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
-// Until the stream comes to it the memory may be somebody else's: what another stream has written there by then is
-// lost.
+// Until the stream comes to it the memory may be somebody else's: what another stream has written
+// there by then is lost.
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 {
     cudaError_t error = call_begin();
     if (error == cudaSuccess) error = allocate(memory, bytes);
     if (error == cudaSuccess)
-        queue_append(
-            &(struct operation){.kind = ALLOCATE, .stream = stream, .to = *memory, .bytes = bytes, .value = 0xff});
+        queue_append(&(struct operation){
+            .kind = ALLOCATE, .stream = stream, .to = *memory, .bytes = bytes, .value = 0xff});
     return call_end(error);
 }
 
@@ -263,12 +265,15 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 cudaError_t cudaFree(void *memory)
 {
     const cudaError_t error = call_begin();
-    if (memory) queue_append(&(struct operation){.kind = RELEASE, .stream = cudaStreamPerThread, .to = memory});
+    if (memory)
+        queue_append(
+            &(struct operation){.kind = RELEASE, .stream = cudaStreamPerThread, .to = memory});
     queue_drain(NULL);
     return call_end(error);
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
 {
     (void)kind; // found out
     return queue(stream, &(struct operation){.kind = COPY, .to = to, .from = from, .bytes = bytes});
@@ -279,14 +284,15 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     const cudaError_t error = call_begin();
     (void)kind;
     if (error == cudaSuccess)
-        queue_append(
-            &(struct operation){.kind = COPY, .stream = cudaStreamPerThread, .to = to, .from = from, .bytes = bytes});
+        queue_append(&(struct operation){
+            .kind = COPY, .stream = cudaStreamPerThread, .to = to, .from = from, .bytes = bytes});
     queue_drain(NULL);
     return call_end(error);
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t bytes, size_t rows,
-                              enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t bytes, size_t rows, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
     (void)kind;
@@ -303,7 +309,8 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
-    return queue(stream, &(struct operation){.kind = SET, .to = to, .value = value, .bytes = bytes});
+    return queue(stream,
+                 &(struct operation){.kind = SET, .to = to, .value = value, .bytes = bytes});
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
@@ -323,23 +330,27 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     return call_end(error);
 }
 
-// Launches that a device would refuse are refused. Parameters: 32764 bytes, CUDA C++ Programming Guide.
-cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
-                           cudaStream_t stream)
+// Launches that a device would refuse are refused. Parameters: 32764 bytes, CUDA C++ Programming
+// Guide.
+cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
+                           size_t parameter_bytes, cudaStream_t stream)
 {
     const size_t threads = (size_t)kernel->block.x * kernel->block.y * kernel->block.z;
     const uint64_t blocks = (uint64_t)kernel->grid.x * kernel->grid.y * kernel->grid.z;
     pthread_mutex_lock(&lock);
     struct symbol *own = symbol_of(symbol);
-    if (!own->loaded && stream_is_recording(stream)) hostdev_break("a kernel is loaded while its stream is recorded");
+    if (!own->loaded && stream_is_recording(stream))
+        hostdev_break("a kernel is loaded while its stream is recorded");
     own->loaded = true;
     const size_t most = own->shared_bytes;
     pthread_mutex_unlock(&lock);
-    const bool possible = threads && threads <= MOST_THREADS && blocks && blocks < (uint64_t)1 << 31 &&
-                          kernel->grid.y < 65536 && kernel->grid.z < 65536 && kernel->shared_bytes <= most &&
+    const bool possible = threads && threads <= MOST_THREADS && blocks &&
+                          blocks < (uint64_t)1 << 31 && kernel->grid.y < 65536 &&
+                          kernel->grid.z < 65536 && kernel->shared_bytes <= most &&
                           parameter_bytes <= 32764;
     const cudaError_t error =
-        possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel}) : cudaErrorInvalidValue;
+        possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel})
+                 : cudaErrorInvalidValue;
     if (error != cudaSuccess) kernel->release(kernel->call);
     return error;
 }
@@ -349,7 +360,8 @@ cudaError_t hostdev_count(void)
     return call_end(call_begin());
 }
 
-cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call), void *call)
+cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call),
+                          void *call)
 {
     const struct hostdev_kernel kernel = {.run = run, .release = release, .call = call};
     const cudaError_t error = queue(stream, &(struct operation){.kind = CALL, .kernel = kernel});

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Streams that are made, graphs that are recorded on them, and pinned memory of the host. A launch of a graph waits
-// like everything else that is queued; a stream that is destroyed leaves behind what nobody has waited for.
+// SPDX-License-Identifier: MIT Streams that are made, graphs that are recorded on them, and pinned
+// memory of the host. A launch of a graph waits like everything else that is queued; a stream that
+// is destroyed leaves behind what nobody has waited for.
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +117,8 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
 {
     const cudaError_t error = call_begin();
-    if (flags != cudaStreamNonBlocking || priority < -5 || priority > 0) return call_end(cudaErrorInvalidValue);
+    if (flags != cudaStreamNonBlocking || priority < -5 || priority > 0)
+        return call_end(cudaErrorInvalidValue);
     if (error != cudaSuccess) return call_end(error);
     struct CUstream_st *made = make(sizeof *made);
     made->next = streams;
@@ -125,7 +126,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     return call_end(cudaSuccess);
 }
 
-// Releases, also where it then says that something else went wrong, as the run-time does; so do the functions below.
+// Releases, also where it then says that something else went wrong, as the run-time does; so do the
+// functions below.
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     const cudaError_t error = call_begin();

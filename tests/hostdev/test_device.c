@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// What only devices have, on the stand-in: arrays in the device's memory, the same bits in any order of threads, an
-// error at any call, and that the stand-in itself catches what it is there to catch.
-#include "cuda/kernels/kernels.h"
+// SPDX-License-Identifier: MIT What only devices have, on the stand-in: arrays in the device's
+// memory, the same bits in any order of threads, an error at any call, and that the stand-in itself
+// catches what it is there to catch.
 #include "core/engine.h"
+#include "cuda/kernels/kernels.h"
 
 #include "../layer_rig.h"
 
@@ -27,8 +27,12 @@ static const struct partita_problem short_lines = {.batch = 2,
                                                    .activation = PARTITA_RELU};
 
 // Windows that no thread block holds.
-static const struct partita_problem long_lines = {
-    .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {16500}, .size = {16560}, .pad_begin = {40}};
+static const struct partita_problem long_lines = {.in_channels = 2,
+                                                  .out_channels = 2,
+                                                  .groups = 2,
+                                                  .kernel = {16500},
+                                                  .size = {16560},
+                                                  .pad_begin = {40}};
 
 // An engine at one of the problems.
 struct subject {
@@ -63,7 +67,8 @@ static void *to_device(const void *from, size_t bytes)
     return memory;
 }
 
-// Every array in the device's memory, the workspace too: nothing is allocated, and the bits are those of host arrays.
+// Every array in the device's memory, the workspace too: nothing is allocated, and the bits are
+// those of host arrays.
 static void device_arrays(void **state)
 {
     struct random random = random_start("device-arrays");
@@ -71,7 +76,8 @@ static void device_arrays(void **state)
     struct partita_filter *filter;
     void *device[LAYER_ARRAYS], *workspace = NULL;
     const struct subject *subject = *state;
-    layer_open(&layer, subject->problem, &(struct partita_options){.engine = subject->engine}, &random);
+    layer_open(&layer, subject->problem, &(struct partita_options){.engine = subject->engine},
+               &random);
     layer_run(&layer);
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         static float poison[MOST_SAMPLES];
@@ -85,11 +91,13 @@ static void device_arrays(void **state)
     }
     assert_true(bytes > 0);
     assert_int_equal(cudaMalloc(&workspace, bytes), cudaSuccess);
-    assert_ok(partita_filter_create_biased(layer.plan, device[LAYER_W], device[LAYER_BIAS], &filter));
+    assert_ok(
+        partita_filter_create_biased(layer.plan, device[LAYER_W], device[LAYER_BIAS], &filter));
     size_t n_allocations = hostdev_allocations();
     assert_ok(partita_forward(layer.plan, filter, device[LAYER_Y], device[LAYER_X], workspace));
     assert_ok(partita_backward_data(layer.plan, filter, device[LAYER_GX], device[LAYER_GY], NULL));
-    assert_ok(partita_backward_weight(layer.plan, device[LAYER_GW], device[LAYER_X], device[LAYER_GY], workspace));
+    assert_ok(partita_backward_weight(layer.plan, device[LAYER_GW], device[LAYER_X],
+                                      device[LAYER_GY], workspace));
     assert_ok(partita_backward_bias(layer.plan, device[LAYER_GB], device[LAYER_GY]));
     assert_int_equal(hostdev_allocations(), n_allocations);
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
@@ -156,13 +164,15 @@ static void refusals(void **state)
     assert_non_null(strstr(lines.text, "streams"));
     options.log = log_into(&lines);
     options.engine = "cuda/direct";
-    problem = (struct partita_problem){.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    problem = (struct partita_problem){
+        .signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
     options.engine = "cuda/direct";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real"));
     options.log = log_into(&lines);
     options.engine = NULL;
-    problem = (struct partita_problem){.signal = PARTITA_F16, .taps = PARTITA_F16, .kernel = {3}, .size = {50}};
+    problem = (struct partita_problem){
+        .signal = PARTITA_F16, .taps = PARTITA_F16, .kernel = {3}, .size = {50}};
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "f16"));
     options.log = log_into(&lines);
@@ -178,11 +188,12 @@ static void nothing_to_save(void **state)
     struct log_lines lines;
     struct partita_plan *plan;
     struct partita_saved *saved = NULL;
-    assert_ok(partita_plan_create(
-        &strided,
-        &(struct partita_options){
-            .device = "cuda:0", .engine = "cuda/direct", .directions = LAYER_ALL, .log = log_into(&lines)},
-        &plan));
+    assert_ok(partita_plan_create(&strided,
+                                  &(struct partita_options){.device = "cuda:0",
+                                                            .engine = "cuda/direct",
+                                                            .directions = LAYER_ALL,
+                                                            .log = log_into(&lines)},
+                                  &plan));
     assert_int_equal(partita_saved_bytes(plan), 0);
     assert_int_equal(partita_saved_create(plan, &saved), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "saved transforms"));
@@ -251,18 +262,21 @@ static void stand_in_catches(void **state)
     assert_false(ends(act_well));
 }
 
-// Samples that tap 0 meets, and that any tap meets, may be none at all: the cost of the gradient is a number still.
+// Samples that tap 0 meets, and that any tap meets, may be none at all: the cost of the gradient is
+// a number still.
 static void gradients_of_few(void **state)
 {
-    static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
-                                          "cuda/direct-cached"};
+    static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant",
+                                          "cuda/direct-halo", "cuda/direct-cached"};
     (void)state;
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++)
         for (size_t taps = 1; taps <= 2; taps++) {
-            const struct partita_problem problem = {.kernel = {taps}, .size = {2}, .stride = {3}, .pad_begin = {1}};
+            const struct partita_problem problem = {
+                .kernel = {taps}, .size = {2}, .stride = {3}, .pad_begin = {1}};
             struct random random = random_start("few");
             struct layer layer;
-            layer_open(&layer, &problem, &(struct partita_options){.engine = engines[e], .directions = LAYER_ALL},
+            layer_open(&layer, &problem,
+                       &(struct partita_options){.engine = engines[e], .directions = LAYER_ALL},
                        &random);
             const struct estimate *choice = &layer.plan->backward_data->choice;
             assert_true(isfinite(choice->seconds) && choice->seconds > 0 && choice->hop <= 1);
@@ -272,18 +286,22 @@ static void gradients_of_few(void **state)
         }
 }
 
-// A way that estimate would refuse is refused by the call as well, and the plan is none the worse for it.
+// A way that estimate would refuse is refused by the call as well, and the plan is none the worse
+// for it.
 static void tiles_that_do_not_fit(void **state)
 {
-    const struct partita_problem problem = {.rank = 1, .kernel = {2}, .size = {70010}, .dilation = {70000}};
+    const struct partita_problem problem = {
+        .rank = 1, .kernel = {2}, .size = {70010}, .dilation = {70000}};
     struct random random = random_start("cut");
     struct layer layer;
     (void)state;
-    layer_open(&layer, &problem, &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL},
+    layer_open(&layer, &problem,
+               &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL},
                &random);
     void **a = layer.array;
     layer.plan->choice.variant = CUDA_HALO;
-    assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
+                     PARTITA_ERR_UNSUPPORTED);
     layer.plan->choice.variant = CUDA_PLAIN;
     layer_run(&layer);
     layer_check(&layer);
@@ -294,12 +312,16 @@ static void plan_without_cufft(void)
 {
     struct log_lines log;
     struct partita_plan *plan = NULL;
-    const struct partita_options options = {
-        .engine = "cuda/overlap-save", .device = "cuda:0", .log = log_into(&log), .directions = PARTITA_FORWARD};
+    const struct partita_options options = {.engine = "cuda/overlap-save",
+                                            .device = "cuda:0",
+                                            .log = log_into(&log),
+                                            .directions = PARTITA_FORWARD};
     setenv("PARTITA_CUFFT", "/nowhere", 1);
-    const bool refused = partita_plan_create(&long_lines, &options, &plan) == PARTITA_ERR_UNSUPPORTED;
+    const bool refused =
+        partita_plan_create(&long_lines, &options, &plan) == PARTITA_ERR_UNSUPPORTED;
     if (!refused || !strstr(log.text, "cuFFT")) abort();
-    if (partita_plan_create(&short_lines, &options, &plan) != PARTITA_OK) abort(); // which needs none
+    if (partita_plan_create(&short_lines, &options, &plan) != PARTITA_OK)
+        abort(); // which needs none
     partita_plan_destroy(plan);
 }
 
@@ -345,7 +367,9 @@ static void queued_work_waits(void **state)
 {
     (void)state;
     float host = 1, *device = to_device(&(float){2}, sizeof(float));
-    assert_int_equal(cudaMemcpyAsync(&host, device, sizeof host, cudaMemcpyDefault, cudaStreamPerThread), cudaSuccess);
+    assert_int_equal(
+        cudaMemcpyAsync(&host, device, sizeof host, cudaMemcpyDefault, cudaStreamPerThread),
+        cudaSuccess);
     assert_true(host == 1);
     cudaStreamSynchronize(cudaStreamPerThread);
     assert_true(host == 2);
@@ -364,7 +388,8 @@ int main(void)
     tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
     for (size_t e = 0; e < N_SUBJECTS; e++)
         for (size_t i = 0; i < 2; i++)
-            tests[n++] = named_test(promises[i].run, &subjects[e], "%s/%s", subjects[e].name, promises[i].name);
+            tests[n++] = named_test(promises[i].run, &subjects[e], "%s/%s", subjects[e].name,
+                                    promises[i].name);
     tests[n++] = named_test(describe, NULL, "describe");
     tests[n++] = named_test(refusals, NULL, "refusals");
     tests[n++] = named_test(gradients_of_few, NULL, "gradients-of-few");

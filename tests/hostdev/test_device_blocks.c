@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// What cuda/blocks promises besides results (test_blocks.c, test_batches.c, test_engines.c on the stand-in): arrays in
-// the device's memory at any address, taps read there without a filter, the same bits in any order of threads, an error
-// at any call, calls at once that share a plan.
+// SPDX-License-Identifier: MIT What cuda/blocks promises besides results (test_blocks.c,
+// test_batches.c, test_engines.c on the stand-in): arrays in the device's memory at any address,
+// taps read there without a filter, the same bits in any order of threads, an error at any call,
+// calls at once that share a plan.
 #include "../rig.h"
 
 #include "../layer_rig.h"
@@ -20,27 +20,51 @@ struct way {
 
 // Each way, by transforms in a thread block and by cuFFT.
 static const struct way ways[] = {
-    {"pairs", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 64, 64, false},
+    {"pairs",
+     {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}},
+     64,
+     64,
+     false},
     {"pairs-complex",
-     {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {300}, .size = {700}},
+     {.signal = PARTITA_CF32,
+      .taps = PARTITA_CF32,
+      .op = PARTITA_CORRELATE,
+      .kernel = {300},
+      .size = {700}},
      64,
      64,
      false},
     {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, 16384, true},
-    {"divisions", {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}}, 20, 36, false},
+    {"divisions",
+     {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}},
+     20,
+     36,
+     false},
     {"divisions-complex",
-     {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {300}, .size = {700}},
+     {.signal = PARTITA_CF32,
+      .taps = PARTITA_CF32,
+      .op = PARTITA_CORRELATE,
+      .kernel = {300},
+      .size = {700}},
      36,
      8,
      false},
     {"divisions-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 12000, 9000, true},
     {"lags",
-     {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30010}, .pad_begin = {20}, .pad_end = {20}},
+     {.op = PARTITA_CORRELATE,
+      .kernel = {30000},
+      .size = {30010},
+      .pad_begin = {20},
+      .pad_end = {20}},
      0,
      0,
      false},
     {"lags-complex",
-     {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {9000}, .size = {9010}},
+     {.signal = PARTITA_CF32,
+      .taps = PARTITA_CF32,
+      .op = PARTITA_CORRELATE,
+      .kernel = {9000},
+      .size = {9010}},
      0,
      0,
      false},
@@ -57,12 +81,13 @@ static void *to_device(const void *from, size_t bytes, size_t offset)
 {
     void *memory = NULL;
     assert_int_equal(cudaMalloc(&memory, bytes + offset), cudaSuccess);
-    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault), cudaSuccess);
+    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault),
+                     cudaSuccess);
     return memory;
 }
 
-// Every array in the device's memory, one scalar past its alignment: the bits are those of host arrays, and but for
-// what a filter keeps nothing is allocated.
+// Every array in the device's memory, one scalar past its alignment: the bits are those of host
+// arrays, and but for what a filter keeps nothing is allocated.
 static void device_arrays(void **state)
 {
     const struct way *way = *state;
@@ -76,7 +101,8 @@ static void device_arrays(void **state)
     rig_forward(&rig);
     rig_check(&rig);
     const size_t y_bytes = rig.n_y * rig.sample_bytes, w_bytes = rig.n_w * rig.sample_bytes;
-    char *x = to_device(rig.x, rig.n_x * rig.sample_bytes, OFFSET), *w = to_device(rig.w, w_bytes, OFFSET), *y = NULL;
+    char *x = to_device(rig.x, rig.n_x * rig.sample_bytes, OFFSET),
+         *w = to_device(rig.w, w_bytes, OFFSET), *y = NULL;
     void *workspace = NULL;
     assert_int_equal(cudaMalloc((void **)&y, y_bytes + OFFSET), cudaSuccess);
     assert_int_equal(cudaMalloc(&workspace, partita_plan_workspace_size(rig.plan)), cudaSuccess);
@@ -130,7 +156,8 @@ static void forward_there(const struct rig *rig)
     cudaFree(x), cudaFree(y);
 }
 
-// Less workspace makes fewer lines, then fewer intervals at a time, or a refusal in words; the bits are the same.
+// Less workspace makes fewer lines, then fewer intervals at a time, or a refusal in words; the bits
+// are the same.
 static void intervals_in_runs(void **state)
 {
     const struct way *way = *state;
@@ -162,8 +189,9 @@ static void intervals_in_runs(void **state)
 }
 
 // Everything a caller does, up to the first failure.
-static enum partita_status use(const struct way *way, const struct partita_options *options, const struct rig *like,
-                               struct partita_plan **plan, struct partita_filter **filter)
+static enum partita_status use(const struct way *way, const struct partita_options *options,
+                               const struct rig *like, struct partita_plan **plan,
+                               struct partita_filter **filter)
 {
     enum partita_status status = partita_plan_create(&way->problem, options, plan);
     if (status == PARTITA_OK) status = partita_filter_create(*plan, like->w, filter);
@@ -173,7 +201,8 @@ static enum partita_status use(const struct way *way, const struct partita_optio
 }
 
 // A failure of any call comes back as a status and leaves nothing behind; others are unharmed.
-static void error_at_any_call(const struct way *way, cudaError_t error, enum partita_status expected)
+static void error_at_any_call(const struct way *way, cudaError_t error,
+                              enum partita_status expected)
 {
     struct partita_options options = options_of(way);
     struct random random = random_start(way->name);
@@ -227,7 +256,8 @@ static void *forward(void *context)
 {
     struct shared_call *call = context;
     for (int i = 0; i < 4 && call->status == PARTITA_OK; i++)
-        call->status = partita_forward(call->rig->plan, call->rig->filter, call->y, call->rig->x, NULL);
+        call->status =
+            partita_forward(call->rig->plan, call->rig->filter, call->y, call->rig->x, NULL);
     return NULL;
 }
 
@@ -256,10 +286,12 @@ static void calls_at_once(void **state)
     rig_close(&rig);
 }
 
-// A device whose thread blocks hold less, as most do: windows of lags that are best on others are not for it.
+// A device whose thread blocks hold less, as most do: windows of lags that are best on others are
+// not for it.
 static void small_device(void **state)
 {
-    static const struct way way = {"lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, 0, false};
+    static const struct way way = {
+        "lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, 0, false};
     const struct partita_options options = options_of(&way);
     struct random random = random_start("small-device");
     struct rig rig;
@@ -293,10 +325,12 @@ int main(void)
     for (size_t w = 0; w < N_WAYS; w++)
         for (size_t i = 0; i < N_PROMISES; i++)
             if (!ways[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
-                tests[n++] = named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+                tests[n++] =
+                    named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
     for (size_t w = 0; w < N_WAYS; w++)
         if (ways[w].part != ways[w].signal && !ways[w].needs_cufft)
-            tests[n++] = named_test(intervals_in_runs, &ways[w], "%s/intervals-in-runs", ways[w].name);
+            tests[n++] =
+                named_test(intervals_in_runs, &ways[w], "%s/intervals-in-runs", ways[w].name);
     tests[n++] = named_test(small_device, NULL, "small-device");
     return run_test_list(tests, n);
 }

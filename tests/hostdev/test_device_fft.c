@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// The device's transforms: products of spectra are convolutions, cyclic or negacyclic (lib/cuda/fft.h). Nothing else
-// is known of a spectrum, so nothing else is asked.
+// SPDX-License-Identifier: MIT The device's transforms: products of spectra are convolutions,
+// cyclic or negacyclic (lib/cuda/fft.h). Nothing else is known of a spectrum, so nothing else is
+// asked.
 #include "cuda/device/cufft.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/kernels.h"
@@ -58,7 +58,8 @@ static size_t samples_of(const struct job *job)
 }
 
 // a's line convolved with b's, and how far y is from it.
-static void check_line(const struct job *job, const void *a, const void *b, const void *y, size_t line)
+static void check_line(const struct job *job, const void *a, const void *b, const void *y,
+                       size_t line)
 {
     const size_t n = samples_of(job);
     const bool pair = !job->turned;
@@ -67,7 +68,8 @@ static void check_line(const struct job *job, const void *a, const void *b, cons
         double complex sum = 0;
         for (size_t t = 0; t < TAPS; t++) {
             const double complex x = read_sample(a, line * n + (i + n - t) % n, job->f64, pair);
-            sum += (job->turned && i < t ? -x : x) * read_sample(b, line * TAPS + t, job->f64, pair);
+            sum +=
+                (job->turned && i < t ? -x : x) * read_sample(b, line * TAPS + t, job->f64, pair);
         }
         const double complex off = read_sample(y, line * n + i, job->f64, pair) - sum;
         error += creal(off * conj(off)), norm += creal(sum * conj(sum));
@@ -87,12 +89,14 @@ static void multiply(void *a, const void *b, size_t n, bool f64)
 }
 
 // What a transform within a block makes of windows.
-static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *windows, const void *samples,
-                        size_t scalars)
+static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *windows,
+                        const void *samples, size_t scalars)
 {
     const size_t scalar = fft->f64 ? 8 : 4, bytes = LINES * fft->points * 2 * scalar;
-    void *x = on_device(samples, scalars * scalar), *spectra = on_device(NULL, bytes), *ret = malloc(bytes);
-    assert_int_equal(cuda_launch_spectra(&fft->form, fft->f64, windows, &(struct cuda_range){0, LINES}, spectra, x,
+    void *x = on_device(samples, scalars * scalar), *spectra = on_device(NULL, bytes),
+         *ret = malloc(bytes);
+    assert_int_equal(cuda_launch_spectra(&fft->form, fft->f64, windows,
+                                         &(struct cuda_range){0, LINES}, spectra, x,
                                          cudaStreamPerThread),
                      cudaSuccess);
     assert_int_equal(cudaMemcpy(ret, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
@@ -128,12 +132,15 @@ static void within_a_block(void **state)
     struct cuda_windows of_b = of_a;
     of_b.size = TAPS;
     of_b.scale = 1 / (double)job->points;
-    void *spectra = spectra_of(&fft, &of_a, a, LINES * n * per), *taps = spectra_of(&fft, &of_b, b, LINES * TAPS * per);
+    void *spectra = spectra_of(&fft, &of_a, a, LINES * n * per),
+         *taps = spectra_of(&fft, &of_b, b, LINES * TAPS * per);
     multiply(spectra, taps, LINES * job->points, job->f64);
     void *products = on_device(spectra, LINES * job->points * 2 * scalar);
     void *to = on_device(NULL, LINES * n * per * scalar);
     const struct cuda_lines lines = {.lines = LINES, .step = 1, .length = (int64_t)n};
-    assert_int_equal(cuda_launch_lines(&fft.form, job->f64, &lines, to, products, cudaStreamPerThread), cudaSuccess);
+    assert_int_equal(
+        cuda_launch_lines(&fft.form, job->f64, &lines, to, products, cudaStreamPerThread),
+        cudaSuccess);
     assert_int_equal(cudaMemcpy(y, to, LINES * n * per * scalar, cudaMemcpyDefault), cudaSuccess);
     for (size_t line = 0; line < LINES; line++) check_line(job, a, b, y, line);
     cudaFree(to);
@@ -148,7 +155,8 @@ static void within_a_block(void **state)
 static void by_cufft(void **state)
 {
     const struct job *job = *state;
-    const size_t points = 2 * cuda_fft_most(job->f64), scalar = job->f64 ? 8 : 4, bytes = LINES * points * 2 * scalar;
+    const size_t points = 2 * cuda_fft_most(job->f64), scalar = job->f64 ? 8 : 4,
+                 bytes = LINES * points * 2 * scalar;
     struct random random = random_start("cufft");
     struct partita_plan plan = plan_on_device(job->f64);
     struct cuda_fft fft;
@@ -181,7 +189,8 @@ static void by_cufft(void **state)
 // More thread blocks than a launch takes are refused, not cut to 32 bits.
 static void too_many_blocks(void **state)
 {
-    const int64_t points = CUDA_FFT_POINTS, items = (((int64_t)1 << 32) + 1) * CUDA_THREADS / points;
+    const int64_t points = CUDA_FFT_POINTS,
+                  items = (((int64_t)1 << 32) + 1) * CUDA_THREADS / points;
     const struct cuda_kit kit = {.points = points};
     (void)state;
     assert_int_equal(cuda_launch_lags_add(&kit, NULL, NULL, items, 1, cudaStreamPerThread),

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Streams of a device whose head is a stream of the CPU's: named in the plan, and nothing is heard of it: right at any
-// latency, in any cut the same bits, fades that are the blend of both parts, states that hold both, no numbers in their
-// reach, nothing allocated while it runs.
+// SPDX-License-Identifier: MIT Streams of a device whose head is a stream of the CPU's: named in
+// the plan, and nothing is heard of it: right at any latency, in any cut the same bits, fades that
+// are the blend of both parts, states that hold both, no numbers in their reach, nothing allocated
+// while it runs.
 #include "../swap_rig.h"
 
 #include "../layer_rig.h"
@@ -14,12 +14,16 @@
 // Large blocks, or a matrix of smaller ones; with latency that the CPU's stream does not use up.
 static const struct named_problem problems[] = {
     {"matrix", {LIVE, .block = 512, .in_channels = 2, .out_channels = 3, .kernel = {2000}}},
-    {"latency", {LIVE, .block = 1000, .in_channels = 2, .out_channels = 2, .kernel = {2500}, .latency = 55}},
-    {"whole", {LIVE, .block = 1024, .whole_blocks = true, .in_channels = 2, .out_channels = 2, .kernel = {3000}}},
+    {"latency",
+     {LIVE, .block = 1000, .in_channels = 2, .out_channels = 2, .kernel = {2500}, .latency = 55}},
+    {"whole",
+     {LIVE, .block = 1024, .whole_blocks = true, .in_channels = 2, .out_channels = 2,
+      .kernel = {3000}}},
     {"mono", {LIVE, .block = 1024, .kernel = {3000}}},
     {"many-cells", {LIVE, .block = 128, .in_channels = 8, .out_channels = 8, .kernel = {500}}},
     {"decimate-3", {LIVE, .block = 1024, .kernel = {2600}, .stride = {3}, .latency = 100}},
-    {"dilation-2", {LIVE, .block = 1024, .op = PARTITA_CORRELATE, .kernel = {1300}, .dilation = {2}}},
+    {"dilation-2",
+     {LIVE, .block = 1024, .op = PARTITA_CORRELATE, .kernel = {1300}, .dilation = {2}}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, N_FULL = 3 };
 
@@ -28,7 +32,8 @@ enum { N_CUTS = 3 };
 // Calls of up to a few frames, of many, of a tick; of whole blocks where those are promised.
 static struct cut cut_of(const struct partita_problem *problem, size_t i)
 {
-    static const struct cut cuts[N_CUTS] = {{"up-to-70", 70, true}, {"up-to-3000", 3000, true}, {"1024", 1024, false}};
+    static const struct cut cuts[N_CUTS] = {
+        {"up-to-70", 70, true}, {"up-to-3000", 3000, true}, {"1024", 1024, false}};
     const struct cut blocks = {"blocks", (i + 1) * problem->block, i > 0};
     return problem->whole_blocks ? blocks : cuts[i];
 }
@@ -52,7 +57,8 @@ static void open_run(struct run *run, const struct stream_case *c, struct random
     const struct partita_problem *problem = &c->named->problem;
     run_open_exactly(run, c, problem, NULL, whole(problem, 7000), random);
     assert_true(partita_plan_latency(run->plan) <= problem->latency);
-    if (!strstr(explained(run->plan), "+ cpu/partitioned, on the host")) fail_msg("%s", explained(run->plan));
+    if (!strstr(explained(run->plan), "+ cpu/partitioned, on the host"))
+        fail_msg("%s", explained(run->plan));
 }
 
 static void matches_oracle(void **state)
@@ -67,18 +73,21 @@ static void matches_oracle(void **state)
     for (size_t i = 0; i < N_CUTS; i++) {
         const struct cut cut = cut_of(&run.problem, i);
         partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, other, 0, whole(&run.problem, 1 + random_below(&random, 5000)), &cut, &random);
+        run_feed_part(&run, run.stream, other, 0,
+                      whole(&run.problem, 1 + random_below(&random, 5000)), &cut, &random);
         partita_stream_reset(run.stream);
         memset(other, 0x55, run_output_bytes(&run));
         run_feed(&run, run.stream, other, &cut, &random);
-        if (memcmp(y, other, run_output_bytes(&run))) fail_msg("calls of %s give other bits", cut.name);
+        if (memcmp(y, other, run_output_bytes(&run)))
+            fail_msg("calls of %s give other bits", cut.name);
     }
     guarded_free(other);
     guarded_free(y);
     run_close(&run);
 }
 
-// Fades of several lengths, the next filter handed over while one is under way; in any cut the same bits.
+// Fades of several lengths, the next filter handed over while one is under way; in any cut the same
+// bits.
 static void fades_are_the_blend(void **state)
 {
     static const size_t fades[] = {0, 700};
@@ -90,7 +99,8 @@ static void fades_are_the_blend(void **state)
     const size_t at = whole(&s.run.problem, 2111);
     for (size_t i = 0; i < sizeof fades / sizeof *fades; i++) {
         const struct cut cut = cut_of(&s.run.problem, i);
-        const struct handover two[] = {{at, 1 + i, fades[i]}, {whole(&s.run.problem, at + 1), (2 + i) % 4, 333}};
+        const struct handover two[] = {{at, 1 + i, fades[i]},
+                                       {whole(&s.run.problem, at + 1), (2 + i) % 4, 333}};
         partita_stream_close(swapped_run(&s, y, two, 1, &cut, &random));
         check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, s.run.n_outputs);
         partita_stream_close(swapped_run(&s, y, two, 2, &cut_whole, &random));
@@ -102,8 +112,8 @@ static void fades_are_the_blend(void **state)
     swapped_close(&s);
 }
 
-static void check_goes_on(const struct run *run, struct partita_stream *stream, const char *expected, size_t at,
-                          struct random *random)
+static void check_goes_on(const struct run *run, struct partita_stream *stream,
+                          const char *expected, size_t at, struct random *random)
 {
     char *y = run_output(run);
     const struct cut few = cut_of(&run->problem, 0);
@@ -111,7 +121,8 @@ static void check_goes_on(const struct run *run, struct partita_stream *stream, 
     run_feed_part(run, stream, y, at, run->n_frames, &few, random);
     for (size_t k = 0; k < run->out; k++) {
         const size_t line = k * run->n_outputs * run->sample_bytes;
-        assert_memory_equal(y + line + from, expected + line + from, run->n_outputs * run->sample_bytes - from);
+        assert_memory_equal(y + line + from, expected + line + from,
+                            run->n_outputs * run->sample_bytes - from);
     }
     guarded_free(y);
 }
@@ -129,7 +140,8 @@ static void states_hold_both_parts(void **state)
     const size_t size = partita_stream_state_size(run.stream);
     void *kept = malloc(size);
     run_feed(&run, run.stream, y, &cut_whole, &random);
-    for (size_t at = 0; at < 5000; at = whole(&run.problem, at + 1000 + random_below(&random, 2000))) {
+    for (size_t at = 0; at < 5000;
+         at = whole(&run.problem, at + 1000 + random_below(&random, 2000))) {
         partita_stream_reset(run.stream);
         run_feed_part(&run, run.stream, garbage, 0, at, &many, &random);
         assert_ok(partita_stream_save(run.stream, kept));
@@ -160,7 +172,8 @@ static void no_number_stays_in_reach(void **state)
     open_run(&run, c, &random);
     const struct cut few = cut_of(&run.problem, 0);
     char *zeroed = run_output(&run), *touched = run_output(&run);
-    const size_t taps = (run.problem.kernel[0] - 1) * (run.problem.dilation[0] ? run.problem.dilation[0] : 1) + 1;
+    const size_t taps =
+        (run.problem.kernel[0] - 1) * (run.problem.dilation[0] ? run.problem.dilation[0] : 1) + 1;
     for (size_t at = 1000; at < 1600; at += 307) {
         const double complex kept = reference_sample(run.problem.signal, run.x, at);
         sample_put(run.problem.signal, run.x, at, 0);
@@ -171,11 +184,13 @@ static void no_number_stays_in_reach(void **state)
         run_feed(&run, run.stream, touched, &few, &random);
         sample_put(run.problem.signal, run.x, at, kept);
         for (size_t i = 0; i < run.out * run.n_outputs; i++) {
-            const size_t first = at + partita_plan_latency(run.plan), frame = i % run.n_outputs * run.stride;
+            const size_t first = at + partita_plan_latency(run.plan),
+                         frame = i % run.n_outputs * run.stride;
             if (frame >= first && frame < first + taps && !run.problem.dilation[0])
                 assert_true(isnan(creal(reference_sample(run.problem.signal, touched, i))));
             if (frame < first || frame >= first + taps)
-                assert_memory_equal(touched + i * run.sample_bytes, zeroed + i * run.sample_bytes, run.sample_bytes);
+                assert_memory_equal(touched + i * run.sample_bytes, zeroed + i * run.sample_bytes,
+                                    run.sample_bytes);
         }
     }
     guarded_free(touched);
@@ -198,8 +213,11 @@ static void cells_are_the_dense_filter(void **state)
     assert_ok(partita_filter_create_cells(run.plan, &first, 1, &base));
     memset(last, 0, 5 * bytes);
     random_samples(&random, run.problem.taps, last + 5 * bytes, kernel - 5);
-    const struct partita_cell second = {
-        .out = run.out - 1, .in = run.in - 1, .delay = 5, .length = kernel - 5, .taps = last + 5 * bytes};
+    const struct partita_cell second = {.out = run.out - 1,
+                                        .in = run.in - 1,
+                                        .delay = 5,
+                                        .length = kernel - 5,
+                                        .taps = last + 5 * bytes};
     assert_ok(partita_filter_edit(base, &second, 1, &edited));
     partita_filter_destroy(base);
     run_take_filter(&run, edited);
@@ -289,7 +307,8 @@ static void any_allocation_may_fail(void **state)
         if (status == PARTITA_OK) status = partita_filter_create(plan, w, &filter);
         if (status == PARTITA_OK) status = partita_filter_edit(filter, &cell, 1, &edited);
         if (status == PARTITA_OK) status = partita_stream_open(plan, edited, &stream);
-        assert_true(status == PARTITA_OK ? failing.calls < failing.at : status == PARTITA_ERR_NOMEM);
+        assert_true(status == PARTITA_OK ? failing.calls < failing.at
+                                         : status == PARTITA_ERR_NOMEM);
         partita_stream_close(stream);
         partita_filter_destroy(edited);
         partita_filter_destroy(filter);
@@ -300,15 +319,18 @@ static void any_allocation_may_fail(void **state)
     free(w);
 }
 
-// What the model takes is the cheaper: few taps are summed, and so are those that a stream could not do faster.
+// What the model takes is the cheaper: few taps are summed, and so are those that a stream could
+// not do faster.
 static void short_heads_are_summed(void **state)
 {
     const struct partita_problem few = {LIVE, .block = 16, .kernel = {3000}};
     struct random random = random_start("short");
     struct run run;
     (void)state;
-    run_open_exactly(&run, &(struct stream_case){"cuda/partitioned", type_pairs, NULL}, &few, NULL, 100, &random);
-    if (!strstr(explained(run.plan), "+ summed directly, on the host")) fail_msg("%s", explained(run.plan));
+    run_open_exactly(&run, &(struct stream_case){"cuda/partitioned", type_pairs, NULL}, &few, NULL,
+                     100, &random);
+    if (!strstr(explained(run.plan), "+ summed directly, on the host"))
+        fail_msg("%s", explained(run.plan));
     run_close(&run);
 }
 
@@ -338,11 +360,12 @@ int main(void)
         for (size_t p = 0; p < N_PROBLEMS; p++) {
             struct stream_case *c = &cases[t][p];
             *c = (struct stream_case){"cuda/partitioned", &type_pairs[t], &problems[p]};
-            // Every problem in f32 and one more type: the first promise, or all in the one more of the first problems.
+            // Every problem in f32 and one more type: the first promise, or all in the one more of
+            // the first problems.
             if (t && (t != p % N_TYPE_PAIRS || layer_is_brief())) continue;
             for (size_t i = 0; i < (t == p && p < N_FULL ? N_PROMISES : 1); i++) {
-                tests[n++] =
-                    named_test(promises[i].run, c, "%s/%s-%s", promises[i].name, problems[p].name, type_pairs[t].name);
+                tests[n++] = named_test(promises[i].run, c, "%s/%s-%s", promises[i].name,
+                                        problems[p].name, type_pairs[t].name);
             }
         }
     tests[n++] = named_test(short_heads_are_summed, NULL, "short-heads-are-summed");

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// What spectra on a device promise besides results (test_spectrum.c on the stand-in): arrays in the device's memory at
-// any address, blocks of long transforms, the same bits in any order of threads and in runs of any length, an error at
-// any call, calls at once, and that what does not fit together is refused in words.
+// SPDX-License-Identifier: MIT What spectra on a device promise besides results (test_spectrum.c on
+// the stand-in): arrays in the device's memory at any address, blocks of long transforms, the same
+// bits in any order of threads and in runs of any length, an error at any call, calls at once, and
+// that what does not fit together is refused in words.
 #include "../layer_rig.h"
 
 #include <math.h>
@@ -16,17 +16,42 @@ struct way {
     enum partita_op op;
     size_t n, m, block;
     struct partita_slice slice;
-    enum { SHORT, LONG, LONG_VALUES } length; // within a thread block; by cuFFT; likewise, its values alone
+    enum {
+        SHORT,
+        LONG,
+        LONG_VALUES
+    } length; // within a thread block; by cuFFT; likewise, its values alone
 };
 
 // In a thread block and by cuFFT; real samples and complex ones; both operations.
 static const struct way ways[] = {
     {"convolve", PARTITA_F32, PARTITA_CONVOLVE, 700, 300, 64, {.mode = PARTITA_FULL}, SHORT},
     {"correlate", PARTITA_F32, PARTITA_CORRELATE, 300, 700, 64, {.mode = PARTITA_FULL}, SHORT},
-    {"correlate-complex", PARTITA_CF32, PARTITA_CORRELATE, 700, 300, 64, {.mode = PARTITA_FULL}, SHORT},
+    {"correlate-complex",
+     PARTITA_CF32,
+     PARTITA_CORRELATE,
+     700,
+     300,
+     64,
+     {.mode = PARTITA_FULL},
+     SHORT},
     {"convolve-double", PARTITA_F64, PARTITA_CONVOLVE, 500, 500, 0, {.mode = PARTITA_SAME}, SHORT},
-    {"convolve-long", PARTITA_F32, PARTITA_CONVOLVE, 40000, 20000, 16384, {.first = 32700, .last = 32900}, LONG},
-    {"correlate-long", PARTITA_F32, PARTITA_CORRELATE, 40000, 20000, 16384, {.first = -100, .last = 100}, LONG_VALUES},
+    {"convolve-long",
+     PARTITA_F32,
+     PARTITA_CONVOLVE,
+     40000,
+     20000,
+     16384,
+     {.first = 32700, .last = 32900},
+     LONG},
+    {"correlate-long",
+     PARTITA_F32,
+     PARTITA_CORRELATE,
+     40000,
+     20000,
+     16384,
+     {.first = -100, .last = 100},
+     LONG_VALUES},
     {"convolve-long-complex",
      PARTITA_CF32,
      PARTITA_CONVOLVE,
@@ -35,7 +60,14 @@ static const struct way ways[] = {
      16384,
      {.first = 16300, .last = 16500},
      LONG_VALUES},
-    {"correlate-long-complex", PARTITA_CF32, PARTITA_CORRELATE, 20000, 9000, 16384, {.first = -60, .last = 60}, LONG},
+    {"correlate-long-complex",
+     PARTITA_CF32,
+     PARTITA_CORRELATE,
+     20000,
+     9000,
+     16384,
+     {.first = -60, .last = 60},
+     LONG},
 };
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
@@ -49,22 +81,27 @@ struct rig {
 
 static enum partita_status multiply(const struct rig *rig, void *y)
 {
-    return (rig->way->op == PARTITA_CONVOLVE ? partita_spectrum_convolve
-                                             : partita_spectrum_correlate)(y, rig->sx, rig->sh, &rig->way->slice);
+    return (rig->way->op == PARTITA_CONVOLVE
+                ? partita_spectrum_convolve
+                : partita_spectrum_correlate)(y, rig->sx, rig->sh, &rig->way->slice);
 }
 
 static enum partita_status multiply_with(const struct rig *rig, void *y, const void *h)
 {
-    return (rig->way->op == PARTITA_CONVOLVE ? partita_spectrum_convolve_with : partita_spectrum_correlate_with)(
-        y, rig->sx, h, rig->way->m, &rig->way->slice);
+    return (rig->way->op == PARTITA_CONVOLVE
+                ? partita_spectrum_convolve_with
+                : partita_spectrum_correlate_with)(y, rig->sx, h, rig->way->m, &rig->way->slice);
 }
 
-static enum partita_status create(struct rig *rig, const void *x, const void *h, const struct partita_options *options)
+static enum partita_status create(struct rig *rig, const void *x, const void *h,
+                                  const struct partita_options *options)
 {
     const struct way *way = rig->way;
-    enum partita_status status = partita_spectrum_create(way->type, x, way->n, way->block, options, &rig->sx);
+    enum partita_status status =
+        partita_spectrum_create(way->type, x, way->n, way->block, options, &rig->sx);
     if (status != PARTITA_OK) return status;
-    return partita_spectrum_create(way->type, h, way->m, partita_spectrum_block(rig->sx), options, &rig->sh);
+    return partita_spectrum_create(way->type, h, way->m, partita_spectrum_block(rig->sx), options,
+                                   &rig->sh);
 }
 
 static const struct partita_options on_device = {.device = "cuda:0"};
@@ -103,7 +140,8 @@ static void values(void **state)
     double complex *expected = malloc(rig.n_y * sizeof *expected);
     reference_forward(&problem, expected, rig.x, rig.h);
     const double gate = gate_transform(way->type, 2 * partita_spectrum_block(rig.sx));
-    const double error = error_against(way->type, rig.y, expected, rig.n_y, typical_output(&problem));
+    const double error =
+        error_against(way->type, rig.y, expected, rig.n_y, typical_output(&problem));
     if (!(error <= gate_for_outputs(gate, rig.n_y))) fail_msg("error %.3g", error);
     free(expected);
     rig_close(&rig);
@@ -114,18 +152,20 @@ static void *to_device(const void *from, size_t bytes, size_t offset)
 {
     void *memory = NULL;
     assert_int_equal(cudaMalloc(&memory, bytes + offset), cudaSuccess);
-    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault), cudaSuccess);
+    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault),
+                     cudaSuccess);
     return memory;
 }
 
-// Every array in the device's memory, one scalar past its alignment: the bits are those of host arrays, and x and h may
-// go when they are transformed.
+// Every array in the device's memory, one scalar past its alignment: the bits are those of host
+// arrays, and x and h may go when they are transformed.
 static void device_arrays(void **state)
 {
     struct rig rig, other;
     rig_open(&rig, *state);
     const size_t offset = type_is_f64(rig.way->type) ? sizeof(double) : sizeof(float);
-    char *x = to_device(rig.x, rig.way->n * rig.bytes, offset), *h = to_device(rig.h, rig.way->m * rig.bytes, offset);
+    char *x = to_device(rig.x, rig.way->n * rig.bytes, offset),
+         *h = to_device(rig.h, rig.way->m * rig.bytes, offset);
     char *y = to_device(rig.y, rig.y_bytes, offset), *result = malloc(rig.y_bytes);
     other = rig;
     assert_ok(create(&other, x + offset, h + offset, &on_device));
@@ -134,7 +174,8 @@ static void device_arrays(void **state)
         memset(result, 0xff, rig.y_bytes);
         cudaMemcpy(y + offset, result, rig.y_bytes, cudaMemcpyDefault);
         const size_t kept = hostdev_allocations();
-        assert_ok(with ? multiply_with(&other, y + offset, h + offset) : multiply(&other, y + offset));
+        assert_ok(with ? multiply_with(&other, y + offset, h + offset)
+                       : multiply(&other, y + offset));
         assert_int_equal(hostdev_allocations(), kept);
         cudaMemcpy(result, y + offset, rig.y_bytes, cudaMemcpyDefault);
         assert_memory_equal(result, rig.y, rig.y_bytes);
@@ -155,7 +196,8 @@ static void any_run_same_bits(void **state)
     void *y = guarded_alloc(rig.y_bytes, 0);
     for (size_t blocks = 1; blocks < 4; blocks++) {
         const size_t block = 2 * rig.bytes * partita_spectrum_block(rig.sx);
-        const struct partita_options limited = {.device = "cuda:0", .workspace_limit = blocks * block};
+        const struct partita_options limited = {.device = "cuda:0",
+                                                .workspace_limit = blocks * block};
         other = rig;
         assert_ok(create(&other, rig.x, rig.h, &limited));
         memset(y, 0xff, rig.y_bytes);
@@ -183,8 +225,10 @@ static void any_order_same_bits(void **state)
     rig_close(&rig);
 }
 
-// A failure of any call comes back as a status and leaves nothing behind; spectra that were there are unharmed.
-static void error_at_any_call(const struct way *way, cudaError_t error, enum partita_status expected)
+// A failure of any call comes back as a status and leaves nothing behind; spectra that were there
+// are unharmed.
+static void error_at_any_call(const struct way *way, cudaError_t error,
+                              enum partita_status expected)
 {
     struct rig good;
     struct log_lines lines;
@@ -239,7 +283,8 @@ static void *multiply_often(void *context)
 {
     struct shared_call *call = context;
     for (int i = 0; i < 3 && call->status == PARTITA_OK; i++)
-        call->status = i % 2 ? multiply_with(call->rig, call->y, call->rig->h) : multiply(call->rig, call->y);
+        call->status =
+            i % 2 ? multiply_with(call->rig, call->y, call->rig->h) : multiply(call->rig, call->y);
     return NULL;
 }
 
@@ -274,7 +319,8 @@ static void refusals(void **state)
     memset(y, 0x77, sizeof y);
     memcpy(kept, y, sizeof y);
     assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, cpu_block, NULL, &there));
-    assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, partita_spectrum_block(there), &options, &here));
+    assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, partita_spectrum_block(there), &options,
+                                      &here));
     assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, 128, &options, &wider));
     assert_int_equal(partita_spectrum_block(here), partita_spectrum_block(there));
     assert_int_equal(lines.n_lines, 0);
@@ -286,7 +332,8 @@ static void refusals(void **state)
     assert_non_null(strstr(lines.text, "blocks of 128"));
     options.log = log_into(&lines);
     options.device = "cuda:77";
-    assert_int_equal(partita_spectrum_create(PARTITA_F32, x, 200, 64, &options, &none), PARTITA_ERR_DEVICE);
+    assert_int_equal(partita_spectrum_create(PARTITA_F32, x, 200, 64, &options, &none),
+                     PARTITA_ERR_DEVICE);
     assert_non_null(strstr(lines.text, "cuda:77"));
     options.device = "cuda:0";
     options.log = log_into(&lines);
@@ -321,7 +368,8 @@ int main(void)
     for (size_t w = 0; w < N_WAYS; w++)
         for (size_t i = 0; i < (ways[w].length == LONG_VALUES ? 1 : N_PROMISES); i++)
             if (ways[w].length == SHORT || !cufft || strcmp(cufft, "none") != 0)
-                tests[n++] = named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+                tests[n++] =
+                    named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
     tests[n++] = named_test(refusals, NULL, "refusals");
     return run_test_list(tests, n);
 }

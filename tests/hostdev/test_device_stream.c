@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Streams of a device where it is unkind: the same bits in any order of threads, an error at any call, silence and a
-// lasting status from there on, other streams unharmed, nothing left behind.
+// SPDX-License-Identifier: MIT Streams of a device where it is unkind: the same bits in any order
+// of threads, an error at any call, silence and a lasting status from there on, other streams
+// unharmed, nothing left behind.
 #include "../stream_rig.h"
 
 #include "../layer_rig.h"
@@ -8,11 +8,24 @@
 
 enum { TAPS = 700, FRAMES = 2700, SWAP_AT = 500, LATER = 300 };
 
-// Ticks of 16 frames, several levels, a head; whole blocks and some latency; a head that is a stream of the CPU's.
+// Ticks of 16 frames, several levels, a head; whole blocks and some latency; a head that is a
+// stream of the CPU's.
 static const struct partita_problem problems[] = {
-    {.size = {PARTITA_UNBOUNDED}, .block = 16, .in_channels = 2, .out_channels = 3, .kernel = {TAPS}},
-    {.size = {PARTITA_UNBOUNDED}, .block = 16, .whole_blocks = true, .kernel = {TAPS}, .latency = 64},
-    {.size = {PARTITA_UNBOUNDED}, .block = 512, .in_channels = 2, .out_channels = 3, .kernel = {TAPS}},
+    {.size = {PARTITA_UNBOUNDED},
+     .block = 16,
+     .in_channels = 2,
+     .out_channels = 3,
+     .kernel = {TAPS}},
+    {.size = {PARTITA_UNBOUNDED},
+     .block = 16,
+     .whole_blocks = true,
+     .kernel = {TAPS},
+     .latency = 64},
+    {.size = {PARTITA_UNBOUNDED},
+     .block = 512,
+     .in_channels = 2,
+     .out_channels = 3,
+     .kernel = {TAPS}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -60,7 +73,8 @@ static void feed(struct life *life, size_t first, size_t end)
         n = end - at < 48 ? end - at : 48;
         const void *x[] = {life->x[0] + at, life->x[1] + at};
         void *y[] = {life->y[0] + at, life->y[1] + at, life->y[2] + at};
-        if (partita_stream_status(life->stream) != PARTITA_OK && at < life->failed) life->failed = at;
+        if (partita_stream_status(life->stream) != PARTITA_OK && at < life->failed)
+            life->failed = at;
         partita_stream_process(life->stream, y, x, n);
     }
 }
@@ -128,15 +142,21 @@ static void check_outputs(const struct life *good, const struct life *life)
     const size_t outputs = life->problem->out_channels ? life->problem->out_channels : 1;
     for (size_t k = 0; k < outputs; k++) {
         size_t same = 0;
-        while (same < life->frames + LATER && !memcmp(&good->y[k][same], &life->y[k][same], sizeof(float))) same++;
-        if (partita_stream_status(life->stream) == PARTITA_OK) assert_int_equal(same, life->frames + LATER);
+        while (same < life->frames + LATER &&
+               !memcmp(&good->y[k][same], &life->y[k][same], sizeof(float)))
+            same++;
+        if (partita_stream_status(life->stream) == PARTITA_OK)
+            assert_int_equal(same, life->frames + LATER);
         for (size_t i = same; i < life->frames + LATER; i++) assert_true(life->y[k][i] == 0);
-        for (size_t i = life->failed; i < life->frames + LATER; i++) assert_true(life->y[k][i] == 0);
+        for (size_t i = life->failed; i < life->frames + LATER; i++)
+            assert_true(life->y[k][i] == 0);
     }
 }
 
-// A failure of a CUDA call comes back as a status; the first ones are all tried, then one in eleven.
-static void error_at_any_call(const struct partita_problem *problem, cudaError_t error, enum partita_status expected)
+// A failure of a CUDA call comes back as a status; the first ones are all tried, then one in
+// eleven.
+static void error_at_any_call(const struct partita_problem *problem, cudaError_t error,
+                              enum partita_status expected)
 {
     static struct life good, life;
     struct log_lines lines;
@@ -156,7 +176,8 @@ static void error_at_any_call(const struct partita_problem *problem, cudaError_t
             assert_int_equal(partita_stream_save(life.stream, life.kept), expected);
         if (expected == PARTITA_ERR_DEVICE && life.plan && life.status != PARTITA_OK)
             assert_int_equal(lines.n_lines, 1);
-        if (expected == PARTITA_ERR_NOMEM && life.plan) assert_int_equal(lines.n_lines, 0); // the device is not lost
+        if (expected == PARTITA_ERR_NOMEM && life.plan)
+            assert_int_equal(lines.n_lines, 0); // the device is not lost
         hostdev_fail(0, cudaSuccess);
         close_life(&life);
         assert_int_equal(hostdev_allocations(), kept);
@@ -179,8 +200,8 @@ static void no_memory(void **state)
     error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
 }
 
-// Once a stream that failed in the midst of a swap says that the swap is over, nothing is queued any more that would
-// read the old filter.
+// Once a stream that failed in the midst of a swap says that the swap is over, nothing is queued
+// any more that would read the old filter.
 static void swap_over_by_failure(void **state)
 {
     static struct life life;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// cuda/tiles on the stand-in in every way that the planner may take (size of tiles, kind, blocks of positions), which
-// the tables of test_layers.c see only where it is the cheapest; and what forward saves for backward weight.
+// SPDX-License-Identifier: MIT cuda/tiles on the stand-in in every way that the planner may take
+// (size of tiles, kind, blocks of positions), which the tables of test_layers.c see only where it
+// is the cheapest; and what forward saves for backward weight.
 #include "core/engine.h" // before the complex numbers of test.h
 
 #include "../layer_rig.h"
@@ -28,9 +28,19 @@ static const struct partita_problem problems[] = {
      .dilation = {1, 2},
      .pad_begin = {3, 0},
      .pad_end = {0, 4}},
-    {.rank = 2, .in_channels = 3, .out_channels = 2, .kernel = {11, 9}, .size = {13, 9}, .pad_begin = {10, 8}},
+    {.rank = 2,
+     .in_channels = 3,
+     .out_channels = 2,
+     .kernel = {11, 9},
+     .size = {13, 9},
+     .pad_begin = {10, 8}},
     {.rank = 1, .batch = 2, .in_channels = 2, .out_channels = 3, .kernel = {37}, .size = {211}},
-    {.rank = 3, .in_channels = 3, .out_channels = 5, .kernel = {2, 3, 2}, .size = {7, 9, 11}, .pad_begin = {1, 1, 1}},
+    {.rank = 3,
+     .in_channels = 3,
+     .out_channels = 5,
+     .kernel = {2, 3, 2},
+     .size = {7, 9, 11},
+     .pad_begin = {1, 1, 1}},
     {.rank = 2,
      .batch = 3,
      .in_channels = 3,
@@ -50,10 +60,12 @@ struct way_case {
     enum partita_type type;
 };
 
-static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-whole", "cuda/tiles-fused"};
+static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-whole",
+                                    "cuda/tiles-fused"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-// Makes a plan of one direction again with tiles of that size in that workspace; false if there are none.
+// Makes a plan of one direction again with tiles of that size in that workspace; false if there are
+// none.
 static bool remake(struct partita_plan *plan, size_t transform, size_t workspace)
 {
     const struct request request = {.shape = &plan->shape,
@@ -78,8 +90,8 @@ static bool remake_all(struct layer *layer, size_t transform, size_t workspace)
     made = remake(layer->plan->backward_weight, transform, workspace) || made;
     if (!made) return false;
     partita_filter_destroy(layer->filter);
-    assert_ok(
-        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
     return true;
 }
 
@@ -93,7 +105,8 @@ static struct partita_problem problem_of(const struct way_case *c)
 static void every_way(void **state)
 {
     const struct way_case *c = *state;
-    static const size_t transforms[] = {6, 8, 12, 16, 27, 32, 48}, workspaces[] = {SIZE_MAX, 300000};
+    static const size_t transforms[] = {6, 8, 12, 16, 27, 32, 48},
+                        workspaces[] = {SIZE_MAX, 300000};
     const struct partita_problem problem = problem_of(c);
     struct random random = random_start("ways");
     int n_made = 0;
@@ -119,8 +132,8 @@ static void in_blocks(struct layer *layer)
     if (!remake_all(layer, 12, 200000)) remake_all(layer, 48, 200000);
 }
 
-// Transforms kept by forward: y to the same bits, gw within its gate, and the same at the second call; with arrays of
-// the host's and workspaces of the calls'.
+// Transforms kept by forward: y to the same bits, gw within its gate, and the same at the second
+// call; with arrays of the host's and workspaces of the calls'.
 static void saved_transforms(void **state)
 {
     const struct way_case *c = *state;
@@ -135,7 +148,8 @@ static void saved_transforms(void **state)
         layer_open_like(&other, &layer, &options);
         in_blocks(&other);
         void **a = other.array;
-        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY])); // makes what the plan keeps
+        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB],
+                                        a[LAYER_GY])); // makes what the plan keeps
         const size_t kept = hostdev_allocations();
         layer_run_saved(&other, false);
         assert_int_equal(hostdev_allocations(), kept);
@@ -155,7 +169,8 @@ static void saved_refusals(void **state)
     struct layer layer;
     struct partita_saved *saved = NULL;
     struct log_lines lines;
-    layer_open(&layer, &problems[5], &(struct partita_options){.engine = "cuda/tiles-fused", .log = log_into(&lines)},
+    layer_open(&layer, &problems[5],
+               &(struct partita_options){.engine = "cuda/tiles-fused", .log = log_into(&lines)},
                &random);
     assert_int_equal(partita_saved_bytes(layer.plan), 0);
     assert_int_equal(partita_saved_create(layer.plan, &saved), PARTITA_ERR_UNSUPPORTED);
@@ -170,7 +185,8 @@ static enum partita_status use_saved(struct layer *layer, struct partita_saved *
     void **a = layer->array;
     enum partita_status status = partita_saved_create(layer->plan, saved);
     if (status == PARTITA_OK)
-        status = partita_forward_saved(layer->plan, layer->filter, *saved, a[LAYER_Y], a[LAYER_X], NULL);
+        status =
+            partita_forward_saved(layer->plan, layer->filter, *saved, a[LAYER_Y], a[LAYER_X], NULL);
     if (status == PARTITA_OK)
         status = partita_backward_weight_saved(layer->plan, *saved, a[LAYER_GW], a[LAYER_GY], NULL);
     return status;
@@ -182,7 +198,8 @@ static void saved_without_memory(void **state)
     (void)state;
     struct random random = random_start("saved-errors");
     struct layer layer;
-    layer_open(&layer, &problems[0], &(struct partita_options){.engine = "cuda/tiles-complex", .directions = LAYER_ALL},
+    layer_open(&layer, &problems[0],
+               &(struct partita_options){.engine = "cuda/tiles-complex", .directions = LAYER_ALL},
                &random);
     assert_ok(partita_backward_bias(layer.plan, layer.array[LAYER_GB], layer.array[LAYER_GY]));
     const size_t kept = hostdev_allocations();
@@ -210,8 +227,10 @@ int main(void)
         for (size_t i = 0; i < N_PROBLEMS; i++) {
             const char *type = f64 ? "f64" : "f32";
             ways[f64][i] = (struct way_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
-            tests[n++] = named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", type, i);
-            tests[n++] = named_test(saved_transforms, &ways[f64][i], "saved transforms: %s: problem %zu", type, i);
+            tests[n++] =
+                named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", type, i);
+            tests[n++] = named_test(saved_transforms, &ways[f64][i],
+                                    "saved transforms: %s: problem %zu", type, i);
         }
     tests[n++] = named_test(saved_refusals, NULL, "saved transforms: refusals");
     tests[n++] = named_test(saved_without_memory, NULL, "saved transforms: no memory at any call");

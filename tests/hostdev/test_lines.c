@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Long lines in the host's memory, piece by piece (decision 27): every engine's results are right wherever a line is
-// cut and the same from any memory; signals and filters may be larger than the device's memory; a failure leaves
-// nothing behind.
+// SPDX-License-Identifier: MIT Long lines in the host's memory, piece by piece (decision 27): every
+// engine's results are right wherever a line is cut and the same from any memory; signals and
+// filters may be larger than the device's memory; a failure leaves nothing behind.
 #include "../rig.h"
 
 #include <math.h>
@@ -9,15 +8,21 @@
 #include "../layer_rig.h"
 #include "places.h"
 
-// Lines that are cut: with zeros before and behind, without, with more of them than a piece is long, less than all of a
-// signal, not all of the taps; of channels; strided and dilated; of a batch.
+// Lines that are cut: with zeros before and behind, without, with more of them than a piece is
+// long, less than all of a signal, not all of the taps; of channels; strided and dilated; of a
+// batch.
 static const struct partita_problem problems[] = {
     {.kernel = {33}, .size = {500}, .pad_begin = {32}, .pad_end = {32}},
     {.op = PARTITA_CORRELATE, .kernel = {20}, .size = {400}},
     {.kernel = {8}, .size = {100}, .pad_begin = {150}, .pad_end = {200}},
     {.op = PARTITA_CORRELATE, .kernel = {8}, .size = {400}, .pad_begin = {-30}, .pad_end = {-50}},
     {.kernel = {50}, .size = {100}, .pad_begin = {500}, .pad_end = {-80}},
-    {.op = PARTITA_CORRELATE, .kernel = {5}, .size = {240}, .dilation = {5}, .pad_begin = {10}, .pad_end = {10}},
+    {.op = PARTITA_CORRELATE,
+     .kernel = {5},
+     .size = {240},
+     .dilation = {5},
+     .pad_begin = {10},
+     .pad_end = {10}},
     {.in_channels = 4,
      .out_channels = 6,
      .groups = 2,
@@ -37,7 +42,12 @@ static const struct partita_problem problems[] = {
     {.out_channels = 2, .kernel = {5}, .size = {200}, .pad_begin = {4}, .pad_end = {4}},
     {.kernel = {3}, .size = {301}, .stride = {4}, .pad_begin = {-5}, .pad_end = {9}},
     {.batch = 3, .out_channels = 2, .kernel = {17}, .size = {256}, .pad_begin = {16}},
-    {.signal = PARTITA_F64, .taps = PARTITA_F64, .kernel = {24}, .size = {333}, .pad_begin = {11}, .pad_end = {12}},
+    {.signal = PARTITA_F64,
+     .taps = PARTITA_F64,
+     .kernel = {24},
+     .size = {333},
+     .pad_begin = {11},
+     .pad_end = {12}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, MOST_ENGINES = 32 };
 
@@ -53,18 +63,20 @@ static size_t outputs_of_piece(const struct partita_plan *plan)
 {
     if (!plan || !plan->piece) return 0;
     const struct axis *piece = &plan->piece->shape.axis[0], *whole = &plan->shape.axis[0];
-    if (plan->direction == PARTITA_BACKWARD_DATA) return piece->size < whole->size ? piece->size : 0;
+    if (plan->direction == PARTITA_BACKWARD_DATA)
+        return piece->size < whole->size ? piece->size : 0;
     return piece->out < whole->out ? piece->out : 0;
 }
 
 static struct partita_options options_of(const char *engine, size_t limit)
 {
-    return layer_options(
-        &(struct partita_options){.engine = engine, .directions = LAYER_ALL, .workspace_limit = limit});
+    return layer_options(&(struct partita_options){
+        .engine = engine, .directions = LAYER_ALL, .workspace_limit = limit});
 }
 
 // How many of the directions that an engine has are cut within a limit.
-static size_t directions_cut(const char *engine, const struct partita_problem *problem, size_t limit)
+static size_t directions_cut(const char *engine, const struct partita_problem *problem,
+                             size_t limit)
 {
     size_t cut = 0;
     for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
@@ -72,8 +84,8 @@ static size_t directions_cut(const char *engine, const struct partita_problem *p
         struct partita_plan *plan;
         options.directions = direction;
         if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
-        cut +=
-            outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) || outputs_of_piece(plan->backward_weight);
+        cut += outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) ||
+               outputs_of_piece(plan->backward_weight);
         partita_plan_destroy(plan);
     }
     return cut;
@@ -101,7 +113,8 @@ static void lines(void **state)
     struct random random = random_start("lines");
     size_t cut = 0;
     bool served = false;
-    for (size_t i = 0; i < N_PROBLEMS; i++) served = served || serves(engine, &problems[i], LAYER_ALL);
+    for (size_t i = 0; i < N_PROBLEMS; i++)
+        served = served || serves(engine, &problems[i], LAYER_ALL);
     for (size_t i = 0; i < N_PROBLEMS; i++)
         for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
             const size_t limit = 4 * item_of(&problems[i]) / all_parts[k] - 1;
@@ -110,7 +123,8 @@ static void lines(void **state)
             struct layer layer;
             const size_t directions = directions_cut(engine, &problems[i], limit);
             if (!directions) continue;
-            if (partita_plan_create(&problems[i], &options, &plan) != PARTITA_OK) continue; // forward alone: below
+            if (partita_plan_create(&problems[i], &options, &plan) != PARTITA_OK)
+                continue; // forward alone: below
             partita_plan_destroy(plan);
             cut += directions;
             layer_open(&layer, &problems[i], &options, &random);
@@ -126,7 +140,11 @@ static void lines(void **state)
 static void forward_lines(void **state)
 {
     static const struct partita_problem complex_problems[] = {
-        {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .kernel = {30}, .size = {400}, .pad_begin = {29}},
+        {.signal = PARTITA_CF32,
+         .taps = PARTITA_CF32,
+         .kernel = {30},
+         .size = {400},
+         .pad_begin = {29}},
         {.signal = PARTITA_CF64,
          .taps = PARTITA_CF64,
          .op = PARTITA_CORRELATE,
@@ -136,7 +154,11 @@ static void forward_lines(void **state)
          .stride = {2},
          .pad_begin = {5},
          .pad_end = {6}},
-        {.signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {25}, .size = {400}, .pad_end = {24}},
+        {.signal = PARTITA_CF32,
+         .taps = PARTITA_F32,
+         .kernel = {25},
+         .size = {400},
+         .pad_end = {24}},
     };
     enum { N_COMPLEX = sizeof complex_problems / sizeof *complex_problems };
     const char *engine = *state;
@@ -144,9 +166,12 @@ static void forward_lines(void **state)
     size_t served = 0, cut = 0;
     for (size_t i = 0; i < N_PROBLEMS + N_COMPLEX; i++)
         for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
-            const struct partita_problem *problem = i < N_PROBLEMS ? &problems[i] : &complex_problems[i - N_PROBLEMS];
-            if (problem->activation || serves(engine, problem, LAYER_ALL)) continue; // no oracle here; above
-            struct partita_options options = options_of(engine, 4 * item_of(problem) / all_parts[k] - 1);
+            const struct partita_problem *problem =
+                i < N_PROBLEMS ? &problems[i] : &complex_problems[i - N_PROBLEMS];
+            if (problem->activation || serves(engine, problem, LAYER_ALL))
+                continue; // no oracle here; above
+            struct partita_options options =
+                options_of(engine, 4 * item_of(problem) / all_parts[k] - 1);
             struct partita_plan *plan;
             struct rig rig;
             options.directions = PARTITA_FORWARD;
@@ -170,7 +195,8 @@ static void put_integers(struct layer *layer, struct random *random)
 {
     for (int a = 0; a < LAYER_Y; a++)
         for (size_t i = 0; i < layer->n[a]; i++)
-            sample_put(layer->problem.signal, layer->array[a], i, (double)random_below(random, 7) - 3);
+            sample_put(layer->problem.signal, layer->array[a], i,
+                       (double)random_below(random, 7) - 3);
 }
 
 static void copy_inputs(struct layer *to, const struct layer *from)
@@ -183,19 +209,22 @@ static void renew_filter(struct layer *layer)
 {
     partita_filter_destroy(layer->filter);
     layer->filter = NULL;
-    assert_ok(
-        partita_filter_create_biased(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
 }
 
-// Impulses on both sides of every cut, of x and of gy, have the bits that they have in a line that is whole.
+// Impulses on both sides of every cut, of x and of gy, have the bits that they have in a line that
+// is whole.
 static void impulses(struct layer *cut, struct layer *whole)
 {
     struct layer *const layers[] = {cut, whole};
     const size_t hop = outputs_of_piece(cut->plan) * cut->plan->shape.axis[0].stride;
     const ptrdiff_t begin = cut->plan->shape.axis[0].begin;
-    for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)cut->n[LAYER_X]; at += (ptrdiff_t)hop)
+    for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)cut->n[LAYER_X];
+         at += (ptrdiff_t)hop)
         for (ptrdiff_t i = at; i < at + 2; i++) {
-            if (i < 0 || i >= (ptrdiff_t)cut->n[LAYER_X] || i >= (ptrdiff_t)cut->n[LAYER_GY]) continue;
+            if (i < 0 || i >= (ptrdiff_t)cut->n[LAYER_X] || i >= (ptrdiff_t)cut->n[LAYER_GY])
+                continue;
             for (int l = 0; l < 2; l++) {
                 memset(layers[l]->array[LAYER_X], 0, place_bytes(cut, LAYER_X));
                 memset(layers[l]->array[LAYER_GY], 0, place_bytes(cut, LAYER_GY));
@@ -212,7 +241,12 @@ static void any_cut_same_integers(void **state)
 {
     static const struct partita_problem exact[] = {
         {.kernel = {5}, .size = {60}, .pad_begin = {4}, .pad_end = {4}},
-        {.op = PARTITA_CORRELATE, .kernel = {3}, .size = {70}, .stride = {2}, .dilation = {2}, .pad_begin = {1}},
+        {.op = PARTITA_CORRELATE,
+         .kernel = {3},
+         .size = {70},
+         .stride = {2},
+         .dilation = {2},
+         .pad_begin = {1}},
         // Limits that are less than one step of a piece, which shares nothing.
         {.in_channels = 8, .out_channels = 8, .kernel = {1}, .size = {20}},
     };
@@ -247,8 +281,8 @@ static void any_cut_same_integers(void **state)
     }
 }
 
-// What a piece brings: 16 MiB with what it shares with the one before, or four times what it shares; within a limit
-// less, but no less than it shares.
+// What a piece brings: 16 MiB with what it shares with the one before, or four times what it
+// shares; within a limit less, but no less than it shares.
 static void sizes(void **state)
 {
     enum { MIB = 1 << 20 };
@@ -265,7 +299,8 @@ static void sizes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
-            const struct partita_problem problem = {.kernel = {cases[i].kernel}, .size = {(size_t)64 * MIB}};
+            const struct partita_problem problem = {.kernel = {cases[i].kernel},
+                                                    .size = {(size_t)64 * MIB}};
             struct partita_options options = options_of("cuda/direct-plain", cases[i].limit);
             struct partita_plan *plan;
             options.directions = direction;
@@ -302,10 +337,12 @@ static void too_large(void **state)
     assert_non_null(strstr(lines.text, "for arrays, which are not cut"));
 }
 
-// The bits are those of pageable arrays; but for gradients of taps and bias of the device's arrays, which are not cut.
+// The bits are those of pageable arrays; but for gradients of taps and bias of the device's arrays,
+// which are not cut.
 static void any_memory_same_bits(void **state)
 {
-    static const enum memory ways[][2] = {{PINNED, PINNED}, {PINNED, PAGEABLE}, {DEVICE, PAGEABLE}, {PAGEABLE, DEVICE}};
+    static const enum memory ways[][2] = {
+        {PINNED, PINNED}, {PINNED, PAGEABLE}, {DEVICE, PAGEABLE}, {PAGEABLE, DEVICE}};
     static const size_t tried[] = {0, 1, 6, 10};
     (void)state;
     for (size_t k = 0; k < sizeof tried / sizeof *tried; k++) {
@@ -330,7 +367,8 @@ static void any_memory_same_bits(void **state)
     }
 }
 
-// A lone signal that the device's memory does not hold: within a limit it is filtered, and has gradients.
+// A lone signal that the device's memory does not hold: within a limit it is filtered, and has
+// gradients.
 static void larger_than_memory(void **state)
 {
     const char *engine = *state;
@@ -338,28 +376,45 @@ static void larger_than_memory(void **state)
     const size_t limit = 16 << 10;
     struct random random = random_start("larger");
     struct layer layer;
-    hostdev_memory(2 * limit + 8192); // arrays, a workspace of up to all of the limit, filters and two gradients
-    const struct partita_options options = options_of(engine, limit), unlimited = options_of(engine, 0);
+    hostdev_memory(
+        2 * limit +
+        8192); // arrays, a workspace of up to all of the limit, filters and two gradients
+    const struct partita_options options = options_of(engine, limit),
+                                 unlimited = options_of(engine, 0);
     layer_open(&layer, &problem, &options, &random);
     layer_run(&layer);
     layer_check(&layer);
     layer_close(&layer);
     layer_open(&layer, &problem, &unlimited, &random);
-    assert_int_equal(partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
-                     PARTITA_ERR_NOMEM);
+    assert_int_equal(
+        partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
+        PARTITA_ERR_NOMEM);
     layer_close(&layer);
     hostdev_memory(0);
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Few outputs of long operands, in pieces of taps: signals larger than the device's memory, and taps that are used
-// once.
+// Few outputs of long operands, in pieces of taps: signals larger than the device's memory, and
+// taps that are used once.
 static const struct partita_problem lags[] = {
-    {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30010}, .pad_begin = {20}, .pad_end = {20}},
+    {.op = PARTITA_CORRELATE,
+     .kernel = {30000},
+     .size = {30010},
+     .pad_begin = {20},
+     .pad_end = {20}},
     {.kernel = {30000}, .size = {29990}, .pad_begin = {20}, .pad_end = {20}},
     {.kernel = {20001}, .size = {40040}, .dilation = {2}, .stride = {3}},
-    {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .op = PARTITA_CORRELATE, .kernel = {9000}, .size = {9010}},
-    {.in_channels = 4, .out_channels = 2, .groups = 2, .kernel = {9001}, .size = {9040}, .pad_begin = {5}},
+    {.signal = PARTITA_CF32,
+     .taps = PARTITA_CF32,
+     .op = PARTITA_CORRELATE,
+     .kernel = {9000},
+     .size = {9010}},
+    {.in_channels = 4,
+     .out_channels = 2,
+     .groups = 2,
+     .kernel = {9001},
+     .size = {9040},
+     .pad_begin = {5}},
 };
 enum { N_LAGS = sizeof lags / sizeof *lags };
 
@@ -422,8 +477,10 @@ static void taps_with_every_piece(void **state)
         partita_filter_destroy(rig.filter);
         rig.filter = NULL;
         const struct shape *piece = &rig.plan->piece->shape;
-        const size_t arrays = 2 * piece->batch * item_of(&many[i].problem), taps = rig.n_w * rig.sample_bytes;
-        hostdev_memory(i ? arrays + taps + rig.plan->piece->choice.shared + taps / 2 : 2 * many[i].limit);
+        const size_t arrays = 2 * piece->batch * item_of(&many[i].problem),
+                     taps = rig.n_w * rig.sample_bytes;
+        hostdev_memory(i ? arrays + taps + rig.plan->piece->choice.shared + taps / 2
+                         : 2 * many[i].limit);
         assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
         hostdev_memory(0);
         rig_check(&rig);
@@ -469,22 +526,28 @@ int main(void)
     struct partita_plan *plan = NULL;
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    if (partita_plan_create(&problems[0], &(struct partita_options){.device = "cuda:0"}, &plan) != PARTITA_OK) return 1;
+    if (partita_plan_create(&problems[0], &(struct partita_options){.device = "cuda:0"}, &plan) !=
+        PARTITA_OK)
+        return 1;
     tests[n++] = named_test(any_cut_same_integers, NULL, "any-cut-same-integers");
     tests[n++] = named_test(sizes, NULL, "sizes");
     tests[n++] = named_test(too_large, NULL, "too-large");
     tests[n++] = named_test(any_memory_same_bits, NULL, "any-memory-same-bits");
-    tests[n++] = named_test(larger_than_memory, "cuda/direct-plain", "cuda/direct-plain/larger-than-memory");
-    tests[n++] = named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
+    tests[n++] =
+        named_test(larger_than_memory, "cuda/direct-plain", "cuda/direct-plain/larger-than-memory");
+    tests[n++] =
+        named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
     tests[n++] = named_test(larger_than_memory, "cuda/blocks", "cuda/blocks/larger-than-memory");
-    for (size_t i = 0; i < N_LAGS; i++) tests[n++] = named_test(few_outputs, &lags[i], "few-outputs-%zu", i);
+    for (size_t i = 0; i < N_LAGS; i++)
+        tests[n++] = named_test(few_outputs, &lags[i], "few-outputs-%zu", i);
     tests[n++] = named_test(taps_with_every_piece, NULL, "taps-with-every-piece");
     const size_t n_engines = list_engines(engines, plan);
     for (size_t e = 0; e < n_engines; e++) {
         tests[n++] = named_test(lines, engines[e], "%s/lines", engines[e]);
         tests[n++] = named_test(forward_lines, engines[e], "%s/forward-lines", engines[e]);
     }
-    if (!layer_is_brief()) tests[n++] = named_test(failing_lines, "cuda/direct-plain", "failing-lines");
+    if (!layer_is_brief())
+        tests[n++] = named_test(failing_lines, "cuda/direct-plain", "failing-lines");
     const int failures = run_test_list(tests, n);
     partita_plan_destroy(plan);
     return failures;

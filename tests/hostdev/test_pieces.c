@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Batches in the host's memory, some items at a time (decision 27): every engine's results are right and the same from
-// any memory; batches may be larger than the device's; nothing is made twice; a failure leaves nothing behind.
+// SPDX-License-Identifier: MIT Batches in the host's memory, some items at a time (decision 27):
+// every engine's results are right and the same from any memory; batches may be larger than the
+// device's; nothing is made twice; a failure leaves nothing behind.
 #include "core/engine.h"
 
 #include <complex.h>
@@ -31,12 +31,24 @@ static const struct partita_problem batches[] = {
      .size = {12, 13},
      .pad_begin = {2, 2},
      .pad_end = {2, 2}},
-    {.rank = 2, .batch = 7, .kernel = {7, 1}, .size = {16, 20}, .pad_begin = {3}, .pad_end = {3}, .separable = true},
-    {.batch = 7, .in_channels = 2, .out_channels = 3, .kernel = {33}, .size = {500}, .pad_begin = {32}},
+    {.rank = 2,
+     .batch = 7,
+     .kernel = {7, 1},
+     .size = {16, 20},
+     .pad_begin = {3},
+     .pad_end = {3},
+     .separable = true},
+    {.batch = 7,
+     .in_channels = 2,
+     .out_channels = 3,
+     .kernel = {33},
+     .size = {500},
+     .pad_begin = {32}},
     {.batch = 7, .kernel = {300}, .size = {700}, .pad_begin = {299}, .pad_end = {299}},
 };
 // Smaller ones for what is done again and again.
-static const struct partita_problem few_sums = {.rank = 2, .batch = 5, .kernel = {2, 2}, .size = {4, 5}};
+static const struct partita_problem few_sums = {
+    .rank = 2, .batch = 5, .kernel = {2, 2}, .size = {4, 5}};
 static const struct partita_problem few_lines = {.batch = 5, .kernel = {9}, .size = {500}};
 // Other types.
 static const struct partita_problem doubles = {.rank = 2,
@@ -71,7 +83,8 @@ static size_t item_of(const struct layer *layer)
 }
 
 // With a limit that leaves so many items to a piece; false if the engine cannot work in it.
-static bool open_in_pieces(struct layer *layer, const struct subject *subject, size_t items, struct random *random)
+static bool open_in_pieces(struct layer *layer, const struct subject *subject, size_t items,
+                           struct random *random)
 {
     struct layer whole;
     struct partita_options options = {.engine = subject->engine, .directions = subject->directions};
@@ -81,8 +94,8 @@ static bool open_in_pieces(struct layer *layer, const struct subject *subject, s
     struct partita_plan *plan;
     bool cut = false;
     if (partita_plan_create(subject->problem, &options, &plan) == PARTITA_OK) {
-        cut = plan->piece &&
-              (subject->directions == PARTITA_FORWARD || (plan->backward_data->piece && plan->backward_weight->piece));
+        cut = plan->piece && (subject->directions == PARTITA_FORWARD ||
+                              (plan->backward_data->piece && plan->backward_weight->piece));
         partita_plan_destroy(plan);
     }
     if (cut) layer_open_like(layer, &whole, &options);
@@ -109,12 +122,16 @@ static void pieces(void **state)
     if (!cut) fail_msg("%s is not cut into pieces", subject->engine);
 }
 
-// Wherever the arrays are, the bits are those of pageable ones. Not where nothing is cut, all that is long being the
-// device's: gradients of taps are then summed in another order, and tiles transformed in other pairs.
+// Wherever the arrays are, the bits are those of pageable ones. Not where nothing is cut, all that
+// is long being the device's: gradients of taps are then summed in another order, and tiles
+// transformed in other pairs.
 static void any_memory_same_bits(void **state)
 {
-    static const enum memory ways[][2] = {
-        {PINNED, PINNED}, {PINNED, PAGEABLE}, {DEVICE, PAGEABLE}, {PAGEABLE, DEVICE}, {DEVICE, DEVICE}};
+    static const enum memory ways[][2] = {{PINNED, PINNED},
+                                          {PINNED, PAGEABLE},
+                                          {DEVICE, PAGEABLE},
+                                          {PAGEABLE, DEVICE},
+                                          {DEVICE, DEVICE}};
     const struct subject *subject = *state;
     struct random random = random_start("memory");
     struct layer first, other;
@@ -146,8 +163,10 @@ static void complex_samples(void **state)
     struct random random = random_start("complex");
     struct partita_plan *plan;
     struct partita_filter *filter;
-    const struct partita_options options = {
-        .device = "cuda:0", .engine = *state, .workspace_limit = LIMIT, .directions = PARTITA_FORWARD};
+    const struct partita_options options = {.device = "cuda:0",
+                                            .engine = *state,
+                                            .workspace_limit = LIMIT,
+                                            .directions = PARTITA_FORWARD};
     random_samples(&random, PARTITA_CF32, x, X);
     random_samples(&random, PARTITA_CF32, w, 2 * 40);
     assert_ok(partita_plan_create(&complex_lines, &options, &plan));
@@ -182,7 +201,8 @@ static void *call(void *context)
 {
     struct caller *caller = context;
     const struct layer *layer = caller->layer;
-    caller->status = partita_forward(layer->plan, layer->filter, caller->y, layer->array[LAYER_X], NULL);
+    caller->status =
+        partita_forward(layer->plan, layer->filter, caller->y, layer->array[LAYER_X], NULL);
     return NULL;
 }
 
@@ -226,8 +246,8 @@ static void count_release(void *context, void *memory)
     free(memory);
 }
 
-// From the second call on nothing is allocated, neither pinned nor otherwise; what the first one made goes with the
-// plan.
+// From the second call on nothing is allocated, neither pinned nor otherwise; what the first one
+// made goes with the plan.
 static void kept(void **state)
 {
     (void)state;
@@ -236,10 +256,11 @@ static void kept(void **state)
         struct random random = random_start("kept");
         struct layer layer;
         layer_open(&layer, &batches[0],
-                   &(struct partita_options){.engine = "cuda/direct",
-                                             .directions = LAYER_ALL,
-                                             .workspace_limit = limits[i],
-                                             .allocator = {.allocate = count_allocate, .release = count_release}},
+                   &(struct partita_options){
+                       .engine = "cuda/direct",
+                       .directions = LAYER_ALL,
+                       .workspace_limit = limits[i],
+                       .allocator = {.allocate = count_allocate, .release = count_release}},
                    &random);
         assert_true(!layer.plan->piece == !limits[i]);
         const size_t before = hostdev_allocations();
@@ -254,25 +275,29 @@ static void kept(void **state)
     }
 }
 
-// A batch that the device's memory does not hold: within a limit it runs, from the device's memory it could not.
+// A batch that the device's memory does not hold: within a limit it runs, from the device's memory
+// it could not.
 static void larger_than_memory(void **state)
 {
-    const struct partita_problem problem = {.rank = 2, .batch = 40, .kernel = {1, 1}, .size = {32, 32}};
+    const struct partita_problem problem = {
+        .rank = 2, .batch = 40, .kernel = {1, 1}, .size = {32, 32}};
     struct random random = random_start("larger");
     struct layer layer;
     (void)state;
     const size_t item = 2 * sizeof(float) * 32 * 32, limit = 8 * item;
     hostdev_memory(limit + 1024); // beside the arrays there are the taps
-    layer_open(
-        &layer, &problem,
-        &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL, .workspace_limit = limit},
-        &random);
+    layer_open(&layer, &problem,
+               &(struct partita_options){.engine = "cuda/direct-plain",
+                                         .directions = LAYER_ALL,
+                                         .workspace_limit = limit},
+               &random);
     layer_run(&layer);
     layer_check(&layer);
     layer_close(&layer);
     layer_open(&layer, &problem, &(struct partita_options){.engine = "cuda/direct-plain"}, &random);
-    assert_int_equal(partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
-                     PARTITA_ERR_NOMEM);
+    assert_int_equal(
+        partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
+        PARTITA_ERR_NOMEM);
     layer_close(&layer);
     hostdev_memory(0);
     assert_int_equal(hostdev_allocations(), 0);
@@ -285,8 +310,9 @@ static void failing_pieces(void **state)
     struct random random = random_start("failing-pieces");
     struct layer right;
     assert_true(open_in_pieces(&right, subject, 3, &random));
-    const struct partita_options options = {
-        .engine = subject->engine, .directions = LAYER_ALL, .workspace_limit = 4 * 3 * item_of(&right)};
+    const struct partita_options options = {.engine = subject->engine,
+                                            .directions = LAYER_ALL,
+                                            .workspace_limit = 4 * 3 * item_of(&right)};
     layer_run(&right);
     for (size_t e = 0; e < 2; e++)
         for (size_t k = 1; place_attempt(&right, &options, k, errors[e]); k++) {
@@ -295,21 +321,27 @@ static void failing_pieces(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// The engines of the device, each with the first batch that it serves, in all directions or forward alone.
+// The engines of the device, each with the first batch that it serves, in all directions or forward
+// alone.
 static size_t list_subjects(struct subject ret[MOST_ENGINES])
 {
     struct partita_plan *plan;
     size_t n = 0;
-    if (partita_plan_create(&batches[0], &(struct partita_options){.device = "cuda:0"}, &plan) != PARTITA_OK) return 0;
+    if (partita_plan_create(&batches[0], &(struct partita_options){.device = "cuda:0"}, &plan) !=
+        PARTITA_OK)
+        return 0;
     for (size_t e = 0; plan->engines[e] && n < MOST_ENGINES; e++)
         for (size_t i = 0; i < 2 * (size_t)N_BATCHES; i++) {
             const struct partita_options options = {.device = "cuda:0",
                                                     .engine = plan->engines[e]->name,
-                                                    .directions = i < N_BATCHES ? LAYER_ALL : PARTITA_FORWARD};
+                                                    .directions = i < N_BATCHES ? LAYER_ALL
+                                                                                : PARTITA_FORWARD};
             struct partita_plan *one;
-            if (partita_plan_create(&batches[i % N_BATCHES], &options, &one) != PARTITA_OK) continue;
+            if (partita_plan_create(&batches[i % N_BATCHES], &options, &one) != PARTITA_OK)
+                continue;
             partita_plan_destroy(one);
-            ret[n++] = (struct subject){plan->engines[e]->name, &batches[i % N_BATCHES], options.directions};
+            ret[n++] = (struct subject){plan->engines[e]->name, &batches[i % N_BATCHES],
+                                        options.directions};
             break;
         }
     partita_plan_destroy(plan);
@@ -326,9 +358,11 @@ int main(void)
         cmocka_unit_test(larger_than_memory),
         cmocka_unit_test(several_callers),
     };
-    tests[3] = named_test(complex_samples, "cuda/overlap-save", "cuda/overlap-save/complex-samples");
+    tests[3] =
+        named_test(complex_samples, "cuda/overlap-save", "cuda/overlap-save/complex-samples");
     tests[4] = named_test(complex_samples, "cuda/blocks", "cuda/blocks/complex-samples");
-    static struct subject subjects[OTHER_TYPES + MOST_ENGINES] = {{"cuda/direct", &doubles, LAYER_ALL}};
+    static struct subject subjects[OTHER_TYPES + MOST_ENGINES] = {
+        {"cuda/direct", &doubles, LAYER_ALL}};
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     const size_t n_subjects = OTHER_TYPES + list_subjects(subjects + OTHER_TYPES);
     size_t n = ALONE;
@@ -337,9 +371,11 @@ int main(void)
         const char *type = partita_type_name(subject->problem->signal);
         const bool all = subject->directions == LAYER_ALL;
         if (all) tests[n++] = named_test(pieces, subject, "%s/pieces %s", subject->engine, type);
-        tests[n++] = named_test(any_memory_same_bits, subject, "%s/any-memory-same-bits %s", subject->engine, type);
+        tests[n++] = named_test(any_memory_same_bits, subject, "%s/any-memory-same-bits %s",
+                                subject->engine, type);
     }
     for (size_t i = 0; i < N_FAILING && !layer_is_brief(); i++)
-        tests[n++] = named_test(failing_pieces, &failing[i], "%s/failing-pieces", failing[i].engine);
+        tests[n++] =
+            named_test(failing_pieces, &failing[i], "%s/failing-pieces", failing[i].engine);
     return run_test_list(tests, n);
 }

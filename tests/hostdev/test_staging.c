@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Pageable memory on its way to the device and back (decision 27): every chunk arrives, whatever runs ahead or lags
-// behind; a failure leaves nothing behind.
+// SPDX-License-Identifier: MIT Pageable memory on its way to the device and back (decision 27):
+// every chunk arrives, whatever runs ahead or lags behind; a failure leaves nothing behind.
 #include "cuda/device/staging.h"
 
 #include "../layer_rig.h"
@@ -21,8 +20,10 @@ static void draw(struct random *random, unsigned char *bytes, size_t n)
     for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)random_bits(random);
 }
 
-// There on one stream, back on another one, which waits for an event alone. What was staged may be overwritten at once.
-static enum partita_status there_and_back(const struct partita_plan *plan, struct cuda_staging *staging, void *device,
+// There on one stream, back on another one, which waits for an event alone. What was staged may be
+// overwritten at once.
+static enum partita_status there_and_back(const struct partita_plan *plan,
+                                          struct cuda_staging *staging, void *device,
                                           unsigned char *to, unsigned char *from, size_t bytes)
 {
     cudaEvent_t arrived = staging->event[CUDA_ARRIVED][0];
@@ -30,12 +31,14 @@ static enum partita_status there_and_back(const struct partita_plan *plan, struc
     memset(from, 0, bytes);
     if (status == PARTITA_OK) status = CU(plan, cudaEventRecord(arrived, staging->in));
     if (status == PARTITA_OK) status = CU(plan, cudaStreamWaitEvent(staging->out, arrived, 0));
-    return status == PARTITA_OK ? cuda_stage_out(plan, staging, staging->out, to, device, bytes) : status;
+    return status == PARTITA_OK ? cuda_stage_out(plan, staging, staging->out, to, device, bytes)
+                                : status;
 }
 
 static void chunks(void **state)
 {
-    static const size_t sizes[] = {0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 7, MOST_BYTES};
+    static const size_t sizes[] = {0,         1,         CHUNK - 1,     CHUNK,
+                                   CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 7, MOST_BYTES};
     struct random random = random_start("chunks");
     struct partita_plan plan = plan_on_device();
     struct cuda_staging *staging;
@@ -71,7 +74,8 @@ static void threads(void **state)
     assert_ok(cuda_staging_create(&plan, WIDE, &staging));
     for (plan.threads = 1; plan.threads <= 5; plan.threads++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            unsigned char *from = malloc(sizes[i]), *kept = malloc(sizes[i]), *to = calloc(1, sizes[i] + 1);
+            unsigned char *from = malloc(sizes[i]), *kept = malloc(sizes[i]),
+                          *to = calloc(1, sizes[i] + 1);
             draw(&random, from, sizes[i]);
             memcpy(kept, from, sizes[i]);
             assert_int_equal(cudaMalloc(&device, sizes[i]), cudaSuccess);
@@ -103,7 +107,8 @@ static void failing_chunks(void **state)
             memcpy(kept, from, MOST_BYTES);
             hostdev_fail(k, errors[e]);
             enum partita_status status = cuda_staging_create(&plan, CHUNK, &staging);
-            if (status == PARTITA_OK) status = there_and_back(&plan, staging, device, to, from, MOST_BYTES);
+            if (status == PARTITA_OK)
+                status = there_and_back(&plan, staging, device, to, from, MOST_BYTES);
             calls = hostdev_calls();
             if (status == PARTITA_OK) assert_memory_equal(to, kept, MOST_BYTES);
             else assert_int_equal(status, e ? PARTITA_ERR_DEVICE : PARTITA_ERR_NOMEM);

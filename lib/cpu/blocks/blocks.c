@@ -1,18 +1,21 @@
-// SPDX-License-Identifier: MIT
-// cpu/blocks: both the signal and the taps in parts, for filters about as long as the signal, and for a few outputs of
-// long operands. How it is cut is blocks_layout.c's choice; what is done then is in a file a way.
-// Source: convolution in parts after Stockham (1966); the halves brought together in the spectrum: theory.md, 7.
+// SPDX-License-Identifier: MIT cpu/blocks: both the signal and the taps in parts, for filters about
+// as long as the signal, and for a few outputs of long operands. How it is cut is blocks_layout.c's
+// choice; what is done then is in a file a way. Source: convolution in parts after Stockham (1966);
+// the halves brought together in the spectrum: theory.md, 7.
 #include <math.h>
 
 #include "blocks.h"
 
-// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more walks.
+// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more
+// walks.
 static double error_of(const struct request *request, const struct blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const size_t lines = request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
+    const size_t lines =
+        request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
     const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
-    const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0, sums = 0.3 * sqrt(row + terms / 64);
+    const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0,
+                 sums = 0.3 * sqrt(row + terms / 64);
     return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(transforms, sums);
 }
 
@@ -21,7 +24,8 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
     struct blocks_layout layout;
     struct request run = *request;
     struct shape shape;
-    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason)) return;
+    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
+        return;
     run.shape = &shape;
     if (!blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
@@ -39,7 +43,8 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
     };
 }
 
-static enum partita_status blocks_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status blocks_plan_create(struct partita_plan *plan,
+                                              const struct request *request)
 {
     struct blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
     char reason[96];
@@ -80,8 +85,8 @@ static enum blocks_way way_of(const struct partita_plan *plan)
     return ((const struct blocks *)plan->state)->layout.way;
 }
 
-enum partita_status blocks_filter(struct partita_filter *filter, const char *taps, size_t state_bytes,
-                                  size_t work_bytes, task_fn *part)
+enum partita_status blocks_filter(struct partita_filter *filter, const char *taps,
+                                  size_t state_bytes, size_t work_bytes, task_fn *part)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = blocks_shape(plan);
@@ -90,7 +95,8 @@ enum partita_status blocks_filter(struct partita_filter *filter, const char *tap
     filter->state = mem_reserve(&plan->allocator, state_bytes);
     call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes));
     const bool complete = filter->state && call.work;
-    if (complete) thread_loop(plan->threads, shape->out_channels * shape->group_in * parts, part, &call);
+    if (complete)
+        thread_loop(plan->threads, shape->out_channels * shape->group_in * parts, part, &call);
     mem_release(&plan->allocator, call.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
@@ -102,22 +108,23 @@ static enum partita_status blocks_filter_create(struct partita_filter *filter, c
     return way == BLOCKS_LAGS ? lags_filter(filter, taps) : divisions_filter(filter, taps);
 }
 
-static void blocks_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
-                           void *workspace)
+static void blocks_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                           void *y, const void *x, void *workspace)
 {
     if (way_of(plan) == BLOCKS_PAIRS) pairs_forward(filter, y, x, workspace);
     else if (way_of(plan) == BLOCKS_DIVISIONS) divisions_forward(filter, y, x, workspace);
     else lags_forward(plan, filter, NULL, y, x, workspace);
 }
 
-static void blocks_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
-                                 const void *gy, void *workspace)
+static void blocks_backward_data(const struct partita_plan *plan,
+                                 const struct partita_filter *filter, void *gx, const void *gy,
+                                 void *workspace)
 {
     blocks_forward(plan, filter, gx, gy, workspace);
 }
 
-static void blocks_forward_taps(const struct partita_plan *plan, const void *taps, void *y, const void *x,
-                                void *workspace)
+static void blocks_forward_taps(const struct partita_plan *plan, const void *taps, void *y,
+                                const void *x, void *workspace)
 {
     lags_forward(plan, NULL, taps, y, x, workspace);
 }

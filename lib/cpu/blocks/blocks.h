@@ -3,15 +3,16 @@
 #ifndef PARTITA_BLOCKS_H
 #define PARTITA_BLOCKS_H
 
-#include "geometry/segments.h"
-#include "geometry/part_schedule.h"
 #include "core/engine.h"
-#include "planner/explain.h"
+#include "geometry/part_schedule.h"
+#include "geometry/segments.h"
 #include "parts.h"
+#include "planner/explain.h"
 
 enum blocks_way {
     BLOCKS_PAIRS,     // spectra of both operands are kept, all pairs summed: blocks_pairs.c
-    BLOCKS_LAGS,      // few outputs of long operands: one sum of all parts for a window of outputs: blocks_lags.c
+    BLOCKS_LAGS,      // few outputs of long operands: one sum of all parts for a window of outputs:
+                      // blocks_lags.c
     BLOCKS_DIVISIONS, // parts of sizes that the caller imposes: blocks_divisions.c
 };
 
@@ -21,8 +22,8 @@ enum {
     LAGS_LEVELS = 24, // sums of 1, 2, 4 .. times as many runs, brought together in pairs
 };
 
-// How a problem is cut. Along its axis it is y[p] = sum over j < taps of g[j] * x[first + stride*p - j], with g from
-// the first tap that any output sees to the last.
+// How a problem is cut. Along its axis it is y[p] = sum over j < taps of g[j] * x[first + stride*p
+// - j], with g from the first tap that any output sees to the last.
 struct blocks_layout {
     enum blocks_way way;
     size_t first_tap, taps; // of the causal filter; no taps: the result is zero
@@ -48,16 +49,17 @@ static inline const struct shape *blocks_shape(const struct partita_plan *plan)
     return &((const struct blocks *)plan->state)->shape;
 }
 
-// The cheapest layout, or the one that the request asks for, of any way if `way` is negative; false if none fits, with
-// a reason.
-bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason, size_t reason_size);
+// The cheapest layout, or the one that the request asks for, of any way if `way` is negative; false
+// if none fits, with a reason.
+bool blocks_search(const struct request *request, int way, struct blocks_layout *ret, char *reason,
+                   size_t reason_size);
 
 void blocks_explain(const struct partita_plan *plan, struct text *text);
 
-// samples[n] = taps first .. first+count-1 of a cell in causal order, widened to the signal's type, and zeros.
-// `narrow` holds n taps where the taps' type is not the signal's.
-void blocks_load_taps(const struct shape *shape, char *samples, char *narrow, const void *taps, size_t first,
-                      size_t count, size_t n);
+// samples[n] = taps first .. first+count-1 of a cell in causal order, widened to the signal's type,
+// and zeros. `narrow` holds n taps where the taps' type is not the signal's.
+void blocks_load_taps(const struct shape *shape, char *samples, char *narrow, const void *taps,
+                      size_t first, size_t count, size_t n);
 
 // One task of making a filter, of which there is one for each part of each cell, reads this.
 struct blocks_filtering {
@@ -67,8 +69,8 @@ struct blocks_filtering {
 };
 
 // Reserves the filter's state and `work_bytes` a thread, then runs all tasks.
-enum partita_status blocks_filter(struct partita_filter *filter, const char *taps, size_t state_bytes,
-                                  size_t work_bytes, task_fn *part);
+enum partita_status blocks_filter(struct partita_filter *filter, const char *taps,
+                                  size_t state_bytes, size_t work_bytes, task_fn *part);
 
 // Exact sizes once the transform is there; making a filter's state; running.
 void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks);
@@ -81,18 +83,20 @@ struct parts_kit pairs_kit(const struct partita_plan *plan);
 
 // Backward weight: the parts of x and of gy are transformed, item by item, and their sums kept.
 void weight_sizes(const struct partita_plan *plan, struct blocks *blocks);
-void weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
+void weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
+                void *workspace);
 
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status divisions_filter(struct partita_filter *filter, const void *taps);
-void divisions_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
+void divisions_forward(const struct partita_filter *filter, void *y, const void *x,
+                       void *workspace);
 
 struct divisions blocks_divisions(const struct partita_plan *plan);
 
 void lags_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status lags_filter(struct partita_filter *filter, const void *taps);
 // The taps are those of the filter, or without one given as they are.
-void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter, const void *taps, void *y,
-                  const void *x, void *workspace);
+void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                  const void *taps, void *y, const void *x, void *workspace);
 
 #endif

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Parts of sizes that the caller imposes. All pairs that begin at one output are summed, in one transform or in time;
-// the intervals of a division do not overlap, so they are added to the result in parallel, one division after the
-// other.
+// SPDX-License-Identifier: MIT Parts of sizes that the caller imposes. All pairs that begin at one
+// output are summed, in one transform or in time; the intervals of a division do not overlap, so
+// they are added to the result in parallel, one division after the other.
 #include <string.h>
 
 #include "base/thread.h"
@@ -65,7 +64,8 @@ struct divisions blocks_divisions(const struct partita_plan *plan)
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks)
 {
     const struct divisions divisions = blocks_divisions(plan);
-    const size_t spectra = size_mul(blocks_shape(plan)->group_in, divisions_signals(&divisions).count);
+    const size_t spectra =
+        size_mul(blocks_shape(plan)->group_in, divisions_signals(&divisions).count);
     blocks->layout.worker = work_bytes(plan);
     blocks->layout.shared = blocks->fft ? size_mul(spectra, fft_spectrum_bytes(blocks->fft)) : 0;
 }
@@ -75,14 +75,16 @@ enum partita_status divisions_filter(struct partita_filter *filter, const void *
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = blocks_of(plan);
-    const size_t cells = shape->out_channels * shape->group_in, parts = blocks->layout.parts, bytes = part_bytes(plan);
+    const size_t cells = shape->out_channels * shape->group_in, parts = blocks->layout.parts,
+                 bytes = part_bytes(plan);
     struct arena arena = {.base = mem_reserve(&plan->allocator, work_bytes(plan))};
     filter->state = mem_reserve(&plan->allocator, size_mul(cells, size_mul(parts, bytes)));
     if (arena.base && filter->state) {
         char *base = arena.base;
         struct work work = cut_work(plan, &arena);
         for (size_t i = 0; i < cells * parts; i++) {
-            const size_t from = shape_cell(shape, i / parts / shape->group_in, i / parts % shape->group_in);
+            const size_t from =
+                shape_cell(shape, i / parts / shape->group_in, i / parts % shape->group_in);
             const char *cell = (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes;
             const size_t first = i % parts * blocks->layout.part;
             char *to = (char *)filter->state + i * bytes;
@@ -90,7 +92,8 @@ enum partita_status divisions_filter(struct partita_filter *filter, const void *
                 causal_part(shape, to, cell, first, blocks->layout.part);
                 continue;
             }
-            blocks_load_taps(shape, work.samples, work.narrow, cell, first, blocks->layout.part, blocks->layout.n);
+            blocks_load_taps(shape, work.samples, work.narrow, cell, first, blocks->layout.part,
+                             blocks->layout.n);
             fft_forward(blocks->fft, to, work.samples, work.scratch);
         }
         arena.base = base;
@@ -111,14 +114,15 @@ struct call {
 };
 
 // samples = zeros, part `index` of a channel, zeros.
-static void load_signal(const struct call *call, size_t channel, size_t index, char *samples, size_t before,
-                        size_t length)
+static void load_signal(const struct call *call, size_t channel, size_t index, char *samples,
+                        size_t before, size_t length)
 {
     const struct shape *shape = blocks_shape(call->filter->plan);
-    const size_t size = shape->axis[0].size, bytes = shape->sample_bytes, part = call->divisions.signal_part;
+    const size_t size = shape->axis[0].size, bytes = shape->sample_bytes,
+                 part = call->divisions.signal_part;
     memset(samples, 0, before * bytes);
-    samples_window(samples + before * bytes, call->x + channel * size * bytes, size, (ptrdiff_t)(index * part), 1, part,
-                   bytes);
+    samples_window(samples + before * bytes, call->x + channel * size * bytes, size,
+                   (ptrdiff_t)(index * part), 1, part, bytes);
     memset(samples + (before + part) * bytes, 0, (length - before - part) * bytes);
 }
 
@@ -132,18 +136,22 @@ static void transform_signal(void *context, size_t task, int worker)
     struct work work = cut_work(plan, &arena);
     const size_t index = (size_t)call->signals.first + task % call->signals.count;
     load_signal(call, task / call->signals.count, index, work.samples, 0, blocks->layout.n);
-    fft_forward(blocks->fft, call->spectra + task * fft_spectrum_bytes(blocks->fft), work.samples, work.scratch);
+    fft_forward(blocks->fft, call->spectra + task * fft_spectrum_bytes(blocks->fft), work.samples,
+                work.scratch);
 }
 
 static const char *taps_at(const struct call *call, size_t channel, size_t part)
 {
     const struct partita_plan *plan = call->filter->plan;
     const size_t cell = call->output * blocks_shape(plan)->group_in + channel;
-    return (const char *)call->filter->state + (cell * blocks_of(plan)->layout.parts + part) * part_bytes(plan);
+    return (const char *)call->filter->state +
+           (cell * blocks_of(plan)->layout.parts + part) * part_bytes(plan);
 }
 
-// sum = the samples of all pairs of an interval by one transform. It lies behind the samples in `work`.
-static char *interval_by_transform(const struct call *call, const struct divisions_pairs *pairs, struct work *work)
+// sum = the samples of all pairs of an interval by one transform. It lies behind the samples in
+// `work`.
+static char *interval_by_transform(const struct call *call, const struct divisions_pairs *pairs,
+                                   struct work *work)
 {
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
@@ -152,12 +160,13 @@ static char *interval_by_transform(const struct call *call, const struct divisio
     memset(work->sum, 0, bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {
-            const size_t signal = pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
+            const size_t signal =
+                pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
             const char *x = call->spectra + (c * call->signals.count + signal) * bytes;
             const bool fresh = i % MOST_ROW == 0;
             plan->kernels->cmac(fresh ? work->row : work->spare, x, spectrum_blocks,
-                                taps_at(call, c, pairs->taps + i * pairs->taps_step), spectrum_blocks, 1,
-                                spectrum_blocks);
+                                taps_at(call, c, pairs->taps + i * pairs->taps_step),
+                                spectrum_blocks, 1, spectrum_blocks);
             if (!fresh) plan->kernels->add(work->row, work->spare, bytes / shape->scalar_bytes);
             if ((i + 1) % MOST_ROW == 0 || i + 1 == pairs->count)
                 plan->kernels->add(work->sum, work->row, bytes / shape->scalar_bytes);
@@ -168,7 +177,8 @@ static char *interval_by_transform(const struct call *call, const struct divisio
     return work->samples;
 }
 
-static char *interval_in_time(const struct call *call, const struct divisions_pairs *pairs, struct work *work)
+static char *interval_in_time(const struct call *call, const struct divisions_pairs *pairs,
+                              struct work *work)
 {
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
@@ -178,7 +188,8 @@ static char *interval_in_time(const struct call *call, const struct divisions_pa
         for (size_t i = 0; i < pairs->count; i++) {
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
             const char *x = work->samples + zeros * shape->sample_bytes;
-            load_signal(call, c, pairs->signal - i * pairs->signal_step, work->samples, zeros, n + zeros);
+            load_signal(call, c, pairs->signal - i * pairs->signal_step, work->samples, zeros,
+                        n + zeros);
             if (shape->complex_taps) plan->kernels->fir_complex(work->sum, x, h, n, taps);
             else if (shape->complex_signal) plan->kernels->fir(work->sum, x, h, 2 * n, taps, 2);
             else plan->kernels->fir(work->sum, x, h, n, taps, 1);
@@ -193,17 +204,19 @@ static void run_interval(void *context, size_t task, int worker)
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
     const struct divisions *divisions = &call->divisions;
-    const size_t begin = divisions_begin(divisions, call->division, task), bytes = shape->sample_bytes;
+    const size_t begin = divisions_begin(divisions, call->division, task),
+                 bytes = shape->sample_bytes;
     const struct divisions_pairs pairs = divisions_pairs(divisions, begin);
     if (!pairs.count) return;
     struct arena arena = {.base = call->worker + (size_t)worker * work_bytes(plan)};
     struct work work = cut_work(plan, &arena);
-    const char *samples =
-        blocks_of(plan)->fft ? interval_by_transform(call, &pairs, &work) : interval_in_time(call, &pairs, &work);
+    const char *samples = blocks_of(plan)->fft ? interval_by_transform(call, &pairs, &work)
+                                               : interval_in_time(call, &pairs, &work);
     const ptrdiff_t from = (ptrdiff_t)begin, end = from + (ptrdiff_t)divisions->apart - 1;
     const ptrdiff_t first = from > divisions->first ? from : divisions->first;
     const ptrdiff_t behind = end < divisions->end ? end : divisions->end;
-    plan->kernels->add(call->y + (size_t)(first - divisions->first) * bytes, samples + (size_t)(first - from) * bytes,
+    plan->kernels->add(call->y + (size_t)(first - divisions->first) * bytes,
+                       samples + (size_t)(first - from) * bytes,
                        (size_t)(behind - first) * bytes / shape->scalar_bytes);
 }
 
@@ -212,7 +225,8 @@ static void run_channel(struct call *call)
     const struct partita_plan *plan = call->filter->plan;
     memset(call->y, 0, blocks_shape(plan)->axis[0].out * blocks_shape(plan)->sample_bytes);
     for (call->division = 0; call->division < call->divisions.count; call->division++)
-        thread_loop(plan->threads, divisions_intervals(&call->divisions, call->division), run_interval, call);
+        thread_loop(plan->threads, divisions_intervals(&call->divisions, call->division),
+                    run_interval, call);
 }
 
 void divisions_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace)
@@ -230,9 +244,13 @@ void divisions_forward(const struct partita_filter *filter, void *y, const void 
         const size_t item = at / shape->groups, group = at % shape->groups;
         const size_t channel = item * shape->in_channels + group * shape->group_in;
         call.x = (const char *)x + channel * axis->size * shape->sample_bytes;
-        if (blocks->fft) thread_loop(plan->threads, shape->group_in * call.signals.count, transform_signal, &call);
-        for (call.output = group * shape->group_out; call.output < (group + 1) * shape->group_out; call.output++) {
-            call.y = (char *)y + (item * shape->out_channels + call.output) * axis->out * shape->sample_bytes;
+        if (blocks->fft)
+            thread_loop(plan->threads, shape->group_in * call.signals.count, transform_signal,
+                        &call);
+        for (call.output = group * shape->group_out; call.output < (group + 1) * shape->group_out;
+             call.output++) {
+            call.y = (char *)y +
+                     (item * shape->out_channels + call.output) * axis->out * shape->sample_bytes;
             run_channel(&call);
         }
     }

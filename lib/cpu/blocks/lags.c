@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: MIT
-// Few outputs of long operands: the lags around zero of two recordings. A window of outputs sees each part of the taps
-// through a window of the signal; all their products lie on the same outputs, so one spectrum sums them and one inverse
-// transform ends it. Memory is that of some spectra, however long the operands are.
+// SPDX-License-Identifier: MIT Few outputs of long operands: the lags around zero of two
+// recordings. A window of outputs sees each part of the taps through a window of the signal; all
+// their products lie on the same outputs, so one spectrum sums them and one inverse transform ends
+// it. Memory is that of some spectra, however long the operands are.
 //
-// Parts are summed in runs of up to 64, of which LAGS_RUNS go in parallel; their sums are brought together in pairs, in
-// one order for any number of threads.
+// Parts are summed in runs of up to 64, of which LAGS_RUNS go in parallel; their sums are brought
+// together in pairs, in one order for any number of threads.
 #include <string.h>
 
 #include "base/sizes.h"
@@ -53,16 +53,18 @@ void lags_sizes(const struct partita_plan *plan, struct blocks *blocks)
     blocks->layout.shared = (LAGS_RUNS + LAGS_LEVELS) * spectrum_bytes(plan);
 }
 
-static void transform_taps(const struct partita_plan *plan, const char *taps, size_t cell, size_t part, char *spectrum,
-                           struct work *work)
+static void transform_taps(const struct partita_plan *plan, const char *taps, size_t cell,
+                           size_t part, char *spectrum, struct work *work)
 {
     const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t left = layout->taps - part * layout->part;
     const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
-    blocks_load_taps(shape, work->samples, work->narrow, taps + from * shape->axis[0].kernel * shape->tap_bytes,
-                     layout->first_tap + part * layout->part, left < layout->part ? left : layout->part, layout->n);
+    blocks_load_taps(shape, work->samples, work->narrow,
+                     taps + from * shape->axis[0].kernel * shape->tap_bytes,
+                     layout->first_tap + part * layout->part,
+                     left < layout->part ? left : layout->part, layout->n);
     fft_forward(blocks->fft, spectrum, work->samples, work->scratch);
 }
 
@@ -83,11 +85,12 @@ enum partita_status lags_filter(struct partita_filter *filter, const void *taps)
     const struct partita_plan *plan = filter->plan;
     const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
     const size_t n = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in * parts;
-    return blocks_filter(filter, taps, size_mul(n, spectrum_bytes(plan)), work_bytes(plan), transform_cell_part);
+    return blocks_filter(filter, taps, size_mul(n, spectrum_bytes(plan)), work_bytes(plan),
+                         transform_cell_part);
 }
 
-// One window of outputs of one channel: the sum over `count` parts of each input of the group, those that see any of
-// the signal.
+// One window of outputs of one channel: the sum over `count` parts of each input of the group,
+// those that see any of the signal.
 struct window {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
@@ -99,8 +102,8 @@ struct window {
     char *sums, *levels, *worker; // [LAGS_RUNS], [LAGS_LEVELS] spectra; [threads] work
 };
 
-static void transform_signal(const struct window *window, size_t channel, size_t part, char *spectrum,
-                             struct work *work)
+static void transform_signal(const struct window *window, size_t channel, size_t part,
+                             char *spectrum, struct work *work)
 {
     const struct shape *shape = blocks_shape(window->plan);
     const struct blocks *blocks = window->plan->state;
@@ -118,7 +121,8 @@ static void transform_signal(const struct window *window, size_t channel, size_t
 }
 
 // Both operands of the elements from `at` on, of one channel: their sum goes to y.
-static void sum_group(const struct window *window, size_t at, size_t count, char *y, struct work *work)
+static void sum_group(const struct window *window, size_t at, size_t count, char *y,
+                      struct work *work)
 {
     const struct partita_plan *plan = window->plan;
     const struct blocks *blocks = plan->state;
@@ -126,12 +130,15 @@ static void sum_group(const struct window *window, size_t at, size_t count, char
     const size_t bytes = spectrum_bytes(plan), spectrum_blocks = fft_blocks(blocks->fft),
                  cell = window->first_cell + channel;
     const char *taps = work->taps;
-    if (window->filter) taps = (const char *)window->filter->state + (cell * blocks->layout.parts + part) * bytes;
+    if (window->filter)
+        taps = (const char *)window->filter->state + (cell * blocks->layout.parts + part) * bytes;
     for (size_t i = 0; i < count; i++) {
         transform_signal(window, channel, part + i, work->signal + i * bytes, work);
-        if (!window->filter) transform_taps(plan, window->taps, cell, part + i, work->taps + i * bytes, work);
+        if (!window->filter)
+            transform_taps(plan, window->taps, cell, part + i, work->taps + i * bytes, work);
     }
-    plan->kernels->cmac(y, work->signal, spectrum_blocks, taps, spectrum_blocks, count, spectrum_blocks);
+    plan->kernels->cmac(y, work->signal, spectrum_blocks, taps, spectrum_blocks, count,
+                        spectrum_blocks);
 }
 
 static size_t reals_of(const struct partita_plan *plan)
@@ -146,7 +153,8 @@ static void sum_run(void *context, size_t task, int worker)
     const struct partita_plan *plan = window->plan;
     struct arena arena = {.base = window->worker + (size_t)worker * work_bytes(plan)};
     struct work work = cut_work(plan, &arena);
-    const size_t all = blocks_shape(plan)->group_in * window->count, first = (window->first_run + task) * window->run;
+    const size_t all = blocks_shape(plan)->group_in * window->count,
+                 first = (window->first_run + task) * window->run;
     const size_t end = all - first < window->run ? all : first + window->run;
     char *sum = window->sums + task * spectrum_bytes(plan);
     for (size_t at = first, n; at < end; at += n) {
@@ -158,7 +166,8 @@ static void sum_run(void *context, size_t task, int worker)
     }
 }
 
-// Adds sums of equally many runs like carries of a binary number: `digits` says which levels are taken.
+// Adds sums of equally many runs like carries of a binary number: `digits` says which levels are
+// taken.
 static void carry(const struct window *window, size_t *digits)
 {
     const size_t bytes = spectrum_bytes(window->plan), reals = reals_of(window->plan);
@@ -176,14 +185,16 @@ static void sum_window(struct window *window)
     const size_t bytes = spectrum_bytes(plan), reals = reals_of(plan);
     size_t digits = 0;
     for (window->first_run = 0; window->first_run < window->runs; window->first_run += LAGS_RUNS) {
-        const size_t left = window->runs - window->first_run, n = left < LAGS_RUNS ? left : LAGS_RUNS;
+        const size_t left = window->runs - window->first_run,
+                     n = left < LAGS_RUNS ? left : LAGS_RUNS;
         thread_loop(plan->threads, n, sum_run, window);
         run_sums_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
         carry(window, &digits);
     }
     memset(window->sums, 0, bytes);
     for (size_t level = 0; level < LAGS_LEVELS; level++)
-        if (digits >> level & 1) plan->kernels->add(window->sums, window->levels + level * bytes, reals);
+        if (digits >> level & 1)
+            plan->kernels->add(window->sums, window->levels + level * bytes, reals);
 }
 
 // The parts that see any of the signal: those whose n samples from base - i*part on do.
@@ -194,7 +205,9 @@ static void choose_parts(struct window *window)
         window->count = 0;
         return;
     }
-    ptrdiff_t first = floor_div(window->base - (ptrdiff_t)blocks_shape(window->plan)->axis[0].size, layout->part) + 1;
+    ptrdiff_t first = floor_div(window->base - (ptrdiff_t)blocks_shape(window->plan)->axis[0].size,
+                                layout->part) +
+                      1;
     ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->part);
     if (first < 0) first = 0;
     if (last > (ptrdiff_t)layout->parts - 1) last = (ptrdiff_t)layout->parts - 1;
@@ -209,7 +222,8 @@ static void run_window(struct window *window, size_t block, char *y)
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t bytes = shape->sample_bytes, before = layout->part ? layout->part - 1 : 0;
-    const struct cut_outputs out = cut_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
+    const struct cut_outputs out =
+        cut_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
     if (!out.count) return;
     window->base = layout->first + (ptrdiff_t)(block * layout->hop) - (ptrdiff_t)before;
     choose_parts(window);
@@ -221,12 +235,14 @@ static void run_window(struct window *window, size_t block, char *y)
     struct work work = cut_work(plan, &arena);
     fft_inverse(blocks->fft, work.samples, window->sums, work.scratch);
     char *first = work.samples + before * bytes;
-    plan->kernels->scale(first, first, 1 / fft_gain(blocks->fft), layout->hop * bytes / shape->scalar_bytes);
-    samples_copy(y + out.first * bytes, 1, first + out.skip * bytes, shape->axis[0].stride, out.count, bytes);
+    plan->kernels->scale(first, first, 1 / fft_gain(blocks->fft),
+                         layout->hop * bytes / shape->scalar_bytes);
+    samples_copy(y + out.first * bytes, 1, first + out.skip * bytes, shape->axis[0].stride,
+                 out.count, bytes);
 }
 
-void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter, const void *taps, void *y,
-                  const void *x, void *workspace)
+void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                  const void *taps, void *y, const void *x, void *workspace)
 {
     const struct shape *shape = blocks_shape(plan);
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
@@ -238,10 +254,13 @@ void lags_forward(const struct partita_plan *plan, const struct partita_filter *
     window.worker = arena_take(&arena, (size_t)plan->threads * work_bytes(plan));
     for (size_t item = 0; item < shape->batch; item++)
         for (size_t k = 0; k < shape->out_channels; k++) {
-            const size_t channel = item * shape->in_channels + k / shape->group_out * shape->group_in;
+            const size_t channel =
+                item * shape->in_channels + k / shape->group_out * shape->group_in;
             window.x = (const char *)x + channel * shape->axis[0].size * bytes;
             window.first_cell = k * shape->group_in;
             for (size_t block = 0; block < layout->blocks; block++)
-                run_window(&window, block, (char *)y + (item * shape->out_channels + k) * shape->axis[0].out * bytes);
+                run_window(&window, block,
+                           (char *)y +
+                               (item * shape->out_channels + k) * shape->axis[0].out * bytes);
         }
 }

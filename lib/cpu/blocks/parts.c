@@ -4,14 +4,15 @@
 #include <string.h>
 
 enum {
-    // Products summed in a row before they are rounded into a sum of sums: two short walks of rounding errors instead
-    // of a long one.
+    // Products summed in a row before they are rounded into a sum of sums: two short walks of
+    // rounding errors instead of a long one.
     MOST_TERMS = 64,
     TASK_TILES = 16,      // at most, of all operands of a task, which
     TASK_BYTES = 1 << 18, // should lie in a core's cache
 };
 
-struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels, size_t sample_bytes)
+struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels,
+                           size_t sample_bytes)
 {
     return (struct parts_kit){.fft = fft,
                               .kernels = kernels,
@@ -20,7 +21,8 @@ struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels,
                               .tiles = fft_blocks(fft)};
 }
 
-// From one tile to the next, in tiles: odd, so that a spectrum's tiles do not meet in the same sets of the cache.
+// From one tile to the next, in tiles: odd, so that a spectrum's tiles do not meet in the same sets
+// of the cache.
 static size_t pitch(size_t count)
 {
     return size_add(count, PARTS_MARGIN) | 1;
@@ -34,7 +36,8 @@ size_t parts_bytes(size_t tiles, size_t count)
 // Places before spectrum 0 have negative indices; they are the last ones of the tile before.
 static char *place(const struct parts *parts, size_t tile, ptrdiff_t index)
 {
-    return parts->tiles + (tile * pitch(parts->count) + (size_t)(PARTS_MARGIN + index)) * TILE_BYTES;
+    return parts->tiles +
+           (tile * pitch(parts->count) + (size_t)(PARTS_MARGIN + index)) * TILE_BYTES;
 }
 
 struct parts_work parts_work_cut(const struct parts_kit *kit, struct arena *arena)
@@ -46,19 +49,21 @@ struct parts_work parts_work_cut(const struct parts_kit *kit, struct arena *aren
     return work;
 }
 
-void parts_forward(const struct parts_kit *kit, const struct parts *parts, size_t index, struct parts_work *work)
+void parts_forward(const struct parts_kit *kit, const struct parts *parts, size_t index,
+                   struct parts_work *work)
 {
     const struct fft_steps all = {0, fft_steps(kit->fft)};
     memset(work->samples + kit->block * kit->sample_bytes, 0, kit->block * kit->sample_bytes);
-    fft_forward_apart(kit->fft, place(parts, 0, (ptrdiff_t)index), pitch(parts->count) * TILE_BYTES, work->spectrum,
-                      work->samples, work->scratch, all);
+    fft_forward_apart(kit->fft, place(parts, 0, (ptrdiff_t)index), pitch(parts->count) * TILE_BYTES,
+                      work->spectrum, work->samples, work->scratch, all);
 }
 
 void parts_inverse(const struct parts_kit *kit, void *spectrum, struct parts_work *work)
 {
     fft_inverse(kit->fft, work->samples, spectrum, work->scratch);
     const size_t scalar = kit->kernels->f64 ? 8 : 4;
-    kit->kernels->scale(work->samples, work->samples, 1 / fft_gain(kit->fft), kit->block * kit->sample_bytes / scalar);
+    kit->kernels->scale(work->samples, work->samples, 1 / fft_gain(kit->fft),
+                        kit->block * kit->sample_bytes / scalar);
 }
 
 struct margins {
@@ -91,10 +96,12 @@ static void shift_tile(void *context, size_t tile, int worker)
 {
     (void)worker;
     const struct shift *shift = context;
-    memmove(place(shift->parts, tile, 0), place(shift->parts, tile, (ptrdiff_t)shift->from), shift->count * TILE_BYTES);
+    memmove(place(shift->parts, tile, 0), place(shift->parts, tile, (ptrdiff_t)shift->from),
+            shift->count * TILE_BYTES);
 }
 
-void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count, int threads)
+void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count,
+                 int threads)
 {
     struct shift shift = {parts, from, count};
     if (from && count) thread_loop(threads, kit->tiles, shift_tile, &shift);
@@ -131,11 +138,13 @@ struct task {
     char *spare;           // [CMAC_SUMS][tiles]
 };
 
-// Left's tiles as the sums walk through them while they go down on the right: for lags conjugated and last to first.
+// Left's tiles as the sums walk through them while they go down on the right: for lags conjugated
+// and last to first.
 static struct cmac_line left_line(const struct pairs *pairs, size_t first, size_t tiles, char *work)
 {
     const struct parts *left = &pairs->left;
-    if (!pairs->lags) return (struct cmac_line){.h = place(left, first, 0), .h_tile = pitch(left->count)};
+    if (!pairs->lags)
+        return (struct cmac_line){.h = place(left, first, 0), .h_tile = pitch(left->count)};
     for (size_t tile = 0; tile < tiles; tile++)
         for (size_t i = 0; i < left->count; i++) {
             char *to = work + (tile * left->count + left->count - 1 - i) * TILE_BYTES;
@@ -145,9 +154,10 @@ static struct cmac_line left_line(const struct pairs *pairs, size_t first, size_
     return (struct cmac_line){.h = work, .h_tile = left->count};
 }
 
-// Left's places from .. end-1 in `sums` sums; place i of the first one meets right's spectrum `top` - i.
-static void add_terms(const struct task *task, ptrdiff_t top, size_t sums, ptrdiff_t from, ptrdiff_t end,
-                      void *const *y)
+// Left's places from .. end-1 in `sums` sums; place i of the first one meets right's spectrum `top`
+// - i.
+static void add_terms(const struct task *task, ptrdiff_t top, size_t sums, ptrdiff_t from,
+                      ptrdiff_t end, void *const *y)
 {
     const struct parts *right = &task->pairs->right;
     const struct cmac_terms terms = {.slots = pitch(right->count),
@@ -179,7 +189,8 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t su
         spare[k] = task->spare + k * task->tiles * TILE_BYTES;
         if (!pairs->add && from >= end) memset(y[k], 0, task->tiles * TILE_BYTES);
     }
-    // Segments begin where they do for every output: its bits must not depend on what is summed beside it.
+    // Segments begin where they do for every output: its bits must not depend on what is summed
+    // beside it.
     bool fresh = !pairs->add;
     for (ptrdiff_t at = from, next; at < end; at = next, fresh = false) {
         next = (at / MOST_TERMS + 1) * MOST_TERMS;
@@ -190,8 +201,8 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t su
     }
 }
 
-// One task. A sum S_q reaches from the start of block q to the end of block q + 1; what it has in there is moved to the
-// start and joins S_(q+1). For lags S_t reaches back into block t - 1.
+// One task. A sum S_q reaches from the start of block q to the end of block q + 1; what it has in
+// there is moved to the start and joins S_(q+1). For lags S_t reaches back into block t - 1.
 static void sum_tiles(void *context, size_t index, int worker)
 {
     const struct pairs *pairs = context;

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Spectra as objects on the CPU: what cpu/blocks keeps of its operands, for callers who use them again (parts.h).
+// SPDX-License-Identifier: MIT Spectra as objects on the CPU: what cpu/blocks keeps of its
+// operands, for callers who use them again (parts.h).
 #include <string.h>
 
 #include "base/sizes.h"
 #include "core/spectrum.h"
-#include "parts.h"
 #include "geometry/samples.h"
+#include "parts.h"
 
 enum { LEAST_RUN = 8 }; // output blocks at once
 
@@ -42,8 +42,8 @@ static void transform_block(void *context, size_t task, int worker)
     const struct parts_kit *kit = &kept->kit;
     struct arena arena = {.base = call->work + (size_t)worker * work_bytes(kit)};
     struct parts_work work = parts_work_cut(kit, &arena);
-    samples_window(work.samples, call->x, call->spectrum->n, (ptrdiff_t)(task * kit->block), 1, kit->block,
-                   kit->sample_bytes);
+    samples_window(work.samples, call->x, call->spectrum->n, (ptrdiff_t)(task * kit->block), 1,
+                   kit->block, kit->sample_bytes);
     parts_forward(kit, &kept->parts, task, &work);
 }
 
@@ -53,8 +53,10 @@ static enum partita_status transform_all(const struct partita_spectrum *spectrum
     const struct parts_kit *kit = &kept->kit;
     const size_t count = ceil_div(spectrum->n, kit->block);
     struct transform call = {spectrum, x, NULL};
-    kept->parts = (struct parts){mem_reserve(&spectrum->allocator, parts_bytes(kit->tiles, count)), count};
-    call.work = mem_reserve(&spectrum->allocator, size_mul((size_t)spectrum->threads, work_bytes(kit)));
+    kept->parts =
+        (struct parts){mem_reserve(&spectrum->allocator, parts_bytes(kit->tiles, count)), count};
+    call.work =
+        mem_reserve(&spectrum->allocator, size_mul((size_t)spectrum->threads, work_bytes(kit)));
     const bool complete = kept->parts.tiles && call.work;
     if (complete) {
         thread_loop(spectrum->threads, count, transform_block, &call);
@@ -69,7 +71,8 @@ static enum partita_status create(struct partita_spectrum *spectrum, const void 
     const size_t half = fft_good_size(2 * spectrum_wished(spectrum->n, block)) / 2;
     const struct fft_request transform = {.n = 2 * half,
                                           .f64 = spectrum->scalar_bytes == 8,
-                                          .complex = spectrum->sample_bytes > spectrum->scalar_bytes,
+                                          .complex =
+                                              spectrum->sample_bytes > spectrum->scalar_bytes,
                                           .level = cpu_detect()};
     struct kept *kept = mem_allocate(&spectrum->allocator, sizeof *kept);
     spectrum->state = kept;
@@ -79,7 +82,8 @@ static enum partita_status create(struct partita_spectrum *spectrum, const void 
     if (spectrum->like) kept->fft = kept_of(spectrum->like)->fft;
     else status = fft_create(&transform, &spectrum->allocator, &kept->fft);
     if (status != PARTITA_OK) return status;
-    kept->kit = parts_kit(kept->fft, kernels_select(transform.level, transform.f64), spectrum->sample_bytes);
+    kept->kit = parts_kit(kept->fft, kernels_select(transform.level, transform.f64),
+                          spectrum->sample_bytes);
     status = transform_all(spectrum, x);
     spectrum->block = kept->kit.block;
     spectrum->bytes = parts_bytes(kept->kit.tiles, kept->parts.count);
@@ -121,14 +125,16 @@ static void finish_block(void *context, size_t task, int worker)
     struct parts_work work = parts_work_cut(kit, &arena);
     parts_inverse(kit, parts_out(&call->pairs, task), &work);
     memcpy(call->y + (size_t)(from - first) * kit->sample_bytes,
-           work.samples + (size_t)(from - begin) * kit->sample_bytes, (size_t)(to - from) * kit->sample_bytes);
+           work.samples + (size_t)(from - begin) * kit->sample_bytes,
+           (size_t)(to - from) * kit->sample_bytes);
 }
 
 static void run_product(struct product *call, size_t run, int threads)
 {
     const struct spectrum_wanted *wanted = &call->wanted;
     memset(call->y, 0, wanted->size * call->kit->sample_bytes);
-    for (ptrdiff_t block = wanted->block; block < wanted->end; block += (ptrdiff_t)call->pairs.count) {
+    for (ptrdiff_t block = wanted->block; block < wanted->end;
+         block += (ptrdiff_t)call->pairs.count) {
         call->pairs.first = block;
         call->pairs.count = lesser((size_t)(wanted->end - block), run);
         parts_sum(&call->pairs, threads);
@@ -141,8 +147,10 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
 {
     const struct kept *kept = kept_of(x);
     const struct parts_kit *kit = &kept->kit;
-    const size_t left = kept_of(h)->parts.count, twice = 2 * left, blocks = range->size / kit->block + 2;
-    const size_t run = lesser(blocks, twice > LEAST_RUN ? twice : LEAST_RUN), threads = (size_t)x->threads;
+    const size_t left = kept_of(h)->parts.count, twice = 2 * left,
+                 blocks = range->size / kit->block + 2;
+    const size_t run = lesser(blocks, twice > LEAST_RUN ? twice : LEAST_RUN),
+                 threads = (size_t)x->threads;
     struct product call = {.kit = kit,
                            .y = y,
                            .wanted = spectrum_wanted(op, x, h, range),
@@ -167,4 +175,5 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     return PARTITA_OK;
 }
 
-const struct spectrum_keeper cpu_spectra = {.create = create, .destroy = destroy, .meet = meet, .multiply = multiply};
+const struct spectrum_keeper cpu_spectra = {
+    .create = create, .destroy = destroy, .meet = meet, .multiply = multiply};

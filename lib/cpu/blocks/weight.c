@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Backward weight of cpu/blocks: gw is the correlation of x with gy (shape_gradient), added up over the batch. Parts of
-// both are transformed item by item; the sums of all pairs stay in the spectrum until the last item is done, so that
-// every part of a cell's gradient takes one inverse transform however large the batch is.
+// SPDX-License-Identifier: MIT Backward weight of cpu/blocks: gw is the correlation of x with gy
+// (shape_gradient), added up over the batch. Parts of both are transformed item by item; the sums
+// of all pairs stay in the spectrum until the last item is done, so that every part of a cell's
+// gradient takes one inverse transform however large the batch is.
 #include "blocks.h"
 #include "geometry/samples.h"
 
@@ -37,7 +37,8 @@ static struct parts_work work_of(const struct weight *call, int worker)
 }
 
 // Spectra `count` a channel.
-static struct parts channel_parts(const struct weight *call, char *first, size_t channel, size_t count)
+static struct parts channel_parts(const struct weight *call, char *first, size_t channel,
+                                  size_t count)
 {
     return (struct parts){first + channel * parts_bytes(call->kit.tiles, count), count};
 }
@@ -58,8 +59,10 @@ static size_t cut_shared(const struct partita_plan *plan, char *base, struct wei
     ret->kit = pairs_kit(plan);
     ret->inputs = pairs_inputs(plan, 0, layout->blocks);
     const size_t tiles = ret->kit.tiles;
-    ret->x_parts = arena_take(&arena, size_mul(shape->group_in, parts_bytes(tiles, ret->inputs.count)));
-    ret->gy_parts = arena_take(&arena, size_mul(shape->group_out, parts_bytes(tiles, layout->parts)));
+    ret->x_parts =
+        arena_take(&arena, size_mul(shape->group_in, parts_bytes(tiles, ret->inputs.count)));
+    ret->gy_parts =
+        arena_take(&arena, size_mul(shape->group_out, parts_bytes(tiles, layout->parts)));
     ret->sums = arena_take(&arena, size_mul(shape->group_in * shape->group_out, sums_bytes(plan)));
     return arena.used;
 }
@@ -77,11 +80,13 @@ static void transform_x(void *context, size_t task, int worker)
     const struct weight *call = context;
     const struct shape *shape = blocks_shape(call->plan);
     const struct blocks_layout *layout = &blocks_of(call->plan)->layout;
-    const size_t channel = task / call->inputs.count, i = task % call->inputs.count, size = shape->axis[0].size;
+    const size_t channel = task / call->inputs.count, i = task % call->inputs.count,
+                 size = shape->axis[0].size;
     struct parts_work work = work_of(call, worker);
-    const ptrdiff_t at = layout->first + (call->inputs.first + (ptrdiff_t)i) * (ptrdiff_t)layout->part;
-    samples_window(work.samples, call->x + channel * size * shape->sample_bytes, size, at, 1, layout->part,
-                   shape->sample_bytes);
+    const ptrdiff_t at =
+        layout->first + (call->inputs.first + (ptrdiff_t)i) * (ptrdiff_t)layout->part;
+    samples_window(work.samples, call->x + channel * size * shape->sample_bytes, size, at, 1,
+                   layout->part, shape->sample_bytes);
     const struct parts parts = channel_parts(call, call->x_parts, channel, call->inputs.count);
     parts_forward(&call->kit, &parts, i, &work);
 }
@@ -92,10 +97,13 @@ static void transform_gy(void *context, size_t task, int worker)
     const struct weight *call = context;
     const struct shape *shape = blocks_shape(call->plan);
     const struct blocks_layout *layout = &blocks_of(call->plan)->layout;
-    const size_t channel = task / layout->parts, i = task % layout->parts, left = layout->taps - i * layout->part;
+    const size_t channel = task / layout->parts, i = task % layout->parts,
+                 left = layout->taps - i * layout->part;
     struct parts_work work = work_of(call, worker);
-    blocks_load_taps(shape, work.samples, NULL, call->gy + channel * shape->axis[0].kernel * shape->tap_bytes,
-                     layout->first_tap + i * layout->part, left < layout->part ? left : layout->part, layout->part);
+    blocks_load_taps(shape, work.samples, NULL,
+                     call->gy + channel * shape->axis[0].kernel * shape->tap_bytes,
+                     layout->first_tap + i * layout->part,
+                     left < layout->part ? left : layout->part, layout->part);
     const struct parts parts = channel_parts(call, call->gy_parts, channel, layout->parts);
     parts_forward(&call->kit, &parts, i, &work);
 }
@@ -135,8 +143,10 @@ static void finish_part(void *context, size_t task, int worker)
     const struct weight *call = context;
     const struct axis *axis = &blocks_shape(call->plan)->axis[0];
     const struct blocks_layout *layout = &blocks_of(call->plan)->layout;
-    const size_t cell = task / layout->blocks, block = task % layout->blocks, bytes = call->kit.sample_bytes;
-    const struct cut_outputs out = cut_outputs(axis, block * layout->hop, (block + 1) * layout->hop);
+    const size_t cell = task / layout->blocks, block = task % layout->blocks,
+                 bytes = call->kit.sample_bytes;
+    const struct cut_outputs out =
+        cut_outputs(axis, block * layout->hop, (block + 1) * layout->hop);
     struct pairs sums = call->pairs;
     struct parts_work work = work_of(call, worker);
     if (!out.count) return;
@@ -145,18 +155,22 @@ static void finish_part(void *context, size_t task, int worker)
     char *gw = call->gw + cell * axis->out * bytes;
     const char *from = work.samples + out.skip * bytes;
     if (call->plan->shape.flip)
-        samples_reverse(gw + (axis->out - out.first - out.count) * bytes, 1, from, axis->stride, out.count, bytes);
+        samples_reverse(gw + (axis->out - out.first - out.count) * bytes, 1, from, axis->stride,
+                        out.count, bytes);
     else samples_copy(gw + out.first * bytes, 1, from, axis->stride, out.count, bytes);
 }
 
-void weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
+void weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
+                void *workspace)
 {
     const struct shape *shape = blocks_shape(plan);
     const struct axis *axis = &shape->axis[0];
-    const size_t cells = shape->group_in * shape->group_out, blocks = blocks_of(plan)->layout.blocks;
+    const size_t cells = shape->group_in * shape->group_out,
+                 blocks = blocks_of(plan)->layout.blocks;
     struct weight call = {.plan = plan};
     call.pairs_work = (char *)workspace + cut_shared(plan, workspace, &call);
-    call.work = call.pairs_work + (size_t)plan->threads * parts_sum_bytes(blocks_of(plan)->layout.parts);
+    call.work =
+        call.pairs_work + (size_t)plan->threads * parts_sum_bytes(blocks_of(plan)->layout.parts);
     for (size_t group = 0; group < shape->groups; group++) {
         call.gw = (char *)gw + group * cells * axis->out * shape->sample_bytes;
         for (size_t item = 0; item < shape->batch; item++) {

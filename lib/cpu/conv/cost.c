@@ -5,8 +5,9 @@
 #include <math.h>
 
 enum {
-    ROW_SAMPLES = 64,   // a packed row costs as much as moving so many samples, besides its own: the calls. Typed.
-    FEWEST_SUMS = 4,    // in flight that keep one unit of multiply-adds busy: its latency
+    ROW_SAMPLES = 64, // a packed row costs as much as moving so many samples, besides its own: the
+                      // calls. Typed.
+    FEWEST_SUMS = 4,  // in flight that keep one unit of multiply-adds busy: its latency
     MOST_SEGMENT = 512, // terms summed before a sum is rounded into memory
 };
 
@@ -15,7 +16,8 @@ double conv_cost_channels(size_t out, size_t width, double loads)
     double cost = 0;
     for (size_t left = out, rows; left; left -= rows) {
         rows = left >= CONV_CHANNELS ? CONV_CHANNELS : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        const double sums = (double)(rows * width), times = rows == CONV_CHANNELS ? (double)(left / rows) : 1;
+        const double sums = (double)(rows * width),
+                     times = rows == CONV_CHANNELS ? (double)(left / rows) : 1;
         const double bound = fmax(sums, fmax((double)width * loads + (double)rows, FEWEST_SUMS));
         cost += times * (double)rows * bound / sums;
         if (rows == CONV_CHANNELS) rows = left / rows * rows;
@@ -38,13 +40,14 @@ void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double
     work->rows += times * n * phases * (double)(pass->box.volume / pass->box.extent[2]);
 }
 
-void conv_cost_estimate(const struct request *request, double terms, const struct conv_work *work, struct estimate *ret)
+void conv_cost_estimate(const struct request *request, double terms, const struct conv_work *work,
+                        struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct host_costs *costs = &request->host->costs[shape->f64];
     ret->applicable = true;
-    ret->flops = 2 * (double)shape->batch * (double)shape->out_channels * (double)shape_outputs(shape) *
-                 (double)shape->group_in * (double)shape_taps(shape);
+    ret->flops = 2 * (double)shape->batch * (double)shape->out_channels *
+                 (double)shape_outputs(shape) * (double)shape->group_in * (double)shape_taps(shape);
     ret->seconds = work->sums * costs->fma + (work->moved + ROW_SAMPLES * work->rows) * costs->copy;
     ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
     // The rounding walk of one segment's terms, then of the segments.

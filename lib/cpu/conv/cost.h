@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// What the ways of summing layers directly cost, by counting: multiply-adds, loads where they are what bounds, samples
-// and rows that are moved.
+// SPDX-License-Identifier: MIT What the ways of summing layers directly cost, by counting:
+// multiply-adds, loads where they are what bounds, samples and rows that are moved.
 #ifndef PARTITA_CONV_COST_H
 #define PARTITA_CONV_COST_H
 
@@ -13,8 +12,9 @@ struct conv_work {
     double rows;  // pieces in which they are packed
 };
 
-// Multiply-adds a term and position of `out` channels in rectangles of at most `width` vectors: those of few channels
-// are bound by loads, of which each vector of inputs takes `loads` and each weight one, or by the sums in flight.
+// Multiply-adds a term and position of `out` channels in rectangles of at most `width` vectors:
+// those of few channels are bound by loads, of which each vector of inputs takes `loads` and each
+// weight one, or by the sums in flight.
 double conv_cost_channels(size_t out, size_t width, double loads);
 
 // Adds the work of so many passes of a kind.

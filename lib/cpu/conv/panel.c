@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-// How many of `count` steps of `unit` outputs each a box holds, so that all boxes have the fewest vectors.
+// How many of `count` steps of `unit` outputs each a box holds, so that all boxes have the fewest
+// vectors.
 static size_t steps_of_box(size_t count, size_t unit, size_t most, size_t lanes)
 {
     enum { BOX_VECTORS = 1 }; // what a box costs besides
@@ -51,10 +52,12 @@ bool conv_panel_is_packed(const struct conv_pass *pass)
 size_t conv_panel_bytes(const struct conv_pass *pass, size_t rows)
 {
     // The block that the last row of a box may write beyond its end.
-    return size_add(mem_round(size_mul(rows * pass->scalar_bytes, conv_panel_stride(pass))), CONV_BLOCK_BYTES);
+    return size_add(mem_round(size_mul(rows * pass->scalar_bytes, conv_panel_stride(pass))),
+                    CONV_BLOCK_BYTES);
 }
 
-size_t conv_panel_extent(const struct conv_pass *pass, const struct conv_place *place, size_t extent[3])
+size_t conv_panel_extent(const struct conv_pass *pass, const struct conv_place *place,
+                         size_t extent[3])
 {
     size_t n = conv_place_items(pass, place);
     for (int a = 0; a < 3; a++) {
@@ -64,8 +67,9 @@ size_t conv_panel_extent(const struct conv_pass *pass, const struct conv_place *
     return n;
 }
 
-void conv_panel_gather(const struct kernels *kernels, const struct conv_pass *pass, const struct conv_place *place,
-                       void *panel, const void *packed, const size_t *offset, size_t n)
+void conv_panel_gather(const struct kernels *kernels, const struct conv_pass *pass,
+                       const struct conv_place *place, void *panel, const void *packed,
+                       const size_t *offset, size_t n)
 {
     const struct conv_box *box = &pass->box;
     const size_t bytes = pass->scalar_bytes, items = conv_place_items(pass, place);
@@ -79,7 +83,7 @@ void conv_panel_gather(const struct kernels *kernels, const struct conv_pass *pa
         memset(to + last, 0, CONV_BLOCK_BYTES); // what is beyond the outputs is summed as well
         for (size_t item = 0; item < items; item++)
             for (size_t d = 0; d < extent[0]; d++, to += extent[1] * extent[2] * bytes)
-                kernels->conv_rows(to, from + (item * box->extent[0] + d) * plane, box->extent[2], extent[1],
-                                   extent[2]);
+                kernels->conv_rows(to, from + (item * box->extent[0] + d) * plane, box->extent[2],
+                                   extent[1], extent[2]);
     }
 }

@@ -20,7 +20,8 @@ static const struct axis *axis_at(const struct shape *shape, int i)
     return i < unused ? NULL : &shape->axis[i - unused];
 }
 
-static const struct axis no_axis = {.kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
+static const struct axis no_axis = {
+    .kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
 
 static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
 {
@@ -50,8 +51,8 @@ static void begin(const struct shape *shape, struct conv_pass *pass)
 // One tap that meets each output's own sample.
 static bool is_idle(const struct conv_axis *axis)
 {
-    return axis->kernel == 1 && axis->step == 1 && axis->spread == 1 && axis->base == 0 && axis->count == axis->size &&
-           axis->count == axis->out_size;
+    return axis->kernel == 1 && axis->step == 1 && axis->spread == 1 && axis->base == 0 &&
+           axis->count == axis->size && axis->count == axis->out_size;
 }
 
 // Neighbouring idle axes at the end become one.
@@ -106,9 +107,9 @@ size_t conv_pass_count(const struct shape *shape)
     return n;
 }
 
-// What differs between residues: taps r, r + period, ... of the kernel, r below the period, reach the samples of gx at
-// stride*p + first. `reached` is where tap r leads from input sample `base`, which then moves to where it leads to
-// `first`.
+// What differs between residues: taps r, r + period, ... of the kernel, r below the period, reach
+// the samples of gx at stride*p + first. `reached` is where tap r leads from input sample `base`,
+// which then moves to where it leads to `first`.
 static void set_residue(struct conv_axis *axis, size_t r, ptrdiff_t reached)
 {
     const ptrdiff_t sample = floor_div(reached, axis->spread), slope = -axis->slope;
@@ -116,7 +117,8 @@ static void set_residue(struct conv_axis *axis, size_t r, ptrdiff_t reached)
     axis->first = (size_t)(reached - sample * (ptrdiff_t)axis->spread);
     axis->base -= sample;
     axis->taps = ceil_div(axis->kernel - r, axis->tap_spread);
-    axis->count = axis->first < axis->out_size ? ceil_div(axis->out_size - axis->first, axis->spread) : 0;
+    axis->count =
+        axis->first < axis->out_size ? ceil_div(axis->out_size - axis->first, axis->spread) : 0;
     axis->reach = (axis->taps - 1) * (size_t)slope;
     axis->low = axis->base - (ptrdiff_t)axis->reach;
 }
@@ -180,7 +182,8 @@ static bool alike(const struct conv_axis *a, const struct conv_axis *b)
 
 bool conv_pass_alike(const struct conv_pass *a, const struct conv_pass *b)
 {
-    return alike(&a->axis[0], &b->axis[0]) && alike(&a->axis[1], &b->axis[1]) && alike(&a->axis[2], &b->axis[2]);
+    return alike(&a->axis[0], &b->axis[0]) && alike(&a->axis[1], &b->axis[1]) &&
+           alike(&a->axis[2], &b->axis[2]);
 }
 
 // Kinds of residues of one axis, multiplied with those of the axes before.
@@ -202,8 +205,8 @@ static size_t multiply_kinds(const struct axis *axis, struct conv_kind *ret, siz
     } while (next_residue(axis, &now));
     for (size_t i = n; i-- > 0;)
         for (size_t k = kinds; k-- > 0;)
-            ret[i * kinds + k] =
-                (struct conv_kind){ret[i].first * residues(axis) + kind[k].first, ret[i].n * kind[k].n};
+            ret[i * kinds + k] = (struct conv_kind){ret[i].first * residues(axis) + kind[k].first,
+                                                    ret[i].n * kind[k].n};
     return n * kinds;
 }
 
@@ -230,14 +233,16 @@ void conv_pass_measure(struct conv_pass *pass)
     }
     box->image_boxes = ceil_div(pass->batch, box->images);
     box->positions = size_mul(last / lanes + 1, lanes);
-    // Channels an odd number of lines apart, so that they do not meet in the same sets of the cache.
+    // Channels an odd number of lines apart, so that they do not meet in the same sets of the
+    // cache.
     const size_t lines = size_add(size_mul(phases, box->volume), lanes) / lanes + 1;
     box->channel = size_mul(lines | 1, lanes);
 }
 
 static bool fits(const struct conv_pass *pass, size_t most_positions, size_t most_bytes)
 {
-    return pass->box.positions <= most_positions && size_mul(pass->chunk, conv_channel_bytes(pass)) <= most_bytes;
+    return pass->box.positions <= most_positions &&
+           size_mul(pass->chunk, conv_channel_bytes(pass)) <= most_bytes;
 }
 
 // Even pieces of at most n.
@@ -247,8 +252,8 @@ static size_t even(size_t count, size_t n)
 }
 
 // Makes the box larger along one extent as long as it fits; from the whole down by halves.
-static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t floor, size_t most_positions,
-                  size_t most_bytes)
+static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t floor,
+                  size_t most_positions, size_t most_bytes)
 {
     for (size_t n = whole;; n = (n + 1) / 2) {
         *extent = even(whole, n);
@@ -259,7 +264,9 @@ static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t f
 
 void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_bytes, size_t tasks)
 {
-    enum { ENOUGH_TERMS = 512 }; // in one call of the kernel: weights of eight channels take half of the L1 cache
+    enum {
+        ENOUGH_TERMS = 512
+    }; // in one call of the kernel: weights of eight channels take half of the L1 cache
     const struct conv_axis *axis = pass->axis;
     size_t chunk = ENOUGH_TERMS / pass->terms;
     chunk = chunk < 1 ? 1 : lesser(chunk, pass->in);
@@ -283,7 +290,8 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
         pass->box.images = even(pass->batch, n);
         conv_pass_measure(pass);
         // Rows between images are wasted, and so is what an image leaves of its last vector.
-        const double extra = (double)pass->box_vectors * CONV_BLOCK_BYTES / (double)pass->scalar_bytes,
+        const double extra =
+                         (double)pass->box_vectors * CONV_BLOCK_BYTES / (double)pass->scalar_bytes,
                      positions = ((double)pass->box.positions + extra) / (double)pass->box.images;
         if ((n > 1 && !fits(pass, most_positions, most_bytes)) || positions >= fewest) continue;
         fewest = positions;
@@ -324,7 +332,8 @@ size_t conv_place_items(const struct conv_pass *pass, const struct conv_place *p
 // Packed sample i of a residue of a box along an axis, as a sample of x; may lie outside.
 static ptrdiff_t source(const struct conv_axis *axis, size_t at, size_t phase, size_t i)
 {
-    const ptrdiff_t step = (ptrdiff_t)axis->step, meets = axis->base + axis->slope * (ptrdiff_t)phase;
+    const ptrdiff_t step = (ptrdiff_t)axis->step,
+                    meets = axis->base + axis->slope * (ptrdiff_t)phase;
     const ptrdiff_t residue = meets - floor_div(meets, axis->step) * step;
     return step * ((ptrdiff_t)(at + i) + axis->low) + residue;
 }
@@ -352,9 +361,10 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *lin
     }
 }
 
-// One residue of one channel: `plane` is the channel of the first item, items are `item_stride` bytes apart.
-static void pack_phase(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *plane,
-                       size_t item_stride, const size_t phase[3])
+// One residue of one channel: `plane` is the channel of the first item, items are `item_stride`
+// bytes apart.
+static void pack_phase(const struct conv_pass *pass, const struct conv_place *place, char *packed,
+                       const char *plane, size_t item_stride, const size_t phase[3])
 {
     const struct conv_box *box = &pass->box;
     const struct conv_axis *axis = pass->axis;
@@ -378,20 +388,23 @@ static void pack_phase(const struct conv_pass *pass, const struct conv_place *pl
                 }
                 const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
                 pack_row(pass, packed + in.begin * pass->scalar_bytes,
-                         plane + n * item_stride + line * axis[2].size * pass->sample_bytes + from, in.count);
+                         plane + n * item_stride + line * axis[2].size * pass->sample_bytes + from,
+                         in.count);
             }
         }
 }
 
-void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed, const void *x,
-                    size_t channel, size_t n)
+void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place, void *packed,
+                    const void *x, size_t channel, size_t n)
 {
     const struct conv_axis *axis = pass->axis;
-    const size_t bytes = pass->scalar_bytes, plane = axis[0].size * axis[1].size * axis[2].size * pass->sample_bytes;
+    const size_t bytes = pass->scalar_bytes,
+                 plane = axis[0].size * axis[1].size * axis[2].size * pass->sample_bytes;
     const size_t item = pass->groups * pass->in * plane, volume = pass->box.volume * bytes;
     for (size_t c = 0; c < n; c++) {
         const char *from = (const char *)x + place->item * item + (channel + c) * plane;
-        char *to = (char *)packed + c * conv_channel_bytes(pass), *end = to + conv_channel_bytes(pass);
+        char *to = (char *)packed + c * conv_channel_bytes(pass),
+             *end = to + conv_channel_bytes(pass);
         size_t phase[3];
         for (phase[0] = 0; phase[0] < axis[0].phases; phase[0]++)
             for (phase[1] = 0; phase[1] < axis[1].phases; phase[1]++)
@@ -404,12 +417,14 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_place *place
 size_t conv_pass_lines(const struct conv_pass *pass)
 {
     const struct conv_axis *axis = pass->axis;
-    return axis[0].phases * axis[1].phases * axis[2].phases * pass->box.extent[0] * pass->box.extent[1];
+    return axis[0].phases * axis[1].phases * axis[2].phases * pass->box.extent[0] *
+           pass->box.extent[1];
 }
 
 // Those of one residue, from position `to` on.
-static void each_of_phase(const struct conv_pass *pass, const struct conv_place *place, const size_t phase[3],
-                          size_t to, void (*each)(void *context, const struct conv_line *line), void *context)
+static void each_of_phase(const struct conv_pass *pass, const struct conv_place *place,
+                          const size_t phase[3], size_t to,
+                          void (*each)(void *context, const struct conv_line *line), void *context)
 {
     const struct conv_axis *axis = pass->axis;
     const size_t *extent = pass->box.extent;
@@ -419,8 +434,9 @@ static void each_of_phase(const struct conv_pass *pass, const struct conv_place 
         for (size_t h = 0; h < extent[1]; h++, to += extent[2]) {
             const ptrdiff_t at_d = from[0] + (ptrdiff_t)(d * axis[0].step),
                             at_h = from[1] + (ptrdiff_t)(h * axis[1].step);
-            struct conv_line line = {
-                .to = to, .first = from[2], .zero = !inside(&axis[0], at_d) || !inside(&axis[1], at_h)};
+            struct conv_line line = {.to = to,
+                                     .first = from[2],
+                                     .zero = !inside(&axis[0], at_d) || !inside(&axis[1], at_h)};
             if (!line.zero) line.row = ((size_t)at_d * axis[1].size + (size_t)at_h) * axis[2].size;
             each(context, &line);
         }
@@ -450,11 +466,13 @@ void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
 {
     size_t filled = 1, residue = pass->box.volume, line = 1;
     offset[0] = 0;
-    // Axis by axis, from the fastest on: those of the axes before once for each tap, the first one last, in place.
+    // Axis by axis, from the fastest on: those of the axes before once for each tap, the first one
+    // last, in place.
     for (int a = 2; a >= 0; a--) {
         const struct conv_axis *axis = &pass->axis[a];
         for (size_t tap = axis->taps; tap-- > 0;) {
-            const size_t at = tap % axis->phases * residue + (size_t)(tap_low(axis, tap) - axis->low) * line;
+            const size_t at =
+                tap % axis->phases * residue + (size_t)(tap_low(axis, tap) - axis->low) * line;
             for (size_t i = 0; i < filled; i++) offset[tap * filled + i] = offset[i] + at;
         }
         filled *= axis->taps;
@@ -462,7 +480,8 @@ void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
         line *= pass->box.extent[a];
     }
     for (size_t c = 1; c < n; c++)
-        for (size_t i = 0; i < filled; i++) offset[c * filled + i] = offset[i] + c * pass->box.channel;
+        for (size_t i = 0; i < filled; i++)
+            offset[c * filled + i] = offset[i] + c * pass->box.channel;
 }
 
 void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
@@ -470,7 +489,8 @@ void conv_pass_taps_offsets(const struct conv_pass *pass, size_t *offset, size_t
     conv_pass_offsets(pass, offset, n);
     for (size_t c = 0; pass->flip && c < n; c++)
         for (size_t t = 0; t < pass->terms / 2; t++) {
-            size_t *first = &offset[c * pass->terms + t], *last = &offset[(c + 1) * pass->terms - 1 - t];
+            size_t *first = &offset[c * pass->terms + t],
+                   *last = &offset[(c + 1) * pass->terms - 1 - t];
             const size_t kept = *first;
             *first = *last;
             *last = kept;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// What is summed in runs: each run has sums of its own, which are added in a binary tree at the end, so that the order
-// does not depend on threads (decision 4). Of gradients of taps the first run's sums are in the caller's array.
+// SPDX-License-Identifier: MIT What is summed in runs: each run has sums of its own, which are
+// added in a binary tree at the end, so that the order does not depend on threads (decision 4). Of
+// gradients of taps the first run's sums are in the caller's array.
 #ifndef PARTITA_RUN_SUMS_H
 #define PARTITA_RUN_SUMS_H
 
@@ -18,7 +18,8 @@ static inline char *run_sums_of(const struct run_sums *sums, size_t run)
 }
 
 // Adds all runs into the first: `runs` arrays of n scalars, each stretch of them in the same tree.
-void run_sums_tree(const struct kernels *kernels, char *first, char *others, size_t bytes, size_t runs, size_t n);
+void run_sums_tree(const struct kernels *kernels, char *first, char *others, size_t bytes,
+                   size_t runs, size_t n);
 
 // All taps of all runs, on the plan's threads.
 void run_sums_add(const struct run_sums *sums);

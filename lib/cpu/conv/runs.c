@@ -39,13 +39,15 @@ bool conv_runs_refuse(const struct request *request, struct estimate *ret)
 {
     const size_t taps = shape_taps(request->shape);
     if (taps > MOST_TAPS) {
-        snprintf(ret->reason, sizeof ret->reason, "keeps a place for every tap: %d at most, not %zu", MOST_TAPS, taps);
+        snprintf(ret->reason, sizeof ret->reason,
+                 "keeps a place for every tap: %d at most, not %zu", MOST_TAPS, taps);
         return true;
     }
-    const size_t passes = request->direction == PARTITA_BACKWARD_DATA ? conv_pass_count(request->shape) : 1;
+    const size_t passes =
+        request->direction == PARTITA_BACKWARD_DATA ? conv_pass_count(request->shape) : 1;
     if (passes <= MOST_PASSES) return false;
-    snprintf(ret->reason, sizeof ret->reason, "stride and kernel make %zu sub-problems; at most %d", passes,
-             MOST_PASSES);
+    snprintf(ret->reason, sizeof ret->reason, "stride and kernel make %zu sub-problems; at most %d",
+             passes, MOST_PASSES);
     return true;
 }
 
@@ -74,8 +76,8 @@ static size_t offset_bytes(const struct conv_run *run)
 }
 
 // One arena: the list of kinds, then each one's offsets. Called twice, to size it and to cut it.
-static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct request *request, conv_cut_fn *cut,
-                                  struct arena *arena)
+static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct request *request,
+                                  conv_cut_fn *cut, struct arena *arena)
 {
     struct conv_kind kind[CONV_KINDS];
     const size_t kinds = conv_runs_kinds(request, kind);
@@ -98,7 +100,8 @@ static struct conv_runs *cut_runs(const struct partita_plan *plan, const struct 
     return runs;
 }
 
-enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request, conv_cut_fn *cut)
+enum partita_status conv_runs_create(struct partita_plan *plan, const struct request *request,
+                                     conv_cut_fn *cut)
 {
     struct arena arena = {0};
     cut_runs(plan, request, cut, &arena);
@@ -143,8 +146,8 @@ bool conv_runs_next(const struct partita_plan *plan, struct conv_run *run)
 }
 
 // Taps of one block of output channels of one group: [in][term][channel of the block].
-static void pack_block(const struct conv_run *run, char *packed, const char *taps, size_t taps_of_cell, bool forward,
-                       size_t group, size_t first)
+static void pack_block(const struct conv_run *run, char *packed, const char *taps,
+                       size_t taps_of_cell, bool forward, size_t group, size_t first)
 {
     const struct conv_pass *pass = &run->pass;
     const size_t bytes = pass->scalar_bytes, width = conv_run_width(run, first);
@@ -183,20 +186,22 @@ enum partita_status conv_runs_filter(struct partita_filter *filter, const void *
         for (size_t group = 0; group < run.pass.groups; group++)
             for (size_t first = 0; first < run.pass.out; first += run.block)
                 pack_block(&run, (char *)filter->state + block_at(&run, group, first) * bytes, taps,
-                           shape_taps(&plan->shape), plan->direction == PARTITA_FORWARD, group, first);
+                           shape_taps(&plan->shape), plan->direction == PARTITA_FORWARD, group,
+                           first);
     return PARTITA_OK;
 }
 
 const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in)
 {
     const struct conv_pass *pass = &call->run->pass;
-    const size_t at = block_at(call->run, group, first) + in * pass->terms * conv_run_width(call->run, first);
+    const size_t at =
+        block_at(call->run, group, first) + in * pass->terms * conv_run_width(call->run, first);
     return (const char *)call->filter->state + at * pass->scalar_bytes;
 }
 
 // A row of results, every `step` samples of `to`.
-static void store_row(const struct conv_call *call, char *to, size_t step, const char *sums, size_t n,
-                      const struct conv_finish *finish)
+static void store_row(const struct conv_call *call, char *to, size_t step, const char *sums,
+                      size_t n, const struct conv_finish *finish)
 {
     enum { PIECE = 256 };
     const struct kernels *kernels = call->plan->kernels;
@@ -214,8 +219,8 @@ static void store_row(const struct conv_call *call, char *to, size_t step, const
     }
 }
 
-void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel, const char *sums,
-                     const size_t extent[3], bool first_share, bool last_share)
+void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
+                     const char *sums, const size_t extent[3], bool first_share, bool last_share)
 {
     const struct conv_pass *pass = &call->run->pass;
     const struct conv_axis *axis = pass->axis;
@@ -223,8 +228,9 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
     const size_t bytes = pass->scalar_bytes, all = task->group * pass->out + channel;
     const bool finished = last_share && call->plan->direction == PARTITA_FORWARD;
     const char *bias = finished ? call->filter->bias : NULL;
-    const struct conv_finish finish = {
-        .add = !first_share, .bias = bias ? bias + all * bytes : NULL, .relu = finished && call->plan->shape.relu};
+    const struct conv_finish finish = {.add = !first_share,
+                                       .bias = bias ? bias + all * bytes : NULL,
+                                       .relu = finished && call->plan->shape.relu};
     const size_t items = conv_place_items(pass, place), n_d = conv_place_count(pass, place, 0);
     size_t n_h = conv_place_count(pass, place, 1), n_w = conv_place_count(pass, place, 2);
     const size_t plane_extent = extent[1] * extent[2];
@@ -240,10 +246,12 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
                 const size_t at_d = axis[0].first + axis[0].spread * (place->at[0] + d),
                              at_h = axis[1].first + axis[1].spread * (place->at[1] + h),
                              at_w = axis[2].first + axis[2].spread * place->at[2];
-                const size_t out =
-                    ((plane * axis[0].out_size + at_d) * axis[1].out_size + at_h) * axis[2].out_size + at_w;
+                const size_t out = ((plane * axis[0].out_size + at_d) * axis[1].out_size + at_h) *
+                                       axis[2].out_size +
+                                   at_w;
                 const size_t in = (n * extent[0] + d) * plane_extent + h * extent[2];
-                store_row(call, call->to + out * pass->sample_bytes, axis[2].spread, sums + in * bytes, n_w, &finish);
+                store_row(call, call->to + out * pass->sample_bytes, axis[2].spread,
+                          sums + in * bytes, n_w, &finish);
             }
 }
 
@@ -255,7 +263,8 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task)
     return (struct conv_task){.place = conv_pass_place(pass, task / run->parts / pass->groups),
                               .group = task / run->parts % pass->groups,
                               .begin = begin,
-                              .end = pass->out - begin < run->part_out ? pass->out : begin + run->part_out};
+                              .end = pass->out - begin < run->part_out ? pass->out
+                                                                       : begin + run->part_out};
 }
 
 void conv_call_run(struct conv_call *call, task_fn *run)
@@ -264,9 +273,11 @@ void conv_call_run(struct conv_call *call, task_fn *run)
     const struct shape *shape = &plan->shape;
     const struct conv_runs *runs = plan->state;
     if (!runs->covers)
-        memset(call->to, 0, shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+        memset(call->to, 0,
+               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     struct conv_run now;
     call->run = &now;
     for (bool more = conv_runs_begin(plan, &now); more; more = conv_runs_next(plan, &now))
-        thread_loop(plan->threads, conv_pass_boxes(&now.pass) * now.pass.groups * now.parts, run, call);
+        thread_loop(plan->threads, conv_pass_boxes(&now.pass) * now.pass.groups * now.parts, run,
+                    call);
 }

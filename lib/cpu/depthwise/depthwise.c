@@ -1,26 +1,30 @@
-// SPDX-License-Identifier: MIT
-// Engine cpu/depthwise: layers in which every input channel is a group of its own, 16 (f32) or 8 (f64) planes side by
-// side in the lanes of the vectors. Small kernels tap by tap, large ones by transforms; the model says which.
+// SPDX-License-Identifier: MIT Engine cpu/depthwise: layers in which every input channel is a group
+// of its own, 16 (f32) or 8 (f64) planes side by side in the lanes of the vectors. Small kernels
+// tap by tap, large ones by transforms; the model says which.
 #include "depthwise.h"
 
 #include <stdio.h>
 
 static bool fits(const struct request *request, const struct estimate *estimate)
 {
-    return estimate->applicable && size_add(estimate->shared, estimate->worker) <= request->workspace_limit;
+    return estimate->applicable &&
+           size_add(estimate->shared, estimate->worker) <= request->workspace_limit;
 }
 
 static void depthwise_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     if (shape->stream || shape->complex_signal || shape->group_in > 1) {
-        snprintf(ret->reason, sizeof ret->reason, "serves bounded real problems with as many groups as input channels");
+        snprintf(ret->reason, sizeof ret->reason,
+                 "serves bounded real problems with as many groups as input channels");
         return;
     }
     // A transform of one sample is none.
     struct estimate direct = {0}, fft = {0};
-    if (request->transform > 1) snprintf(direct.reason, sizeof direct.reason, "sums tap by tap have no transform");
-    else if (request->direction == PARTITA_BACKWARD_WEIGHT) depthwise_weight_estimate(request, &direct);
+    if (request->transform > 1)
+        snprintf(direct.reason, sizeof direct.reason, "sums tap by tap have no transform");
+    else if (request->direction == PARTITA_BACKWARD_WEIGHT)
+        depthwise_weight_estimate(request, &direct);
     else depthwise_direct_estimate(request, &direct);
     if (request->transform != 1) depthwise_fft_estimate(request, &fft);
     *ret = direct;
@@ -28,28 +32,31 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     if (!ret->applicable && request->transform > 1) *ret = fft;
 }
 
-static enum partita_status depthwise_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status depthwise_plan_create(struct partita_plan *plan,
+                                                 const struct request *request)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_plan_create(plan, request);
-    if (request->direction == PARTITA_BACKWARD_WEIGHT) return depthwise_weight_plan_create(plan, request);
+    if (request->direction == PARTITA_BACKWARD_WEIGHT)
+        return depthwise_weight_plan_create(plan, request);
     return depthwise_direct_plan_create(plan, request);
 }
 
 static enum partita_status depthwise_filter_create(struct partita_filter *filter, const void *taps)
 {
-    if (filter->plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_filter_create(filter, taps);
+    if (filter->plan->choice.variant == DEPTHWISE_FFT)
+        return depthwise_fft_filter_create(filter, taps);
     return depthwise_direct_filter_create(filter, taps);
 }
 
-static void depthwise_run(const struct partita_plan *plan, const struct partita_filter *filter, void *to,
-                          const void *from, void *workspace)
+static void depthwise_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                          void *to, const void *from, void *workspace)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, to, from, workspace);
     else depthwise_direct_run(plan, filter, to, from, workspace);
 }
 
-static void depthwise_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
-                                      void *workspace)
+static void depthwise_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
+                                      const void *gy, void *workspace)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_weight(plan, gw, x, gy, workspace);
     else depthwise_weight_run(plan, gw, x, gy, workspace);

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// Forward and backward data of cpu/depthwise tap by tap: passes (conv_pass.h) run box by box on planes that lie side
-// by side. A task packs a box of its planes, transposed, sums row after row of outputs (kernels->lanes_conv) and
-// transposes them back with bias and activation. Boxes are cut by shape alone and an output's sum has one order, so
-// bits do not depend on the number of threads.
+// SPDX-License-Identifier: MIT Forward and backward data of cpu/depthwise tap by tap: passes
+// (conv_pass.h) run box by box on planes that lie side by side. A task packs a box of its planes,
+// transposed, sums row after row of outputs (kernels->lanes_conv) and transposes them back with
+// bias and activation. Boxes are cut by shape alone and an output's sum has one order, so bits do
+// not depend on the number of threads.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static size_t planes_in(const struct request *request)
     return request->direction == PARTITA_FORWARD ? 1 : depthwise_multiple(request->shape);
 }
 
-// Half of the L2 cache, less where there are few boxes; but many small ones would pack most samples several times.
+// Half of the L2 cache, less where there are few boxes; but many small ones would pack most samples
+// several times.
 static size_t most_packed(const struct request *request)
 {
     const size_t tasks = depthwise_tasks(request->shape);
@@ -59,7 +60,8 @@ static bool make_pass(const struct request *request, size_t i, struct conv_pass 
     for (int a = 0; a < 3; a++)
         if (ret->axis[a].count == 0) return false;
     ret->in = ret->out = ret->batch = 1;
-    conv_pass_cut(ret, SIZE_MAX, most_packed(request) / planes_in(request) / depthwise_width(request->shape), 1);
+    conv_pass_cut(ret, SIZE_MAX,
+                  most_packed(request) / planes_in(request) / depthwise_width(request->shape), 1);
     return true;
 }
 
@@ -70,7 +72,8 @@ static size_t packed_bytes(const struct conv_pass *pass)
 
 static size_t worker_bytes(const struct request *request, const struct conv_pass *pass)
 {
-    return size_add(size_mul(planes_in(request), packed_bytes(pass)), size_mul(pass->box.count[2], CONV_BLOCK_BYTES));
+    return size_add(size_mul(planes_in(request), packed_bytes(pass)),
+                    size_mul(pass->box.count[2], CONV_BLOCK_BYTES));
 }
 
 void depthwise_direct_estimate(const struct request *request, struct estimate *ret)
@@ -78,8 +81,8 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     const struct shape *shape = request->shape;
     const size_t passes = pass_count(request), taps = shape_taps(shape);
     if (passes > MOST_PASSES || taps > MOST_TAPS) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps in %zu sub-problems; at most %d in %d", taps, passes,
-                 MOST_TAPS, MOST_PASSES);
+        snprintf(ret->reason, sizeof ret->reason, "%zu taps in %zu sub-problems; at most %d in %d",
+                 taps, passes, MOST_TAPS, MOST_PASSES);
         return;
     }
     double reads = 0, writes = 0, calls = 0;
@@ -90,19 +93,23 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
         if (worker > ret->worker) ret->worker = worker;
         const double boxes = (double)conv_pass_boxes(&pass);
         reads += boxes * (double)conv_pass_lines(&pass) * (double)pass.box.extent[2];
-        writes += (double)pass.axis[0].count * (double)pass.axis[1].count * (double)pass.axis[2].count;
-        calls += (double)pass.axis[0].count * (double)pass.axis[1].count * (double)pass.axis[2].kernel;
+        writes +=
+            (double)pass.axis[0].count * (double)pass.axis[1].count * (double)pass.axis[2].count;
+        calls +=
+            (double)pass.axis[0].count * (double)pass.axis[1].count * (double)pass.axis[2].kernel;
         ret->hop = pass.box.count[0] * pass.box.count[1] * pass.box.count[2];
     }
     const double planes = (double)shape->batch * (double)shape->in_channels;
-    const double multiple = (double)depthwise_multiple(shape), products = (double)taps * (double)shape_outputs(shape);
+    const double multiple = (double)depthwise_multiple(shape),
+                 products = (double)taps * (double)shape_outputs(shape);
     const bool forward = request->direction == PARTITA_FORWARD;
-    // A row of taps of a row of outputs is begun and ended in the time of some products: measured with rows of 7
-    // and 56.
+    // A row of taps of a row of outputs is begun and ended in the time of some products: measured
+    // with rows of 7 and 56.
     enum { BEGIN = 8 };
     ret->flops = 2 * products * multiple * planes;
-    ret->seconds = depthwise_seconds(request, (products * 1.05 + calls * BEGIN) * multiple * planes,
-                                     (forward ? reads + writes * multiple : reads * multiple + writes) * planes);
+    ret->seconds = depthwise_seconds(
+        request, (products * 1.05 + calls * BEGIN) * multiple * planes,
+        (forward ? reads + writes * multiple : reads * multiple + writes) * planes);
     const double terms = fmin((double)taps, MOST_RUNS * LANES_TAPS) * (forward ? 1 : multiple);
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(terms + (double)taps / terms);
     ret->bytes = size_add(ret->worker, size_mul(size_mul(depthwise_blocks(shape), CONV_BLOCK_BYTES),
@@ -149,7 +156,8 @@ static struct runs *cut_runs(const struct request *request, struct arena *arena)
     return runs;
 }
 
-enum partita_status depthwise_direct_plan_create(struct partita_plan *plan, const struct request *request)
+enum partita_status depthwise_direct_plan_create(struct partita_plan *plan,
+                                                 const struct request *request)
 {
     struct arena arena = {0};
     cut_runs(request, &arena);
@@ -171,9 +179,11 @@ enum partita_status depthwise_direct_filter_create(struct partita_filter *filter
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct runs *runs = plan->state;
-    const size_t bytes = shape->scalar_bytes, multiple = depthwise_multiple(shape), n_taps = shape_taps(shape);
-    filter->state = mem_allocate(&plan->allocator,
-                                 size_mul(size_mul(runs->taps, multiple * CONV_BLOCK_BYTES), depthwise_blocks(shape)));
+    const size_t bytes = shape->scalar_bytes, multiple = depthwise_multiple(shape),
+                 n_taps = shape_taps(shape);
+    filter->state =
+        mem_allocate(&plan->allocator, size_mul(size_mul(runs->taps, multiple * CONV_BLOCK_BYTES),
+                                                depthwise_blocks(shape)));
     if (!filter->state) return PARTITA_ERR_NOMEM;
     for (const struct run *run = runs->run; run < runs->run + runs->n; run++)
         for (size_t b = 0; b < depthwise_blocks(shape); b++) {
@@ -181,10 +191,12 @@ enum partita_status depthwise_direct_filter_create(struct partita_filter *filter
             for (size_t j = 0; j < multiple; j++)
                 for (size_t t = 0; t < run->taps.n; t++) {
                     const size_t tap = conv_pass_tap(&run->pass, run->taps.order[t]);
-                    char *to = (char *)filter->state + (weights_at(run, shape, b, j) + t) * CONV_BLOCK_BYTES;
+                    char *to = (char *)filter->state +
+                               (weights_at(run, shape, b, j) + t) * CONV_BLOCK_BYTES;
                     for (size_t l = 0; l < block.channels * block.images; l++) {
                         const size_t cell = (block.first + l % block.channels) * multiple + j;
-                        memcpy(to + l * bytes, (const char *)taps + (cell * n_taps + tap) * bytes, bytes);
+                        memcpy(to + l * bytes, (const char *)taps + (cell * n_taps + tap) * bytes,
+                               bytes);
                     }
                 }
         }
@@ -201,7 +213,8 @@ struct call {
 };
 
 // A row of n sums: of one packed plane and one output's taps.
-static void sum_row(const struct call *call, char *sums, const char *packed, const char *w, size_t n)
+static void sum_row(const struct call *call, char *sums, const char *packed, const char *w,
+                    size_t n)
 {
     const struct depthwise_taps *taps = &call->run->taps;
     for (size_t r = 0; r < taps->n_runs; r += MOST_RUNS) {
@@ -221,8 +234,8 @@ struct box {
 };
 
 // The row of output plane j that a row of a box goes to.
-static struct depthwise_row row_of(const struct conv_pass *pass, const struct conv_place *place, size_t j, size_t d,
-                                   size_t h)
+static struct depthwise_row row_of(const struct conv_pass *pass, const struct conv_place *place,
+                                   size_t j, size_t d, size_t h)
 {
     const struct conv_axis *axis = pass->axis;
     const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size;
@@ -230,7 +243,8 @@ static struct depthwise_row row_of(const struct conv_pass *pass, const struct co
                  at_h = axis[1].first + axis[1].spread * (place->at[1] + h),
                  at_w = axis[2].first + axis[2].spread * place->at[2];
     return (struct depthwise_row){.plane_size = plane,
-                                  .row = j * plane + (at_d * axis[1].out_size + at_h) * axis[2].out_size,
+                                  .row = j * plane +
+                                         (at_d * axis[1].out_size + at_h) * axis[2].out_size,
                                   .step = axis[2].spread,
                                   .n = conv_place_count(pass, place, 2),
                                   .first = (ptrdiff_t)at_w};
@@ -242,8 +256,10 @@ static void run_plane(const struct call *call, const struct box *box, size_t j)
     const struct shape *shape = &call->plan->shape;
     const struct runs *runs = call->plan->state;
     const struct conv_pass *pass = &call->run->pass;
-    const bool forward = call->plan->direction == PARTITA_FORWARD, biased = forward && call->filter->bias;
-    const size_t n_h = conv_place_count(pass, &box->place, 1), n = conv_place_count(pass, &box->place, 0) * n_h;
+    const bool forward = call->plan->direction == PARTITA_FORWARD,
+               biased = forward && call->filter->bias;
+    const size_t n_h = conv_place_count(pass, &box->place, 1),
+                 n = conv_place_count(pass, &box->place, 0) * n_h;
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     if (biased) {
         const struct depthwise_block block = depthwise_block(shape, box->block);
@@ -252,16 +268,19 @@ static void run_plane(const struct call *call, const struct box *box, size_t j)
     for (size_t i = 0; i < n; i++) {
         const size_t d = i / n_h, h = i % n_h;
         const struct depthwise_row row = row_of(pass, &box->place, j, d, h);
-        const char *in = box->packed + (d * pass->box.extent[1] + h) * pass->box.extent[2] * CONV_BLOCK_BYTES;
+        const char *in =
+            box->packed + (d * pass->box.extent[1] + h) * pass->box.extent[2] * CONV_BLOCK_BYTES;
         const size_t rows = pass->axis[0].size * pass->axis[1].size;
-        if (j == 0) depthwise_fetch_ahead(call->plan, &box->next, call->from, i, rows, pass->axis[2].size);
+        if (j == 0)
+            depthwise_fetch_ahead(call->plan, &box->next, call->from, i, rows, pass->axis[2].size);
         memset(box->sums, 0, row.n * CONV_BLOCK_BYTES);
         for (size_t k = 0; k < runs->planes_in; k++) {
             const size_t w = weights_at(call->run, shape, box->block, forward ? j : k);
             sum_row(call, box->sums, in + k * packed_bytes(pass),
                     (const char *)call->filter->state + w * CONV_BLOCK_BYTES, row.n);
         }
-        depthwise_write(call->plan, &box->out, call->to, box->sums, &row, biased ? bias : NULL, forward && shape->relu);
+        depthwise_write(call->plan, &box->out, call->to, box->sums, &row, biased ? bias : NULL,
+                        forward && shape->relu);
     }
 }
 
@@ -286,14 +305,17 @@ static void run_box(void *context, size_t task, int worker)
     for (size_t j = 0; j < runs->planes_out; j++) run_plane(call, &box, j);
 }
 
-void depthwise_direct_run(const struct partita_plan *plan, const struct partita_filter *filter, void *to,
-                          const void *from, void *workspace)
+void depthwise_direct_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                          void *to, const void *from, void *workspace)
 {
     const struct shape *shape = &plan->shape;
     const struct runs *runs = plan->state;
     struct call call = {plan, filter, NULL, to, from, workspace};
     // Samples that no tap reads.
-    if (!runs->covers) memset(to, 0, shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+    if (!runs->covers)
+        memset(to, 0,
+               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     for (call.run = runs->run; call.run < runs->run + runs->n; call.run++)
-        thread_loop(plan->threads, conv_pass_boxes(&call.run->pass) * depthwise_tasks(shape), run_box, &call);
+        thread_loop(plan->threads, conv_pass_boxes(&call.run->pass) * depthwise_tasks(shape),
+                    run_box, &call);
 }

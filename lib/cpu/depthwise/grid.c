@@ -24,12 +24,13 @@ struct grid_window grid_window(const struct grid_axis *axis, size_t tile)
     return w;
 }
 
-// The shortest edge for a tile. Results that are wanted lie in [0, length), or of the gradient of the taps in
-// [0, span), and the products spread from begin - (span - 1) to end - 1.
+// The shortest edge for a tile. Results that are wanted lie in [0, length), or of the gradient of
+// the taps in [0, span), and the products spread from begin - (span - 1) to end - 1.
 static size_t needed(const struct grid_axis *axis, size_t tile)
 {
     const struct grid_window w = grid_window(axis, tile);
-    const size_t below = w.length + axis->span - 1 - w.begin, longest = below > w.end ? below : w.end;
+    const size_t below = w.length + axis->span - 1 - w.begin,
+                 longest = below > w.end ? below : w.end;
     return w.begin == w.end || longest < w.length ? w.length : longest;
 }
 
@@ -56,7 +57,8 @@ static bool smooth(size_t n)
     return n == 1;
 }
 
-// The shortest edge of at least n; the last axis' is of two halves, each a transform that moves the samples.
+// The shortest edge of at least n; the last axis' is of two halves, each a transform that moves the
+// samples.
 static size_t good_edge(size_t n, bool last)
 {
     if (last && n < 4) n = 4;
@@ -95,7 +97,8 @@ static void set_axis(const struct request *request, int i, struct grid_axis *ret
     ret->begin = -axis->begin - (ptrdiff_t)(axis->span - 1);
 }
 
-// Cuts an axis into tiles whose edge is at most `edge`, as even as they can be; false if that is too short.
+// Cuts an axis into tiles whose edge is at most `edge`, as even as they can be; false if that is
+// too short.
 static bool cut(struct grid_axis *axis, size_t edge, bool last)
 {
     axis->tiles = 1;
@@ -118,7 +121,8 @@ static bool cut(struct grid_axis *axis, size_t edge, bool last)
 }
 
 // Edges worth trying for one axis, the shortest of each number of tiles.
-static size_t candidates(const struct grid_axis *axis, bool last, size_t most, struct grid_axis *ret)
+static size_t candidates(const struct grid_axis *axis, bool last, size_t most,
+                         struct grid_axis *ret)
 {
     size_t n = 0;
     for (size_t edge = 1; edge <= most && n < MOST_CANDIDATES; edge++) {
@@ -135,20 +139,24 @@ static size_t candidates(const struct grid_axis *axis, bool last, size_t most, s
 double grid_operations(const struct request *request, const struct grid *grid)
 {
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
-    const double columns = (double)w->edge / 2, row = operations(w->edge / 2), column = operations(h->edge);
+    const double columns = (double)w->edge / 2, row = operations(w->edge / 2),
+                 column = operations(h->edge);
     const double rows = (double)lesser(h->size, lesser(h->edge, h->length + h->span - 1));
     const double one = rows * row + columns * column, product = 8 * columns * (double)h->edge;
-    const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch * (double)request->shape->in_channels;
+    const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch *
+                         (double)request->shape->in_channels;
     return tiles * (2 * one + product);
 }
 
 static double seconds_of(const struct request *request, const struct grid *grid)
 {
-    // A vector operation of a transform against a multiply-add of the direct sums: loads, stores and the L2 cache;
-    // measured on AVX-512 with edges of 60 to 96. Three spectra do not fit into the cache as well as one.
+    // A vector operation of a transform against a multiply-add of the direct sums: loads, stores
+    // and the L2 cache; measured on AVX-512 with edges of 60 to 96. Three spectra do not fit into
+    // the cache as well as one.
     const double slower = request->direction == PARTITA_BACKWARD_WEIGHT ? 1.4 : 1.1;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
-    const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch * (double)request->shape->in_channels;
+    const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch *
+                         (double)request->shape->in_channels;
     const double samples = tiles * (double)grid->axis[0].edge * (double)grid->axis[1].edge;
     // Beyond the cache rows and columns are fetched, there and back.
     const double fetched = grid->bytes > request->host->cache_bytes ? 4 * samples : 0;
@@ -162,8 +170,8 @@ static size_t larger_edge(const struct grid *grid)
 }
 
 // The cheapest pair of candidates, of those whose larger edge is `edge` if that is not 0.
-static double cheapest(const struct request *request, struct grid_axis list[2][MOST_CANDIDATES], const size_t n[2],
-                       size_t edge, size_t bytes, struct grid *ret)
+static double cheapest(const struct request *request, struct grid_axis list[2][MOST_CANDIDATES],
+                       const size_t n[2], size_t edge, size_t bytes, struct grid *ret)
 {
     double best = INFINITY;
     for (size_t i = 0; i < n[0]; i++)
@@ -179,7 +187,8 @@ static double cheapest(const struct request *request, struct grid_axis list[2][M
     return best;
 }
 
-bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret, double *ret_seconds)
+bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret,
+                 double *ret_seconds)
 {
     struct grid_axis list[2][MOST_CANDIDATES], axis;
     size_t n[2];
@@ -208,7 +217,8 @@ static double phase_of(const struct lanes_dft *dft, int p, size_t node, double s
     return phase;
 }
 
-static void fill(const struct lanes_dft *dft, int p, size_t nodes, double start, bool f64, void *factors)
+static void fill(const struct lanes_dft *dft, int p, size_t nodes, double start, bool f64,
+                 void *factors)
 {
     size_t at = 0;
     for (size_t node = 0; node < nodes; node++)
@@ -228,10 +238,12 @@ void grid_factors(struct grid *grid, const struct shape *shape, struct arena *ar
 {
     for (int i = 0; i < 2; i++) {
         struct lanes_dft *dft = &grid->axis[i].dft;
-        const double start = i == 1 ? -0.25 : 0; // sample j + i times sample t/2 + j: modulo u^(t/2) - i
+        const double start =
+            i == 1 ? -0.25 : 0; // sample j + i times sample t/2 + j: modulo u^(t/2) - i
         factor(dft, i == 1 ? grid->axis[i].edge / 2 : grid->axis[i].edge);
         for (size_t p = 0, nodes = 1; p < (size_t)dft->passes; nodes *= dft->radix[p++]) {
-            void *factors = arena_take(arena, nodes * (dft->radix[p] - 1U) * 2 * shape->scalar_bytes);
+            void *factors =
+                arena_take(arena, nodes * (dft->radix[p] - 1U) * 2 * shape->scalar_bytes);
             dft->factors[p] = factors;
             if (arena->base) fill(dft, (int)p, nodes, start, shape->f64, factors);
         }

@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: MIT
-// The way of cpu/depthwise by transforms: how a map is cut into tiles and what a tile's transform looks like. A tile is
-// a rectangle of outputs; the window of x that they see lies from its own corner on in the edges t of the transform.
-// Along the last axis a transform is one of t real samples modulo u^t + 1, as t/2 complex elements; along the other one
-// it is cyclic. So a spectrum has t t/2 elements and no bin is special. An edge is long enough if what wraps around
-// its end falls on nothing that is wanted; zeros around the map need not be transformed.
-// Source: overlap-save after Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7; the real transform after
-// Crandall & Fagin, Discrete weighted transforms and large-integer arithmetic (1994).
+// SPDX-License-Identifier: MIT The way of cpu/depthwise by transforms: how a map is cut into tiles
+// and what a tile's transform looks like. A tile is a rectangle of outputs; the window of x that
+// they see lies from its own corner on in the edges t of the transform. Along the last axis a
+// transform is one of t real samples modulo u^t + 1, as t/2 complex elements; along the other one
+// it is cyclic. So a spectrum has t t/2 elements and no bin is special. An edge is long enough if
+// what wraps around its end falls on nothing that is wanted; zeros around the map need not be
+// transformed. Source: overlap-save after Oppenheim & Schafer, Discrete-Time Signal Processing,
+// 8.7; the real transform after Crandall & Fagin, Discrete weighted transforms and large-integer
+// arithmetic (1994).
 #ifndef PARTITA_DEPTHWISE_GRID_H
 #define PARTITA_DEPTHWISE_GRID_H
 
@@ -35,9 +36,11 @@ struct grid_window {
     size_t begin, end; // those of them that are of x
 };
 
-// The cheapest grid for a direction within `bytes` a spectrum. edge: that of the larger edge, or where there is none
-// below it; 0: any. seconds: of all planes of x once, without moves. False: none.
-bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret, double *ret_seconds);
+// The cheapest grid for a direction within `bytes` a spectrum. edge: that of the larger edge, or
+// where there is none below it; 0: any. seconds: of all planes of x once, without moves. False:
+// none.
+bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret,
+                 double *ret_seconds);
 
 // Vector operations, counted a lane: of all planes of x once. A fused multiply-add is one.
 double grid_operations(const struct request *request, const struct grid *grid);
@@ -52,7 +55,8 @@ static inline size_t grid_tiles(const struct grid *grid)
     return grid->axis[0].tiles * grid->axis[1].tiles;
 }
 
-// Where tap r of an axis lies in the edge; *negative flips if it has wrapped an odd number of times.
+// Where tap r of an axis lies in the edge; *negative flips if it has wrapped an odd number of
+// times.
 size_t grid_tap(const struct grid_axis *axis, size_t r, bool *negative);
 
 #endif

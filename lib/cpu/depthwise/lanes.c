@@ -24,14 +24,17 @@ size_t depthwise_turns(const struct shape *shape, const struct depthwise_block *
     return ceil_div(shape->batch, block->images);
 }
 
-struct depthwise_lanes depthwise_lanes(const struct shape *shape, const struct depthwise_block *block, size_t turn,
+struct depthwise_lanes depthwise_lanes(const struct shape *shape,
+                                       const struct depthwise_block *block, size_t turn,
                                        size_t planes)
 {
     const size_t item = turn * block->images;
-    struct depthwise_lanes ret = {.used = lesser(block->images, shape->batch - item) * block->channels};
+    struct depthwise_lanes ret = {.used =
+                                      lesser(block->images, shape->batch - item) * block->channels};
     for (size_t l = 0; l < ret.used; l++)
-        ret.plane[l] =
-            ((item + l / block->channels) * shape->in_channels + block->first + l % block->channels) * planes;
+        ret.plane[l] = ((item + l / block->channels) * shape->in_channels + block->first +
+                        l % block->channels) *
+                       planes;
     return ret;
 }
 
@@ -57,20 +60,23 @@ struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i,
 
 double depthwise_filled(const struct shape *shape)
 {
-    return (double)(shape->batch * shape->in_channels) / (double)(depthwise_tasks(shape) * depthwise_width(shape));
+    return (double)(shape->batch * shape->in_channels) /
+           (double)(depthwise_tasks(shape) * depthwise_width(shape));
 }
 
 double depthwise_seconds(const struct request *request, double products, double moved)
 {
-    // A sample through a transposition takes as long as so many products: measured on AVX-512 and AVX2, either way.
+    // A sample through a transposition takes as long as so many products: measured on AVX-512 and
+    // AVX2, either way.
     enum { PRODUCTS = 9 };
     const struct shape *shape = request->shape;
     const double fma = request->host->costs[shape->f64].fma;
-    return fmax((products + moved * PRODUCTS) * fma / depthwise_filled(shape), memory_seconds(request->host, shape));
+    return fmax((products + moved * PRODUCTS) * fma / depthwise_filled(shape),
+                memory_seconds(request->host, shape));
 }
 
-void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to, const char *x,
-                    const struct depthwise_row *row)
+void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
+                    const char *x, const struct depthwise_row *row)
 {
     const size_t bytes = plan->shape.scalar_bytes, step = row->step;
     size_t begin = 0, end = 0; // what lies inside
@@ -89,27 +95,31 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
     plan->kernels->lanes_read(to + begin * CONV_BLOCK_BYTES, from, step, end - begin);
 }
 
-void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y, const char *from,
-                     const struct depthwise_row *row, const void *bias, bool relu)
+void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y,
+                     const char *from, const struct depthwise_row *row, const void *bias, bool relu)
 {
     void *to[DEPTHWISE_LANES];
     const size_t first = row->row + (size_t)row->first;
     for (size_t l = 0; l < DEPTHWISE_LANES; l++)
-        to[l] = l < lanes->used ? y + (lanes->plane[l] * row->plane_size + first) * plan->shape.scalar_bytes : NULL;
+        to[l] = l < lanes->used
+                    ? y + (lanes->plane[l] * row->plane_size + first) * plan->shape.scalar_bytes
+                    : NULL;
     plan->kernels->lanes_write(to, row->step, from, row->n, bias, relu);
 }
 
-void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwise_lanes *lanes, const char *x,
-                           size_t i, size_t rows, size_t width)
+void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
+                           const char *x, size_t i, size_t rows, size_t width)
 {
     const size_t bytes = plan->shape.scalar_bytes;
     for (size_t l = 0; l < lanes->used && i < rows; l++) {
         const char *from = x + (lanes->plane[l] * rows + i) * width * bytes;
-        for (size_t at = 0; at < width * bytes; at += MEM_ALIGN) __builtin_prefetch(from + at, 0, 2);
+        for (size_t at = 0; at < width * bytes; at += MEM_ALIGN)
+            __builtin_prefetch(from + at, 0, 2);
     }
 }
 
-void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block, size_t j, void *lanes)
+void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block,
+                    size_t j, void *lanes)
 {
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->scalar_bytes, used = block->channels * block->images;
@@ -139,8 +149,9 @@ static void pack_line(void *context, const struct conv_line *line)
     else depthwise_read(call->plan, call->lanes, to, call->x, &row);
 }
 
-void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass, const struct conv_place *place,
-                    const struct depthwise_lanes *lanes, char *packed, const char *x)
+void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
+                    const struct conv_place *place, const struct depthwise_lanes *lanes,
+                    char *packed, const char *x)
 {
     const struct conv_axis *axis = pass->axis;
     struct packing call = {plan,
@@ -173,13 +184,15 @@ static size_t cut_runs(const struct placed *placed, size_t n, struct lanes_run *
         const size_t pieces = ceil_div(end - i, LANES_TAPS);
         for (size_t p = 0; p < pieces; p++, runs++) {
             const size_t first = (end - i) * p / pieces;
-            run[runs] = (struct lanes_run){placed[i].offset + first, (end - i) * (p + 1) / pieces - first};
+            run[runs] =
+                (struct lanes_run){placed[i].offset + first, (end - i) * (p + 1) / pieces - first};
         }
     }
     return runs;
 }
 
-void depthwise_taps_cut(const struct conv_pass *pass, struct depthwise_taps *taps, struct arena *arena)
+void depthwise_taps_cut(const struct conv_pass *pass, struct depthwise_taps *taps,
+                        struct arena *arena)
 {
     const size_t n = pass->terms;
     taps->n = n;

@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: MIT
-// Backward weight of cpu/depthwise tap by tap: forward's pass packed as there, and for each row of gy one sum a tap
-// (kernels->lanes_weight), lane by lane. A task is a block of lanes and a run of its boxes and images, both cut by
-// shape alone; runs have sums of their own, added in a tree at the end, and then those of the lanes of one channel.
+// SPDX-License-Identifier: MIT Backward weight of cpu/depthwise tap by tap: forward's pass packed
+// as there, and for each row of gy one sum a tap (kernels->lanes_weight), lane by lane. A task is a
+// block of lanes and a run of its boxes and images, both cut by shape alone; runs have sums of
+// their own, added in a tree at the end, and then those of the lanes of one channel.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "base/thread.h"
-#include "depthwise.h"
 #include "cpu/conv/run_sums.h"
+#include "depthwise.h"
 
 enum {
     MOST_TAPS = 1 << 14,
@@ -48,7 +48,8 @@ static void decide(const struct request *request, struct weight *ret)
     ret->pass.in = ret->pass.out = ret->pass.batch = 1;
     conv_pass_cut(&ret->pass, SIZE_MAX, most / depthwise_width(shape), 1);
     ret->sum_bytes = size_mul(ret->pass.terms * depthwise_multiple(shape), CONV_BLOCK_BYTES);
-    ret->runs = lesser((ENOUGH_TASKS + blocks - 1) / blocks, size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
+    ret->runs = lesser((ENOUGH_TASKS + blocks - 1) / blocks,
+                       size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
     ret->runs = lesser(ret->runs, left / size_mul(blocks, ret->sum_bytes));
     if (ret->runs == 0) ret->runs = 1;
@@ -66,14 +67,18 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
     decide(request, &weight);
     const struct conv_pass *pass = &weight.pass;
     const double planes = (double)shape->batch * (double)shape->in_channels;
-    const double multiple = (double)depthwise_multiple(shape), outputs = (double)shape_outputs(shape);
-    const double reads = (double)conv_pass_boxes(pass) * (double)conv_pass_lines(pass) * (double)pass->box.extent[2];
+    const double multiple = (double)depthwise_multiple(shape),
+                 outputs = (double)shape_outputs(shape);
+    const double reads =
+        (double)conv_pass_boxes(pass) * (double)conv_pass_lines(pass) * (double)pass->box.extent[2];
     // A row of taps of a row of outputs is begun and ended in the time of some products.
     enum { BEGIN = 12 };
-    const double calls = (double)taps / (double)pass->axis[2].kernel * outputs / (double)pass->box.count[2];
+    const double calls =
+        (double)taps / (double)pass->axis[2].kernel * outputs / (double)pass->box.count[2];
     ret->flops = 2 * (double)taps * outputs * multiple * planes;
-    ret->seconds = depthwise_seconds(request, ((double)taps * outputs * 1.1 + calls * BEGIN) * multiple * planes,
-                                     (reads + outputs * multiple) * planes);
+    ret->seconds = depthwise_seconds(
+        request, ((double)taps * outputs * 1.1 + calls * BEGIN) * multiple * planes,
+        (reads + outputs * multiple) * planes);
     // The rounding walk of a row's sums, then of rows.
     const double row = (double)pass->box.count[2], rows = (double)shape->batch * outputs / row;
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(row + rows);
@@ -94,7 +99,8 @@ static struct weight *cut_weight(const struct request *request, struct arena *ar
     return weight;
 }
 
-enum partita_status depthwise_weight_plan_create(struct partita_plan *plan, const struct request *request)
+enum partita_status depthwise_weight_plan_create(struct partita_plan *plan,
+                                                 const struct request *request)
 {
     struct arena arena = {0};
     cut_weight(request, &arena);
@@ -112,26 +118,30 @@ struct call {
 };
 
 // Rows of gy's plane j of each channel against a packed box.
-static void sum_plane(const struct call *call, const struct conv_place *place, const struct depthwise_lanes *lanes,
-                      size_t j, const char *packed, char *row_of_gy, char *sums)
+static void sum_plane(const struct call *call, const struct conv_place *place,
+                      const struct depthwise_lanes *lanes, size_t j, const char *packed,
+                      char *row_of_gy, char *sums)
 {
     const struct weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const struct conv_axis *axis = pass->axis;
-    const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size, n_w = conv_place_count(pass, place, 2);
+    const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size,
+                 n_w = conv_place_count(pass, place, 2);
     for (size_t d = 0; d < conv_place_count(pass, place, 0); d++)
         for (size_t h = 0; h < conv_place_count(pass, place, 1); h++) {
             const struct depthwise_row row = {
                 .plane_size = plane,
-                .row = j * plane + ((place->at[0] + d) * axis[1].out_size + place->at[1] + h) * axis[2].out_size,
+                .row = j * plane + ((place->at[0] + d) * axis[1].out_size + place->at[1] + h) *
+                                       axis[2].out_size,
                 .size = axis[2].out_size,
                 .step = 1,
                 .n = n_w,
                 .first = (ptrdiff_t)place->at[2]};
             depthwise_read(call->plan, lanes, row_of_gy, call->gy, &row);
-            call->plan->kernels->lanes_weight(
-                sums, row_of_gy, packed + (d * pass->box.extent[1] + h) * pass->box.extent[2] * CONV_BLOCK_BYTES,
-                weight->taps.run, weight->taps.n_runs, n_w);
+            call->plan->kernels->lanes_weight(sums, row_of_gy,
+                                              packed + (d * pass->box.extent[1] + h) *
+                                                           pass->box.extent[2] * CONV_BLOCK_BYTES,
+                                              weight->taps.run, weight->taps.n_runs, n_w);
         }
 }
 
@@ -142,7 +152,8 @@ static void sum_run(void *context, size_t task, int worker)
     const struct shape *shape = &call->plan->shape;
     const struct weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
-    const size_t b = task / weight->runs, run = task % weight->runs, multiple = depthwise_multiple(shape);
+    const size_t b = task / weight->runs, run = task % weight->runs,
+                 multiple = depthwise_multiple(shape);
     const struct depthwise_block block = depthwise_block(shape, b);
     const size_t boxes = conv_pass_boxes(pass), all = depthwise_turns(shape, &block) * boxes;
     char *packed = call->workers + (size_t)worker * call->plan->choice.worker;
@@ -154,7 +165,8 @@ static void sum_run(void *context, size_t task, int worker)
         depthwise_pack(call->plan, pass, &place, &lanes, packed, call->x);
         lanes = depthwise_lanes(shape, &block, i / boxes, multiple);
         for (size_t j = 0; j < multiple; j++)
-            sum_plane(call, &place, &lanes, j, packed, row_of_gy, sums + j * pass->terms * CONV_BLOCK_BYTES);
+            sum_plane(call, &place, &lanes, j, packed, row_of_gy,
+                      sums + j * pass->terms * CONV_BLOCK_BYTES);
     }
 }
 
@@ -176,11 +188,13 @@ static void add_block(void *context, size_t b, int worker)
     const struct adding *call = context;
     const struct depthwise_sums *of = call->of;
     const struct shape *shape = &call->plan->shape;
-    const size_t multiple = depthwise_multiple(shape), taps = shape_taps(shape), bytes = shape->scalar_bytes;
+    const size_t multiple = depthwise_multiple(shape), taps = shape_taps(shape),
+                 bytes = shape->scalar_bytes;
     const struct depthwise_block block = depthwise_block(shape, b);
     char *sums = of->sums + b * of->runs * of->run_bytes;
     (void)worker;
-    run_sums_tree(call->plan->kernels, sums, sums + of->run_bytes, of->run_bytes, of->runs, of->run_bytes / bytes);
+    run_sums_tree(call->plan->kernels, sums, sums + of->run_bytes, of->run_bytes, of->runs,
+                  of->run_bytes / bytes);
     for (size_t c = 0; c < block.channels; c++)
         for (size_t j = 0; j < multiple; j++)
             for (size_t t = 0; t < taps; t++) {
@@ -193,13 +207,15 @@ static void add_block(void *context, size_t b, int worker)
             }
 }
 
-void depthwise_add_sums(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw)
+void depthwise_add_sums(const struct partita_plan *plan, const struct depthwise_sums *sums,
+                        void *gw)
 {
     struct adding call = {plan, sums, gw};
     thread_loop(plan->threads, depthwise_blocks(&plan->shape), add_block, &call);
 }
 
-void depthwise_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
+void depthwise_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
+                          void *workspace)
 {
     const struct shape *shape = &plan->shape;
     const struct weight *weight = plan->state;

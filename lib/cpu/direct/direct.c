@@ -1,19 +1,19 @@
-// SPDX-License-Identifier: MIT
-// cpu/direct: the defining sum, tap by tap, without added latency. With a stride it runs polyphase: the input is dealt
-// out to `stride` lines and each line is filtered at the output's rate, so discarded outputs are never computed.
-// Bounded problems of real types may instead run as layers (layer_direct.c), which share inputs between channels.
-// Source: Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
+// SPDX-License-Identifier: MIT cpu/direct: the defining sum, tap by tap, without added latency.
+// With a stride it runs polyphase: the input is dealt out to `stride` lines and each line is
+// filtered at the output's rate, so discarded outputs are never computed. Bounded problems of real
+// types may instead run as layers (layer_direct.c), which share inputs between channels. Source:
+// Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/engine.h"
 #include "base/thread.h"
-#include "layer.h"
+#include "core/engine.h"
 #include "geometry/samples.h"
+#include "layer.h"
 
 enum {
-    TILE = 1024,        // outputs of a bounded signal computed at once: x, y and taps of a tile stay in L1
+    TILE = 1024, // outputs of a bounded signal computed at once: x, y and taps of a tile stay in L1
     STREAM_CHUNK = 1024 // input frames of a stream taken at once, if the stride is not larger
 };
 
@@ -38,7 +38,8 @@ static size_t line_count(const struct axis *axis)
 static double real_products(const struct shape *shape)
 {
     const double factor = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
-    return factor * (double)shape->axis[0].span * (double)shape->out_channels * (double)shape->group_in;
+    return factor * (double)shape->axis[0].span * (double)shape->out_channels *
+           (double)shape->group_in;
 }
 
 static size_t tile_bytes(const struct shape *shape)
@@ -56,7 +57,8 @@ static void filter_estimate(const struct request *request, struct estimate *ret)
     const struct shape *shape = request->shape;
     const struct axis *axis = &shape->axis[0];
     const struct host_costs *costs = &request->host->costs[shape->f64];
-    const double outputs = shape->stream ? 1.0 / (double)axis->stride : (double)axis->out * (double)shape->batch;
+    const double outputs =
+        shape->stream ? 1.0 / (double)axis->stride : (double)axis->out * (double)shape->batch;
     const double moved = outputs * (double)(shape->complex_signal ? 2 : 1) *
                          (double)(shape->out_channels + shape->in_channels * line_count(axis));
     const double cells = (double)(shape->out_channels * shape->group_in * line_count(axis));
@@ -64,13 +66,14 @@ static void filter_estimate(const struct request *request, struct estimate *ret)
     const double calls = shape->stream ? cells / (double)call : cells * outputs / TILE;
     ret->applicable = true;
     ret->flops = 2 * outputs * real_products(shape);
-    ret->seconds = outputs * real_products(shape) * costs->fma + moved * costs->copy + calls * costs->fir_call;
+    ret->seconds =
+        outputs * real_products(shape) * costs->fma + moved * costs->copy + calls * costs->fir_call;
     // Memory is read ahead while the sums run: whichever takes longer counts.
     if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
     ret->hop = TILE;
     ret->worker = shape->stream ? 0 : tile_bytes(shape);
-    ret->bytes =
-        size_add(ret->worker, size_mul(shape->out_channels * shape->group_in, size_mul(axis->span, shape->tap_bytes)));
+    ret->bytes = size_add(ret->worker, size_mul(shape->out_channels * shape->group_in,
+                                                size_mul(axis->span, shape->tap_bytes)));
     if (shape->stream) {
         struct arena lines = {0};
         cut_stream(shape, &lines);
@@ -92,7 +95,8 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         return;
     }
     if (filter) filter_estimate(request, ret);
-    if (!filter && shape->complex_signal) snprintf(ret->reason, sizeof ret->reason, "runs layers of real types alone");
+    if (!filter && shape->complex_signal)
+        snprintf(ret->reason, sizeof ret->reason, "runs layers of real types alone");
     if (shape->stream || shape->complex_signal) return;
     layer_direct_estimate(request, &layer);
     const size_t limit = request->workspace_limit;
@@ -100,7 +104,8 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     if (!filter || (fits && (ret->worker > limit || layer.seconds < ret->seconds))) *ret = layer;
 }
 
-static enum partita_status direct_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status direct_plan_create(struct partita_plan *plan,
+                                              const struct request *request)
 {
     return plan->choice.variant == AS_LAYER ? layer_direct_plan_create(plan, request) : PARTITA_OK;
 }
@@ -137,20 +142,21 @@ static enum partita_status direct_filter_create(struct partita_filter *filter, c
         char *h = (char *)filter->state + cell * cell_bytes(shape);
         causal_taps(shape, causal, (const char *)taps + cell * axis->kernel * bytes);
         for (size_t k = 0; k < line_count(axis); k++)
-            samples_copy(h + line_offset(axis, k) * bytes, 1, causal + k * bytes, axis->stride, line_taps(axis, k),
-                         bytes);
+            samples_copy(h + line_offset(axis, k) * bytes, 1, causal + k * bytes, axis->stride,
+                         line_taps(axis, k), bytes);
     }
     mem_release(&filter->plan->allocator, causal);
     return PARTITA_OK;
 }
 
 // y[n] += line k of one cell applied to x, whose sample of output 0 and tap 0 is x[0].
-static void filter_line(const struct partita_plan *plan, const struct partita_filter *filter, size_t cell, size_t k,
-                        void *y, const void *x, size_t n)
+static void filter_line(const struct partita_plan *plan, const struct partita_filter *filter,
+                        size_t cell, size_t k, void *y, const void *x, size_t n)
 {
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
-    const char *h = (const char *)filter->state + cell * cell_bytes(shape) + line_offset(axis, k) * shape->tap_bytes;
+    const char *h = (const char *)filter->state + cell * cell_bytes(shape) +
+                    line_offset(axis, k) * shape->tap_bytes;
     if (shape->complex_taps) plan->kernels->fir_complex(y, x, h, n, line_taps(axis, k));
     else if (shape->complex_signal) plan->kernels->fir(y, x, h, 2 * n, line_taps(axis, k), 2);
     else plan->kernels->fir(y, x, h, n, line_taps(axis, k), 1);
@@ -165,14 +171,16 @@ struct forward {
     size_t tiles;
 };
 
-// The samples that outputs p .. p+n-1 read through line k; in place where they all lie inside the signal.
-static const char *line_window(const struct forward *call, const char *x, size_t p, size_t n, size_t k, char *scratch)
+// The samples that outputs p .. p+n-1 read through line k; in place where they all lie inside the
+// signal.
+static const char *line_window(const struct forward *call, const char *x, size_t p, size_t n,
+                               size_t k, char *scratch)
 {
     const struct shape *shape = &call->plan->shape;
     const struct axis *axis = &shape->axis[0];
     const size_t history = line_taps(axis, k) - 1, bytes = shape->sample_bytes;
-    const ptrdiff_t first =
-        causal_first(axis) - (ptrdiff_t)k + ((ptrdiff_t)p - (ptrdiff_t)history) * (ptrdiff_t)axis->stride;
+    const ptrdiff_t first = causal_first(axis) - (ptrdiff_t)k +
+                            ((ptrdiff_t)p - (ptrdiff_t)history) * (ptrdiff_t)axis->stride;
     const ptrdiff_t last = first + (ptrdiff_t)((history + n - 1) * axis->stride);
     if (axis->stride == 1 && first >= 0 && last < (ptrdiff_t)axis->size)
         return x + (size_t)(first + (ptrdiff_t)history) * bytes;
@@ -194,15 +202,16 @@ static void forward_tile(void *context, size_t task, int worker)
     char *y = call->y + ((item * shape->out_channels + channel) * axis->out + p) * bytes;
     memset(y, 0, n * bytes);
     for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) * axis->size * bytes;
+        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) *
+                                      axis->size * bytes;
         for (size_t k = 0; k < line_count(axis); k++)
             filter_line(call->plan, call->filter, channel * shape->group_in + c, k, y,
                         line_window(call, x, p, n, k, scratch), n);
     }
 }
 
-static void direct_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
-                           void *workspace)
+static void direct_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                           void *y, const void *x, void *workspace)
 {
     const struct shape *shape = &plan->shape;
     if (plan->choice.variant == AS_LAYER) {
@@ -210,11 +219,12 @@ static void direct_forward(const struct partita_plan *plan, const struct partita
         return;
     }
     struct forward call = {plan, filter, y, x, workspace, (shape->axis[0].out + TILE - 1) / TILE};
-    thread_loop(plan->threads, shape->batch * shape->out_channels * call.tiles, forward_tile, &call);
+    thread_loop(plan->threads, shape->batch * shape->out_channels * call.tiles, forward_tile,
+                &call);
 }
 
-// Streams. Line k holds the inputs that tap g[stride*m + k] meets: those at positions congruent to -k modulo the
-// stride. A line is a plain array that slides back to its start when it is full.
+// Streams. Line k holds the inputs that tap g[stride*m + k] meets: those at positions congruent to
+// -k modulo the stride. A line is a plain array that slides back to its start when it is full.
 struct direct_stream {
     size_t history, capacity; // samples of one line
     size_t *fill;             // [lines] samples written, history included
@@ -236,8 +246,8 @@ static struct direct_stream *cut_stream(const struct shape *shape, struct arena 
     struct direct_stream cut = {.history = line_taps(axis, 0)};
     cut.capacity = size_add(cut.history, cut.history > 4 * per_chunk ? cut.history : 4 * per_chunk);
     cut.fill = arena_take(arena, line_count(axis) * sizeof *cut.fill);
-    cut.lines = arena_take(
-        arena, size_mul(size_mul(shape->in_channels, line_count(axis)), size_mul(cut.capacity, shape->sample_bytes)));
+    cut.lines = arena_take(arena, size_mul(size_mul(shape->in_channels, line_count(axis)),
+                                           size_mul(cut.capacity, shape->sample_bytes)));
     cut.sum = arena_take(arena, per_chunk * shape->sample_bytes);
     cut.faded = arena_take(arena, per_chunk * shape->sample_bytes);
     if (state) *state = cut;
@@ -248,7 +258,8 @@ static char *line_at(const struct partita_stream *stream, size_t channel, size_t
 {
     const struct direct_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
-    return state->lines + ((channel * line_count(&shape->axis[0]) + k) * state->capacity + index) * shape->sample_bytes;
+    return state->lines + ((channel * line_count(&shape->axis[0]) + k) * state->capacity + index) *
+                              shape->sample_bytes;
 }
 
 static void direct_reset(struct partita_stream *stream)
@@ -276,7 +287,8 @@ static enum partita_status direct_stream_open(struct partita_stream *stream)
 }
 
 // Appends to line k `count` inputs of the chunk, every stride-th from `first` on.
-static void append_line(struct partita_stream *stream, const struct frames *chunk, size_t k, size_t first, size_t count)
+static void append_line(struct partita_stream *stream, const struct frames *chunk, size_t k,
+                        size_t first, size_t count)
 {
     struct direct_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
@@ -284,10 +296,12 @@ static void append_line(struct partita_stream *stream, const struct frames *chun
     const bool slide = state->fill[k] + count > state->capacity;
     for (size_t c = 0; c < shape->in_channels; c++) {
         if (slide)
-            memmove(line_at(stream, c, k, 0), line_at(stream, c, k, state->fill[k] - state->history),
-                    state->history * bytes);
+            memmove(line_at(stream, c, k, 0),
+                    line_at(stream, c, k, state->fill[k] - state->history), state->history * bytes);
         char *end = line_at(stream, c, k, slide ? state->history : state->fill[k]);
-        if (chunk->x) samples_copy(end, 1, frames_x(chunk, c, first, bytes), stride * chunk->x_stride, count, bytes);
+        if (chunk->x)
+            samples_copy(end, 1, frames_x(chunk, c, first, bytes), stride * chunk->x_stride, count,
+                         bytes);
         else memset(end, 0, count * bytes);
     }
     if (slide) state->fill[k] = state->history;
@@ -309,9 +323,11 @@ static size_t append(struct partita_stream *stream, const struct frames *chunk)
     return due;
 }
 
-// The sample of line k that the first of the last `due` outputs meets with the line's first tap. `phase` is the
-// position after the chunk modulo the stride: lines of residues below it have gone one sample past the last output.
-static const char *line_head(const struct partita_stream *stream, size_t channel, size_t k, size_t phase, size_t due)
+// The sample of line k that the first of the last `due` outputs meets with the line's first tap.
+// `phase` is the position after the chunk modulo the stride: lines of residues below it have gone
+// one sample past the last output.
+static const char *line_head(const struct partita_stream *stream, size_t channel, size_t k,
+                             size_t phase, size_t due)
 {
     const struct direct_stream *state = stream->state;
     const size_t stride = stream->plan->shape.axis[0].stride;
@@ -319,8 +335,9 @@ static const char *line_head(const struct partita_stream *stream, size_t channel
     return line_at(stream, channel, k, state->fill[k] - past - due);
 }
 
-static void compute_channel(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel,
-                            char *y, size_t phase, size_t due)
+static void compute_channel(const struct partita_stream *stream,
+                            const struct partita_filter *filter, size_t channel, char *y,
+                            size_t phase, size_t due)
 {
     const struct shape *shape = &stream->plan->shape;
     const size_t group = channel / shape->group_out;

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Forward and backward data of cpu/direct on layers. Both are passes (conv_pass.h) run box by box: pack the inputs of
-// some channels, sum eight output channels at once over all taps (kernels->conv), store the sums in their rows. Boxes
-// are cut by shape alone and an output's sum has one order, so bits do not depend on the number of threads.
+// SPDX-License-Identifier: MIT Forward and backward data of cpu/direct on layers. Both are passes
+// (conv_pass.h) run box by box: pack the inputs of some channels, sum eight output channels at once
+// over all taps (kernels->conv), store the sums in their rows. Boxes are cut by shape alone and an
+// output's sum has one order, so bits do not depend on the number of threads.
 #include "layer.h"
 
 #include <math.h>
@@ -18,7 +18,8 @@ enum {
     LEAST_CHANNELS = 8 * CONV_CHANNELS, // .. for so many output channels
 };
 
-// Shares of the inputs are added in y, unless its samples are too coarse for that: then all sums of a part are held.
+// Shares of the inputs are added in y, unless its samples are too coarse for that: then all sums of
+// a part are held.
 static bool holds(const struct conv_run *run)
 {
     return run->pass.sample_bytes < run->pass.scalar_bytes && run->pass.chunk < run->pass.in;
@@ -28,7 +29,8 @@ static size_t worker_bytes(const struct conv_run *run)
 {
     const struct conv_pass *pass = &run->pass;
     return size_add(conv_run_packed_bytes(run),
-                    size_mul((holds(run) ? run->part_out : CONV_CHANNELS) * pass->scalar_bytes, pass->box.positions));
+                    size_mul((holds(run) ? run->part_out : CONV_CHANNELS) * pass->scalar_bytes,
+                             pass->box.positions));
 }
 
 // With boxes of so many positions and packed bytes.
@@ -37,13 +39,15 @@ static void cut_boxes(struct conv_run *run, size_t positions, size_t packed)
     struct conv_pass *pass = &run->pass;
     const size_t most = pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS;
     conv_pass_cut(pass, positions, packed, pass->groups * most);
-    const size_t tasks = conv_pass_boxes(pass) * pass->groups, parts = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
+    const size_t tasks = conv_pass_boxes(pass) * pass->groups,
+                 parts = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
     conv_run_split(run, parts < most ? parts : most);
 }
 
 static void cut(struct conv_run *run, size_t limit)
 {
-    // The other half of a tight limit is for the sums; if they need more of it, smaller boxes and parts.
+    // The other half of a tight limit is for the sums; if they need more of it, smaller boxes and
+    // parts.
     size_t positions = MOST_POSITIONS, packed = limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED;
     for (cut_boxes(run, positions, packed); worker_bytes(run) > limit && packed; packed /= 2) {
         positions = positions > 1 ? positions / 2 : 1;
@@ -53,16 +57,18 @@ static void cut(struct conv_run *run, size_t limit)
     }
 }
 
-// A lone channel is summed in wider rectangles; inputs lie anywhere, so that most vectors of them take two loads.
+// A lone channel is summed in wider rectangles; inputs lie anywhere, so that most vectors of them
+// take two loads.
 enum { WIDTH = 3, WIDTH_OF_FEW = 6, UNALIGNED_LOADS = 2 };
 
 static void count(const struct conv_run *run, struct conv_work *work)
 {
     const struct conv_pass *pass = &run->pass;
-    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups,
+                 positions = (double)pass->box.positions,
                  terms = (double)pass->in * (double)pass->terms, out = (double)pass->out;
-    const double channels =
-        conv_cost_channels(pass->out, pass->out < CONV_CHANNELS ? WIDTH_OF_FEW : WIDTH, UNALIGNED_LOADS);
+    const double channels = conv_cost_channels(
+        pass->out, pass->out < CONV_CHANNELS ? WIDTH_OF_FEW : WIDTH, UNALIGNED_LOADS);
     const double shares = ceil((double)pass->in / (double)pass->chunk);
     work->sums += boxes * positions * terms * channels;
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)run->parts);
@@ -93,14 +99,17 @@ void layer_direct_estimate(const struct request *request, struct estimate *ret)
         ret->hop = run.pass.box.positions;
     }
     const bool forward = request->direction == PARTITA_FORWARD;
-    conv_cost_estimate(request, (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape),
-                       &work, ret);
+    conv_cost_estimate(
+        request, (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape),
+        &work, ret);
     ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
 }
 
-enum partita_status layer_direct_plan_create(struct partita_plan *plan, const struct request *request)
+enum partita_status layer_direct_plan_create(struct partita_plan *plan,
+                                             const struct request *request)
 {
-    if (request->direction == PARTITA_BACKWARD_WEIGHT) return layer_weight_plan_create(plan, request);
+    if (request->direction == PARTITA_BACKWARD_WEIGHT)
+        return layer_weight_plan_create(plan, request);
     return conv_runs_create(plan, request, cut);
 }
 
@@ -115,8 +124,8 @@ enum partita_status layer_direct_filter_create(struct partita_filter *filter, co
 }
 
 // The share of n packed input channels from `in` on in one block of output channels.
-static void sum_block(const struct conv_call *call, const struct conv_task *task, size_t first, size_t in, size_t n,
-                      const char *packed, char *sums)
+static void sum_block(const struct conv_call *call, const struct conv_task *task, size_t first,
+                      size_t in, size_t n, const char *packed, char *sums)
 {
     const struct conv_pass *pass = &call->run->pass;
     const size_t bytes = pass->scalar_bytes, channels = conv_run_width(call->run, first),
@@ -127,11 +136,12 @@ static void sum_block(const struct conv_call *call, const struct conv_task *task
     if (!held || in == 0) memset(sums, 0, channels * positions * bytes);
     for (size_t t = 0; t < n * pass->terms; t += MOST_TERMS) {
         const size_t terms = n * pass->terms - t < MOST_TERMS ? n * pass->terms - t : MOST_TERMS;
-        call->plan->kernels->conv(sums, positions, packed, call->run->offset + t, terms, w + t * channels * bytes,
-                                  channels, positions, 0);
+        call->plan->kernels->conv(sums, positions, packed, call->run->offset + t, terms,
+                                  w + t * channels * bytes, channels, positions, 0);
     }
     for (size_t k = 0; k < channels && (last || !held); k++)
-        conv_call_store(call, task, first + k, sums + k * positions * bytes, pass->box.extent, held || in == 0, last);
+        conv_call_store(call, task, first + k, sums + k * positions * bytes, pass->box.extent,
+                        held || in == 0, last);
 }
 
 // One task: one box of one group, or of a part of its output channels.
@@ -150,15 +160,16 @@ static void run_box(void *context, size_t index, int worker)
     }
 }
 
-void layer_direct_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
-                          void *workspace)
+void layer_direct_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                          void *y, const void *x, void *workspace)
 {
     struct conv_call call = {plan, filter, NULL, y, x, workspace};
     conv_call_run(&call, run_box);
 }
 
-void layer_direct_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
-                                const void *gy, void *workspace)
+void layer_direct_backward_data(const struct partita_plan *plan,
+                                const struct partita_filter *filter, void *gx, const void *gy,
+                                void *workspace)
 {
     struct conv_call call = {plan, filter, NULL, gx, gy, workspace};
     conv_call_run(&call, run_box);

@@ -1,15 +1,15 @@
-// SPDX-License-Identifier: MIT
-// Backward weight of cpu/direct on layers: forward's one pass (conv_pass.h), its packed inputs against gy packed to the
-// same positions, so that every tap's gradient is one long dot product (kernels->conv_weight). A task is a part of the
-// channels and a run of boxes, both cut by shape alone; runs have sums of their own, added in a tree at the end.
+// SPDX-License-Identifier: MIT Backward weight of cpu/direct on layers: forward's one pass
+// (conv_pass.h), its packed inputs against gy packed to the same positions, so that every tap's
+// gradient is one long dot product (kernels->conv_weight). A task is a part of the channels and a
+// run of boxes, both cut by shape alone; runs have sums of their own, added in a tree at the end.
 #include <math.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "cpu/conv/cost.h"
-#include "layer.h"
 #include "cpu/conv/run_sums.h"
+#include "layer.h"
 
 enum {
     MOST_POSITIONS = 1024,   // four channels of gy stay in the L1 cache
@@ -35,8 +35,9 @@ static size_t inputs_bytes(const struct weight *weight)
 static size_t worker_bytes(const struct weight *weight)
 {
     const struct conv_pass *pass = &weight->pass;
-    return size_add(inputs_bytes(weight),
-                    mem_round(size_mul(size_mul(weight->channels, pass->box.positions), pass->scalar_bytes)));
+    return size_add(
+        inputs_bytes(weight),
+        mem_round(size_mul(size_mul(weight->channels, pass->box.positions), pass->scalar_bytes)));
 }
 
 // Tasks without a second run of boxes.
@@ -52,10 +53,12 @@ static void decide(const struct request *request, struct weight *ret)
     const size_t limit = request->workspace_limit;
     conv_pass_forward(shape, &ret->pass);
     ret->pass.box_vectors = ADDED_LANES;
-    conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED, ENOUGH_TASKS);
+    conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED,
+                  ENOUGH_TASKS);
     ret->channels = lesser(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
-    ret->run_bytes = mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
+    ret->run_bytes =
+        mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
     ret->runs = lesser(ceil_div(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
     // The first run sums in the caller's gw.
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
@@ -68,19 +71,22 @@ void layer_weight_estimate(const struct request *request, struct estimate *ret)
     decide(request, &weight);
     const struct conv_pass *pass = &weight.pass;
     const double lanes = (double)CONV_BLOCK_BYTES / (double)pass->scalar_bytes;
-    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups, positions = (double)pass->box.positions,
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups,
+                 positions = (double)pass->box.positions,
                  terms = (double)pass->in * (double)pass->terms;
     const double chunks = (double)ceil_div(pass->in, pass->chunk),
                  blocks = (double)ceil_div(pass->out, weight.channels);
     struct conv_work work = {0};
-    // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two loads.
-    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms * conv_cost_channels(lesser(pass->out, 4), 6, 2) *
-                fmax(1, (double)pass->out / 4);
+    // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two
+    // loads.
+    work.sums = boxes * (positions + ADDED_LANES * lanes) * terms *
+                conv_cost_channels(lesser(pass->out, 4), 6, 2) * fmax(1, (double)pass->out / 4);
     conv_cost_pack(&work, pass, (double)pass->in, boxes * blocks);
     work.moved += boxes * chunks * 2 * (double)pass->out * positions;
-    work.rows += boxes * chunks * (double)pass->out * (double)pass->box.images * (double)pass->box.count[0] *
-                 (double)pass->box.count[1];
-    conv_cost_estimate(request, (double)request->shape->batch * (double)shape_outputs(request->shape), &work, ret);
+    work.rows += boxes * chunks * (double)pass->out * (double)pass->box.images *
+                 (double)pass->box.count[0] * (double)pass->box.count[1];
+    conv_cost_estimate(
+        request, (double)request->shape->batch * (double)shape_outputs(request->shape), &work, ret);
     ret->hop = pass->box.positions;
     ret->worker = worker_bytes(&weight);
     ret->shared = (weight.runs - 1) * weight.run_bytes;
@@ -100,7 +106,8 @@ static struct weight *cut_weight(const struct request *request, struct arena *ar
     return weight;
 }
 
-enum partita_status layer_weight_plan_create(struct partita_plan *plan, const struct request *request)
+enum partita_status layer_weight_plan_create(struct partita_plan *plan,
+                                             const struct request *request)
 {
     struct arena arena = {0};
     cut_weight(request, &arena);
@@ -119,8 +126,8 @@ struct call {
 };
 
 // gy of n channels at the positions where the box's outputs are, zeros between.
-static void pack_outputs(const struct conv_pass *pass, const struct conv_place *place, char *packed, const char *gy,
-                         size_t channel, size_t n)
+static void pack_outputs(const struct conv_pass *pass, const struct conv_place *place, char *packed,
+                         const char *gy, size_t channel, size_t n)
 {
     const struct conv_box *box = &pass->box;
     const struct conv_axis *axis = pass->axis;
@@ -132,11 +139,15 @@ static void pack_outputs(const struct conv_pass *pass, const struct conv_place *
         for (size_t item = 0; item < items; item++)
             for (size_t d = 0; d < n_d; d++)
                 for (size_t h = 0; h < n_h; h++) {
-                    const size_t plane = (place->item + item) * pass->groups * pass->out + channel + k;
+                    const size_t plane =
+                        (place->item + item) * pass->groups * pass->out + channel + k;
                     const size_t line =
-                        (plane * axis[0].out_size + place->at[0] + d) * axis[1].out_size + place->at[1] + h;
-                    const size_t to = ((item * box->extent[0] + d) * box->extent[1] + h) * box->extent[2];
-                    memcpy(packed + to * bytes, gy + (line * axis[2].out_size + place->at[2]) * bytes, n_w * bytes);
+                        (plane * axis[0].out_size + place->at[0] + d) * axis[1].out_size +
+                        place->at[1] + h;
+                    const size_t to =
+                        ((item * box->extent[0] + d) * box->extent[1] + h) * box->extent[2];
+                    memcpy(packed + to * bytes,
+                           gy + (line * axis[2].out_size + place->at[2]) * bytes, n_w * bytes);
                 }
 }
 
@@ -147,31 +158,39 @@ static void sum_run(void *context, size_t task, int worker)
     const struct weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const size_t bytes = pass->scalar_bytes, cell = pass->in * pass->terms;
-    const size_t chunks = ceil_div(pass->in, pass->chunk), blocks = ceil_div(pass->out, weight->channels);
-    const size_t in = task % chunks * pass->chunk, first = task / chunks % blocks * weight->channels;
-    const size_t group = task / chunks / blocks % pass->groups, run = task / chunks / blocks / pass->groups;
-    const size_t n = lesser(pass->chunk, pass->in - in), n_out = lesser(weight->channels, pass->out - first);
+    const size_t chunks = ceil_div(pass->in, pass->chunk),
+                 blocks = ceil_div(pass->out, weight->channels);
+    const size_t in = task % chunks * pass->chunk,
+                 first = task / chunks % blocks * weight->channels;
+    const size_t group = task / chunks / blocks % pass->groups,
+                 run = task / chunks / blocks / pass->groups;
+    const size_t n = lesser(pass->chunk, pass->in - in),
+                 n_out = lesser(weight->channels, pass->out - first);
     const size_t boxes = conv_pass_boxes(pass), begin = run * boxes / weight->runs,
                  end = (run + 1) * boxes / weight->runs;
     char *inputs = call->workers + (size_t)worker * call->plan->choice.worker;
     char *outputs = inputs + inputs_bytes(weight);
-    char *sums = run_sums_of(&call->sums, run) + ((group * pass->out + first) * cell + in * pass->terms) * bytes;
+    char *sums = run_sums_of(&call->sums, run) +
+                 ((group * pass->out + first) * cell + in * pass->terms) * bytes;
     for (size_t k = 0; k < n_out; k++) memset(sums + k * cell * bytes, 0, n * pass->terms * bytes);
     for (size_t box = begin; box < end; box++) {
         const struct conv_place place = conv_pass_place(pass, box);
         conv_pass_pack(pass, &place, inputs, call->x, group * pass->in + in, n);
         pack_outputs(pass, &place, outputs, call->gy, group * pass->out + first, n_out);
-        call->plan->kernels->conv_weight(sums, cell, outputs, pass->box.positions, n_out, inputs, weight->offset,
-                                         n * pass->terms, pass->box.positions);
+        call->plan->kernels->conv_weight(sums, cell, outputs, pass->box.positions, n_out, inputs,
+                                         weight->offset, n * pass->terms, pass->box.positions);
     }
 }
 
-void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
-                                  void *workspace)
+void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
+                                  const void *gy, void *workspace)
 {
     const struct weight *weight = plan->state;
-    struct call call = {
-        plan, (char *)workspace + plan->choice.shared, {plan, gw, workspace, weight->runs, weight->run_bytes}, x, gy};
+    struct call call = {plan,
+                        (char *)workspace + plan->choice.shared,
+                        {plan, gw, workspace, weight->runs, weight->run_bytes},
+                        x,
+                        gy};
     thread_loop(plan->threads, weight->runs * channel_tasks(weight), sum_run, &call);
     run_sums_add(&call.sums);
 }

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// cpu/gemm: layers as products of matrices, taps times panels (conv_panel.h), which are made block by block and shared
-// by all output channels. A strip of a panel stays in the L1 cache while all
-// channels sum over it; sums stay in the workspace until their last term, then go to their rows at once.
-// Source: Goto & van de Geijn, Anatomy of high-performance matrix multiplication (2008); implicit products of
-// convolution: Chetlur et al., cuDNN: efficient primitives for deep learning (2014).
+// SPDX-License-Identifier: MIT cpu/gemm: layers as products of matrices, taps times panels
+// (conv_panel.h), which are made block by block and shared by all output channels. A strip of a
+// panel stays in the L1 cache while all channels sum over it; sums stay in the workspace until
+// their last term, then go to their rows at once. Source: Goto & van de Geijn, Anatomy of
+// high-performance matrix multiplication (2008); implicit products of convolution: Chetlur et al.,
+// cuDNN: efficient primitives for deep learning (2014).
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,15 @@
 #include "cpu/conv/cost.h"
 #include "cpu/conv/panel.h"
 #include "cpu/conv/runs.h"
-#include "weight.h"
 #include "cpu/direct/layer.h"
+#include "weight.h"
 
 enum {
-    MOST_TERMS = 256,             // of a panel: three vectors of each and the taps of eight channels fill an L1 cache
+    MOST_TERMS =
+        256, // of a panel: three vectors of each and the taps of eight channels fill an L1 cache
     STRIP = 3 * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
-    MOST_POSITIONS = 384,         // a panel and the sums of a part fill an L2 cache with the taps that they meet
+    MOST_POSITIONS =
+        384, // a panel and the sums of a part fill an L2 cache with the taps that they meet
     LEAST_POSITIONS = 16,
     MOST_CHANNELS = 256,  // of a part
     ENOUGH_TASKS = 8,     // so many are worth packing the same inputs again ..
@@ -31,8 +33,8 @@ static size_t even(size_t count, size_t n)
     return ceil_div(count, ceil_div(count, n));
 }
 
-// Which of the two lies along the vectors, positions or output channels: small maps fill the vectors worse than many
-// channels do. Channels along the vectors are packed in blocks of a strip.
+// Which of the two lies along the vectors, positions or output channels: small maps fill the
+// vectors worse than many channels do. Channels along the vectors are packed in blocks of a strip.
 static bool along_channels(const struct conv_run *run)
 {
     return run->block > CONV_CHANNELS;
@@ -48,8 +50,10 @@ static double box_sums(const struct conv_pass *pass, bool channels)
 {
     enum { WIDTH = STRIP / CONV_BLOCK_BYTES };
     const size_t outputs = outputs_of(pass);
-    return channels ? (double)conv_panel_vectors(pass, pass->out) * conv_cost_channels(outputs, WIDTH, 1)
-                    : (double)conv_panel_vectors(pass, outputs) * conv_cost_channels(pass->out, WIDTH, 1);
+    return channels
+               ? (double)conv_panel_vectors(pass, pass->out) * conv_cost_channels(outputs, WIDTH, 1)
+               : (double)conv_panel_vectors(pass, outputs) *
+                     conv_cost_channels(pass->out, WIDTH, 1);
 }
 
 static void choose_vectors(struct conv_run *run)
@@ -84,7 +88,8 @@ static struct scratch cut_scratch(const struct conv_run *run, struct arena *aren
     const size_t bytes = pass->scalar_bytes, terms = lesser(pass->chunk * pass->terms, MOST_TERMS),
                  row = size_mul(conv_panel_stride(pass), bytes);
     struct scratch scratch = {.packed = arena_take(arena, conv_run_packed_bytes(run))};
-    if (!conv_panel_is_packed(pass)) scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
+    if (!conv_panel_is_packed(pass))
+        scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
     if (along_channels(run)) {
         scratch.sums = arena_take(arena, size_mul(sums_stride(run), row));
         scratch.blocks = arena_take(arena, size_add(size_mul(terms, row), CONV_BLOCK_BYTES));
@@ -108,8 +113,10 @@ static void cut(struct conv_run *run, size_t limit)
     for (size_t most = MOST_POSITIONS;; most /= 2) {
         conv_panel_cut(pass, most);
         choose_vectors(run);
-        const size_t tasks = conv_pass_boxes(pass) * pass->groups, wanted = ceil_div(ENOUGH_TASKS, tasks);
-        const size_t parts = lesser(wanted, pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS);
+        const size_t tasks = conv_pass_boxes(pass) * pass->groups,
+                     wanted = ceil_div(ENOUGH_TASKS, tasks);
+        const size_t parts =
+            lesser(wanted, pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS);
         const size_t needed = ceil_div(pass->out, MOST_CHANNELS);
         conv_run_split(run, parts > needed ? parts : needed);
         if (worker_bytes(run) <= limit || most <= LEAST_POSITIONS) break;
@@ -125,15 +132,18 @@ static void count(const struct conv_run *run, struct conv_work *work)
     const struct conv_pass *pass = &run->pass;
     const size_t row = pass->box.count[2], outputs = outputs_of(pass);
     // Boxes at the end of an axis are smaller: as many as their outputs make up.
-    const double boxes = (double)pass->batch * (double)pass->axis[0].count * (double)pass->axis[1].count *
-                         (double)pass->axis[2].count / (double)outputs * (double)pass->groups;
-    const double positions = (double)conv_panel_vectors(pass, outputs), terms = (double)pass->in * (double)pass->terms;
+    const double boxes = (double)pass->batch * (double)pass->axis[0].count *
+                         (double)pass->axis[1].count * (double)pass->axis[2].count /
+                         (double)outputs * (double)pass->groups;
+    const double positions = (double)conv_panel_vectors(pass, outputs),
+                 terms = (double)pass->in * (double)pass->terms;
     const double parts = (double)run->parts, out = (double)run->padded;
     work->sums += boxes * terms * box_sums(pass, along_channels(run));
     conv_cost_pack(work, pass, (double)pass->in, boxes * parts);
     // Rows are closed up in whole vectors.
     if (!conv_panel_is_packed(pass))
-        work->moved += boxes * parts * terms * (double)(outputs / row) * (double)conv_panel_vectors(pass, row);
+        work->moved +=
+            boxes * parts * terms * (double)(outputs / row) * (double)conv_panel_vectors(pass, row);
     if (along_channels(run)) work->moved += boxes * (parts * terms + 2 * out) * positions;
     // Sums are cleared, added to for each panel and stored; the taps come from afar for each box.
     work->moved += boxes * (out * positions * (2 + 2 * ceil(terms / MOST_TERMS)) + out * terms);
@@ -155,7 +165,8 @@ static void gemm_estimate(const struct request *request, struct estimate *ret)
         return;
     }
     const bool forward = request->direction == PARTITA_FORWARD;
-    const double terms = (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape);
+    const double terms =
+        (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape);
     struct conv_work work = {0};
     size_t taps = 0;
     struct conv_kind kind[CONV_KINDS];
@@ -174,9 +185,11 @@ static void gemm_estimate(const struct request *request, struct estimate *ret)
     ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
 }
 
-static enum partita_status gemm_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status gemm_plan_create(struct partita_plan *plan,
+                                            const struct request *request)
 {
-    if (request->direction == PARTITA_BACKWARD_WEIGHT) return gemm_weight_plan_create(plan, request);
+    if (request->direction == PARTITA_BACKWARD_WEIGHT)
+        return gemm_weight_plan_create(plan, request);
     return conv_runs_create(plan, request, cut);
 }
 
@@ -189,33 +202,35 @@ struct panel {
 };
 
 // Taps of a block of output channels that meet a panel.
-static const char *taps_of(const struct conv_call *call, const struct conv_task *task, const struct panel *panel,
-                           size_t first)
+static const char *taps_of(const struct conv_call *call, const struct conv_task *task,
+                           const struct panel *panel, size_t first)
 {
     const size_t row = conv_run_width(call->run, first) * call->run->pass.scalar_bytes;
     return conv_call_taps(call, task->group, first, panel->in) + panel->term * row;
 }
 
 // Adds a panel's share to the sums of all output channels of a task, positions along the vectors.
-static void sum_positions(const struct conv_call *call, const struct conv_task *task, const struct panel *panel,
-                          char *sums)
+static void sum_positions(const struct conv_call *call, const struct conv_task *task,
+                          const struct panel *panel, char *sums)
 {
     const struct conv_pass *pass = &call->run->pass;
-    const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass), strip = STRIP / bytes,
-                 lanes = CONV_BLOCK_BYTES / bytes, positions = conv_panel_vectors(pass, panel->positions);
+    const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass),
+                 strip = STRIP / bytes, lanes = CONV_BLOCK_BYTES / bytes,
+                 positions = conv_panel_vectors(pass, panel->positions);
     for (size_t i = 0, n; i < positions; i += n) {
         n = positions - i == 4 * lanes ? 2 * lanes : lesser(positions - i, strip);
         for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS)
-            call->plan->kernels->conv(sums + ((first - task->begin) * stride + i) * bytes, stride, panel->x + i * bytes,
-                                      panel->offset, panel->terms, taps_of(call, task, panel, first),
+            call->plan->kernels->conv(sums + ((first - task->begin) * stride + i) * bytes, stride,
+                                      panel->x + i * bytes, panel->offset, panel->terms,
+                                      taps_of(call, task, panel, first),
                                       conv_run_width(call->run, first), n, 0);
     }
 }
 
-// The same with output channels along the vectors: eight positions are what eight channels are above. `blocks` takes
-// the panel with the positions of each eight side by side.
-static void sum_channels(const struct conv_call *call, const struct conv_task *task, const struct panel *panel,
-                         char *blocks, char *sums)
+// The same with output channels along the vectors: eight positions are what eight channels are
+// above. `blocks` takes the panel with the positions of each eight side by side.
+static void sum_channels(const struct conv_call *call, const struct conv_task *task,
+                         const struct panel *panel, char *blocks, char *sums)
 {
     const struct conv_pass *pass = &call->run->pass;
     const struct kernels *kernels = call->plan->kernels;
@@ -223,21 +238,22 @@ static void sum_channels(const struct conv_call *call, const struct conv_task *t
     const size_t row = terms > 1 ? panel->offset[1] - panel->offset[0] : 0;
     size_t offset[MOST_TERMS];
     for (size_t p = 0; p < panel->positions; p += CONV_CHANNELS)
-        kernels->conv_rows(blocks + p * terms * bytes, panel->x + (panel->offset[0] + p) * bytes, row, terms,
-                           lesser(CONV_CHANNELS, panel->positions - p));
+        kernels->conv_rows(blocks + p * terms * bytes, panel->x + (panel->offset[0] + p) * bytes,
+                           row, terms, lesser(CONV_CHANNELS, panel->positions - p));
     for (size_t first = task->begin; first < task->end; first += call->run->block) {
         const size_t width = conv_run_width(call->run, first);
         for (size_t t = 0; t < terms; t++) offset[t] = t * width;
         for (size_t p = 0; p < panel->positions; p += CONV_CHANNELS)
-            kernels->conv(sums + (p * stride + first - task->begin) * bytes, stride, taps_of(call, task, panel, first),
-                          offset, terms, blocks + p * terms * bytes, lesser(CONV_CHANNELS, panel->positions - p), width,
-                          p ? 0 : CONV_AHEAD_BYTES);
+            kernels->conv(sums + (p * stride + first - task->begin) * bytes, stride,
+                          taps_of(call, task, panel, first), offset, terms,
+                          blocks + p * terms * bytes, lesser(CONV_CHANNELS, panel->positions - p),
+                          width, p ? 0 : CONV_AHEAD_BYTES);
     }
 }
 
 // The share of n packed channels from `in` on, panel by panel.
-static void sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in, size_t n,
-                      const struct scratch *scratch)
+static void sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
+                      size_t n, const struct scratch *scratch)
 {
     const struct conv_pass *pass = &call->run->pass;
     const size_t all = n * pass->terms, step = even(all, MOST_TERMS);
@@ -245,33 +261,38 @@ static void sum_chunk(const struct conv_call *call, const struct conv_task *task
     const size_t positions = conv_panel_extent(pass, &task->place, extent);
     for (size_t t = 0; t < MOST_TERMS; t++) offset[t] = t * conv_panel_stride(pass);
     for (size_t t = 0; t < all; t += step) {
-        struct panel panel = {scratch->packed, call->run->offset + t, lesser(step, all - t), positions, in, t};
+        struct panel panel = {
+            scratch->packed, call->run->offset + t, lesser(step, all - t), positions, in, t};
         if (!conv_panel_is_packed(pass)) {
-            conv_panel_gather(call->plan->kernels, pass, &task->place, scratch->panel, scratch->packed, panel.offset,
-                              panel.terms);
+            conv_panel_gather(call->plan->kernels, pass, &task->place, scratch->panel,
+                              scratch->packed, panel.offset, panel.terms);
             panel.x = scratch->panel;
             panel.offset = offset;
         }
-        if (along_channels(call->run)) sum_channels(call, task, &panel, scratch->blocks, scratch->sums);
+        if (along_channels(call->run))
+            sum_channels(call, task, &panel, scratch->blocks, scratch->sums);
         else sum_positions(call, task, &panel, scratch->sums);
     }
 }
 
 // Finished sums to their rows.
-static void store(const struct conv_call *call, const struct conv_task *task, const struct scratch *scratch)
+static void store(const struct conv_call *call, const struct conv_task *task,
+                  const struct scratch *scratch)
 {
     const struct conv_run *run = call->run;
     const struct conv_pass *pass = &run->pass;
     const size_t bytes = pass->scalar_bytes, row = conv_panel_stride(pass) * bytes;
     size_t extent[3];
-    const size_t positions = conv_panel_vectors(pass, conv_panel_extent(pass, &task->place, extent));
+    const size_t positions =
+        conv_panel_vectors(pass, conv_panel_extent(pass, &task->place, extent));
     for (size_t first = task->begin; first < task->end; first += run->block) {
         const char *sums = scratch->sums + (first - task->begin) * row;
         if (along_channels(run)) {
             sums = scratch->columns;
             call->plan->kernels->conv_columns(scratch->columns, conv_panel_stride(pass),
-                                              scratch->sums + (first - task->begin) * bytes, sums_stride(run),
-                                              positions, conv_run_width(run, first));
+                                              scratch->sums + (first - task->begin) * bytes,
+                                              sums_stride(run), positions,
+                                              conv_run_width(run, first));
         }
         for (size_t k = first; k < task->end && k < first + run->block; k++)
             conv_call_store(call, task, k, sums + (k - first) * row, extent, true, true);
@@ -290,21 +311,22 @@ static void run_box(void *context, size_t index, int worker)
     memset(scratch.sums, 0, rows * conv_panel_stride(pass) * pass->scalar_bytes);
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = lesser(pass->chunk, pass->in - in);
-        conv_pass_pack(pass, &task.place, scratch.packed, call->from, task.group * pass->in + in, n);
+        conv_pass_pack(pass, &task.place, scratch.packed, call->from, task.group * pass->in + in,
+                       n);
         sum_chunk(call, &task, in, n, &scratch);
     }
     store(call, &task, &scratch);
 }
 
-static void gemm_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
-                         void *workspace)
+static void gemm_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                         void *y, const void *x, void *workspace)
 {
     struct conv_call call = {plan, filter, NULL, y, x, workspace};
     conv_call_run(&call, run_box);
 }
 
-static void gemm_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
-                               const void *gy, void *workspace)
+static void gemm_backward_data(const struct partita_plan *plan, const struct partita_filter *filter,
+                               void *gx, const void *gy, void *workspace)
 {
     struct conv_call call = {plan, filter, NULL, gx, gy, workspace};
     conv_call_run(&call, run_box);

@@ -6,7 +6,9 @@
 #include "core/engine.h"
 
 void gemm_weight_estimate(const struct request *request, struct estimate *ret);
-enum partita_status gemm_weight_plan_create(struct partita_plan *plan, const struct request *request);
-void gemm_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace);
+enum partita_status gemm_weight_plan_create(struct partita_plan *plan,
+                                            const struct request *request);
+void gemm_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
+                          void *workspace);
 
 #endif

@@ -7,8 +7,9 @@
 
 #include "geometry/samples.h"
 
-// Hop for a transform of n samples: what does not wrap, cut to the latency allowed; for streams one more than a
-// multiple of the stride, so that the latency hop - 1 is whole output frames. 0 if nothing is left.
+// Hop for a transform of n samples: what does not wrap, cut to the latency allowed; for streams one
+// more than a multiple of the stride, so that the latency hop - 1 is whole output frames. 0 if
+// nothing is left.
 static size_t hop_for(const struct shape *shape, size_t n)
 {
     const struct axis *axis = &shape->axis[0];
@@ -31,11 +32,14 @@ bool spectral_fits_half(const struct shape *shape, size_t n, bool weight, struct
     const struct axis *axis = &shape->axis[0];
     *ret = (struct spectral_half){0};
     if (shape->stream || shape->complex_signal) return false;
-    const ptrdiff_t half = (ptrdiff_t)(n / 2), size = (ptrdiff_t)axis->size, span = (ptrdiff_t)axis->span;
-    const ptrdiff_t outputs = (ptrdiff_t)((axis->out - 1) * axis->stride + 1), first = causal_first(axis);
+    const ptrdiff_t half = (ptrdiff_t)(n / 2), size = (ptrdiff_t)axis->size,
+                    span = (ptrdiff_t)axis->span;
+    const ptrdiff_t outputs = (ptrdiff_t)((axis->out - 1) * axis->stride + 1),
+                    first = causal_first(axis);
     if (span > half || outputs > half) return false;
     if (weight) {
-        // Tap r lies where sample begin + q + r meets the last output but q, that is at begin + outputs - 1 + r.
+        // Tap r lies where sample begin + q + r meets the last output but q, that is at begin +
+        // outputs - 1 + r.
         const ptrdiff_t tap = axis->begin + outputs - 1, at = tap < 0 ? tap : 0;
         ret->used = tap - at + span <= half && size - at <= half;
         ret->at = at, ret->first = (size_t)(tap - at);
@@ -65,8 +69,8 @@ size_t spectral_bytes(const struct shape *shape, size_t n)
     return mem_round(bins_of(shape, n) * shape->scalar_bytes) * 2;
 }
 
-// What a block costs beyond its loops: calls, and tables and spectra that memory traffic has pushed out of L1. The
-// difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
+// What a block costs beyond its loops: calls, and tables and spectra that memory traffic has pushed
+// out of L1. The difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
 static const double BLOCK_SECONDS = 3e-7;
 
 double spectral_block_seconds(const struct request *request, size_t n, double moves)
@@ -78,7 +82,8 @@ double spectral_block_seconds(const struct request *request, size_t n, double mo
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
     // A block that no cache holds goes through memory with every move.
     const bool beyond = spectral_bytes(shape, n) > request->host->shared_bytes / 2;
-    return BLOCK_SECONDS + channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
+    return BLOCK_SECONDS +
+           channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
            (double)cells_of(shape) * (double)bins_of(shape, n) *
                (filter > request->host->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached) +
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
@@ -94,7 +99,8 @@ static double once_seconds(const struct request *request, size_t n, size_t work)
            fresh_seconds(request->host, shape, size_add(work, filter));
 }
 
-bool spectral_filtering(const struct request *request, size_t n, double moves, double limit, struct estimate *ret)
+bool spectral_filtering(const struct request *request, size_t n, double moves, double limit,
+                        struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const size_t hop = hop_for(shape, n), block = n * shape->sample_bytes;
@@ -103,16 +109,21 @@ bool spectral_filtering(const struct request *request, size_t n, double moves, d
     const size_t spectra = shape->group_in + (spectral_in_place(shape) ? 0 : 1);
     const size_t work = spectral_bytes(shape, n) * spectra + 4 * mem_round(block);
     if (!shape->stream && work > request->workspace_limit) return false;
-    const double blocks = shape->stream ? 1 / (double)hop : (double)shape->batch * (double)spectral_blocks(shape, hop);
+    const double blocks = shape->stream
+                              ? 1 / (double)hop
+                              : (double)shape->batch * (double)spectral_blocks(shape, hop);
     // The transforms of a block wait for its samples: what memory takes comes on top.
-    const double memory = shape->stream ? 0 : memory_seconds(request->host, shape) + once_seconds(request, n, work);
+    const double memory =
+        shape->stream ? 0 : memory_seconds(request->host, shape) + once_seconds(request, n, work);
     const double seconds = blocks * spectral_block_seconds(request, n, moves) + memory;
     if (seconds >= limit) return false;
-    const double transforms = (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
-    const double flops =
-        transforms * 2.5 * (double)n * log2((double)n) + 8 * (double)cells_of(shape) * (double)bins_of(shape, n);
+    const double transforms =
+        (double)(shape->in_channels + shape->out_channels) * (shape->complex_signal ? 2 : 1);
+    const double flops = transforms * 2.5 * (double)n * log2((double)n) +
+                         8 * (double)cells_of(shape) * (double)bins_of(shape, n);
     const size_t stream =
-        shape->stream ? block * shape->in_channels + hop * shape->out_channels * shape->sample_bytes : 0;
+        shape->stream ? block * shape->in_channels + hop * shape->out_channels * shape->sample_bytes
+                      : 0;
     *ret = (struct estimate){
         .applicable = true,
         .transform = n,
@@ -127,15 +138,18 @@ bool spectral_filtering(const struct request *request, size_t n, double moves, d
     return true;
 }
 
-// Of all sizes that cost about as little as the cheapest the smallest: it holds less memory and delays less, threads
-// share a cache, and the model is no finer than that.
-static void search(const struct request *request, spectral_consider_fn *consider, double moves, struct estimate *ret)
+// Of all sizes that cost about as little as the cheapest the smallest: it holds less memory and
+// delays less, threads share a cache, and the model is no finer than that.
+static void search(const struct request *request, spectral_consider_fn *consider, double moves,
+                   struct estimate *ret)
 {
     static const double about = 1.05;
     const struct shape *shape = request->shape;
     const size_t span = shape->axis[0].span;
-    // Beyond these sizes the share of wrapped samples no longer falls, or one block holds everything.
-    const size_t whole = shape->stream ? SIZE_MAX : fft_good_size(size_add(shape->axis[0].size, 2 * span));
+    // Beyond these sizes the share of wrapped samples no longer falls, or one block holds
+    // everything.
+    const size_t whole =
+        shape->stream ? SIZE_MAX : fft_good_size(size_add(shape->axis[0].size, 2 * span));
     size_t last = size_mul(span, 32) > 1 << 16 ? size_mul(span, 32) : 1 << 16;
     if (whole && last > whole) last = whole;
     double least = INFINITY;
@@ -145,7 +159,8 @@ static void search(const struct request *request, spectral_consider_fn *consider
         if (consider(request, n, moves, about * least, ret)) break;
 }
 
-void spectral_search(const struct request *request, spectral_consider_fn *consider, double moves, struct estimate *ret)
+void spectral_search(const struct request *request, spectral_consider_fn *consider, double moves,
+                     struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     if (request->transform) {
@@ -156,9 +171,12 @@ void spectral_search(const struct request *request, spectral_consider_fn *consid
     }
     if (ret->applicable) return;
     if (shape->stream && shape->latency < shape->axis[0].stride)
-        snprintf(ret->reason, sizeof ret->reason, "needs an allowed latency of at least %zu frames, not %zu",
-                 shape->axis[0].stride, shape->latency);
-    else snprintf(ret->reason, sizeof ret->reason, "no transform size fits taps, latency and workspace limit");
+        snprintf(ret->reason, sizeof ret->reason,
+                 "needs an allowed latency of at least %zu frames, not %zu", shape->axis[0].stride,
+                 shape->latency);
+    else
+        snprintf(ret->reason, sizeof ret->reason,
+                 "no transform size fits taps, latency and workspace limit");
 }
 
 enum partita_status spectral_plan_create(struct partita_plan *plan, const struct request *request)
@@ -178,7 +196,8 @@ enum partita_status spectral_plan_create(struct partita_plan *plan, const struct
                                           .level = plan->level};
     const enum partita_status status = fft_create(&transform, &plan->allocator, &spectral->fft);
     if (status != PARTITA_OK) return status;
-    if (!plan->shape.stream) plan->choice.worker = spectral_work_bytes(&spectral->shape, spectral->fft);
+    if (!plan->shape.stream)
+        plan->choice.worker = spectral_work_bytes(&spectral->shape, spectral->fft);
     return PARTITA_OK;
 }
 
@@ -189,8 +208,10 @@ void spectral_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, spectral);
 }
 
-// samples[n] = g over the transform's gain, zero-padded; a real filter of a complex signal gets zero imaginary parts.
-static void load_taps(const struct partita_plan *plan, char *samples, char *causal, const void *taps)
+// samples[n] = g over the transform's gain, zero-padded; a real filter of a complex signal gets
+// zero imaginary parts.
+static void load_taps(const struct partita_plan *plan, char *samples, char *causal,
+                      const void *taps)
 {
     const struct spectral *spectral = plan->state;
     const struct shape *shape = &spectral->shape;
@@ -224,11 +245,13 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
         }
         for (size_t cell = 0; cell < cells; cell++) {
             const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
-            load_taps(plan, samples, causal, (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
+            load_taps(plan, samples, causal,
+                      (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
             char *spectrum = (char *)filter->state + cell * bytes;
             if (!spectral->together) fft_forward(spectral->fft, spectrum, samples, scratch);
             else spectral_long_forward(spectral->fft, spectrum, samples, scratch, plan->threads);
-            if (spectral->half.mirrored) fft_conjugate(shape->f64, spectrum, fft_blocks(spectral->fft));
+            if (spectral->half.mirrored)
+                fft_conjugate(shape->f64, spectrum, fft_blocks(spectral->fft));
         }
     }
     const bool complete = filter->state && arena.base;
@@ -241,11 +264,13 @@ bool spectral_in_place(const struct shape *shape)
     return !shape->stream && shape->group_in == 1 && shape->group_out == 1;
 }
 
-struct spectral_work spectral_work_cut(const struct shape *shape, const struct fft *fft, struct arena *arena)
+struct spectral_work spectral_work_cut(const struct shape *shape, const struct fft *fft,
+                                       struct arena *arena)
 {
     struct spectral_work work;
     work.inputs = arena_take(arena, size_mul(shape->group_in, fft_spectrum_bytes(fft)));
-    // What is read once may be multiplied where it is: a long transform is as large as the cache that it needs.
+    // What is read once may be multiplied where it is: a long transform is as large as the cache
+    // that it needs.
     const bool in_place = spectral_in_place(shape);
     work.output = in_place ? work.inputs : arena_take(arena, fft_spectrum_bytes(fft));
     work.samples = arena_take(arena, fft_size(fft) * shape->sample_bytes);
@@ -260,7 +285,8 @@ size_t spectral_work_bytes(const struct shape *shape, const struct fft *fft)
     return arena.used;
 }
 
-void spectral_forward_half(const struct spectral *spectral, void *spectrum, const char *x, char *samples, char *scratch)
+void spectral_forward_half(const struct spectral *spectral, void *spectrum, const char *x,
+                           char *samples, char *scratch)
 {
     const struct shape *shape = &spectral->shape;
     const size_t half = spectral->n / 2, size = shape->axis[0].size;
@@ -278,11 +304,13 @@ void spectral_sum(const struct partita_filter *filter, size_t channel, struct sp
     const struct partita_plan *plan = filter->plan;
     const struct spectral *spectral = plan->state;
     const size_t blocks = fft_blocks(spectral->fft), group_in = spectral->shape.group_in;
-    const char *spectra = (const char *)filter->state + channel * group_in * fft_spectrum_bytes(spectral->fft);
+    const char *spectra =
+        (const char *)filter->state + channel * group_in * fft_spectrum_bytes(spectral->fft);
     plan->kernels->cmac(work->output, work->inputs, blocks, spectra, blocks, group_in, blocks);
 }
 
-void spectral_output(const struct partita_filter *filter, size_t channel, struct spectral_work *work)
+void spectral_output(const struct partita_filter *filter, size_t channel,
+                     struct spectral_work *work)
 {
     const struct spectral *spectral = filter->plan->state;
     spectral_sum(filter, channel, work);

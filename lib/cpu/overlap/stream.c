@@ -1,12 +1,13 @@
-// SPDX-License-Identifier: MIT
-// The stream of the block engines: collects a block of input of every channel, has it run, pays the outputs out one for
-// one with the inputs of the next block. Blocks lie at fixed positions, so cutting calls differently changes nothing.
+// SPDX-License-Identifier: MIT The stream of the block engines: collects a block of input of every
+// channel, has it run, pays the outputs out one for one with the inputs of the next block. Blocks
+// lie at fixed positions, so cutting calls differently changes nothing.
 #include <string.h>
 
 #include "geometry/samples.h"
 #include "spectral.h"
 
-static struct block_stream *cut(const struct partita_plan *plan, size_t history, bool overlap, struct arena *arena)
+static struct block_stream *cut(const struct partita_plan *plan, size_t history, bool overlap,
+                                struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
     const struct spectral *spectral = plan->state;
@@ -17,7 +18,9 @@ static struct block_stream *cut(const struct partita_plan *plan, size_t history,
     fresh.set = arena_take(arena, sizeof *fresh.set);
     fresh.window = arena_take(arena, size_mul(shape->in_channels, spectral->n * bytes));
     fresh.ready = arena_take(arena, size_mul(2 * shape->out_channels, spectral->hop * bytes));
-    if (overlap) fresh.overlap = arena_take(arena, size_mul(shape->out_channels, (shape->axis[0].span - 1) * bytes));
+    if (overlap)
+        fresh.overlap =
+            arena_take(arena, size_mul(shape->out_channels, (shape->axis[0].span - 1) * bytes));
     fresh.faded = arena_take(arena, spectral->hop * bytes);
     fresh.work = spectral_work_cut(shape, spectral->fft, arena);
     if (state) *state = fresh;
@@ -53,7 +56,8 @@ char *block_stream_ready(const struct partita_stream *stream, size_t set, size_t
     const struct block_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
     const struct spectral *spectral = stream->plan->state;
-    return state->ready + (set * shape->out_channels + channel) * spectral->hop * shape->sample_bytes;
+    return state->ready +
+           (set * shape->out_channels + channel) * spectral->hop * shape->sample_bytes;
 }
 
 // The first output of the next block falls due with the last input of the current one.
@@ -90,20 +94,24 @@ static void collect(struct partita_stream *stream, const struct frames *frames, 
     const size_t bytes = stream->plan->shape.sample_bytes;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
         char *end = state->window + (c * spectral->n + state->history + *state->fill) * bytes;
-        if (frames->x) samples_copy(end, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
+        if (frames->x)
+            samples_copy(end, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
         else memset(end, 0, n * bytes);
     }
 }
 
-// Writes the outputs that fall due with the block's inputs [fill, fill+n), frames `frame` .. of the step: the stream is
-// at `phase` then, output frame `written` of the step comes next. Returns how many there were.
-static size_t pay_out(struct partita_stream *stream, const struct frames *frames, size_t n, size_t frame, size_t phase,
-                      size_t written)
+// Writes the outputs that fall due with the block's inputs [fill, fill+n), frames `frame` .. of the
+// step: the stream is at `phase` then, output frame `written` of the step comes next. Returns how
+// many there were.
+static size_t pay_out(struct partita_stream *stream, const struct frames *frames, size_t n,
+                      size_t frame, size_t phase, size_t written)
 {
     const struct block_stream *state = stream->state;
     const struct spectral *spectral = stream->plan->state;
-    const size_t stride = stream->plan->shape.axis[0].stride, bytes = stream->plan->shape.sample_bytes;
-    const size_t wait = (stride - phase) % stride, first = (*state->fill + wait + 1) % spectral->hop;
+    const size_t stride = stream->plan->shape.axis[0].stride,
+                 bytes = stream->plan->shape.sample_bytes;
+    const size_t wait = (stride - phase) % stride,
+                 first = (*state->fill + wait + 1) % spectral->hop;
     if (wait >= n) return 0;
     const size_t due = (n - wait - 1) / stride + 1;
     for (size_t k = 0; k < stream->plan->shape.out_channels; k++) {
@@ -111,7 +119,8 @@ static size_t pay_out(struct partita_stream *stream, const struct frames *frames
         size_t step = stride;
         if (stream->swap.state == SWAP_FADING) {
             samples_copy(state->faded, 1, y, stride, due, bytes);
-            samples_copy(state->work.samples, 1, block_stream_ready(stream, 1 - *state->set, k) + first * bytes, stride,
+            samples_copy(state->work.samples, 1,
+                         block_stream_ready(stream, 1 - *state->set, k) + first * bytes, stride,
                          due, bytes);
             stream_blend(stream, state->faded, state->work.samples, due, frame + wait, stride);
             y = state->faded;

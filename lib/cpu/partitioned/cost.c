@@ -22,21 +22,25 @@ static size_t bins_of(const struct shape *shape, const struct level *level)
 static enum host_distance distance_of(const struct request *request, const struct level *level)
 {
     const struct shape *shape = request->shape;
-    const size_t bytes = 2 * bins_of(shape, level) * shape->scalar_bytes, shared = request->host->shared_bytes;
-    const size_t held = bytes * (cells_of(shape) * level->parts + shape->in_channels * level_slots(level));
+    const size_t bytes = 2 * bins_of(shape, level) * shape->scalar_bytes,
+                 shared = request->host->shared_bytes;
+    const size_t held =
+        bytes * (cells_of(shape) * level->parts + shape->in_channels * level_slots(level));
     // A filter that no cache holds comes from memory block after block, but for its small levels.
     const size_t filter = 2 * cells_of(shape) * shape->axis[0].span * shape->tap_bytes;
     if (filter > shared / 2 && held > shared / 16) return HOST_MEMORY;
     return held > request->host->cache_bytes / 2 ? HOST_FAR : HOST_NEAR;
 }
 
-// Seconds of a bin's product, with 1, 2 and 4 sums at once. The outputs share what they read of the inputs.
+// Seconds of a bin's product, with 1, 2 and 4 sums at once. The outputs share what they read of the
+// inputs.
 static void prices_of(const struct request *request, const struct level *level, double prices[3])
 {
     const struct shape *shape = request->shape;
     const struct host_costs *costs = &request->host->costs[shape->f64];
     const enum host_distance distance = distance_of(request, level);
-    const double share = fmin(1, (double)(level->multiple * shape->in_channels) / (double)cells_of(shape));
+    const double share =
+        fmin(1, (double)(level->multiple * shape->in_channels) / (double)cells_of(shape));
     for (int i = 0; i < 3; i++) {
         const double near = costs->product[HOST_NEAR][i], own = costs->product[distance][i];
         if (distance == HOST_NEAR) prices[i] = near;
@@ -50,30 +54,36 @@ static double bin_seconds(const struct level *level, const double prices[3])
 {
     size_t bounds[SECTIONS + 1];
     level_sections(level, bounds);
-    return (double)(bounds[1] - bounds[0]) * prices[0] + (double)(bounds[2] - bounds[1]) * prices[1] +
+    return (double)(bounds[1] - bounds[0]) * prices[0] +
+           (double)(bounds[2] - bounds[1]) * prices[1] +
            (double)(bounds[3] - bounds[2]) * prices[level->bundle / 2];
 }
 
 // Seconds of a block's products for all outputs.
-static double block_seconds(const struct request *request, const struct level *level, const double prices[3])
+static double block_seconds(const struct request *request, const struct level *level,
+                            const double prices[3])
 {
     const struct shape *shape = request->shape;
     size_t turns = 0;
-    for (size_t age = 0; age < level->bundle; age++) turns += level_turns(level, age, (struct turn[SECTIONS]){{0}});
+    for (size_t age = 0; age < level->bundle; age++)
+        turns += level_turns(level, age, (struct turn[SECTIONS]){{0}});
     return (double)(cells_of(shape) * bins_of(shape, level)) * bin_seconds(level, prices) +
            (double)(turns * shape->out_channels) * TURN_SECONDS;
 }
 
 void cost_bundle(const struct request *request, struct level *level)
 {
-    const size_t tiles = 2 * bins_of(request->shape, level) * request->shape->scalar_bytes / TILE_BYTES;
-    const size_t known = (level->parts - 1) * level->multiple; // blocks before, of the last partition
+    const size_t tiles =
+        2 * bins_of(request->shape, level) * request->shape->scalar_bytes / TILE_BYTES;
+    const size_t known =
+        (level->parts - 1) * level->multiple; // blocks before, of the last partition
     double prices[3];
     prices_of(request, level, prices);
     level->far = distance_of(request, level) != HOST_NEAR;
     level->bundle = 1;
     double least = block_seconds(request, level, prices);
-    for (size_t bundle = 2; bundle <= MAX_BUNDLE && bundle <= tiles && bundle - 1 <= known; bundle *= 2) {
+    for (size_t bundle = 2; bundle <= MAX_BUNDLE && bundle <= tiles && bundle - 1 <= known;
+         bundle *= 2) {
         struct level other = *level;
         other.bundle = bundle;
         const double seconds = block_seconds(request, &other, prices);
@@ -108,7 +118,8 @@ double cost_transforms(const struct request *request, const struct level *level)
     const struct host_costs *host = &request->host->costs[shape->f64];
     const double one = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2;
     // Inputs are fetched; half of the outputs is written.
-    const double moved = (double)(level->n * (shape->complex_signal ? 2 : 1)) * (host->copy / 4 + host->fetch);
+    const double moved =
+        (double)(level->n * (shape->complex_signal ? 2 : 1)) * (host->copy / 4 + host->fetch);
     return channels * (one + moved + 4 * SLICE_SECONDS) / (double)level->hop;
 }
 
@@ -118,7 +129,8 @@ double cost_head(const struct request *request, size_t head, size_t tick)
     const struct host_costs *costs = &request->host->costs[shape->f64];
     const size_t call = shape->block < tick ? shape->block : tick;
     const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
-    const double cell = (double)head * products * costs->fma + (head ? costs->fir_call / (double)call : 0);
+    const double cell =
+        (double)head * products * costs->fma + (head ? costs->fir_call / (double)call : 0);
     return (double)cells_of(shape) * cell + TICK_SECONDS / (double)call;
 }
 

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Filters of cpu/partitioned: each cell's taps cut into the head and the partitions of every level, these transformed,
-// cells and partitions of zeros left out, cells with the same taps stored once.
+// SPDX-License-Identifier: MIT Filters of cpu/partitioned: each cell's taps cut into the head and
+// the partitions of every level, these transformed, cells and partitions of zeros left out, cells
+// with the same taps stored once.
 #include <string.h>
 
-#include "stream/paths.h"
-#include "partitioned.h"
 #include "geometry/samples.h"
+#include "partitioned.h"
+#include "stream/paths.h"
 
 struct build {
     const struct partita_plan *plan;
@@ -18,16 +18,19 @@ struct build {
 };
 
 // The taps that one partition holds; n may be 0 behind the filter's end.
-static const char *partition_taps(const struct build *build, const struct level *level, size_t p, size_t *ret_n)
+static const char *partition_taps(const struct build *build, const struct level *level, size_t p,
+                                  size_t *ret_n)
 {
     const struct shape *shape = &build->plan->shape;
-    const size_t taps = level->multiple * level->hop, first = level->first + p * taps, span = shape->axis[0].span;
+    const size_t taps = level->multiple * level->hop, first = level->first + p * taps,
+                 span = shape->axis[0].span;
     *ret_n = first >= span ? 0 : span - first < taps ? span - first : taps;
     return build->causal + (*ret_n ? first : 0) * shape->tap_bytes;
 }
 
 // Which partitions of a level are not zero, section by section.
-static void find_ranges(const struct build *build, const struct level *level, struct cell_section ret[SECTIONS])
+static void find_ranges(const struct build *build, const struct level *level,
+                        struct cell_section ret[SECTIONS])
 {
     size_t bounds[SECTIONS + 1], first = level->parts, end = 0, n;
     level_sections(level, bounds);
@@ -38,13 +41,15 @@ static void find_ranges(const struct build *build, const struct level *level, st
         end = p + 1;
     }
     for (size_t s = 0; s < SECTIONS; s++) {
-        const size_t from = first > bounds[s] ? first : bounds[s], to = end < bounds[s + 1] ? end : bounds[s + 1];
+        const size_t from = first > bounds[s] ? first : bounds[s],
+                     to = end < bounds[s + 1] ? end : bounds[s + 1];
         ret[s] = (struct cell_section){.first = from, .count = to > from ? to - from : 0};
     }
 }
 
 // Transforms partition `p` of the range into its place among the tiles.
-static void transform_partition(const struct build *build, size_t i, const struct cell_section *own, size_t p)
+static void transform_partition(const struct build *build, size_t i, const struct cell_section *own,
+                                size_t p)
 {
     const struct partitioned *partitioned = build->plan->state;
     const struct level *level = &partitioned->layout.level[i];
@@ -60,7 +65,8 @@ static void transform_partition(const struct build *build, size_t i, const struc
     fft_forward(work->fft, build->spectrum, build->samples, build->scratch);
     char *spectra = own->spectra + p * TILE_BYTES;
     for (size_t tile = 0; tile < work->tiles; tile++)
-        memcpy(spectra + tile * own->stride * TILE_BYTES, build->spectrum + tile * TILE_BYTES, TILE_BYTES);
+        memcpy(spectra + tile * own->stride * TILE_BYTES, build->spectrum + tile * TILE_BYTES,
+               TILE_BYTES);
 }
 
 // Takes a section's spectra over from another filter.
@@ -69,8 +75,8 @@ static void copy_spectra(const struct build *build, size_t i, const struct cell_
 {
     const struct work *work = &((const struct partitioned *)build->plan->state)->work[i];
     for (size_t tile = 0; tile < work->tiles; tile++)
-        memcpy(own->spectra + tile * own->stride * TILE_BYTES, old->spectra + tile * old->stride * TILE_BYTES,
-               own->count * TILE_BYTES);
+        memcpy(own->spectra + tile * own->stride * TILE_BYTES,
+               old->spectra + tile * old->stride * TILE_BYTES, own->count * TILE_BYTES);
 }
 
 // What a cell consists of: taps of its head, and partitions of each level.
@@ -78,15 +84,19 @@ static void measure_cell(struct build *build, const struct cell_source *source, 
 {
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     const size_t bytes = build->plan->shape.tap_bytes;
-    *cell = source->fresh ? (struct cell){.head_taps = layout->head} : build->base->cells[source->kept];
+    *cell =
+        source->fresh ? (struct cell){.head_taps = layout->head} : build->base->cells[source->kept];
     if (!source->fresh) return;
     cell_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
-    while (cell->head_taps && taps_are_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
+    while (cell->head_taps &&
+           taps_are_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
         cell->head_taps--;
-    for (size_t i = 0; i < layout->n_levels; i++) find_ranges(build, &layout->level[i], cell->level[i]);
+    for (size_t i = 0; i < layout->n_levels; i++)
+        find_ranges(build, &layout->level[i], cell->level[i]);
 }
 
-static void fill_cell(struct build *build, const struct cell_source *source, const struct cell *cell, char *head)
+static void fill_cell(struct build *build, const struct cell_source *source,
+                      const struct cell *cell, char *head)
 {
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     const struct cell *kept = source->fresh ? NULL : &build->base->cells[source->kept];
@@ -124,13 +134,15 @@ static void build_cells(struct build *build)
     for (size_t c = 0; c < build->n_sources; c++)
         if (build->sources[c].twin == c) measure_cell(build, &build->sources[c], &build->cells[c]);
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
-    for (size_t i = 0; i < layout->n_levels * SECTIONS; i++) place_spectra(build, i / SECTIONS, i % SECTIONS);
+    for (size_t i = 0; i < layout->n_levels * SECTIONS; i++)
+        place_spectra(build, i / SECTIONS, i % SECTIONS);
     for (size_t c = 0; c < build->n_sources; c++) {
         struct cell *cell = &build->cells[c];
         const size_t twin = build->sources[c].twin;
         if (twin == c) {
             // A byte at least: the place tells cells apart.
-            char *head = arena_take(&build->arena, cell->head_taps * build->plan->shape.tap_bytes + 1);
+            char *head =
+                arena_take(&build->arena, cell->head_taps * build->plan->shape.tap_bytes + 1);
             if (head) fill_cell(build, &build->sources[c], cell, head);
             cell->head = head;
         } else {
@@ -164,7 +176,8 @@ static void cut_temporary(struct build *build, size_t most_sources, struct arena
     size_t samples = 0, spectrum = 0, scratch = 0;
     for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
         const struct work *work = &partitioned->work[i];
-        const size_t n = partitioned->layout.level[i].n * shape->sample_bytes, tiles = work->tiles * TILE_BYTES;
+        const size_t n = partitioned->layout.level[i].n * shape->sample_bytes,
+                     tiles = work->tiles * TILE_BYTES;
         if (n > samples) samples = n;
         if (tiles > spectrum) spectrum = tiles;
         if (fft_scratch_bytes(work->fft) > scratch) scratch = fft_scratch_bytes(work->fft);
@@ -195,8 +208,9 @@ static struct partitioned_filter *cut_filter(struct build *build)
     return state;
 }
 
-enum partita_status partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
-                                              size_t n_cells, const struct partita_filter *base)
+enum partita_status partitioned_filter_create(struct partita_filter *filter,
+                                              const struct partita_cell *cells, size_t n_cells,
+                                              const struct partita_filter *base)
 {
     const struct partita_plan *plan = filter->plan;
     const struct partitioned_filter *old = base ? base->state : NULL;

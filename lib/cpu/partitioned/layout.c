@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// Which partitions: the shortest path over predicted costs. A node is a hop with which a level may begin, an edge a
-// level that covers the taps up to where the next, larger hop is in time.
-// Source: Garcia, Optimal filter partition for efficient convolution with short input/output delay, AES 113 (2002);
-// Wefers, Partitioned convolution algorithms for real-time auralization (2015).
+// SPDX-License-Identifier: MIT Which partitions: the shortest path over predicted costs. A node is
+// a hop with which a level may begin, an edge a level that covers the taps up to where the next,
+// larger hop is in time. Source: Garcia, Optimal filter partition for efficient convolution with
+// short input/output delay, AES 113 (2002); Wefers, Partitioned convolution algorithms for
+// real-time auralization (2015).
 #include <math.h>
 
 #include "partitioned.h"
@@ -13,11 +13,13 @@ enum {
     MAX_HOP = 1 << 17,
     MAX_HOPS = 14, // MIN_TICK << 13
     MAX_MULTIPLE = 4,
-    // Zeros behind the last tap: a tenth of the filter, so that spectra take 2.2 times its bytes at most.
+    // Zeros behind the last tap: a tenth of the filter, so that spectra take 2.2 times its bytes at
+    // most.
     MOST_WASTE = 10,
 };
 
-// The way to a hop: what it costs, the first tap that its level would cover, and the level before it.
+// The way to a hop: what it costs, the first tap that its level would cover, and the level before
+// it.
 struct node {
     double seconds;
     size_t first, before;
@@ -30,7 +32,8 @@ struct search {
     bool whole;   // struct layout
     size_t begin; // index of the first level's hop
     struct node node[MAX_HOPS];
-    double transforms[MAX_HOPS][MAX_MULTIPLE + 1]; // of a hop and a multiple, seconds a frame; 0: not asked for yet
+    double transforms[MAX_HOPS][MAX_MULTIPLE + 1]; // of a hop and a multiple, seconds a frame; 0:
+                                                   // not asked for yet
 };
 
 static size_t hop_at(const struct search *search, size_t i)
@@ -52,8 +55,8 @@ static bool served(const struct search *search, size_t i, size_t multiple)
     return fft_good_size(n) == n;
 }
 
-// The last level works during the whole of the next block; the others in half the time, so that they may begin
-// earlier: the levels above them fill the other half (partition_schedule.c).
+// The last level works during the whole of the next block; the others in half the time, so that
+// they may begin earlier: the levels above them fill the other half (partition_schedule.c).
 static size_t window_of(size_t ticks, bool last)
 {
     return last || ticks == 1 ? ticks : ticks / 2;
@@ -65,8 +68,8 @@ static size_t in_time(const struct search *search, size_t i, bool last)
     return hop_at(search, i) + (window_of((size_t)1 << i, last) - 1) * search->tick;
 }
 
-static struct level level_from(const struct search *search, size_t i, size_t first, size_t multiple, size_t parts,
-                               bool last)
+static struct level level_from(const struct search *search, size_t i, size_t first, size_t multiple,
+                               size_t parts, bool last)
 {
     const size_t hop = hop_at(search, i), ticks = (size_t)1 << i;
     struct level level = {
@@ -92,9 +95,11 @@ static size_t parts_for(size_t taps, size_t multiple, size_t hop)
 }
 
 // The level from node i to hop j: as few partitions as bring the latter in time.
-static struct level level_between(const struct search *search, size_t i, size_t j, size_t multiple, bool last)
+static struct level level_between(const struct search *search, size_t i, size_t j, size_t multiple,
+                                  bool last)
 {
-    const size_t first = search->node[i].first, have = first + search->latency, need = in_time(search, j, last);
+    const size_t first = search->node[i].first, have = first + search->latency,
+                 need = in_time(search, j, last);
     const size_t parts = parts_for(need > have ? need - have : 0, multiple, hop_at(search, i));
     return level_from(search, i, first, multiple, parts, false);
 }
@@ -109,16 +114,19 @@ static void relax(struct search *search, size_t i, size_t j, size_t multiple)
     const struct level level = level_between(search, i, j, multiple, false);
     if (end_of(&level) >= search->request->shape->axis[0].span) return;
     const double seconds = search->node[i].seconds + level_seconds(search, &level);
-    if (seconds < search->node[j].seconds) search->node[j] = (struct node){seconds, end_of(&level), i, level};
+    if (seconds < search->node[j].seconds)
+        search->node[j] = (struct node){seconds, end_of(&level), i, level};
 }
 
-// Takes the levels that lead to node i, the one before the last if there is one, and the last, if that is the best yet.
-static void consider(const struct search *search, size_t i, const struct level *before, const struct level *last,
-                     double seconds, struct layout *best)
+// Takes the levels that lead to node i, the one before the last if there is one, and the last, if
+// that is the best yet.
+static void consider(const struct search *search, size_t i, const struct level *before,
+                     const struct level *last, double seconds, struct layout *best)
 {
     const size_t span = search->request->shape->axis[0].span;
     const bool wasteful = end_of(last) - span > span / MOST_WASTE;
-    if (best->n_levels && (best->wasteful == wasteful ? best->seconds <= seconds : wasteful)) return;
+    if (best->n_levels && (best->wasteful == wasteful ? best->seconds <= seconds : wasteful))
+        return;
     *best = (struct layout){.tick = search->tick,
                             .latency = search->latency,
                             .whole = search->whole,
@@ -127,11 +135,13 @@ static void consider(const struct search *search, size_t i, const struct level *
                             .wasteful = wasteful,
                             .seconds = seconds};
     best->head_seconds = cost_head(search->request, best->head, search->tick);
-    for (size_t at = i; before && at != search->begin; at = search->node[at].before) best->n_levels++;
+    for (size_t at = i; before && at != search->begin; at = search->node[at].before)
+        best->n_levels++;
     size_t place = best->n_levels;
     best->level[--place] = *last;
     if (before) best->level[--place] = *before;
-    for (size_t at = i; place > 0; at = search->node[at].before) best->level[--place] = search->node[at].level;
+    for (size_t at = i; place > 0; at = search->node[at].before)
+        best->level[--place] = search->node[at].level;
 }
 
 static double seconds_to_beat(const struct layout *best)
@@ -162,19 +172,21 @@ static void finish_alone(struct search *search, size_t i, size_t first, struct l
         if (!served(search, i, own)) continue;
         const size_t parts = parts_for(span - first, own, hop_at(search, i));
         const struct level last = level_from(search, i, first, own, parts, true);
-        consider(search, i, NULL, &last, cost_head(search->request, first, search->tick) + level_seconds(search, &last),
+        consider(search, i, NULL, &last,
+                 cost_head(search->request, first, search->tick) + level_seconds(search, &last),
                  best);
     }
 }
 
-// Delays are whole ticks and whole output frames; more than a first level needs is not taken. Returns the taps that are
-// left to the head.
+// Delays are whole ticks and whole output frames; more than a first level needs is not taken.
+// Returns the taps that are left to the head.
 static size_t choose_latency(struct search *search, size_t needed, size_t allowed)
 {
     const size_t stride = search->request->shape->axis[0].stride;
     // The least common multiple: a tick is a power of two.
     const size_t twos = stride & (~stride + 1),
-                 unit = size_mul(stride, search->tick / (twos < search->tick ? twos : search->tick));
+                 unit =
+                     size_mul(stride, search->tick / (twos < search->tick ? twos : search->tick));
     const size_t own = search->whole ? search->tick : 0, more = needed > own ? needed - own : 0;
     const size_t least = more / unit + (more % unit > 0); // units
     search->latency = own + (least <= allowed / unit ? least : allowed / unit) * unit;
@@ -185,13 +197,15 @@ static size_t choose_latency(struct search *search, size_t needed, size_t allowe
 static void search_from(struct search *search, size_t begin, size_t allowed, struct layout *best)
 {
     const size_t span = search->request->shape->axis[0].span;
-    finish_alone(search, begin, choose_latency(search, in_time(search, begin, true), allowed), best);
+    finish_alone(search, begin, choose_latency(search, in_time(search, begin, true), allowed),
+                 best);
     const size_t head = choose_latency(search, in_time(search, begin, false), allowed);
     if (head >= span) return;
     search->begin = begin;
-    for (size_t i = 0; i < search->n_hops; i++) search->node[i] = (struct node){.seconds = INFINITY};
-    search->node[begin] =
-        (struct node){.seconds = cost_head(search->request, head, search->tick), .first = head, .before = begin};
+    for (size_t i = 0; i < search->n_hops; i++)
+        search->node[i] = (struct node){.seconds = INFINITY};
+    search->node[begin] = (struct node){
+        .seconds = cost_head(search->request, head, search->tick), .first = head, .before = begin};
     for (size_t i = begin; i < search->n_hops; i++) {
         if (search->node[i].seconds >= seconds_to_beat(best)) continue;
         for (size_t multiple = 1; multiple <= MAX_MULTIPLE; multiple++) {
@@ -208,15 +222,18 @@ bool layout_search(const struct request *request, struct layout *ret)
 {
     const struct shape *shape = request->shape;
     *ret = (struct layout){0};
-    for (size_t tick = MIN_TICK; tick <= MAX_TICK && (tick == MIN_TICK || tick <= shape->block); tick *= 2) {
-        struct search search = {
-            .request = request, .tick = tick, .whole = shape->whole_blocks && shape->block % tick == 0};
+    for (size_t tick = MIN_TICK; tick <= MAX_TICK && (tick == MIN_TICK || tick <= shape->block);
+         tick *= 2) {
+        struct search search = {.request = request,
+                                .tick = tick,
+                                .whole = shape->whole_blocks && shape->block % tick == 0};
         // A hop beyond the filter's length covers it with one partition: no larger one is needed.
         while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
                (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))
             search.n_hops++;
         for (size_t begin = 0; begin < search.n_hops; begin++)
-            search_from(&search, begin, shape->latency == PARTITA_UNBOUNDED ? 4 * MAX_HOP : shape->latency, ret);
+            search_from(&search, begin,
+                        shape->latency == PARTITA_UNBOUNDED ? 4 * MAX_HOP : shape->latency, ret);
     }
     return ret->n_levels > 0;
 }

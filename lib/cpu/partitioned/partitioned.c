@@ -1,19 +1,20 @@
-// SPDX-License-Identifier: MIT
-// cpu/partitioned: long filters at low latency, in partitions that grow with their distance, with the work of every
-// level spread over all calls (partitioned.h says how it goes).
-// Source: Gardner, Efficient convolution without input-output delay, JAES 43 (1995); Garcia, AES 113 (2002).
+// SPDX-License-Identifier: MIT cpu/partitioned: long filters at low latency, in partitions that
+// grow with their distance, with the work of every level spread over all calls (partitioned.h says
+// how it goes). Source: Gardner, Efficient convolution without input-output delay, JAES 43 (1995);
+// Garcia, AES 113 (2002).
 #include "partitioned.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "stream/paths.h"
 #include "base/hash.h"
 #include "stream.h"
+#include "stream/paths.h"
 #include "work.h"
 
-// The ring holds what the level that looks back furthest may still read when its work on a block ends, and the head.
+// The ring holds what the level that looks back furthest may still read when its work on a block
+// ends, and the head.
 static size_t ring_frames(const struct layout *layout)
 {
     size_t frames = layout->head + layout->latency + layout->tick;
@@ -35,12 +36,15 @@ static size_t largest_transform(const struct layout *layout)
 
 static double flops_of(const struct shape *shape, const struct layout *layout)
 {
-    const double cells = (double)(shape->out_channels * shape->group_in), complex = shape->complex_signal ? 2 : 1;
+    const double cells = (double)(shape->out_channels * shape->group_in),
+                 complex = shape->complex_signal ? 2 : 1;
     double flops = cells * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
-        const double n = (double)level->n, channels = (double)(shape->in_channels + shape->out_channels);
-        flops += (channels * complex * 2.5 * n * log2(n) + cells * complex * 4 * n * (double)level->parts) /
+        const double n = (double)level->n,
+                     channels = (double)(shape->in_channels + shape->out_channels);
+        flops += (channels * complex * 2.5 * n * log2(n) +
+                  cells * complex * 4 * n * (double)level->parts) /
                  (double)level->hop;
     }
     return flops;
@@ -50,12 +54,14 @@ static double flops_of(const struct shape *shape, const struct layout *layout)
 static size_t bytes_of(const struct shape *shape, const struct layout *layout)
 {
     // Every frame twice, and whether it was a number.
-    size_t bytes = size_mul(shape->in_channels, size_mul(ring_frames(layout), 2 * shape->sample_bytes + 1));
+    size_t bytes =
+        size_mul(shape->in_channels, size_mul(ring_frames(layout), 2 * shape->sample_bytes + 1));
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];
         const size_t spectra =
             size_add(size_mul(shape->out_channels * shape->group_in, level->parts),
-                     shape->in_channels * (level_row(level) + 1) + (2 * level->bundle + 4) * shape->out_channels);
+                     shape->in_channels * (level_row(level) + 1) +
+                         (2 * level->bundle + 4) * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, level->n * shape->sample_bytes));
     }
     return bytes;
@@ -81,12 +87,14 @@ static void partitioned_estimate(const struct request *request, struct estimate 
             .seconds = layout.seconds,
             .flops = flops_of(shape, &layout),
             .bytes = bytes_of(shape, &layout),
-            .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)largest_transform(&layout))),
+            .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 *
+                     sqrt(log2((double)largest_transform(&layout))),
         };
     }
 }
 
-static enum partita_status partitioned_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status partitioned_plan_create(struct partita_plan *plan,
+                                                   const struct request *request)
 {
     struct partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
     if (!partitioned) return PARTITA_ERR_NOMEM;
@@ -126,7 +134,8 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
 {
     const struct partitioned *partitioned = plan->state;
     const struct layout *layout = &partitioned->layout;
-    const size_t whole[] = {layout->tick, layout->latency, layout->whole, layout->head, layout->n_levels};
+    const size_t whole[] = {layout->tick, layout->latency, layout->whole, layout->head,
+                            layout->n_levels};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
     for (size_t i = 0; i < layout->n_levels; i++) {
         const struct level *level = &layout->level[i];

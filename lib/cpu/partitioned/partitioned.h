@@ -1,30 +1,32 @@
-// SPDX-License-Identifier: MIT
-// What the files of cpu/partitioned share. A long filter is cut into levels: the head's first taps are summed directly,
-// level 0 covers what follows in partitions of its size, level 1 what follows that in larger ones, and so on
-// (partition_layout.c). Time goes by in ticks of a few frames. A level collects `hop` frames of input, then works on
-// this block in a window of ticks: a list of small slices, of which each tick runs as many as a table says
+// SPDX-License-Identifier: MIT What the files of cpu/partitioned share. A long filter is cut into
+// levels: the head's first taps are summed directly, level 0 covers what follows in partitions of
+// its size, level 1 what follows that in larger ones, and so on (partition_layout.c). Time goes by
+// in ticks of a few frames. A level collects `hop` frames of input, then works on this block in a
+// window of ticks: a list of small slices, of which each tick runs as many as a table says
 // (partition_schedule.c); then its outputs are played, one tick's worth a tick.
 //
 //      ticks        | 0 1 2 3 | 4 5 6 7 | 8 9 ...         a level with hop = 4 ticks, window = 2
 //      collect      | block 0 | block 1 | block 2         (partition_stream.c)
-//      work               | 0 |   | 1 |   | 2 |           begins in the tick that completes the block
-//      play                   | block 0 | block 1 | ...   hence taps from hop + (window-1) ticks on are in time
+//      work               | 0 |   | 1 |   | 2 |           begins in the tick that completes the
+//      block play                   | block 0 | block 1 | ...   hence taps from hop + (window-1)
+//      ticks on are in time
 //
-// Everything that outputs depend on lies in one region without pointers, so saving it is copying it; what refers to it
-// is made again when a stream resumes. Which partitions: decision 6. Which of them meet which block when, two blocks by
-// one reading of the filter: decision 8.
+// Everything that outputs depend on lies in one region without pointers, so saving it is copying
+// it; what refers to it is made again when a stream resumes. Which partitions: decision 6. Which of
+// them meet which block when, two blocks by one reading of the filter: decision 8.
 #ifndef PARTITA_PARTITIONED_H
 #define PARTITA_PARTITIONED_H
 
-#include "stream/paths.h"
 #include "core/engine.h"
 #include "fft/fft.h"
 #include "stream/history.h"
+#include "stream/paths.h"
 
 enum { MAX_LEVELS = 16 };
 
-// A level's blocks are `hop` new frames each, transformed together with the n - hop frames before them. One partition
-// holds `multiple` hops of taps, n = (multiple + 1) * hop: few transforms for 1, few products for more.
+// A level's blocks are `hop` new frames each, transformed together with the n - hop frames before
+// them. One partition holds `multiple` hops of taps, n = (multiple + 1) * hop: few transforms for
+// 1, few products for more.
 struct level {
     size_t hop, n, multiple;
     size_t parts; // partitions, from tap `first` on
@@ -50,11 +52,12 @@ enum section {
     SECTIONS
 };
 
-// Blocks of a bundle read the spectra of a filter together. What partition p contributes to a block is known
-// p * multiple blocks before: so the far partitions are multiplied for a block and for the bundle-1 ones after it at
-// once, whose sums wait until it is their turn. Near ones serve fewer blocks at a time, partition 0 its own block
-// alone. The tiles of the spectra are as many shares as the bundle has blocks, and the bundle of share s begins with
-// the block at place s: so there is as much to do with every block.
+// Blocks of a bundle read the spectra of a filter together. What partition p contributes to a block
+// is known p * multiple blocks before: so the far partitions are multiplied for a block and for the
+// bundle-1 ones after it at once, whose sums wait until it is their turn. Near ones serve fewer
+// blocks at a time, partition 0 its own block alone. The tiles of the spectra are as many shares as
+// the bundle has blocks, and the bundle of share s begins with the block at place s: so there is as
+// much to do with every block.
 struct turn {
     enum section section; // of the partitions
     size_t sums;          // blocks that they serve, from the current one on
@@ -65,8 +68,8 @@ enum { MAX_BUNDLE = CMAC_SUMS };
 // Section s holds bounds[s] .. bounds[s+1]-1 (partition_turns.c).
 void level_sections(const struct level *level, size_t bounds[SECTIONS + 1]);
 
-// What is multiplied in a share of the tiles, in this order, with the block `age` blocks after its bundle's first one;
-// returns how many turns.
+// What is multiplied in a share of the tiles, in this order, with the block `age` blocks after its
+// bundle's first one; returns how many turns.
 size_t level_turns(const struct level *level, size_t age, struct turn turns[SECTIONS]);
 
 // Whole blocks of a level and ticks of the current one, `ticks` ticks after the first one began.
@@ -83,7 +86,8 @@ static inline size_t ticks_into_block(const struct level *level, uint64_t ticks)
 struct layout {
     size_t tick;    // frames
     size_t latency; // frames by which outputs are delayed, a multiple of tick
-    bool whole;     // calls bring whole ticks, whose outputs are played when their inputs have been worked on
+    bool whole;     // calls bring whole ticks, whose outputs are played when their inputs have been
+                    // worked on
     size_t head;    // taps summed directly
     size_t n_levels;
     struct level level[MAX_LEVELS];
@@ -98,7 +102,8 @@ static inline size_t layout_delay(const struct layout *layout)
     return layout->latency - (layout->whole ? layout->tick : 0);
 }
 
-// The cheapest layout for a stream's shape. False if there is none: then the direct engine does it all.
+// The cheapest layout for a stream's shape. False if there is none: then the direct engine does it
+// all.
 bool layout_search(const struct request *request, struct layout *ret);
 
 // Predicted seconds of a level's parts of work, one channel each.
@@ -108,8 +113,9 @@ struct level_costs {
 };
 struct level_costs cost_level(const struct request *request, const struct level *level);
 
-// Predicted seconds a frame, of all channels (partition_cost.c): a level's transforms and products, the head, and how
-// long a tick takes beyond its work. cost_bundle chooses the level's bundle and says how far its spectra are.
+// Predicted seconds a frame, of all channels (partition_cost.c): a level's transforms and products,
+// the head, and how long a tick takes beyond its work. cost_bundle chooses the level's bundle and
+// says how far its spectra are.
 double cost_transforms(const struct request *request, const struct level *level);
 double cost_products(const struct request *request, const struct level *level);
 double cost_head(const struct request *request, size_t head, size_t tick);
@@ -125,13 +131,14 @@ struct cut {
 static inline struct fft_steps slice_of(const struct cut *cut, size_t slice)
 {
     const size_t first = slice * cut->each, end = first + cut->each;
-    return (struct fft_steps){first < cut->units ? first : cut->units, end < cut->units ? end : cut->units};
+    return (struct fft_steps){first < cut->units ? first : cut->units,
+                              end < cut->units ? end : cut->units};
 }
 
-// A block is worked on in stages, one after the other. A stage consists of chains of slices: within a chain order
-// counts, two chains touch nothing in common.
+// A block is worked on in stages, one after the other. A stage consists of chains of slices: within
+// a chain order counts, two chains touch nothing in common.
 enum stage {
-    STAGE_FORWARD,  // each input's transform into its slot, then the slot's copy, or silence instead
+    STAGE_FORWARD, // each input's transform into its slot, then the slot's copy, or silence instead
     STAGE_PRODUCTS, // for some tiles each, of all outputs: so the inputs' spectra stay near
     STAGE_INVERSE,  // each output's inverse transform
     N_STAGES
@@ -142,8 +149,8 @@ enum { MAX_PRODUCT_CHAINS = 8 };
 struct work {
     struct fft *fft;
     size_t tiles; // of a spectrum
-    size_t
-        pitch; // from one channel's spectrum to the next, in tiles: not a power of two, lest all fall in one cache set
+    size_t pitch; // from one channel's spectrum to the next, in tiles: not a power of two, lest all
+                  // fall in one cache set
     struct cut transform; // of one channel, either way
     struct cut store;     // of one input
     struct cut product;   // of all outputs, in tiles of each share
@@ -152,7 +159,8 @@ struct work {
     } stage[N_STAGES];
     size_t edge_slices;                 // first ones of a transform, last ones of an inverse:
     double read_seconds, write_seconds; // what they take more, for samples not in the cache
-    uint32_t *due; // [ticks] how many slices of all stages, in order, must be done by the end of that tick
+    uint32_t *due; // [ticks] how many slices of all stages, in order, must be done by the end of
+                   // that tick
 };
 
 struct partitioned {
@@ -164,7 +172,8 @@ struct partitioned {
     size_t hyper;
 };
 
-// Cuts every level's work into slices and spreads them over its ticks so that the largest tick is as small as it gets.
+// Cuts every level's work into slices and spreads them over its ticks so that the largest tick is
+// as small as it gets.
 enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
 
 // Slices of a stage, and of all of them.
@@ -175,7 +184,8 @@ static inline size_t stage_slices(const struct work *work, enum stage stage)
 
 static inline size_t block_slices(const struct work *work)
 {
-    return stage_slices(work, STAGE_FORWARD) + stage_slices(work, STAGE_PRODUCTS) + stage_slices(work, STAGE_INVERSE);
+    return stage_slices(work, STAGE_FORWARD) + stage_slices(work, STAGE_PRODUCTS) +
+           stage_slices(work, STAGE_INVERSE);
 }
 
 // Predicted seconds of the slices first .. end-1 of a level's work on a block.
@@ -184,9 +194,10 @@ double slices_seconds(const struct work *work, size_t first, size_t end);
 // The table of levels and a timeline of their work, as text (partition_explain.c).
 void partitioned_explain(const struct partita_plan *plan, struct text *text);
 
-// One cell's spectra of one section of a level: [tiles][stride] tiles, of which the first `count` are those of
-// partitions first .. first+count-1, the only ones not zero; the others belong to other cells, sorted by output, so
-// that products of all outputs read them from one end to the other.
+// One cell's spectra of one section of a level: [tiles][stride] tiles, of which the first `count`
+// are those of partitions first .. first+count-1, the only ones not zero; the others belong to
+// other cells, sorted by output, so that products of all outputs read them from one end to the
+// other.
 struct cell_section {
     char *spectra; // written once, when the filter is made
     size_t first, count, stride;
@@ -208,12 +219,13 @@ struct partitioned_filter {
 // Its cells; none of NULL.
 struct cell_view partitioned_cells(const struct partita_filter *filter);
 
-enum partita_status partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
-                                              size_t n_cells, const struct partita_filter *base);
+enum partita_status partitioned_filter_create(struct partita_filter *filter,
+                                              const struct partita_cell *cells, size_t n_cells,
+                                              const struct partita_filter *base);
 
-// Where a stream is. Everything counts from the stream's begin. Where calls bring whole ticks, a tick is complete
-// before its outputs are played: while they are, `tick` and `fill` are the outputs' place, a tick ahead of what was
-// asked for.
+// Where a stream is. Everything counts from the stream's begin. Where calls bring whole ticks, a
+// tick is complete before its outputs are played: while they are, `tick` and `fill` are the
+// outputs' place, a tick ahead of what was asked for.
 struct position {
     uint64_t tick; // complete ticks
     size_t fill;   // frames of the tick that is being collected
@@ -222,7 +234,7 @@ struct position {
 
 // A level's progress on its current block, kept in the region.
 struct progress {
-    size_t done;      // slices, in the order of the table; kept by a team elsewhere while it is at work
+    size_t done; // slices, in the order of the table; kept by a team elsewhere while it is at work
     enum stage stage; // of the next slice
     size_t chain, number;
     bool running; // there is a block
@@ -245,11 +257,12 @@ struct hearing {
 struct level_state {
     struct progress *progress;
     size_t *quiet;  // [in] blocks of silence in a row, up to the current one
-    char *slots;    // [in][pitch][row] spectra of the last blocks, and copies of the first ones (kernels.h)
+    char *slots;    // [in][pitch][row] spectra of the last blocks, and copies of the first ones
+                    // (kernels.h)
     char *spectrum; // [in][pitch] being transformed
     char *sum;      // [2 sets][bundle][out][pitch] of the blocks of a bundle
-    uint16_t *held; // [2 sets][out] before the current block: bit share * MAX_BUNDLE + place says whether that share
-                    // of that place's sum holds something
+    uint16_t *held; // [2 sets][out] before the current block: bit share * MAX_BUNDLE + place says
+                    // whether that share of that place's sum holds something
     uint16_t *kept; // the same after it
     char *out;      // [2 sets][2 blocks in turn][out][n]
     char *scratch;  // [in or 2 x out] of the transforms; this and what follows is not in the region

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Which slices run in a tick: those that the table wants done by its end, on this thread or by a team.
-#include "workers.h"
+// SPDX-License-Identifier: MIT Which slices run in a tick: those that the table wants done by its
+// end, on this thread or by a team.
 #include "work.h"
+#include "workers.h"
 
 // Runs slices in the table's order until `due` are done.
 static void run_until(const struct partita_stream *stream, size_t i, size_t due)
@@ -27,7 +27,8 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     struct partitioned_stream *state = stream->state;
     struct level_state *own = &state->level[i];
     const bool twice = stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
-    *own->progress = (struct progress){.running = true, .twice = twice, .set = state->position->set, .block = block};
+    *own->progress = (struct progress){
+        .running = true, .twice = twice, .set = state->position->set, .block = block};
     const size_t slots = level_slots(level);
     bool changed = false;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
@@ -38,7 +39,8 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     }
     const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
     for (size_t which = 0; which < (twice ? 2 : 1); which++)
-        if (changed || own->hearing[which].filter != filters[which]) work_point(stream, i, which, filters[which]);
+        if (changed || own->hearing[which].filter != filters[which])
+            work_point(stream, i, which, filters[which]);
     work_prepare(stream, i);
     if (state->team) team_begin(stream, i);
 }

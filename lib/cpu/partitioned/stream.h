@@ -6,7 +6,8 @@
 #include "partitioned.h"
 
 // The stream's state cut out of an arena, or NULL while the arena only counts.
-struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *plan, struct arena *arena);
+struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *plan,
+                                                  struct arena *arena);
 
 enum partita_status partitioned_stream_open(struct partita_stream *stream);
 void partitioned_stream_close(struct partita_stream *stream);

@@ -63,7 +63,8 @@ static size_t chains_of(const struct partita_stream *stream)
 static enum stage stage_of(const struct partita_stream *stream, size_t chain, size_t *ret_chain)
 {
     int stage = STAGE_FORWARD;
-    for (size_t most; chain >= (most = most_chains(stream, (enum stage)stage)); chain -= most) stage++;
+    for (size_t most; chain >= (most = most_chains(stream, (enum stage)stage)); chain -= most)
+        stage++;
     *ret_chain = chain;
     return (enum stage)stage;
 }
@@ -93,14 +94,18 @@ static void relax(void)
 #endif
 }
 
-// A stage waits for the one before. To be asked after the chain's own progress, which is reset later.
+// A stage waits for the one before. To be asked after the chain's own progress, which is reset
+// later.
 static bool ready(const struct crew *crew, enum stage stage)
 {
-    return stage == STAGE_FORWARD || atomic_load_explicit(&crew->stage_left[stage - 1], memory_order_acquire) == 0;
+    return stage == STAGE_FORWARD ||
+           atomic_load_explicit(&crew->stage_left[stage - 1], memory_order_acquire) == 0;
 }
 
-// Runs at most `most` slices of a chain, as long as more than `keep` are left. Returns whether there was one to run.
-static bool run_chain(const struct partita_stream *stream, size_t i, size_t chain, size_t keep, size_t most)
+// Runs at most `most` slices of a chain, as long as more than `keep` are left. Returns whether
+// there was one to run.
+static bool run_chain(const struct partita_stream *stream, size_t i, size_t chain, size_t keep,
+                      size_t most)
 {
     struct crew *crew = &team_of(stream)->crew[i];
     struct chain *own = &crew->chain[chain];
@@ -112,7 +117,8 @@ static bool run_chain(const struct partita_stream *stream, size_t i, size_t chai
         at.number = own->length - left;
         work_slice(&at);
         // The stage's count first: when the chain shows nothing left, a new block may begin.
-        if (left == 1) atomic_fetch_sub_explicit(&crew->stage_left[at.stage], 1, memory_order_acq_rel);
+        if (left == 1)
+            atomic_fetch_sub_explicit(&crew->stage_left[at.stage], 1, memory_order_acq_rel);
         atomic_store_explicit(&own->left, left - 1, memory_order_release);
         ran = true;
     }
@@ -132,7 +138,8 @@ static size_t left_after(const struct partita_stream *stream, size_t i, size_t c
     return due <= before ? length : due - before < length ? length - (due - before) : 0;
 }
 
-// One look at everything that is due: runs what nobody else is at. Returns whether all of it is done.
+// One look at everything that is due: runs what nobody else is at. Returns whether all of it is
+// done.
 static bool run_due(const struct partita_stream *stream, const size_t *due)
 {
     const struct team *team = team_of(stream);
@@ -164,7 +171,8 @@ void team_run(struct partita_stream *stream, const size_t *due)
     while (!run_due(stream, due)) relax();
 }
 
-// Looks for work from the shortest period to the longest: that is by deadline. Returns whether there was any.
+// Looks for work from the shortest period to the longest: that is by deadline. Returns whether
+// there was any.
 static bool run_ahead(const struct partita_stream *stream)
 {
     for (size_t i = 0; i < levels_of(stream); i++)
@@ -185,8 +193,8 @@ static void *helper(void *context)
     return NULL;
 }
 
-// Sets the chains of a level to where they are when `done` slices are done. The stages' counts come first, so that
-// whoever sees a chain of a later stage begin sees them too.
+// Sets the chains of a level to where they are when `done` slices are done. The stages' counts come
+// first, so that whoever sees a chain of a later stage begin sees them too.
 static void set_progress(const struct partita_stream *stream, size_t i, size_t done)
 {
     struct crew *crew = &team_of(stream)->crew[i];
@@ -198,7 +206,8 @@ static void set_progress(const struct partita_stream *stream, size_t i, size_t d
     for (int stage = 0; stage < N_STAGES; stage++)
         atomic_store_explicit(&crew->stage_left[stage], stage_left[stage], memory_order_release);
     for (size_t chain = chains_of(stream); chain-- > 0;)
-        atomic_store_explicit(&crew->chain[chain].left, left_after(stream, i, chain, done), memory_order_release);
+        atomic_store_explicit(&crew->chain[chain].left, left_after(stream, i, chain, done),
+                              memory_order_release);
 }
 
 void team_begin(struct partita_stream *stream, size_t i)
@@ -236,7 +245,8 @@ void team_resume(struct partita_stream *stream)
     for (size_t i = 0; i < levels_of(stream); i++) {
         const struct progress *progress = state->level[i].progress;
         set_progress(stream, i, progress->running ? progress->done : all_slices(stream, i));
-        for (size_t chain = 0; chain < chains_of(stream); chain++) release(&team_of(stream)->crew[i].chain[chain]);
+        for (size_t chain = 0; chain < chains_of(stream); chain++)
+            release(&team_of(stream)->crew[i].chain[chain]);
     }
 }
 
@@ -266,7 +276,8 @@ enum partita_status team_open(struct partita_stream *stream)
     state->team = cut_team(stream, n_threads, &arena);
     team_resume(stream);
     for (; state->team->n_threads < n_threads; state->team->n_threads++)
-        if (pthread_create(&state->team->threads[state->team->n_threads], NULL, helper, state->team))
+        if (pthread_create(&state->team->threads[state->team->n_threads], NULL, helper,
+                           state->team))
             return PARTITA_ERR_NOMEM; // team_close ends those that have begun
     return PARTITA_OK;
 }

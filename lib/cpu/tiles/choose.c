@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// How a layer is cut into tiles, blocks and parts, what arrays that needs and what it costs: the choice of cpu/tiles
-// (decision 15).
+// SPDX-License-Identifier: MIT How a layer is cut into tiles, blocks and parts, what arrays that
+// needs and what it costs: the choice of cpu/tiles (decision 15).
 #include <math.h>
 #include <stdio.h>
 
@@ -14,15 +13,17 @@ enum {
     MOST_ELEMENTS = 1 << 17, // of a tile
     MANY = 128,              // samples of a tile up to which every size is considered
     FEW = 32,                // positions up to which turned products are considered
-    WEIGHT_IN = 32,          // input channels of turned sums of backward weight: gy is read once for so many
+    WEIGHT_IN = 32, // input channels of turned sums of backward weight: gy is read once for so many
 };
 
 // The shape in tiles; what hangs on blocks and parts is left to cut_blocks.
-static bool cut_tiles(const struct request *request, size_t transform, struct tiles *ret, size_t ret_n[3])
+static bool cut_tiles(const struct request *request, size_t transform, struct tiles *ret,
+                      size_t ret_n[3])
 {
     *ret = (struct tiles){.direction = request->direction};
     struct tile_grid *grid = &ret->grid;
-    if (!tile_grid_make(request->shape, request->direction, grid) || !tile_cut(grid, transform, MOST_ELEMENTS, ret_n))
+    if (!tile_grid_make(request->shape, request->direction, grid) ||
+        !tile_cut(grid, transform, MOST_ELEMENTS, ret_n))
         return false;
     ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
     ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
@@ -47,11 +48,13 @@ static void cut_turned(const struct tiles_way *way, struct tiles *tiles)
     tiles->cells = tiles_round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
     tiles->part = way->part < tiles->out ? tiles_wide(tiles, way->part) : tiles->out;
     tiles->in_part = lesser(tiles->in, WEIGHT_IN);
-    tiles->chunk = weight ? tiles->positions : lesser(tiles->in, MOST_TERMS / 2); // FEW positions at most
+    tiles->chunk =
+        weight ? tiles->positions : lesser(tiles->in, MOST_TERMS / 2); // FEW positions at most
     const size_t rows = weight ? tiles->in_part : tiles->positions;
     tiles->x_bin = bin_of(tiles, size_mul(2, tiles->cells));
     tiles->y_bin = bin_of(tiles, size_mul(2 * rows, tiles_wide(tiles, tiles->part)));
-    tiles->d_bin = weight ? bin_of(tiles, size_mul(2 * tiles->positions, tiles_wide(tiles, tiles->out))) : 0;
+    tiles->d_bin =
+        weight ? bin_of(tiles, size_mul(2 * tiles->positions, tiles_wide(tiles, tiles->out))) : 0;
     tiles->packed_bin = weight ? bin_of(tiles, size_mul(4 * tiles->positions, tiles->in_part)) : 0;
 }
 
@@ -69,15 +72,18 @@ static void cut_blocks(const struct tiles_way *way, struct tiles *tiles)
     tiles->block = tiles_round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
     if (tiles->block == 0) tiles->block = tiles->lanes;
     tiles->part = weight ? tiles->out : lesser(way->part, tiles->out);
-    tiles->chunk = weight ? lesser(tiles->block, MOST_TERMS / 2)
-                          : lesser(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
-    const size_t row = 2 * tiles->block, outputs = weight ? 2 * tiles_round_up(tiles->out, tiles->lanes) : row;
+    tiles->chunk =
+        weight ? lesser(tiles->block, MOST_TERMS / 2)
+               : lesser(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
+    const size_t row = 2 * tiles->block,
+                 outputs = weight ? 2 * tiles_round_up(tiles->out, tiles->lanes) : row;
     tiles->x_bin = bin_of(tiles, size_mul(tiles->in, row));
     tiles->y_bin = bin_of(tiles, size_mul(weight ? tiles->in : tiles->part, outputs));
     tiles->d_bin = weight ? bin_of(tiles, size_mul(tiles->out, row)) : 0;
 }
 
-bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3])
+bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret,
+               size_t ret_n[3])
 {
     if (!cut_tiles(request, way->transform, ret, ret_n)) return false;
     cut_blocks(way, ret);
@@ -105,7 +111,8 @@ size_t tiles_worker_bytes(const struct tiles *tiles, const size_t n[3])
     size_t product = size_add(size_mul(tiles->chunk, 3 * row), CONV_CHANNELS * row);
     if (tiles->product == TILES_TURNED) product = size_mul(tiles->chunk, 2 * CONV_CHANNELS * bytes);
     else if (tiles->direction == PARTITA_BACKWARD_WEIGHT)
-        product = mem_round(tiles->chunk * bytes) + mem_round(tiles->chunk * 2 * CONV_CHANNELS * bytes) +
+        product = mem_round(tiles->chunk * bytes) +
+                  mem_round(tiles->chunk * 2 * CONV_CHANNELS * bytes) +
                   size_mul(tiles->chunk * 3, tiles_round_up(tiles->out, tiles->lanes) * bytes);
     return mem_round(transform > product ? transform : product);
 }
@@ -136,32 +143,40 @@ struct candidate {
     double load, store, taps;
 };
 
-// Multiply-adds of a bin's turned product, those that rows of sums which are not there would have done included.
+// Multiply-adds of a bin's turned product, those that rows of sums which are not there would have
+// done included.
 static double turned_sums(const struct tiles *tiles)
 {
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    const size_t rows = weight ? tiles->in : tiles->positions, terms = weight ? tiles->positions : tiles->in;
+    const size_t rows = weight ? tiles->in : tiles->positions,
+                 terms = weight ? tiles->positions : tiles->in;
     return conv_cost_channels(2 * rows, tiles->panel / tiles->lanes, 1) * 2 * (double)terms *
            (double)tiles_wide(tiles, tiles->out);
 }
 
-// A product's multiply-add against one at the peak: worse with few lines of positions, of which Gauss's products have
-// half as many at once, and where scalars are packed for few output channels. Measured; decision 15.
+// A product's multiply-add against one at the peak: worse with few lines of positions, of which
+// Gauss's products have half as many at once, and where scalars are packed for few output channels.
+// Measured; decision 15.
 static double product_factor(const struct tiles *tiles)
 {
     static const double PRODUCT = 1.12, NARROW = 0.4, NARROW_GAUSS = 0.6, TURNED = 0.3;
     const double lines = (double)tiles_lines(tiles);
     if (tiles->product == TILES_TURNED) return PRODUCT + TURNED;
     if (tiles->direction == PARTITA_BACKWARD_WEIGHT) return PRODUCT;
-    return PRODUCT + NARROW / lines + (tiles->product == TILES_GAUSS ? NARROW_GAUSS / (lines * lines) : 0);
+    return PRODUCT + NARROW / lines +
+           (tiles->product == TILES_GAUSS ? NARROW_GAUSS / (lines * lines) : 0);
 }
 
-// Seconds of moving spectra between the stages of turned backward weight, where a part of the sums is held at once.
-static double moving_turned_weight(const struct request *request, const struct tiles *tiles, double bins, double sums)
+// Seconds of moving spectra between the stages of turned backward weight, where a part of the sums
+// is held at once.
+static double moving_turned_weight(const struct request *request, const struct tiles *tiles,
+                                   double bins, double sums)
 {
     const double parts = ceil((double)tiles->out / (double)tiles->part);
-    const double x = bins * 2 * (double)tiles->cells, times = ceil((double)tiles->in / (double)tiles->in_part);
-    const double scalar = (double)tiles->grid.scalar_bytes, wide = (double)tiles_wide(tiles, tiles->out);
+    const double x = bins * 2 * (double)tiles->cells,
+                 times = ceil((double)tiles->in / (double)tiles->in_part);
+    const double scalar = (double)tiles->grid.scalar_bytes,
+                 wide = (double)tiles_wide(tiles, tiles->out);
     const double held = bins * 2 * (double)tiles->in_part * wide / parts,
                  d = bins * 2 * wide * (double)tiles->positions;
     // Sums of a few terms are cleared, loaded, stored and read by the transform.
@@ -169,41 +184,53 @@ static double moving_turned_weight(const struct request *request, const struct t
            moving(request, d * (1 + times / 2), scalar * (held + d));
 }
 
-// Seconds by the host model: operations of transforms and products, samples in and out, spectra to where they fit.
-static double seconds_of(const struct request *request, const struct candidate *candidate, double *ret_flops)
+// Seconds by the host model: operations of transforms and products, samples in and out, spectra to
+// where they fit.
+static double seconds_of(const struct request *request, const struct candidate *candidate,
+                         double *ret_flops)
 {
-    // A transform's operation takes so much of a multiply-add, its loads and stores included; a sample on its way in or
-    // out so many copies; products clear, load and store their sums. Decision 15.
+    // A transform's operation takes so much of a multiply-add, its loads and stores included; a
+    // sample on its way in or out so many copies; products clear, load and store their sums.
+    // Decision 15.
     static const double TRANSFORM = 0.8, EDGE = 4, SUMS = 3, TASK = 1e-6;
     const struct host_costs *costs = &request->host->costs[request->shape->f64];
     const struct tiles *tiles = &candidate->tiles;
     const size_t *n = candidate->n;
-    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT, turned = tiles->product == TILES_TURNED;
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT,
+               turned = tiles->product == TILES_TURNED;
     const double bytes = (double)tiles->grid.scalar_bytes, bins = (double)candidate->bins;
     const double blocks = ceil((double)tiles->positions / (double)tiles->block);
     const double lines = blocks * (double)tiles->block, samples = (double)(n[0] * n[1] * n[2]);
-    const double in = (double)tiles->in, out = (double)tiles->out, parts = ceil(out / (double)tiles->part);
-    const double wide = (double)(tiles->product == TILES_TURNED ? tiles_wide(tiles, tiles->out)
-                                                                : tiles_round_up(tiles->out, tiles->lanes));
-    const double x_cells = turned ? (double)tiles->cells : lines * in, y_cells = turned ? lines * wide : lines * out;
+    const double in = (double)tiles->in, out = (double)tiles->out,
+                 parts = ceil(out / (double)tiles->part);
+    const double wide =
+        (double)(tiles->product == TILES_TURNED ? tiles_wide(tiles, tiles->out)
+                                                : tiles_round_up(tiles->out, tiles->lanes));
+    const double x_cells = turned ? (double)tiles->cells : lines * in,
+                 y_cells = turned ? lines * wide : lines * out;
     const double taps = weight ? candidate->taps * in * wide / 2 : 0;
     const double transforms = (candidate->load * x_cells + candidate->store * y_cells) / 2 + taps;
-    const double products = bins * (turned   ? turned_sums(tiles)
-                                    : weight ? lines * in * wide * 4
-                                             : lines * in * out * (tiles->product == TILES_GAUSS ? 3 : 4));
-    const double sums =
-        weight ? blocks * bins * 2 * in * wide : bins * 2 * y_cells * (tiles->product == TILES_GAUSS ? 2 : 1);
+    const double products =
+        bins * (turned   ? turned_sums(tiles)
+                : weight ? lines * in * wide * 4
+                         : lines * in * out * (tiles->product == TILES_GAUSS ? 3 : 4));
+    const double sums = weight ? blocks * bins * 2 * in * wide
+                               : bins * 2 * y_cells * (tiles->product == TILES_GAUSS ? 2 : 1);
     const double x = bins * 2 * x_cells, y = bins * 2 * y_cells;
     const double factors =
-        weight ? bins * 2 * in * wide : (double)tiles_filter_scalars(tiles, 1) / (double)tiles->grid.groups * bins;
-    const double x_bytes = x / blocks * bytes, y_bytes = y / blocks / parts * bytes, held = x_bytes + y_bytes;
-    double seconds = transforms * costs->fma * TRANSFORM + products * costs->fma * product_factor(tiles) +
-                     sums * costs->copy * SUMS + EDGE * costs->copy * samples * (x_cells + y_cells) +
+        weight ? bins * 2 * in * wide
+               : (double)tiles_filter_scalars(tiles, 1) / (double)tiles->grid.groups * bins;
+    const double x_bytes = x / blocks * bytes, y_bytes = y / blocks / parts * bytes,
+                 held = x_bytes + y_bytes;
+    double seconds = transforms * costs->fma * TRANSFORM +
+                     products * costs->fma * product_factor(tiles) + sums * costs->copy * SUMS +
+                     EDGE * costs->copy * samples * (x_cells + y_cells) +
                      TASK * (x_cells + y_cells) / (double)tiles->lanes / 2;
     if (weight && turned) {
         seconds += moving_turned_weight(request, tiles, bins, factors);
     } else {
-        seconds += moving(request, x * (1 + (weight ? 2 : parts)), held) + moving(request, 2 * y, held);
+        seconds +=
+            moving(request, x * (1 + (weight ? 2 : parts)), held) + moving(request, 2 * y, held);
         seconds += moving(request, factors * blocks * (weight ? 2 : 0.5), factors * bytes + held);
     }
     seconds *= (double)tiles->grid.groups;
@@ -211,28 +238,32 @@ static double seconds_of(const struct request *request, const struct candidate *
     return fmax(seconds, memory_seconds(request->host, request->shape));
 }
 
-static void consider(const struct request *request, const struct candidate *candidate, size_t transform,
-                     struct estimate *ret)
+static void consider(const struct request *request, const struct candidate *candidate,
+                     size_t transform, struct estimate *ret)
 {
     const struct tiles *tiles = &candidate->tiles;
     double flops;
-    const size_t shared = tiles_shared_bytes(tiles, candidate->n), worker = tiles_worker_bytes(tiles, candidate->n);
+    const size_t shared = tiles_shared_bytes(tiles, candidate->n),
+                 worker = tiles_worker_bytes(tiles, candidate->n);
     if (size_add(shared, worker) > request->workspace_limit) return;
     const double seconds = seconds_of(request, candidate, &flops);
     if (ret->applicable && ret->seconds <= seconds) return;
-    const size_t filter =
-        tiles->direction == PARTITA_BACKWARD_WEIGHT ? 0 : tiles_filter_scalars(tiles, candidate->bins);
+    const size_t filter = tiles->direction == PARTITA_BACKWARD_WEIGHT
+                              ? 0
+                              : tiles_filter_scalars(tiles, candidate->bins);
     const bool gauss = tiles->product == TILES_GAUSS;
-    *ret = (struct estimate){.applicable = true,
-                             .transform = transform,
-                             .variant = tiles_variant(tiles),
-                             .hop = tiles->block,
-                             .seconds = seconds,
-                             .flops = flops,
-                             .shared = shared,
-                             .worker = worker,
-                             .bytes = size_add(size_add(shared, worker), size_mul(filter, tiles->grid.scalar_bytes))};
-    // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's sums.
+    *ret = (struct estimate){
+        .applicable = true,
+        .transform = transform,
+        .variant = tiles_variant(tiles),
+        .hop = tiles->block,
+        .seconds = seconds,
+        .flops = flops,
+        .shared = shared,
+        .worker = worker,
+        .bytes = size_add(size_add(shared, worker), size_mul(filter, tiles->grid.scalar_bytes))};
+    // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with
+    // Gauss's sums.
     ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (gauss ? 1.5 : 1.1) *
                  sqrt(log2((double)(candidate->n[0] * candidate->n[1] * candidate->n[2]) + 1));
 }
@@ -240,7 +271,8 @@ static void consider(const struct request *request, const struct candidate *cand
 // All blocks and parts of tiles of one size.
 static void consider_blocks(const struct request *request, size_t transform, struct estimate *ret)
 {
-    static const size_t blocks[] = {16, 32, 48, 96, 192, 384, 768}, parts[] = {8, 16, 32, 64, 128, (size_t)1 << 20};
+    static const size_t blocks[] = {16, 32, 48, 96, 192, 384, 768},
+                        parts[] = {8, 16, 32, 64, 128, (size_t)1 << 20};
     enum { N_BLOCKS = sizeof blocks / sizeof *blocks, N_PARTS = sizeof parts / sizeof *parts };
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     struct candidate candidate;
@@ -255,8 +287,11 @@ static void consider_blocks(const struct request *request, size_t transform, str
     for (size_t i = 0; i < N_BLOCKS && (i == 0 || blocks[i - 1] < tiles->positions); i++)
         for (size_t k = weight ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
             if (k + 1 < N_PARTS && parts[k] >= tiles->out) continue; // the last does it
-            for (int product = TILES_COMPLEX; product <= (weight ? TILES_COMPLEX : TILES_GAUSS); product++) {
-                cut_blocks(&(struct tiles_way){transform, blocks[i], parts[k], (enum tiles_product)product}, tiles);
+            for (int product = TILES_COMPLEX; product <= (weight ? TILES_COMPLEX : TILES_GAUSS);
+                 product++) {
+                cut_blocks(&(struct tiles_way){transform, blocks[i], parts[k],
+                                               (enum tiles_product)product},
+                           tiles);
                 consider(request, &candidate, transform, ret);
             }
         }
@@ -277,18 +312,21 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
         return;
     }
     if (!tile_grid_make(shape, request->direction, &grid)) {
-        snprintf(ret->reason, sizeof ret->reason, "stride and dilation beyond what positions can count");
+        snprintf(ret->reason, sizeof ret->reason,
+                 "stride and dilation beyond what positions can count");
         return;
     }
     size_t most = 1;
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid.axis[i];
         if (axis->taps > TILE_CUT_MOST_TAPS) {
-            snprintf(ret->reason, sizeof ret->reason, "tiles hold %d taps along an axis at most, not %zu",
-                     TILE_CUT_MOST_TAPS, axis->taps);
+            snprintf(ret->reason, sizeof ret->reason,
+                     "tiles hold %d taps along an axis at most, not %zu", TILE_CUT_MOST_TAPS,
+                     axis->taps);
             return;
         }
-        const size_t n = axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_cut_whole(axis);
+        const size_t n =
+            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_cut_whole(axis);
         if (n > most) most = n;
     }
     if (request->transform) consider_blocks(request, request->transform, ret);
@@ -298,6 +336,7 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
              n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
             consider_blocks(request, n, ret);
     if (!ret->applicable)
-        snprintf(ret->reason, sizeof ret->reason, "no tile of %s samples fits the taps, or the workspace",
+        snprintf(ret->reason, sizeof ret->reason,
+                 "no tile of %s samples fits the taps, or the workspace",
                  request->transform ? "so many" : "any number of");
 }

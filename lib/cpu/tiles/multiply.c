@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Products of spectra: one matrix product for every bin, by kernels->conv. A complex product is a real one over twice
-// the terms: with rows [-im | re | im] of x side by side, the real factor meets [re | im] and the imaginary one
-// [-im | re]. Gauss's has three real products over rows [re + im | re | im].
-// Source: Knuth, The Art of Computer Programming 2, 4.6.4, on Gauss's product; Vasilache et al., Fast convolutional
-// nets with fbfft (2015), on products by frequency.
+// SPDX-License-Identifier: MIT Products of spectra: one matrix product for every bin, by
+// kernels->conv. A complex product is a real one over twice the terms: with rows [-im | re | im] of
+// x side by side, the real factor meets [re | im] and the imaginary one [-im | re]. Gauss's has
+// three real products over rows [re + im | re | im]. Source: Knuth, The Art of Computer Programming
+// 2, 4.6.4, on Gauss's product; Vasilache et al., Fast convolutional nets with fbfft (2015), on
+// products by frequency.
 #include <string.h>
 
 #include "base/sizes.h"
@@ -28,16 +28,18 @@ static void pack_rows(const struct tiles_call *call, char *packed, const char *x
     }
 }
 
-// Output channels k .. k+rows-1 of one bin from n packed channels; w are the taps' spectra of these channels.
-static void multiply_complex(const struct tiles_call *call, char *y, const char *packed, const char *w, size_t n,
-                             size_t rows)
+// Output channels k .. k+rows-1 of one bin from n packed channels; w are the taps' spectra of these
+// channels.
+static void multiply_complex(const struct tiles_call *call, char *y, const char *packed,
+                             const char *w, size_t n, size_t rows)
 {
     const struct tiles *tiles = call->tiles;
-    call->plan->kernels->conv(y, 2 * tiles->block, packed, tiles->offset, 2 * n, w, rows, 2 * tiles->block, 0);
+    call->plan->kernels->conv(y, 2 * tiles->block, packed, tiles->offset, 2 * n, w, rows,
+                              2 * tiles->block, 0);
 }
 
-static void multiply_gauss(const struct tiles_call *call, char *y, const char *packed, const char *w, size_t plane,
-                           size_t n, size_t rows, char *sums)
+static void multiply_gauss(const struct tiles_call *call, char *y, const char *packed,
+                           const char *w, size_t plane, size_t n, size_t rows, char *sums)
 {
     const struct tiles *tiles = call->tiles;
     const struct kernels *kernels = call->plan->kernels;
@@ -45,7 +47,8 @@ static void multiply_gauss(const struct tiles_call *call, char *y, const char *p
     memset(sums, 0, rows * row);
     kernels->conv(sums, block, packed, tiles->offset, n, w, rows, block, 0);
     kernels->conv(y, 2 * block, packed + 2 * row, tiles->offset, n, w + plane, rows, block, 0);
-    kernels->conv(y + row, 2 * block, packed + row, tiles->offset, n, w + 2 * plane, rows, block, 0);
+    kernels->conv(y + row, 2 * block, packed + row, tiles->offset, n, w + 2 * plane, rows, block,
+                  0);
     for (size_t k = 0; k < rows; k++) {
         kernels->add(y + 2 * k * row, sums + k * row, block);
         kernels->add(y + (2 * k + 1) * row, sums + k * row, block);
@@ -56,7 +59,8 @@ static void multiply_bin(void *context, size_t bin, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *tiles = call->tiles;
-    const size_t bytes = tiles->grid.scalar_bytes, row = tiles->block * bytes, cells = tiles->in * tiles->out;
+    const size_t bytes = tiles->grid.scalar_bytes, row = tiles->block * bytes,
+                 cells = tiles->in * tiles->out;
     const char *x = call->x + bin * tiles->x_bin * bytes;
     const bool gauss = tiles->product == TILES_GAUSS;
     const char *w = (const char *)call->filter->state +
@@ -69,8 +73,11 @@ static void multiply_bin(void *context, size_t bin, int worker)
         pack_rows(call, packed, x + c * 2 * row, n);
         for (size_t i = 0; i < call->part_n; i += CONV_CHANNELS) {
             const size_t k = call->part_first + i;
-            const size_t rows = lesser(CONV_CHANNELS, tiles->out - k), first = k * tiles->in + c * rows;
-            if (gauss) multiply_gauss(call, y + i * 2 * row, packed, w + first * bytes, cells * bytes, n, rows, sums);
+            const size_t rows = lesser(CONV_CHANNELS, tiles->out - k),
+                         first = k * tiles->in + c * rows;
+            if (gauss)
+                multiply_gauss(call, y + i * 2 * row, packed, w + first * bytes, cells * bytes, n,
+                               rows, sums);
             else multiply_complex(call, y + i * 2 * row, packed, w + 2 * first * bytes, n, rows);
         }
     }
@@ -82,7 +89,8 @@ void tiles_multiply(const struct tiles_call *call)
 }
 
 // n positions of gy of one bin, position by position: rows [im | re | -im] of output channels.
-static void pack_positions(const struct tiles_call *call, char *packed, const char *d, size_t n, const char *zeros)
+static void pack_positions(const struct tiles_call *call, char *packed, const char *d, size_t n,
+                           const char *zeros)
 {
     const struct tiles *tiles = call->tiles;
     const struct kernels *kernels = call->plan->kernels;
@@ -97,7 +105,8 @@ static void pack_positions(const struct tiles_call *call, char *packed, const ch
         kernels->tile.gather(packed + k * bytes, 3 * line / TILE_LINE_BYTES, im, n);
         kernels->tile.gather(packed + line + k * bytes, 3 * line / TILE_LINE_BYTES, re, n);
     }
-    for (size_t p = 0; p < n; p++) kernels->scale(packed + (3 * p + 2) * line, packed + 3 * p * line, -1, line / bytes);
+    for (size_t p = 0; p < n; p++)
+        kernels->scale(packed + (3 * p + 2) * line, packed + 3 * p * line, -1, line / bytes);
 }
 
 // The product of a bin's conjugated gy and x over all positions of the block.
@@ -119,15 +128,16 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
         for (size_t c = 0; c < tiles->in; c += CONV_CHANNELS) {
             const size_t rows = lesser(CONV_CHANNELS, tiles->in - c);
             for (size_t i = 0; i < 2 * rows; i++)
-                samples_copy(weights + (i % 2 * rows + i / 2) * bytes, 2 * rows, x + (2 * c + i) * row + p * bytes, 1,
-                             n, bytes);
-            call->plan->kernels->conv(y + c * 2 * out * bytes, 2 * out, packed, tiles->offset, 2 * n, weights, rows,
-                                      2 * out, 0);
+                samples_copy(weights + (i % 2 * rows + i / 2) * bytes, 2 * rows,
+                             x + (2 * c + i) * row + p * bytes, 1, n, bytes);
+            call->plan->kernels->conv(y + c * 2 * out * bytes, 2 * out, packed, tiles->offset,
+                                      2 * n, weights, rows, 2 * out, 0);
         }
     }
 }
 
 void tiles_multiply_weight(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, call->tiles->transform.bins, multiply_weight_bin, (void *)call);
+    thread_loop(call->plan->threads, call->tiles->transform.bins, multiply_weight_bin,
+                (void *)call);
 }

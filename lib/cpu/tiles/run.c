@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Tiles of samples into spectra and spectra into tiles of samples. A task is two lines of positions, of neighbouring
-// channels as a rule, as the real and the imaginary part of one transform.
+// SPDX-License-Identifier: MIT Tiles of samples into spectra and spectra into tiles of samples. A
+// task is two lines of positions, of neighbouring channels as a rule, as the real and the imaginary
+// part of one transform.
 #include <string.h>
 
 #include "base/sizes.h"
@@ -12,9 +12,10 @@
 struct line {
     char *plane[TILE_MOST_LANES];
     size_t size[3], step[3];
-    ptrdiff_t at[TILE_MOST_LANES][3];            // sample of element 0 along each axis; may lie outside
+    ptrdiff_t at[TILE_MOST_LANES][3]; // sample of element 0 along each axis; may lie outside
     struct tile_range range[TILE_MOST_LANES][3]; // elements whose samples exist
-    struct tile_range any[3], all;               // elements that any lane has; along the last axis, that every one has
+    struct tile_range any[3],
+        all; // elements that any lane has; along the last axis, that every one has
 };
 
 static size_t most(size_t a, size_t b)
@@ -27,24 +28,29 @@ static const struct tile_side *side_of(const struct tile_axis *axis, bool output
     return outputs ? &axis->out : &axis->in;
 }
 
-// Lane l of a line is one channel at one position of the block: where its plane is, what of its tile exists.
-static void place_lane(const struct tiles_call *call, const struct tiles_array *array, struct line *line, size_t l,
-                       size_t channel, size_t position)
+// Lane l of a line is one channel at one position of the block: where its plane is, what of its
+// tile exists.
+static void place_lane(const struct tiles_call *call, const struct tiles_array *array,
+                       struct line *line, size_t l, size_t channel, size_t position)
 {
     const struct tiles *tiles = call->tiles;
     const struct tile_grid *grid = &tiles->grid;
     const struct tiles_place *place = &call->place[position];
-    const size_t phases = array->outputs == grid->phases_out ? grid->phases : 1, channels = array->channels / phases;
+    const size_t phases = array->outputs == grid->phases_out ? grid->phases : 1,
+                 channels = array->channels / phases;
     size_t phase[3] = {0};
     if (phases > 1) tile_grid_phase(grid, channel % phases, phase);
-    line->plane[l] = (char *)array->data + ((place->item * grid->groups + call->group) * channels + channel / phases) *
-                                               line->size[0] * line->size[1] * line->size[2] * grid->scalar_bytes;
+    line->plane[l] = (char *)array->data +
+                     ((place->item * grid->groups + call->group) * channels + channel / phases) *
+                         line->size[0] * line->size[1] * line->size[2] * grid->scalar_bytes;
     for (int a = 0; a < 3; a++) {
         const struct tile_axis *axis = &tiles->grid.axis[a];
         const struct tile_side *side = side_of(axis, array->outputs);
-        const ptrdiff_t q = array->outputs ? tile_output(axis, place->tile[a]) : tile_input(axis, place->tile[a]);
+        const ptrdiff_t q =
+            array->outputs ? tile_output(axis, place->tile[a]) : tile_input(axis, place->tile[a]);
         line->at[l][a] = tile_sample(side, place->image[a], phase[a], q);
-        line->range[l][a] = tile_within(side, place->image[a], phase[a], q, array->outputs ? axis->tile : axis->extent);
+        line->range[l][a] = tile_within(side, place->image[a], phase[a], q,
+                                        array->outputs ? axis->tile : axis->extent);
         if (line->range[l][a].begin >= line->range[l][a].end) continue;
         line->any[a].begin = lesser(line->any[a].begin, line->range[l][a].begin);
         line->any[a].end = most(line->any[a].end, line->range[l][a].end);
@@ -66,41 +72,50 @@ static size_t units_of(const struct tiles *tiles, const struct tiles_array *arra
     }
 }
 
-// A unit's channel, counted from the array's first on, and position of the block; of order TILES_CELLS those of one
-// cell.
+// A unit's channel, counted from the array's first on, and position of the block; of order
+// TILES_CELLS those of one cell.
 struct unit {
     size_t channel, position;
 };
 
-static struct unit unit_of(const struct tiles *tiles, const struct tiles_array *array, size_t unit, size_t lane)
+static struct unit unit_of(const struct tiles *tiles, const struct tiles_array *array, size_t unit,
+                           size_t lane)
 {
-    if (array->order == TILES_POSITIONS) return (struct unit){unit % array->n, unit / array->n * tiles->lanes + lane};
+    if (array->order == TILES_POSITIONS)
+        return (struct unit){unit % array->n, unit / array->n * tiles->lanes + lane};
     if (array->order == TILES_CHANNELS) {
         const size_t lines = ceil_div(array->n, tiles->lanes);
         return (struct unit){unit % lines * tiles->lanes + lane, unit / lines};
     }
-    const size_t cell = unit * tiles->lanes + lane, group = cell / (tiles->in * TILES_ROWS) * TILES_ROWS;
+    const size_t cell = unit * tiles->lanes + lane,
+                 group = cell / (tiles->in * TILES_ROWS) * TILES_ROWS;
     if (group >= tiles->positions) return (struct unit){0, tiles->positions};
-    const size_t rows = lesser(TILES_ROWS, tiles->positions - group), own = cell - group * tiles->in;
-    return own / rows < tiles->in ? (struct unit){own / rows, group + own % rows} : (struct unit){0, tiles->positions};
+    const size_t rows = lesser(TILES_ROWS, tiles->positions - group),
+                 own = cell - group * tiles->in;
+    return own / rows < tiles->in ? (struct unit){own / rows, group + own % rows}
+                                  : (struct unit){0, tiles->positions};
 }
 
 // Where a unit's spectrum is.
-static struct tile_spectrum spectrum_of(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
-                                        size_t bin, size_t unit)
+static struct tile_spectrum spectrum_of(const struct tiles_call *call,
+                                        const struct tiles_array *array, char *spectra, size_t bin,
+                                        size_t unit)
 {
     const struct tiles *tiles = call->tiles;
     const struct unit at = unit_of(tiles, array, unit, 0);
-    if (array->order == TILES_CELLS) return (struct tile_spectrum){spectra + unit * TILE_LINE_BYTES, bin, tiles->cells};
+    if (array->order == TILES_CELLS)
+        return (struct tile_spectrum){spectra + unit * TILE_LINE_BYTES, bin, tiles->cells};
     if (array->order == TILES_POSITIONS)
-        return tiles_spectrum(tiles, spectra, bin, tiles->block, at.channel, at.position / tiles->lanes);
+        return tiles_spectrum(tiles, spectra, bin, tiles->block, at.channel,
+                              at.position / tiles->lanes);
     if (tiles->direction == PARTITA_BACKWARD_WEIGHT)
         return tiles_factors(tiles, spectra, bin, tiles->positions, at.position, at.channel);
     return tiles_sums(tiles, spectra, tiles->positions, at.position, at.channel);
 }
 
 // A unit of a block, see tiles_array: channels run fastest.
-static void open_line(const struct tiles_call *call, const struct tiles_array *array, size_t unit, struct line *line)
+static void open_line(const struct tiles_call *call, const struct tiles_array *array, size_t unit,
+                      struct line *line)
 {
     const struct tiles *tiles = call->tiles;
     const struct tile_grid *grid = &tiles->grid;
@@ -132,25 +147,28 @@ static ptrdiff_t row_at(const struct line *line, size_t l, size_t d, size_t h)
     return (at_d * (ptrdiff_t)line->size[1] + at_h) * (ptrdiff_t)line->size[2];
 }
 
-// Row (d, h) of a line of tiles into z: n samples of every lane. `rows` is a row of zeros and one for each lane.
-static void gather_row(const struct tiles *tiles, const struct kernels *kernels, const struct line *line, char *z,
-                       size_t d, size_t h, size_t n, char *rows)
+// Row (d, h) of a line of tiles into z: n samples of every lane. `rows` is a row of zeros and one
+// for each lane.
+static void gather_row(const struct tiles *tiles, const struct kernels *kernels,
+                       const struct line *line, char *z, size_t d, size_t h, size_t n, char *rows)
 {
-    const size_t bytes = tiles->grid.scalar_bytes, lanes = tiles->lanes, row = tiles->transform.n[2] * bytes;
+    const size_t bytes = tiles->grid.scalar_bytes, lanes = tiles->lanes,
+                 row = tiles->transform.n[2] * bytes;
     const void *from[TILE_MOST_LANES];
     const ptrdiff_t plane = (ptrdiff_t)(line->size[0] * line->size[1] * line->size[2]);
     for (size_t l = 0; l < lanes; l++) {
         const struct tile_range *range = line->range[l];
         from[l] = rows;
-        if (!in_range(&range[0], d) || !in_range(&range[1], h) || range[2].begin >= range[2].end) continue;
+        if (!in_range(&range[0], d) || !in_range(&range[1], h) || range[2].begin >= range[2].end)
+            continue;
         const ptrdiff_t base = row_at(line, l, d, h), first = base + line->at[l][2];
         if (line->step[2] == 1 && first >= 0 && first + (ptrdiff_t)n <= plane) {
             from[l] = line->plane[l] + (size_t)first * bytes;
             continue;
         }
         char *copy = rows + (l + 1) * row;
-        samples_window(copy, line->plane[l] + (size_t)base * bytes, line->size[2], line->at[l][2], line->step[2], n,
-                       bytes);
+        samples_window(copy, line->plane[l] + (size_t)base * bytes, line->size[2], line->at[l][2],
+                       line->step[2], n, bytes);
         from[l] = copy;
     }
     kernels->tile.gather(z, 2, from, n);
@@ -175,8 +193,8 @@ static struct limits limits_of(const struct tiles *tiles, const struct line *lin
     return limits;
 }
 
-static void clip_row(const struct kernels *kernels, const struct line *line, const struct limits *limits, char *z,
-                     size_t n)
+static void clip_row(const struct kernels *kernels, const struct line *line,
+                     const struct limits *limits, char *z, size_t n)
 {
     const size_t begin = lesser(line->all.begin, n), end = most(begin, lesser(line->all.end, n));
     kernels->tile.clip(z, 2, limits->begin, limits->end, 0, begin);
@@ -197,7 +215,8 @@ struct load {
 };
 
 // The samples of two lines of tiles, rows transformed.
-static void load_rows(const struct load *load, const struct line *line, int n_lines, char *z, char *rows)
+static void load_rows(const struct load *load, const struct line *line, int n_lines, char *z,
+                      char *rows)
 {
     const struct tiles *tiles = load->call->tiles;
     const struct kernels *kernels = load->call->plan->kernels;
@@ -213,10 +232,13 @@ static void load_rows(const struct load *load, const struct line *line, int n_li
             for (int i = 0; i < n_lines; i++)
                 any = any || (in_range(&line[i].any[0], d) && in_range(&line[i].any[1], h));
             if (!any || n_lines == 1) memset(row, 0, n[2] * 2 * TILE_LINE_BYTES);
-            else memset(row + columns * 2 * TILE_LINE_BYTES, 0, (n[2] - columns) * 2 * TILE_LINE_BYTES);
+            else
+                memset(row + columns * 2 * TILE_LINE_BYTES, 0,
+                       (n[2] - columns) * 2 * TILE_LINE_BYTES);
             if (!any) continue;
             for (int i = 0; i < n_lines; i++) {
-                gather_row(tiles, kernels, &line[i], row + i * TILE_LINE_BYTES, d, h, columns, rows);
+                gather_row(tiles, kernels, &line[i], row + i * TILE_LINE_BYTES, d, h, columns,
+                           rows);
                 clip_row(kernels, &line[i], &limits[i], row + i * TILE_LINE_BYTES, columns);
             }
             tile_row(&tiles->transform, kernels, row);
@@ -229,7 +251,8 @@ static void load_pair(void *context, size_t task, int worker)
     const struct tiles_call *call = load->call;
     const struct tiles *tiles = call->tiles;
     const size_t units = units_of(tiles, load->array);
-    char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, tiles->transform.n);
+    char *rows = tiles_scratch(call, worker),
+         *z = rows + tiles_rows_bytes(tiles, tiles->transform.n);
     const int n_lines = 2 * task + 1 < units ? 2 : 1;
     struct line line[2];
     struct tile_spectrum to[2] = {{0}};
@@ -241,18 +264,20 @@ static void load_pair(void *context, size_t task, int worker)
     }
     load_rows(load, line, n_lines, z, rows);
     tile_columns(&tiles->transform, call->plan->kernels, z);
-    call->plan->kernels->tile.split(&to[0], &to[1], z, tiles->transform.pair, tiles->transform.bins);
+    call->plan->kernels->tile.split(&to[0], &to[1], z, tiles->transform.pair,
+                                    tiles->transform.bins);
 }
 
-void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra, size_t bin)
+void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
+                size_t bin)
 {
     struct load load = {call, array, spectra, bin};
     thread_loop(call->plan->threads, ceil_div(units_of(call->tiles, array), 2), load_pair, &load);
 }
 
 // Row (d, h) of a line of tiles to where it belongs.
-static void scatter_row(const struct tiles_call *call, const struct line *line, const char *z, size_t d, size_t h,
-                        char *rows, const struct conv_finish *finish)
+static void scatter_row(const struct tiles_call *call, const struct line *line, const char *z,
+                        size_t d, size_t h, char *rows, const struct conv_finish *finish)
 {
     const struct tiles *tiles = call->tiles;
     const struct kernels *kernels = call->plan->kernels;
@@ -262,8 +287,9 @@ static void scatter_row(const struct tiles_call *call, const struct line *line, 
     for (size_t l = 0; l < tiles->lanes; l++) {
         const struct tile_range *range = line->range[l];
         if (!in_range(&range[0], d) || !in_range(&range[1], h)) continue;
-        to.row[l] = spread ? rows + l * n * bytes
-                           : line->plane[l] + (row_at(line, l, d, h) + line->at[l][2]) * (ptrdiff_t)bytes;
+        to.row[l] =
+            spread ? rows + l * n * bytes
+                   : line->plane[l] + (row_at(line, l, d, h) + line->at[l][2]) * (ptrdiff_t)bytes;
         to.begin[l] = range[2].begin;
         to.end[l] = range[2].end;
     }
@@ -274,17 +300,20 @@ static void scatter_row(const struct tiles_call *call, const struct line *line, 
     kernels->tile.scatter(&to, z, 2, n, &(struct conv_finish){.bias = NULL});
     for (size_t l = 0; l < tiles->lanes; l++) {
         if (to.begin[l] >= to.end[l]) continue;
-        const ptrdiff_t first = row_at(line, l, d, h) + line->at[l][2] + (ptrdiff_t)(line->step[2] * to.begin[l]);
-        kernels->conv_store(line->plane[l] + (size_t)first * bytes, line->step[2],
-                            (const char *)to.row[l] + to.begin[l] * bytes, to.end[l] - to.begin[l],
-                            &(struct conv_finish){.bias = finish->bias ? (const char *)finish->bias + l * bytes : NULL,
-                                                  .relu = finish->relu});
+        const ptrdiff_t first =
+            row_at(line, l, d, h) + line->at[l][2] + (ptrdiff_t)(line->step[2] * to.begin[l]);
+        kernels->conv_store(
+            line->plane[l] + (size_t)first * bytes, line->step[2],
+            (const char *)to.row[l] + to.begin[l] * bytes, to.end[l] - to.begin[l],
+            &(struct conv_finish){.bias =
+                                      finish->bias ? (const char *)finish->bias + l * bytes : NULL,
+                                  .relu = finish->relu});
     }
 }
 
 // What of forward's outputs is finished, lane by lane.
-static struct conv_finish finish_of(const struct tiles_call *call, const struct tiles_array *array, size_t unit,
-                                    char bias[TILE_LINE_BYTES])
+static struct conv_finish finish_of(const struct tiles_call *call, const struct tiles_array *array,
+                                    size_t unit, char bias[TILE_LINE_BYTES])
 {
     const struct tiles *tiles = call->tiles;
     const size_t bytes = tiles->grid.scalar_bytes;
@@ -292,7 +321,8 @@ static struct conv_finish finish_of(const struct tiles_call *call, const struct 
     const char *from = call->filter->bias;
     for (size_t l = 0; from && l < tiles->lanes; l++) {
         const size_t channel = lesser(unit_of(tiles, array, unit, l).channel, array->n - 1);
-        memcpy(bias + l * bytes, from + (call->group * tiles->out + array->first + channel) * bytes, bytes);
+        memcpy(bias + l * bytes, from + (call->group * tiles->out + array->first + channel) * bytes,
+               bytes);
     }
     return (struct conv_finish){.bias = from ? bias : NULL, .relu = call->plan->shape.relu};
 }
@@ -300,9 +330,10 @@ static struct conv_finish finish_of(const struct tiles_call *call, const struct 
 static struct tiles_array stored(const struct tiles_call *call)
 {
     const struct tiles *tiles = call->tiles;
-    return (struct tiles_array){call->to,     true,
-                                tiles->out,   call->part_first,
-                                call->part_n, tiles->product == TILES_TURNED ? TILES_CHANNELS : TILES_POSITIONS};
+    return (struct tiles_array){
+        call->to,     true,
+        tiles->out,   call->part_first,
+        call->part_n, tiles->product == TILES_TURNED ? TILES_CHANNELS : TILES_POSITIONS};
 }
 
 static void store_pair(void *context, size_t task, int worker)
@@ -339,5 +370,6 @@ static void store_pair(void *context, size_t task, int worker)
 void tiles_store(const struct tiles_call *call)
 {
     const struct tiles_array array = stored(call);
-    thread_loop(call->plan->threads, ceil_div(units_of(call->tiles, &array), 2), store_pair, (void *)call);
+    thread_loop(call->plan->threads, ceil_div(units_of(call->tiles, &array), 2), store_pair,
+                (void *)call);
 }

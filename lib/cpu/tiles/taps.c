@@ -1,16 +1,17 @@
-// SPDX-License-Identifier: MIT
-// Taps into spectra and the gradient's spectra into taps: lanes are output channels here, a line of them for one input
-// channel. Spectra of a filter are conjugated and laid out for kernels->conv:
+// SPDX-License-Identifier: MIT Taps into spectra and the gradient's spectra into taps: lanes are
+// output channels here, a line of them for one input channel. Spectra of a filter are conjugated
+// and laid out for kernels->conv:
 //   [group][bin]        [8 output channels][in][re, im][output channel]    four real products
-//   [group][bin][three] [8 output channels][in][output channel]            Gauss's three (tile_factors_fn)
+//   [group][bin][three] [8 output channels][in][output channel]            Gauss's three
+//   (tile_factors_fn)
 #include <string.h>
 
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "tiles.h"
 
-// The taps of a line of output channels for one input channel and phase; samples of a row in the caller's array or,
-// where they are not in order there, one by one.
+// The taps of a line of output channels for one input channel and phase; samples of a row in the
+// caller's array or, where they are not in order there, one by one.
 struct cells {
     const struct tiles *tiles;
     size_t group, in, first, n; // output channels first .. first+n-1
@@ -42,9 +43,11 @@ static struct cells cells_of(const struct tiles *tiles, size_t group, size_t in,
     cells.n = tiles->out - out < tiles->lanes ? tiles->out - out : tiles->lanes;
     cells.in_order = axis->period == 1 && !grid->flip && !axis->reversed;
     cells.even = grid->phases == 1;
-    for (size_t l = 0; cells.even && l < cells.n; l++) cells.begin[l] = find_tap(&cells, l, 0, 0, 0);
+    for (size_t l = 0; cells.even && l < cells.n; l++)
+        cells.begin[l] = find_tap(&cells, l, 0, 0, 0);
     for (int a = 0; cells.even && a < 3; a++)
-        if (grid->axis[a].taps > 1) cells.step[a] = find_tap(&cells, 0, a == 0, a == 1, a == 2) - cells.begin[0];
+        if (grid->axis[a].taps > 1)
+            cells.step[a] = find_tap(&cells, 0, a == 0, a == 1, a == 2) - cells.begin[0];
     return cells;
 }
 
@@ -61,8 +64,8 @@ static char *scratch_rows(const struct tiles *tiles, char *scratch, size_t l)
 }
 
 // Row (d, h) of the taps of a line of cells into z.
-static void gather_taps(const struct cells *cells, const struct kernels *kernels, const char *w, char *z, size_t d,
-                        size_t h, char *rows)
+static void gather_taps(const struct cells *cells, const struct kernels *kernels, const char *w,
+                        char *z, size_t d, size_t h, char *rows)
 {
     const size_t bytes = cells->tiles->grid.scalar_bytes, taps = cells->tiles->grid.axis[2].taps;
     const void *from[TILE_MOST_LANES];
@@ -96,8 +99,8 @@ static size_t lines_of_outputs(const struct tiles *tiles)
 }
 
 // A line of one bin's spectra to where the product wants it.
-static void put_taps(const struct tiles *tiles, const struct kernels *kernels, char *w, const char *line,
-                     const struct cells *cells)
+static void put_taps(const struct tiles *tiles, const struct kernels *kernels, char *w,
+                     const char *line, const struct cells *cells)
 {
     const size_t bytes = tiles->grid.scalar_bytes, in = tiles->in;
     const bool gauss = tiles->product == TILES_GAUSS;
@@ -122,31 +125,37 @@ static void fill_pair(void *context, size_t task, int worker)
     const struct tiles *tiles = filling->plan->state;
     const struct tile_transform *transform = &tiles->transform;
     const struct kernels *kernels = filling->plan->kernels;
-    const size_t bytes = tiles->grid.scalar_bytes, units = tiles->in * lines_of_outputs(tiles), *n = transform->n;
+    const size_t bytes = tiles->grid.scalar_bytes, units = tiles->in * lines_of_outputs(tiles),
+                 *n = transform->n;
     char *rows = filling->scratch + (size_t)worker * filling->scratch_bytes;
     char *z = rows + tiles_rows_bytes(tiles, n), *line = z + mem_round(tile_transform_bytes(n));
     const size_t bin = 4 * tiles->lanes;
     struct cells cells[2] = {{0}};
-    const struct tile_spectrum a = {line, bin, tiles->lanes}, b = {line + 2 * TILE_LINE_BYTES, bin, tiles->lanes};
+    const struct tile_spectrum a = {line, bin, tiles->lanes},
+                               b = {line + 2 * TILE_LINE_BYTES, bin, tiles->lanes};
     memset(z, 0, tile_transform_bytes(n));
     for (size_t i = 0; i < 2 && 2 * task + i < units; i++) {
         const size_t unit = 2 * task + i;
-        cells[i] = cells_of(tiles, filling->group, unit % tiles->in, unit / tiles->in * tiles->lanes);
+        cells[i] =
+            cells_of(tiles, filling->group, unit % tiles->in, unit / tiles->in * tiles->lanes);
         for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
             for (size_t h = 0; h < tiles->grid.axis[1].taps; h++)
                 gather_taps(&cells[i], kernels, filling->w,
-                            z + ((d * transform->step[0] + h * transform->step[1]) * 2 + i) * TILE_LINE_BYTES, d, h,
-                            rows);
+                            z + ((d * transform->step[0] + h * transform->step[1]) * 2 + i) *
+                                    TILE_LINE_BYTES,
+                            d, h, rows);
     }
     for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
         for (size_t h = 0; h < tiles->grid.axis[1].taps; h++)
-            tile_row(transform, kernels, z + (d * transform->step[0] + h * transform->step[1]) * 2 * TILE_LINE_BYTES);
+            tile_row(transform, kernels,
+                     z + (d * transform->step[0] + h * transform->step[1]) * 2 * TILE_LINE_BYTES);
     tile_columns(transform, kernels, z);
     kernels->tile.split(&a, &b, z, transform->pair, transform->bins);
     const size_t cell = tiles_filter_scalars(tiles, 1) / tiles->grid.groups * bytes;
     for (size_t f = 0; f < transform->bins; f++)
         for (size_t i = 0; i < 2 && cells[i].n; i++)
-            put_taps(tiles, kernels, filling->spectra + (filling->group * transform->bins + f) * cell,
+            put_taps(tiles, kernels,
+                     filling->spectra + (filling->group * transform->bins + f) * cell,
                      line + (4 * f + 2 * i) * TILE_LINE_BYTES, &cells[i]);
 }
 
@@ -156,25 +165,29 @@ enum partita_status tiles_filter_create(struct partita_filter *filter, const voi
     const struct tiles *tiles = plan->state;
     const size_t *n = tiles->transform.n;
     struct filling filling = {.plan = plan, .w = taps};
-    filling.scratch_bytes = size_add(size_add(tiles_rows_bytes(tiles, n), mem_round(tile_transform_bytes(n))),
-                                     tiles->transform.bins * 4 * TILE_LINE_BYTES);
-    filter->state = mem_reserve(&plan->allocator,
-                                size_mul(tiles_filter_scalars(tiles, tiles->transform.bins), tiles->grid.scalar_bytes));
+    filling.scratch_bytes =
+        size_add(size_add(tiles_rows_bytes(tiles, n), mem_round(tile_transform_bytes(n))),
+                 tiles->transform.bins * 4 * TILE_LINE_BYTES);
+    filter->state =
+        mem_reserve(&plan->allocator, size_mul(tiles_filter_scalars(tiles, tiles->transform.bins),
+                                               tiles->grid.scalar_bytes));
     filling.spectra = filter->state;
-    filling.scratch = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filling.scratch_bytes));
+    filling.scratch =
+        mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filling.scratch_bytes));
     if (!filter->state || !filling.scratch) {
         mem_release(&plan->allocator, filling.scratch);
         return PARTITA_ERR_NOMEM;
     }
     for (filling.group = 0; filling.group < tiles->grid.groups; filling.group++)
-        thread_loop(plan->threads, (tiles->in * lines_of_outputs(tiles) + 1) / 2, fill_pair, &filling);
+        thread_loop(plan->threads, (tiles->in * lines_of_outputs(tiles) + 1) / 2, fill_pair,
+                    &filling);
     mem_release(&plan->allocator, filling.scratch);
     return PARTITA_OK;
 }
 
 // Row (d, h) of the gradient of a line of cells to where its taps are.
-static void scatter_taps(const struct cells *cells, const struct kernels *kernels, char *gw, const char *z, size_t d,
-                         size_t h, char *rows)
+static void scatter_taps(const struct cells *cells, const struct kernels *kernels, char *gw,
+                         const char *z, size_t d, size_t h, char *rows)
 {
     const size_t bytes = cells->tiles->grid.scalar_bytes, taps = cells->tiles->grid.axis[2].taps;
     struct tile_rows to = {{0}, {0}, {0}};
@@ -212,11 +225,14 @@ static void store_weight_pair(void *context, size_t task, int worker)
     const size_t n_lines = 2 * task + 1 < units ? 2 : 1;
     for (size_t i = 0; i < n_lines; i++) {
         const size_t unit = 2 * task + i, in = unit / lines, line = unit % lines;
-        cells[i] = cells_of(tiles, call->group, call->in_first + in, call->part_first + line * tiles->lanes);
-        from[i] = turned ? tiles_sums(tiles, call->y, call->in_n, in, line * tiles->lanes)
-                         : tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
+        cells[i] = cells_of(tiles, call->group, call->in_first + in,
+                            call->part_first + line * tiles->lanes);
+        from[i] =
+            turned ? tiles_sums(tiles, call->y, call->in_n, in, line * tiles->lanes)
+                   : tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
     }
-    kernels->tile.join(z, transform->pair, transform->bins, &from[0], &from[1], 0.25 / (double)(n[0] * n[1] * n[2]));
+    kernels->tile.join(z, transform->pair, transform->bins, &from[0], &from[1],
+                       0.25 / (double)(n[0] * n[1] * n[2]));
     tile_columns_inverse(transform, kernels, z);
     for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
         for (size_t h = 0; h < tiles->grid.axis[1].taps; h++) {
@@ -229,5 +245,6 @@ static void store_weight_pair(void *context, size_t task, int worker)
 
 void tiles_store_weight(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, ceil_div(call->in_n * sum_lines(call), 2), store_weight_pair, (void *)call);
+    thread_loop(call->plan->threads, ceil_div(call->in_n * sum_lines(call), 2), store_weight_pair,
+                (void *)call);
 }

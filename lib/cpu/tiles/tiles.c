@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Layers by transforms of tiles (decision 15). A layer is a grid of tiles that sees neither stride nor dilation
-// (tile_grid.h). Tiles overlap by the taps, as in overlap-save along every axis; the products of all tiles and channels
-// at one frequency are one matrix product. Backward data are the same with gy and reversed taps; backward weight
-// multiplies x by the conjugate of gy without its overlap, sums over tiles and keeps the lags that are taps.
-// Source: Mathieu, Henaff & LeCun, Fast training of convolutional networks through FFTs (2013); Zlateski, Jia, Li &
-// Durand, FFT convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any size.
+// SPDX-License-Identifier: MIT Layers by transforms of tiles (decision 15). A layer is a grid of
+// tiles that sees neither stride nor dilation (tile_grid.h). Tiles overlap by the taps, as in
+// overlap-save along every axis; the products of all tiles and channels at one frequency are one
+// matrix product. Backward data are the same with gy and reversed taps; backward weight multiplies
+// x by the conjugate of gy without its overlap, sums over tiles and keeps the lags that are taps.
+// Source: Mathieu, Henaff & LeCun, Fast training of convolutional networks through FFTs (2013);
+// Zlateski, Jia, Li & Durand, FFT convolutions are faster than Winograd on modern CPUs, here's why
+// (2018), for tiles of any size.
 #include "tiles.h"
 #include "base/sizes.h"
 
@@ -14,7 +15,8 @@
 enum { WEIGHT_PART = 64 };
 
 // One arena: the plan's state, then its tables. Called twice, to size it and to cut it.
-static struct tiles *cut_state(const struct partita_plan *plan, const struct request *request, struct arena *arena)
+static struct tiles *cut_state(const struct partita_plan *plan, const struct request *request,
+                               struct arena *arena)
 {
     struct tiles *state = arena_take(arena, sizeof *state), tiles;
     size_t n[3];
@@ -28,13 +30,15 @@ static struct tiles *cut_state(const struct partita_plan *plan, const struct req
     const size_t row = weight ? out : tiles.block;
     for (size_t i = 0; i < 2 * tiles.chunk; i++)
         if (tiles.product == TILES_TURNED) tiles.offset[i] = i * tiles.panel;
-        else if (weight || tiles.product == TILES_COMPLEX) tiles.offset[i] = i / 2 * 3 * row + (i % 2 ? 0 : row);
+        else if (weight || tiles.product == TILES_COMPLEX)
+            tiles.offset[i] = i / 2 * 3 * row + (i % 2 ? 0 : row);
         else tiles.offset[i] = i * 3 * row;
     *state = tiles;
     return state;
 }
 
-static enum partita_status tiles_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status tiles_plan_create(struct partita_plan *plan,
+                                             const struct request *request)
 {
     struct arena arena = {0};
     cut_state(plan, request, &arena);
@@ -55,14 +59,15 @@ static void tiles_explain(const struct partita_plan *plan, struct text *text)
     const struct tiles *tiles = plan->state;
     const size_t *n = tiles->transform.n;
     const struct tile_axis *axis = tiles->grid.axis;
-    text_add(
-        text,
-        "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu, %zu channels at once; %s\n",
-        n[0], n[1], n[2], axis[0].tile, axis[1].tile, axis[2].tile,
-        tiles->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", tiles->positions, tiles->block, tiles->part,
-        tiles->product == TILES_TURNED  ? "products with output channels along the vectors"
-        : tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones"
-                                        : "complex products");
+    text_add(text,
+             "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu, %zu "
+             "channels at once; %s\n",
+             n[0], n[1], n[2], axis[0].tile, axis[1].tile, axis[2].tile,
+             tiles->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", tiles->positions,
+             tiles->block, tiles->part,
+             tiles->product == TILES_TURNED  ? "products with output channels along the vectors"
+             : tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones"
+                                             : "complex products");
 }
 
 static size_t block_count(const struct tiles *tiles)
@@ -112,7 +117,8 @@ static void run_parts(struct tiles_call *call)
     }
 }
 
-// Turned sums of the gradient: there is one block, so that parts of them are complete and need not leave the caches.
+// Turned sums of the gradient: there is one block, so that parts of them are complete and need not
+// leave the caches.
 static void run_weight_parts(struct tiles_call *call)
 {
     const struct tiles *tiles = call->tiles;
@@ -130,7 +136,8 @@ static void run_weight_parts(struct tiles_call *call)
 static void run(struct tiles_call *call, void *workspace)
 {
     const struct tiles *tiles = call->tiles;
-    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT, turned = tiles->product == TILES_TURNED;
+    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT,
+               turned = tiles->product == TILES_TURNED;
     const struct tiles_array from = {call->from, false,     tiles->in,
                                      0,          tiles->in, turned ? TILES_CELLS : TILES_POSITIONS},
                              gy = {call->from_gy, true,
@@ -141,8 +148,9 @@ static void run(struct tiles_call *call, void *workspace)
         for (call->first = 0; call->first < tiles->positions; call->first += tiles->block) {
             place_block(call);
             if (call->saved)
-                call->x = call->saved + (call->group * block_count(tiles) + call->first / tiles->block) *
-                                            tiles_spectra_bytes(tiles, tiles->transform.n, tiles->x_bin);
+                call->x =
+                    call->saved + (call->group * block_count(tiles) + call->first / tiles->block) *
+                                      tiles_spectra_bytes(tiles, tiles->transform.n, tiles->x_bin);
             if (!reads_saved(call)) tiles_load(call, &from, call->x, tiles->x_bin);
             if (weight) tiles_load(call, &gy, call->d, tiles->d_bin);
             if (!weight) run_parts(call);
@@ -157,10 +165,11 @@ static void run(struct tiles_call *call, void *workspace)
     }
 }
 
-static void tiles_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y, const void *x,
-                          void *workspace)
+static void tiles_forward(const struct partita_plan *plan, const struct partita_filter *filter,
+                          void *y, const void *x, void *workspace)
 {
-    struct tiles_call call = {.plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y};
+    struct tiles_call call = {
+        .plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y};
     run(&call, workspace);
 }
 
@@ -170,21 +179,25 @@ static bool tiles_finishes(const struct partita_plan *plan)
     return true;
 }
 
-static void tiles_backward_data(const struct partita_plan *plan, const struct partita_filter *filter, void *gx,
-                                const void *gy, void *workspace)
+static void tiles_backward_data(const struct partita_plan *plan,
+                                const struct partita_filter *filter, void *gx, const void *gy,
+                                void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    struct tiles_call call = {.plan = plan, .tiles = plan->state, .filter = filter, .from = gy, .to = gx};
+    struct tiles_call call = {
+        .plan = plan, .tiles = plan->state, .filter = filter, .from = gy, .to = gx};
     // Samples that no tap reads.
     if (!call.tiles->grid.covers || call.tiles->positions == 0)
-        memset(gx, 0, shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+        memset(gx, 0,
+               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     run(&call, workspace);
 }
 
-static void tiles_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
-                                  void *workspace)
+static void tiles_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
+                                  const void *gy, void *workspace)
 {
-    struct tiles_call call = {.plan = plan, .tiles = plan->state, .from = x, .from_gy = gy, .to = gw};
+    struct tiles_call call = {
+        .plan = plan, .tiles = plan->state, .from = x, .from_gy = gy, .to = gw};
     run(&call, workspace);
 }
 
@@ -196,7 +209,8 @@ static size_t tiles_saved_bytes(const struct partita_plan *plan)
 }
 
 // Forward's blocks are cut the same once more, since they are as even as whole lines can be.
-static enum partita_status tiles_saved_plan(const struct partita_plan *plan, const struct partita_plan *weight,
+static enum partita_status tiles_saved_plan(const struct partita_plan *plan,
+                                            const struct partita_plan *weight,
                                             struct partita_plan *ret_plan)
 {
     const struct tiles *forward = plan->state;
@@ -204,7 +218,8 @@ static enum partita_status tiles_saved_plan(const struct partita_plan *plan, con
     const struct tiles_way way = {.transform = plan->choice.transform,
                                   .block = forward->block,
                                   .part = WEIGHT_PART,
-                                  .product = forward->product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX};
+                                  .product = forward->product == TILES_TURNED ? TILES_TURNED
+                                                                              : TILES_COMPLEX};
     struct tiles tiles;
     size_t n[3];
     tiles_cut(&request, &way, &tiles, n);
@@ -213,22 +228,26 @@ static enum partita_status tiles_saved_plan(const struct partita_plan *plan, con
     ret_plan->choice.transform = way.transform;
     ret_plan->choice.hop = tiles.block;
     ret_plan->choice.variant = tiles_variant(&tiles);
-    ret_plan->choice.shared = tiles_shared_bytes(&tiles, n) - tiles_spectra_bytes(&tiles, n, tiles.x_bin);
+    ret_plan->choice.shared =
+        tiles_shared_bytes(&tiles, n) - tiles_spectra_bytes(&tiles, n, tiles.x_bin);
     ret_plan->choice.worker = tiles_worker_bytes(&tiles, n);
     return tiles_plan_create(ret_plan, &request);
 }
 
-static void tiles_forward_saving(const struct partita_plan *plan, const struct partita_filter *filter, void *saved,
-                                 void *y, const void *x, void *workspace)
+static void tiles_forward_saving(const struct partita_plan *plan,
+                                 const struct partita_filter *filter, void *saved, void *y,
+                                 const void *x, void *workspace)
 {
-    struct tiles_call call = {.plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y, .saved = saved};
+    struct tiles_call call = {
+        .plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y, .saved = saved};
     run(&call, workspace);
 }
 
-static void tiles_backward_weight_saved(const struct partita_plan *plan, void *gw, const void *saved, const void *gy,
-                                        void *workspace)
+static void tiles_backward_weight_saved(const struct partita_plan *plan, void *gw,
+                                        const void *saved, const void *gy, void *workspace)
 {
-    struct tiles_call call = {.plan = plan, .tiles = plan->state, .from_gy = gy, .to = gw, .saved = (char *)saved};
+    struct tiles_call call = {
+        .plan = plan, .tiles = plan->state, .from_gy = gy, .to = gw, .saved = (char *)saved};
     run(&call, workspace);
 }
 

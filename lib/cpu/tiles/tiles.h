@@ -1,28 +1,32 @@
-// SPDX-License-Identifier: MIT
-// What the files of cpu/tiles share: a plan, its arrays, one call. Arrays of spectra begin with the bin, so that all of
-// a bin's channels and positions, the operands of one matrix product, lie together:
-//   x [bin][in][re, im][block]    y [bin][part][re, im][block]    gw [bin][in][re, im][out, whole lines]
-// block counts positions: tiles of all images and items of the batch, a whole number of lines of them at once.
-// Turned, lanes are output channels, in panels of a few lines, and there is one block (tiles_turned.c):
+// SPDX-License-Identifier: MIT What the files of cpu/tiles share: a plan, its arrays, one call.
+// Arrays of spectra begin with the bin, so that all of a bin's channels and positions, the operands
+// of one matrix product, lie together:
+//   x [bin][in][re, im][block]    y [bin][part][re, im][block]    gw [bin][in][re, im][out, whole
+//   lines]
+// block counts positions: tiles of all images and items of the batch, a whole number of lines of
+// them at once. Turned, lanes are output channels, in panels of a few lines, and there is one block
+// (tiles_turned.c):
 //   x [bin][re, im][four positions][in][position]
-//   y [bin][part's panel][four positions][re, im][position][output channel], gw the same with input channels for
-//   positions d [bin][panel][position][re, im][output channel], as a filter's factors are with input channels for
-//   positions
+//   y [bin][part's panel][four positions][re, im][position][output channel], gw the same with input
+//   channels for positions d [bin][panel][position][re, im][output channel], as a filter's factors
+//   are with input channels for positions
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
 
 #include <limits.h>
 
-#include "core/engine.h"
 #include "base/sizes.h"
+#include "core/engine.h"
 #include "geometry/tile_grid.h"
 #include "geometry/tile_transform.h"
 
-// How spectra are multiplied: by four real products, or by three and two additions (Gauss); by four with output
-// channels along the vectors instead of positions.
+// How spectra are multiplied: by four real products, or by three and two additions (Gauss); by four
+// with output channels along the vectors instead of positions.
 enum tiles_product { TILES_COMPLEX, TILES_GAUSS, TILES_TURNED };
 
-enum { TILES_ROWS = CONV_CHANNELS / 2 }; // rows of a turned product's sums, complex ones, that a kernel has at once
+enum {
+    TILES_ROWS = CONV_CHANNELS / 2
+}; // rows of a turned product's sums, complex ones, that a kernel has at once
 
 struct tiles {
     struct tile_grid grid;
@@ -40,8 +44,9 @@ struct tiles {
     size_t d_bin;        // of gy for backward weight
     size_t cells;        // turned: of x, input channels times positions, whole lines
     size_t panel;        // turned: output channels side by side in a product, whole lines
-    size_t in_part;      // turned backward weight: input channels multiplied and transformed back at once
-    size_t packed_bin;   // turned backward weight: of those of x as products read them
+    size_t
+        in_part; // turned backward weight: input channels multiplied and transformed back at once
+    size_t packed_bin; // turned backward weight: of those of x as products read them
 };
 
 // What positions of a block are.
@@ -62,22 +67,24 @@ struct tiles_call {
     struct tiles_place *place;
     char *x, *y, *d; // spectra
     char *packed;    // of x as turned products of backward weight read them
-    char *saved;     // x of all blocks and groups: made by forward, read by backward weight; NULL: not kept
-    char *scratch;   // of all workers
+    char *saved; // x of all blocks and groups: made by forward, read by backward weight; NULL: not
+                 // kept
+    char *scratch; // of all workers
 };
 
-// What is to be decided: tiles of `transform` samples along each axis, or of all there are; how to multiply; positions
-// and output channels at once, at most.
+// What is to be decided: tiles of `transform` samples along each axis, or of all there are; how to
+// multiply; positions and output channels at once, at most.
 struct tiles_way {
     size_t transform, block, part;
     enum tiles_product product;
 };
 
 // The shape cut that way; false if it has no such tiles. Leaves transform and offset open.
-bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret, size_t ret_n[3]);
+bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret,
+               size_t ret_n[3]);
 
-// An estimate's variant holds what its transform and hop do not say. Only backward weight has parts that it has no room
-// for, where a part is all output channels and nobody asks.
+// An estimate's variant holds what its transform and hop do not say. Only backward weight has parts
+// that it has no room for, where a part is all output channels and nobody asks.
 static inline int tiles_variant(const struct tiles *tiles)
 {
     return (int)(lesser(tiles->part, INT_MAX >> 2) << 2) | (int)tiles->product;
@@ -119,8 +126,8 @@ static inline char *tiles_scratch(const struct tiles_call *call, int worker)
 
 enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps);
 
-// What lies side by side in a line: positions of one channel; cells, a few positions of each channel after the other;
-// channels at one position.
+// What lies side by side in a line: positions of one channel; cells, a few positions of each
+// channel after the other; channels at one position.
 enum tiles_order { TILES_POSITIONS, TILES_CELLS, TILES_CHANNELS };
 
 // One array in tiles: what is transformed, or written after the inverse transform.
@@ -133,7 +140,8 @@ struct tiles_array {
 };
 
 // Transforms all channels and positions of a block; bins are `bin` scalars apart.
-void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra, size_t bin);
+void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
+                size_t bin);
 
 // The other way, into the outputs of a block and part.
 void tiles_store(const struct tiles_call *call);
@@ -142,7 +150,8 @@ void tiles_store(const struct tiles_call *call);
 void tiles_multiply(const struct tiles_call *call);
 void tiles_multiply_weight(const struct tiles_call *call);
 
-// The same turned: of the part's output channels, and of the part's input channels, once these are packed.
+// The same turned: of the part's output channels, and of the part's input channels, once these are
+// packed.
 void tiles_pack_turned(const struct tiles_call *call);
 void tiles_multiply_turned(const struct tiles_call *call);
 void tiles_multiply_weight_turned(const struct tiles_call *call);
@@ -162,28 +171,33 @@ static inline size_t tiles_wide(const struct tiles *tiles, size_t n)
     return (n + tiles->panel - 1) / tiles->panel * tiles->panel;
 }
 
-// Turned sums: row `row` of `rows`, output channels from k of the part on. Input cells of a group of rows lie likewise.
-static inline struct tile_spectrum tiles_sums(const struct tiles *tiles, char *sums, size_t rows, size_t row, size_t k)
+// Turned sums: row `row` of `rows`, output channels from k of the part on. Input cells of a group
+// of rows lie likewise.
+static inline struct tile_spectrum tiles_sums(const struct tiles *tiles, char *sums, size_t rows,
+                                              size_t row, size_t k)
 {
-    const size_t group = row / TILES_ROWS * TILES_ROWS, own = rows - group < TILES_ROWS ? rows - group : TILES_ROWS;
-    const size_t panel = tiles->panel, at = k / panel * rows * 2 * panel + (group + row) * panel + k % panel;
+    const size_t group = row / TILES_ROWS * TILES_ROWS,
+                 own = rows - group < TILES_ROWS ? rows - group : TILES_ROWS;
+    const size_t panel = tiles->panel,
+                 at = k / panel * rows * 2 * panel + (group + row) * panel + k % panel;
     return (struct tile_spectrum){sums + at * tiles->grid.scalar_bytes, tiles->y_bin, own * panel};
 }
 
 // Turned factors, of a filter or of gy: term `term` of `terms`, output channels from k on.
-static inline struct tile_spectrum tiles_factors(const struct tiles *tiles, char *factors, size_t bin, size_t terms,
-                                                 size_t term, size_t k)
+static inline struct tile_spectrum tiles_factors(const struct tiles *tiles, char *factors,
+                                                 size_t bin, size_t terms, size_t term, size_t k)
 {
     const size_t panel = tiles->panel, at = (k / panel * terms + term) * 2 * panel + k % panel;
     return (struct tile_spectrum){factors + at * tiles->grid.scalar_bytes, bin, panel};
 }
 
 // A spectrum of whole lines of one channel.
-static inline struct tile_spectrum tiles_spectrum(const struct tiles *tiles, char *spectra, size_t bin, size_t row,
-                                                  size_t channel, size_t line)
+static inline struct tile_spectrum tiles_spectrum(const struct tiles *tiles, char *spectra,
+                                                  size_t bin, size_t row, size_t channel,
+                                                  size_t line)
 {
-    return (struct tile_spectrum){spectra + (channel * 2 * row + line * tiles->lanes) * tiles->grid.scalar_bytes, bin,
-                                  row};
+    return (struct tile_spectrum){
+        spectra + (channel * 2 * row + line * tiles->lanes) * tiles->grid.scalar_bytes, bin, row};
 }
 
 #endif

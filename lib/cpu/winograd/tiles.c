@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Tiles of cpu/winograd: blocks of them, their samples dealt out so that tiles lie side by side, and the nesting of two
-// transforms along one axis into one along both (Lavin & Gray, eq. 8).
+// SPDX-License-Identifier: MIT Tiles of cpu/winograd: blocks of them, their samples dealt out so
+// that tiles lie side by side, and the nesting of two transforms along one axis into one along both
+// (Lavin & Gray, eq. 8).
 #include <string.h>
 
 #include "base/sizes.h"
@@ -61,7 +61,8 @@ struct winograd_both winograd_of_tap_sums(const struct winograd *winograd)
     return both;
 }
 
-void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, char *y, const char *x, char *between)
+void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, char *y,
+                        const char *x, char *between)
 {
     const size_t *from = both->from, *to = both->to;
     size_t column[WINOGRAD_EXTENT];
@@ -72,10 +73,12 @@ void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, c
                                    .y_line = both->n,
                                    .y_stride = second ? from[1] * both->n : both->y_plane,
                                    .offset = both->x_row};
-    if (both->extent[0] > 1) kernel(second ? between : y, x, both->extent[0], both->count[0], &lines);
+    if (both->extent[0] > 1)
+        kernel(second ? between : y, x, both->extent[0], both->count[0], &lines);
     if (!second) return;
     const bool first = both->extent[0] > 1;
-    for (size_t j = 0; j < from[1]; j++) column[j] = first ? j * both->n : both->x_row[0] + j * both->x_column;
+    for (size_t j = 0; j < from[1]; j++)
+        column[j] = first ? j * both->n : both->x_row[0] + j * both->x_column;
     lines = (struct winograd_lines){.n = both->n,
                                     .lines = to[0],
                                     .x_line = from[1] * both->n,
@@ -107,78 +110,97 @@ struct winograd_map winograd_map(const struct winograd *winograd, size_t map)
 }
 
 // n samples of a row on one side, zeros where there are none; those within are known.
-static void copy_row(char *ret, const char *row, ptrdiff_t first, size_t step, struct tile_range within, size_t n,
-                     size_t bytes)
+static void copy_row(char *ret, const char *row, ptrdiff_t first, size_t step,
+                     struct tile_range within, size_t n, size_t bytes)
 {
     memset(ret, 0, within.begin * bytes);
     if (within.begin < within.end)
-        samples_copy(ret + within.begin * bytes, 1, row + (first + (ptrdiff_t)(within.begin * step)) * (ptrdiff_t)bytes,
-                     step, within.end - within.begin, bytes);
+        samples_copy(ret + within.begin * bytes, 1,
+                     row + (first + (ptrdiff_t)(within.begin * step)) * (ptrdiff_t)bytes, step,
+                     within.end - within.begin, bytes);
     memset(ret + within.end * bytes, 0, (n - within.end) * bytes);
 }
 
 void winograd_deal(const struct winograd *winograd, const struct kernels *kernels, bool outputs,
-                   const struct winograd_place *place, const struct winograd_map *map, const size_t phase[3],
-                   const char *plane, char *dealt, char *joined, struct winograd_both *both)
+                   const struct winograd_place *place, const struct winograd_map *map,
+                   const size_t phase[3], const char *plane, char *dealt, char *joined,
+                   struct winograd_both *both)
 {
     const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
-    const struct tile_side *rows = outputs ? &down->out : &down->in, *columns = outputs ? &along->out : &along->in;
-    const ptrdiff_t top = outputs ? tile_output(down, place->at[0]) : tile_input(down, place->at[0]),
-                    left = outputs ? tile_output(along, place->at[1]) : tile_input(along, place->at[1]);
-    const size_t high = outputs ? down->tile : down->extent, wide = outputs ? along->tile : along->extent;
+    const struct tile_side *rows = outputs ? &down->out : &down->in,
+                           *columns = outputs ? &along->out : &along->in;
+    const ptrdiff_t top =
+                        outputs ? tile_output(down, place->at[0]) : tile_input(down, place->at[0]),
+                    left = outputs ? tile_output(along, place->at[1])
+                                   : tile_input(along, place->at[1]);
+    const size_t high = outputs ? down->tile : down->extent,
+                 wide = outputs ? along->tile : along->extent;
     const size_t cols = place->block.cols, bytes = winograd->grid.scalar_bytes, step = along->tile;
-    // Rows of samples fall into residues modulo the tile, as columns do. Behind the lines of a residue there is room
-    // for the last one's last vector.
-    const size_t all = (place->block.rows - 1) * down->tile + high, lines = place->block.rows + (high - 1) / down->tile;
+    // Rows of samples fall into residues modulo the tile, as columns do. Behind the lines of a
+    // residue there is room for the last one's last vector.
+    const size_t all = (place->block.rows - 1) * down->tile + high,
+                 lines = place->block.rows + (high - 1) / down->tile;
     const size_t residue = winograd_residue(winograd, lines, cols), column = down->tile * residue;
-    // Columns in groups of a tile: rows that begin with the group, end to end, are one row of tiles.
+    // Columns in groups of a tile: rows that begin with the group, end to end, are one row of
+    // tiles.
     for (size_t group = 0; group < wide; group += step) {
-        const ptrdiff_t q = left + (ptrdiff_t)group, first = tile_sample(columns, map->image[2], phase[2], q);
-        const struct tile_range within = tile_within(columns, map->image[2], phase[2], q, cols * step);
+        const ptrdiff_t q = left + (ptrdiff_t)group,
+                        first = tile_sample(columns, map->image[2], phase[2], q);
+        const struct tile_range within =
+            tile_within(columns, map->image[2], phase[2], q, cols * step);
         for (size_t r = 0; r < down->tile && r < all; r++) {
             char *to = joined;
             for (size_t i = r; i < all; i += down->tile, to += cols * step * bytes) {
                 const ptrdiff_t at = tile_sample(rows, map->image[1], phase[1], top + (ptrdiff_t)i);
                 if (tile_inside(rows, at))
-                    copy_row(to, plane + (size_t)at * columns->size * bytes, first, columns->step, within, cols * step,
-                             bytes);
+                    copy_row(to, plane + (size_t)at * columns->size * bytes, first, columns->step,
+                             within, cols * step, bytes);
                 else memset(to, 0, cols * step * bytes);
             }
             kernels->deal(dealt + (r * residue + group * column) * bytes, column, joined, step,
-                          wide - group < step ? wide - group : step, (size_t)(to - joined) / step / bytes);
+                          wide - group < step ? wide - group : step,
+                          (size_t)(to - joined) / step / bytes);
         }
     }
     both->x_column = column;
-    for (size_t i = 0; i < high; i++) both->x_row[i] = i % down->tile * residue + i / down->tile * cols;
+    for (size_t i = 0; i < high; i++)
+        both->x_row[i] = i % down->tile * residue + i / down->tile * cols;
 }
 
-void winograd_fetch(const struct winograd *winograd, bool outputs, const struct winograd_place *place,
-                    const struct winograd_map *map, size_t phase, const char *plane, bool write)
+void winograd_fetch(const struct winograd *winograd, bool outputs,
+                    const struct winograd_place *place, const struct winograd_map *map,
+                    size_t phase, const char *plane, bool write)
 {
     enum { LINE = 64 };
     const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
     const struct tile_side *side = outputs ? &down->out : &down->in;
-    const size_t elements = (place->block.rows - 1) * down->tile + (outputs ? down->tile : down->extent);
+    const size_t elements =
+        (place->block.rows - 1) * down->tile + (outputs ? down->tile : down->extent);
     const ptrdiff_t q = outputs ? tile_output(down, place->at[0]) : tile_input(down, place->at[0]);
     const struct tile_range range = tile_within(side, map->image[1], phase, q, elements);
     if (range.begin == range.end) return;
-    const size_t first = (size_t)tile_sample(side, map->image[1], phase, q + (ptrdiff_t)range.begin),
-                 last = (size_t)tile_sample(side, map->image[1], phase, q + (ptrdiff_t)range.end - 1);
+    const size_t first =
+                     (size_t)tile_sample(side, map->image[1], phase, q + (ptrdiff_t)range.begin),
+                 last =
+                     (size_t)tile_sample(side, map->image[1], phase, q + (ptrdiff_t)range.end - 1);
     const size_t row = (outputs ? along->out.size : along->in.size) * winograd->grid.scalar_bytes;
     if (write)
-        for (size_t at = first * row; at < (last + 1) * row; at += LINE) __builtin_prefetch(plane + at, 1);
+        for (size_t at = first * row; at < (last + 1) * row; at += LINE)
+            __builtin_prefetch(plane + at, 1);
     else
-        for (size_t at = first * row; at < (last + 1) * row; at += LINE) __builtin_prefetch(plane + at, 0);
+        for (size_t at = first * row; at < (last + 1) * row; at += LINE)
+            __builtin_prefetch(plane + at, 0);
 }
 
 // Where channel `first` + i / maps of map i % maps is, and which phase of it.
-static const char *plane_of(const struct winograd_inputs *inputs, size_t first, size_t i, struct winograd_map *ret_map,
-                            size_t ret_phase[3])
+static const char *plane_of(const struct winograd_inputs *inputs, size_t first, size_t i,
+                            struct winograd_map *ret_map, size_t ret_phase[3])
 {
     const struct winograd *winograd = inputs->winograd;
     const struct tile_grid *grid = &winograd->grid;
     const struct tile_axis *down = winograd_axis(winograd, 0), *along = winograd_axis(winograd, 1);
-    const size_t plane = inputs->outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
+    const size_t plane =
+        inputs->outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
     const size_t channels = inputs->outputs ? grid->out : grid->in, maps = inputs->place.block.maps;
     const size_t c = first + i / maps;
     *ret_map = winograd_map(winograd, inputs->place.map + i % maps);
@@ -194,7 +216,8 @@ void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t firs
     const bool outputs = inputs->outputs;
     const size_t bytes = winograd->grid.scalar_bytes, maps = place->block.maps,
                  tiles = place->block.rows * place->block.cols;
-    struct winograd_both both = outputs ? winograd_of_gradient(winograd) : winograd_of_input(winograd);
+    struct winograd_both both =
+        outputs ? winograd_of_gradient(winograd) : winograd_of_input(winograd);
     both.n = winograd_positions(winograd, tiles);
     both.y_plane = outputs ? winograd->out_plane : winograd->in_plane;
     struct winograd_map map;
@@ -208,10 +231,11 @@ void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t firs
             plane = plane_of(inputs, first, i + 1, &map, phase);
             winograd_fetch(winograd, outputs, place, &map, phase[1], plane, false);
         }
-        winograd_deal(winograd, inputs->kernels, outputs, place, &this_map, this_phase, this_plane, inputs->at->dealt,
-                      inputs->at->joined, &both);
-        winograd_transform(outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,
-                           inputs->to + (i / maps * winograd->positions + i % maps * tiles) * bytes, inputs->at->dealt,
-                           inputs->at->between);
+        winograd_deal(winograd, inputs->kernels, outputs, place, &this_map, this_phase, this_plane,
+                      inputs->at->dealt, inputs->at->joined, &both);
+        winograd_transform(
+            outputs ? inputs->kernels->winograd_taps : inputs->kernels->winograd_input, &both,
+            inputs->to + (i / maps * winograd->positions + i % maps * tiles) * bytes,
+            inputs->at->dealt, inputs->at->between);
     }
 }

@@ -1,13 +1,16 @@
-// SPDX-License-Identifier: MIT
-// Backward weight of cpu/winograd: tiles of x and of gy are transformed, for each frequency their products are summed
-// over all tiles (kernels->conv on panels, tiles being the terms), and the sums are transformed to taps: F(r x r, m x
-// m), gy being the taps and the taps the outputs (Lavin & Gray, 4.1). Channels are turned over into panels a vector at
-// a time, while their transforms are near. Sums are kept in one of three ways:
-// - by runs, with few channels: a task has sums of its own of a run of blocks, and makes taps of them; runs are added.
-// - together, with many: block by block a task makes one piece of the panels that all threads share; when all are made,
-// a
-//   task adds the products of one frequency and 256 x 256 channels to sums that are shared as well; last come taps.
-// - once, where one block has all tiles: with shared panels a task makes the sums of a strip of input channels and four
+// SPDX-License-Identifier: MIT Backward weight of cpu/winograd: tiles of x and of gy are
+// transformed, for each frequency their products are summed over all tiles (kernels->conv on
+// panels, tiles being the terms), and the sums are transformed to taps: F(r x r, m x m), gy being
+// the taps and the taps the outputs (Lavin & Gray, 4.1). Channels are turned over into panels a
+// vector at a time, while their transforms are near. Sums are kept in one of three ways:
+// - by runs, with few channels: a task has sums of its own of a run of blocks, and makes taps of
+// them; runs are added.
+// - together, with many: block by block a task makes one piece of the panels that all threads
+// share; when all are made, a
+//   task adds the products of one frequency and 256 x 256 channels to sums that are shared as well;
+//   last come taps.
+// - once, where one block has all tiles: with shared panels a task makes the sums of a strip of
+// input channels and four
 //   blocks of output channels, for all frequencies, and at once their taps.
 #include <string.h>
 
@@ -39,12 +42,14 @@ static size_t tiles_of(const struct task *task)
     return task->place.block.maps * task->place.block.rows * task->place.block.cols;
 }
 
-// Input channel c of the task, of one frequency: [tile][strip], c standing first in a strip or a vector of it.
+// Input channel c of the task, of one frequency: [tile][strip], c standing first in a strip or a
+// vector of it.
 static char *in_panel(const struct task *task, size_t c, size_t f)
 {
     const struct winograd *winograd = task->winograd;
     const size_t strip = winograd->strip, plane = c / strip * winograd->frequencies + f;
-    return task->at.in_panel + (plane * winograd->positions * strip + c % strip) * winograd->grid.scalar_bytes;
+    return task->at.in_panel +
+           (plane * winograd->positions * strip + c % strip) * winograd->grid.scalar_bytes;
 }
 
 // The block of output channels k of the task: [tile][channel of the block].
@@ -52,11 +57,12 @@ static char *out_panel(const struct task *task, size_t k, size_t f)
 {
     const struct winograd *winograd = task->winograd;
     const size_t plane = k / CONV_CHANNELS * winograd->frequencies + f;
-    return task->at.out_panel + plane * winograd->positions * CONV_CHANNELS * winograd->grid.scalar_bytes;
+    return task->at.out_panel +
+           plane * winograd->positions * CONV_CHANNELS * winograd->grid.scalar_bytes;
 }
 
-// Sums of one frequency: [strip][block of output channels][channel of the block][channel of the strip]; of all strips,
-// or of the one at hand.
+// Sums of one frequency: [strip][block of output channels][channel of the block][channel of the
+// strip]; of all strips, or of the one at hand.
 static size_t sums_plane(const struct winograd *winograd)
 {
     const size_t strips = winograd->once ? 1 : ceil_div(winograd->chunk, winograd->strip);
@@ -68,8 +74,8 @@ static char *sums_of(const struct task *task, size_t c, size_t k, size_t f)
     const struct winograd *winograd = task->winograd;
     const size_t strip = winograd->once ? 0 : c / winograd->strip;
     const size_t block = strip * winograd->held + k / CONV_CHANNELS % winograd->held;
-    return task->at.sums +
-           (f * sums_plane(winograd) + block * CONV_CHANNELS * winograd->strip) * winograd->grid.scalar_bytes;
+    return task->at.sums + (f * sums_plane(winograd) + block * CONV_CHANNELS * winograd->strip) *
+                               winograd->grid.scalar_bytes;
 }
 
 // Panels of a vector of input channels from c on, or of a block of output channels.
@@ -92,28 +98,32 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
     else winograd_transform_inputs(&inputs, task->in + c, lesser(count, task->n_in - c));
     for (size_t f = 0; f < winograd->frequencies; f++)
         call->plan->kernels->collect(outputs ? out_panel(task, c, f) : in_panel(task, c, f),
-                                     outputs ? CONV_CHANNELS : winograd->strip, inputs.to + f * plane,
-                                     (ptrdiff_t)winograd->positions, count, tiles);
+                                     outputs ? CONV_CHANNELS : winograd->strip,
+                                     inputs.to + f * plane, (ptrdiff_t)winograd->positions, count,
+                                     tiles);
 }
 
-// The share of the block in the sums of a frequency, of input channels first .. last-1, whole strips, and of output
-// channels k .. end-1; `fresh`: they begin with it. Terms are tiles, positions input channels.
-static void multiply(const struct task *task, size_t f, size_t first, size_t last, size_t k, size_t end, bool fresh)
+// The share of the block in the sums of a frequency, of input channels first .. last-1, whole
+// strips, and of output channels k .. end-1; `fresh`: they begin with it. Terms are tiles,
+// positions input channels.
+static void multiply(const struct task *task, size_t f, size_t first, size_t last, size_t k,
+                     size_t end, bool fresh)
 {
     const struct winograd *winograd = task->winograd;
-    const size_t bytes = winograd->grid.scalar_bytes, strip = winograd->strip, tiles = tiles_of(task);
+    const size_t bytes = winograd->grid.scalar_bytes, strip = winograd->strip,
+                 tiles = tiles_of(task);
     for (size_t c = first; c < last; c += strip)
         for (size_t i = k; i < end; i += CONV_CHANNELS) {
             char *sums = sums_of(task, c, i, f);
             if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
-            task->call->plan->kernels->conv(sums, strip, in_panel(task, c, f), winograd->offset, tiles,
-                                            out_panel(task, i, f), CONV_CHANNELS,
-                                            winograd_positions(winograd, lesser(last - c, strip)), 0);
+            task->call->plan->kernels->conv(
+                sums, strip, in_panel(task, c, f), winograd->offset, tiles, out_panel(task, i, f),
+                CONV_CHANNELS, winograd_positions(winograd, lesser(last - c, strip)), 0);
         }
 }
 
-// Taps of output channel k of the task and the strip of input channels from first on; tap (i, j) of channel c is at
-// (i * columns + j) * n + c.
+// Taps of output channel k of the task and the strip of input channels from first on; tap (i, j) of
+// channel c is at (i * columns + j) * n + c.
 static void store_taps(const struct task *task, size_t first, size_t k, const char *taps, size_t n)
 {
     const struct winograd *winograd = task->winograd;
@@ -121,11 +131,13 @@ static void store_taps(const struct task *task, size_t first, size_t k, const ch
     const struct tile_grid *grid = &winograd->grid;
     const size_t bytes = grid->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t taps_of_cell = shape_taps(&task->call->plan->shape);
-    const size_t columns = winograd_axis(winograd, 1)->taps, all = winograd_axis(winograd, 0)->taps * columns;
+    const size_t columns = winograd_axis(winograd, 1)->taps,
+                 all = winograd_axis(winograd, 0)->taps * columns;
     const size_t channels = lesser(task->n_in - first, winograd->strip);
     char *gw = run_sums_of(&task->call->sums, task->run);
     for (size_t c = 0, n_c; c < channels; c += n_c) { // of one phase
-        const size_t in = task->in + first + c, cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
+        const size_t in = task->in + first + c,
+                     cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
         char *to = gw + cell * taps_of_cell * bytes;
         size_t phase[3];
         n_c = lesser(channels - c, grid->in - in % grid->in);
@@ -135,7 +147,8 @@ static void store_taps(const struct task *task, size_t first, size_t k, const ch
         const char *first_tap = taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes;
         kernels->collect(to, all, first_tap, grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n, all, whole);
         for (size_t at = 0; at < all && whole < n_c; at++) {
-            const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
+            const size_t tap =
+                tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});
             if (tap != SIZE_MAX)
                 samples_copy(to + (whole * taps_of_cell + tap) * bytes, taps_of_cell,
                              taps + (at * n + c + whole) * bytes, 1, n_c - whole, bytes);
@@ -155,10 +168,11 @@ static void finish(const struct task *task, size_t c, size_t k, size_t end)
     // Tiles are done with.
     char *between = task->at.in + both.to[0] * both.to[1] * both.n * winograd->grid.scalar_bytes;
     for (; k < end; k += CONV_CHANNELS) {
-        winograd_transform(task->call->plan->kernels->winograd_output, &both, task->at.in, sums_of(task, c, k, 0),
-                           between);
+        winograd_transform(task->call->plan->kernels->winograd_output, &both, task->at.in,
+                           sums_of(task, c, k, 0), between);
         for (size_t i = 0; i < CONV_CHANNELS && k + i < task->n_out; i++)
-            store_taps(task, c, k + i, task->at.in + i * strip * winograd->grid.scalar_bytes, both.n);
+            store_taps(task, c, k + i, task->at.in + i * strip * winograd->grid.scalar_bytes,
+                       both.n);
     }
 }
 
@@ -183,14 +197,16 @@ static void run_task(void *context, size_t index, int worker)
     const struct winograd *winograd = call->plan->state;
     const size_t n_chunks = ceil_div(winograd->in, winograd->chunk),
                  lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
-    struct task task = task_of(call, index / n_chunks / winograd->parts % winograd->grid.groups, worker);
+    struct task task =
+        task_of(call, index / n_chunks / winograd->parts % winograd->grid.groups, worker);
     task.in = index % n_chunks * winograd->chunk;
     task.out = index / n_chunks % winograd->parts * winograd->part;
     task.run = index / n_chunks / winograd->parts / winograd->grid.groups;
     task.n_in = lesser(winograd->chunk, winograd->in - task.in);
     task.n_out = lesser(winograd->part, winograd->out - task.out);
     const size_t blocks = winograd_blocks(winograd);
-    const size_t begin = task.run * blocks / winograd->runs, end = (task.run + 1) * blocks / winograd->runs;
+    const size_t begin = task.run * blocks / winograd->runs,
+                 end = (task.run + 1) * blocks / winograd->runs;
     for (size_t block = begin; block < end; block++) {
         task.place = winograd_place(winograd, block);
         for (size_t c = 0; c < task.n_in; c += lanes) make_panels(&task, false, c);
@@ -208,7 +224,8 @@ static struct task task_together(const struct call *call, size_t group, int work
     const struct winograd *winograd = task.winograd;
     task.place = winograd_place(winograd, call->block);
     task.at.in_panel = call->shared + group * winograd_together_bytes(winograd);
-    task.at.out_panel = task.at.in_panel + mem_round(winograd->in_panel * winograd->grid.scalar_bytes);
+    task.at.out_panel =
+        task.at.in_panel + mem_round(winograd->in_panel * winograd->grid.scalar_bytes);
     if (!winograd->once) task.at.sums = task.at.in_panel + winograd_panels_bytes(winograd);
     return task;
 }
@@ -223,10 +240,12 @@ static void run_panels(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    const size_t vectors = in_vectors(winograd), pieces = vectors + ceil_div(winograd->out, CONV_CHANNELS);
+    const size_t vectors = in_vectors(winograd),
+                 pieces = vectors + ceil_div(winograd->out, CONV_CHANNELS);
     const struct task task = task_together(call, index / pieces, worker);
     const size_t piece = index % pieces;
-    if (piece < vectors) make_panels(&task, false, piece * (CONV_BLOCK_BYTES / winograd->grid.scalar_bytes));
+    if (piece < vectors)
+        make_panels(&task, false, piece * (CONV_BLOCK_BYTES / winograd->grid.scalar_bytes));
     else make_panels(&task, true, (piece - vectors) * CONV_CHANNELS);
 }
 
@@ -236,10 +255,13 @@ static void run_frequency(void *context, size_t index, int worker)
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
     const size_t n_in = ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS),
-                 n_out = ceil_div(winograd->out, WINOGRAD_WEIGHT_CHANNELS), f = index / n_out / n_in;
+                 n_out = ceil_div(winograd->out, WINOGRAD_WEIGHT_CHANNELS),
+                 f = index / n_out / n_in;
     const struct task task = task_together(call, f / winograd->frequencies, worker);
-    const size_t c = index / n_out % n_in * WINOGRAD_WEIGHT_CHANNELS, k = index % n_out * WINOGRAD_WEIGHT_CHANNELS;
-    multiply(&task, f % winograd->frequencies, c, lesser(c + WINOGRAD_WEIGHT_CHANNELS, winograd->in), k,
+    const size_t c = index / n_out % n_in * WINOGRAD_WEIGHT_CHANNELS,
+                 k = index % n_out * WINOGRAD_WEIGHT_CHANNELS;
+    multiply(&task, f % winograd->frequencies, c,
+             lesser(c + WINOGRAD_WEIGHT_CHANNELS, winograd->in), k,
              lesser(k + WINOGRAD_WEIGHT_CHANNELS, winograd->out), call->block == 0);
 }
 
@@ -248,7 +270,8 @@ static void run_taps(void *context, size_t index, int worker)
 {
     const struct call *call = context;
     const struct winograd *winograd = call->plan->state;
-    const size_t channels = WINOGRAD_HELD * CONV_CHANNELS, pieces = ceil_div(winograd->out, channels),
+    const size_t channels = WINOGRAD_HELD * CONV_CHANNELS,
+                 pieces = ceil_div(winograd->out, channels),
                  strips = ceil_div(winograd->in, winograd->strip);
     const struct task task = task_together(call, index / pieces / strips, worker);
     const size_t c = index / pieces % strips * winograd->strip, k = index % pieces * channels,
@@ -264,13 +287,15 @@ static void run_groups(struct call *call)
     const struct partita_plan *plan = call->plan;
     const struct winograd *winograd = plan->state;
     const size_t panels = in_vectors(winograd) + ceil_div(winograd->out, CONV_CHANNELS),
-                 products = winograd->frequencies * ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS) *
+                 products = winograd->frequencies *
+                            ceil_div(winograd->in, WINOGRAD_WEIGHT_CHANNELS) *
                             ceil_div(winograd->out, WINOGRAD_WEIGHT_CHANNELS),
-                 taps =
-                     ceil_div(winograd->in, winograd->strip) * ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS);
+                 taps = ceil_div(winograd->in, winograd->strip) *
+                        ceil_div(winograd->out, WINOGRAD_HELD * CONV_CHANNELS);
     for (call->block = 0; call->block < winograd_blocks(winograd); call->block++) {
         thread_loop(plan->threads, call->groups * panels, run_panels, call);
-        if (!winograd->once) thread_loop(plan->threads, call->groups * products, run_frequency, call);
+        if (!winograd->once)
+            thread_loop(plan->threads, call->groups * products, run_frequency, call);
     }
     call->block = 0; // once: the only block
     thread_loop(plan->threads, call->groups * taps, run_taps, call);
@@ -285,7 +310,8 @@ static void run_together(struct call *call)
     }
 }
 
-void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x, const void *gy, void *workspace)
+void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
+                              const void *gy, void *workspace)
 {
     const struct winograd *winograd = plan->state;
     // What threads share lies where runs would have their sums: together there is one run.
@@ -303,7 +329,8 @@ void winograd_backward_weight(const struct partita_plan *plan, void *gw, const v
         return;
     }
     thread_loop(plan->threads,
-                winograd->runs * ceil_div(winograd->in, winograd->chunk) * winograd->parts * winograd->grid.groups,
+                winograd->runs * ceil_div(winograd->in, winograd->chunk) * winograd->parts *
+                    winograd->grid.groups,
                 run_task, &call);
     run_sums_add(&call.sums);
 }

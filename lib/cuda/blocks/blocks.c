@@ -1,19 +1,22 @@
-// SPDX-License-Identifier: MIT
-// cuda/blocks: the signal and the taps in parts, for filters about as long as the signal, and for a few outputs of long
-// operands. How it is cut is blocks_layout.c's choice; what is done then is in a file a way. (decision 24)
+// SPDX-License-Identifier: MIT cuda/blocks: the signal and the taps in parts, for filters about as
+// long as the signal, and for a few outputs of long operands. How it is cut is blocks_layout.c's
+// choice; what is done then is in a file a way. (decision 24)
 #include "blocks.h"
 
 #include <math.h>
 
 #include "cuda/device/cufft.h"
 
-// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more walks.
+// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more
+// walks.
 static double error_of(const struct request *request, const struct cuda_blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const size_t lines = request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
+    const size_t lines =
+        request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
     const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
-    return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(1.3 * sqrt(log2((double)layout->n)), 0.3 * sqrt(row + terms / 64));
+    return (shape->f64 ? 0x1p-53 : 0x1p-24) *
+           hypot(1.3 * sqrt(log2((double)layout->n)), 0.3 * sqrt(row + terms / 64));
 }
 
 static void estimate(const struct request *request, struct estimate *ret)
@@ -21,7 +24,8 @@ static void estimate(const struct request *request, struct estimate *ret)
     struct cuda_blocks_layout layout;
     struct request run = *request;
     struct shape shape;
-    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason)) return;
+    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
+        return;
     run.shape = &shape;
     const int way = run.like ? run.like->variant : -1;
     if (!cuda_blocks_search(&run, way, &layout, ret->reason, sizeof ret->reason)) return;
@@ -57,10 +61,12 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
         status = cuda_parts_create(plan, layout->points, layout->transforms, kept, &blocks->parts);
     plan->choice.shared = layout->workspace;
     if (status == PARTITA_OK && !blocks->parts.fft.within && kept) {
-        const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
+        const struct cuda_pairs_bytes bytes =
+            cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
         const size_t taps = plan->direction == PARTITA_BACKWARD_WEIGHT ? mem_round(bytes.taps) : 0;
-        plan->choice.shared = size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
-                                       size_add(taps, mem_round(cuda_fft_area(&blocks->parts.fft))));
+        plan->choice.shared =
+            size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
+                     size_add(taps, mem_round(cuda_fft_area(&blocks->parts.fft))));
     }
     return status;
 }
@@ -74,7 +80,8 @@ static void plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, blocks);
 }
 
-struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t line, size_t lines, const void *bias)
+struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t line,
+                                  size_t lines, const void *bias)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct axis *axis = &blocks->shape.axis[0];
@@ -89,7 +96,8 @@ struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size
                               .channels = (int64_t)blocks->shape.out_channels,
                               .complex = plan->shape.complex_signal,
                               .relu = forward && plan->shape.relu,
-                              .reversed = plan->direction == PARTITA_BACKWARD_WEIGHT && plan->shape.flip};
+                              .reversed =
+                                  plan->direction == PARTITA_BACKWARD_WEIGHT && plan->shape.flip};
 }
 
 struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
@@ -99,7 +107,8 @@ struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
     return (struct cuda_windows){.size = (int64_t)shape->axis[0].kernel,
                                  .step = (int64_t)shape->axis[0].dilation,
                                  .rows = shape->adjoint && !weight ? (int64_t)shape->group_out : 1,
-                                 .columns = shape->adjoint && !weight ? (int64_t)shape->group_in : 1,
+                                 .columns =
+                                     shape->adjoint && !weight ? (int64_t)shape->group_in : 1,
                                  .pitch = 1,
                                  .complex_samples = shape->complex_taps,
                                  .reversed = !shape->flip,
@@ -126,7 +135,8 @@ static size_t taps_bytes(const struct partita_plan *plan)
 }
 
 // Spectra of taps that are in either memory.
-static enum partita_status transform_taps(const struct partita_plan *plan, const void *taps, void **ret_spectra)
+static enum partita_status transform_taps(const struct partita_plan *plan, const void *taps,
+                                          void **ret_spectra)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     bool owns = false;
@@ -147,21 +157,25 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     struct cuda_blocks_filter *state = mem_allocate(&plan->allocator, sizeof *state);
     filter->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
-    if (cuda_blocks_of(plan)->layout.way != CUDA_BLOCKS_LAGS) return transform_taps(plan, taps, &state->taps);
+    if (cuda_blocks_of(plan)->layout.way != CUDA_BLOCKS_LAGS)
+        return transform_taps(plan, taps, &state->taps);
     return cuda_keep(plan, taps, taps_bytes(plan), &state->taps);
 }
 
 static enum partita_status filter_bias(struct partita_filter *filter, const void *bias)
 {
     struct cuda_blocks_filter *state = filter->state;
-    return cuda_keep(filter->plan, bias, filter->plan->shape.out_channels * filter->plan->shape.scalar_bytes,
+    return cuda_keep(filter->plan, bias,
+                     filter->plan->shape.out_channels * filter->plan->shape.scalar_bytes,
                      &state->bias);
 }
 
 static const void *filter_taps(const struct partita_filter *filter)
 {
     const struct cuda_blocks_filter *state = filter->state;
-    return cuda_blocks_of(filter->plan)->layout.way == CUDA_BLOCKS_LAGS && !state->bias ? state->taps : NULL;
+    return cuda_blocks_of(filter->plan)->layout.way == CUDA_BLOCKS_LAGS && !state->bias
+               ? state->taps
+               : NULL;
 }
 
 static void filter_destroy(struct partita_filter *filter)
@@ -180,7 +194,8 @@ static struct cuda_sizes sizes_of(const struct partita_plan *plan, bool taps)
 {
     const struct shape *shape = &plan->shape;
     const size_t x = shape->batch * shape->in_channels * shape_inputs(shape) * shape->sample_bytes;
-    const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes;
+    const size_t y =
+        shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes;
     struct cuda_sizes sizes = {.to = y,
                                .from = {x, taps ? taps_bytes(plan) : 0},
                                .workspace = plan->choice.shared,
@@ -201,7 +216,9 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     const enum cuda_blocks_way way = cuda_blocks_of(plan)->layout.way;
     if (way == CUDA_BLOCKS_PAIRS) status = cuda_pairs_run(&call, state);
     else if (way == CUDA_BLOCKS_DIVISIONS) status = cuda_divisions_run(&call, state);
-    else status = cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
+    else
+        status =
+            cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
     return cuda_call_end(&call, status);
 }
 
@@ -215,27 +232,36 @@ static void explain(const struct partita_plan *plan, struct text *text)
                  trimmed->first_tap + trimmed->taps - (trimmed->taps > 0));
     if (layout->way == CUDA_BLOCKS_LAGS) {
         text_add(text,
-                 "  %zu window%s of %zu outputs, each the sum of %zu parts of %zu taps by transforms of %zu samples\n",
-                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->parts, layout->part, layout->n);
-        text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n", layout->items, layout->runs);
+                 "  %zu window%s of %zu outputs, each the sum of %zu parts of %zu taps by "
+                 "transforms of %zu samples\n",
+                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->parts,
+                 layout->part, layout->n);
+        text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n",
+                 layout->items, layout->runs);
         return;
     }
     const char *where = blocks->parts.fft.within ? "in a thread block" : "by cuFFT";
     if (layout->way == CUDA_BLOCKS_DIVISIONS) {
         const struct divisions divisions = cuda_blocks_divisions(&blocks->shape, layout);
-        text_add(text, "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s of %zu\n",
+        text_add(text,
+                 "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s "
+                 "of %zu\n",
                  layout->part, layout->signal_part, where, layout->n);
-        if (layout->run < layout->blocks) text_add(text, "  %zu intervals of a division at a time\n", layout->run);
+        if (layout->run < layout->blocks)
+            text_add(text, "  %zu intervals of a division at a time\n", layout->run);
         divisions_explain(&divisions, text);
         return;
     }
-    const size_t inputs = cut_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
-    text_add(
-        text,
-        "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal -> %zu of the result\n",
-        layout->part, where, layout->n, layout->parts, inputs, layout->blocks);
-    if (layout->run < layout->blocks) text_add(text, "  %zu parts of the result at a time\n", layout->run);
-    text_add(text, "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
+    const size_t inputs =
+        cut_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
+    text_add(text,
+             "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal "
+             "-> %zu of the result\n",
+             layout->part, where, layout->n, layout->parts, inputs, layout->blocks);
+    if (layout->run < layout->blocks)
+        text_add(text, "  %zu parts of the result at a time\n", layout->run);
+    text_add(text,
+             "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }
 
 const struct engine cuda_blocks_engine = {

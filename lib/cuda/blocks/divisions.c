@@ -1,24 +1,25 @@
-// SPDX-License-Identifier: MIT
-// Parts of two sizes that the caller imposes: division by division, the pairs of every interval summed, one inverse an
-// interval, its samples added to the outputs.
+// SPDX-License-Identifier: MIT Parts of two sizes that the caller imposes: division by division,
+// the pairs of every interval summed, one inverse an interval, its samples added to the outputs.
 #include "geometry/part_schedule.h"
 
 #include "base/sizes.h"
 #include "blocks.h"
 #include "intervals.h"
 
-struct divisions cuda_blocks_divisions(const struct shape *shape, const struct cuda_blocks_layout *layout)
+struct divisions cuda_blocks_divisions(const struct shape *shape,
+                                       const struct cuda_blocks_layout *layout)
 {
     return divisions_of(shape, layout->part, layout->signal_part);
 }
 
-// x < n with t*x = at modulo n, t and n having no common divisor: Euclid's algorithm, keeping of each rest which
-// multiple of t it is.
+// x < n with t*x = at modulo n, t and n having no common divisor: Euclid's algorithm, keeping of
+// each rest which multiple of t it is.
 static size_t solve(size_t t, size_t at, size_t n)
 {
     ptrdiff_t rest = (ptrdiff_t)n, next = (ptrdiff_t)(t % n), of_rest = 0, of_next = 1;
     while (next) {
-        const ptrdiff_t times = rest / next, later = rest - times * next, of_later = of_rest - times * of_next;
+        const ptrdiff_t times = rest / next, later = rest - times * next,
+                        of_later = of_rest - times * of_next;
         rest = next, next = later;
         of_rest = of_next, of_next = of_later;
     }
@@ -46,10 +47,12 @@ static struct cuda_windows parts_of_x(const struct run *run)
 }
 
 // Intervals of division k, all of which `pairs` describes.
-static struct cuda_intervals intervals_of(const struct run *run, size_t k, const struct cuda_pairs *pairs)
+static struct cuda_intervals intervals_of(const struct run *run, size_t k,
+                                          const struct cuda_pairs *pairs)
 {
     const struct divisions *divisions = &run->divisions;
-    const size_t taps = divisions->taps_part / divisions->unit, signal = divisions->signal_part / divisions->unit;
+    const size_t taps = divisions->taps_part / divisions->unit,
+                 signal = divisions->signal_part / divisions->unit;
     const size_t begin = divisions_begin(divisions, k, 0) / divisions->unit;
     return (struct cuda_intervals){.pairs = *pairs,
                                    .taps_units = (int64_t)taps,
@@ -62,7 +65,8 @@ static struct cuda_intervals intervals_of(const struct run *run, size_t k, const
 }
 
 // Division k of some lines.
-static enum partita_status run_division(const struct run *run, size_t k, const struct cuda_pairs *pairs,
+static enum partita_status run_division(const struct run *run, size_t k,
+                                        const struct cuda_pairs *pairs,
                                         const struct cuda_sink *sink)
 {
     const struct partita_plan *plan = run->transforms.plan;
@@ -74,45 +78,55 @@ static enum partita_status run_division(const struct run *run, size_t k, const s
         count = lesser(most, n - at);
         intervals.pairs.first = (int64_t)at;
         intervals.pairs.count = (int64_t)count;
-        intervals.position = (ptrdiff_t)divisions_begin(&run->divisions, k, at) - run->divisions.first;
+        intervals.position =
+            (ptrdiff_t)divisions_begin(&run->divisions, k, at) - run->divisions.first;
         status = CU(plan, cuda_launch_intervals(kit, &intervals, cudaStreamPerThread));
         if (status == PARTITA_OK)
-            status = cuda_transforms_long(&run->transforms, run->sums, (size_t)pairs->lines * count);
+            status =
+                cuda_transforms_long(&run->transforms, run->sums, (size_t)pairs->lines * count);
         if (status == PARTITA_OK)
-            status = CU(plan, cuda_launch_add_intervals(kit, &intervals, sink, cudaStreamPerThread));
+            status =
+                CU(plan, cuda_launch_add_intervals(kit, &intervals, sink, cudaStreamPerThread));
     }
     return status;
 }
 
 // Some units [item][group].
-static enum partita_status run_units(const struct run *run, size_t unit, size_t units, const struct cuda_call *call)
+static enum partita_status run_units(const struct run *run, size_t unit, size_t units,
+                                     const struct cuda_call *call)
 {
     const struct partita_plan *plan = run->transforms.plan;
     const struct shape *shape = &run->blocks->shape;
     const struct cuda_windows windows = parts_of_x(run);
-    const char *x = (const char *)call->from[0] + unit * shape->group_in * shape->axis[0].size * shape->sample_bytes;
+    const char *x = (const char *)call->from[0] +
+                    unit * shape->group_in * shape->axis[0].size * shape->sample_bytes;
     struct cuda_pairs pairs = cuda_blocks_lines(run->blocks, unit, units);
     pairs.left = run->taps, pairs.left_count = (int64_t)run->divisions.taps;
-    pairs.right = run->inputs, pairs.right_first = run->signals.first, pairs.right_count = (int64_t)run->signals.count;
+    pairs.right = run->inputs, pairs.right_first = run->signals.first,
+    pairs.right_count = (int64_t)run->signals.count;
     pairs.out = run->sums;
-    const struct cuda_sink sink = cuda_blocks_sink(plan, call->to, unit * shape->group_out, (size_t)pairs.lines, NULL);
-    enum partita_status status =
-        cuda_transforms_forward(&run->transforms, run->inputs, &windows, units * shape->group_in, x);
+    const struct cuda_sink sink =
+        cuda_blocks_sink(plan, call->to, unit * shape->group_out, (size_t)pairs.lines, NULL);
+    enum partita_status status = cuda_transforms_forward(&run->transforms, run->inputs, &windows,
+                                                         units * shape->group_in, x);
     for (size_t k = 0; k < run->divisions.count && status == PARTITA_OK; k++)
         status = run_division(run, k, &pairs, &sink);
     return status;
 }
 
 // Bias and activation, which come behind the last sum.
-static enum partita_status finish(const struct run *run, const struct cuda_call *call, const void *bias)
+static enum partita_status finish(const struct run *run, const struct cuda_call *call,
+                                  const void *bias)
 {
     const struct shape *shape = &run->blocks->shape;
-    const struct cuda_sink sink = cuda_blocks_sink(call->plan, call->to, 0, shape->batch * shape->out_channels, bias);
+    const struct cuda_sink sink =
+        cuda_blocks_sink(call->plan, call->to, 0, shape->batch * shape->out_channels, bias);
     if (!sink.bias && !sink.relu) return PARTITA_OK;
     return CU(call->plan, cuda_launch_finish(&run->transforms.kit, &sink, cudaStreamPerThread));
 }
 
-enum partita_status cuda_divisions_run(const struct cuda_call *call, const struct cuda_blocks_filter *filter)
+enum partita_status cuda_divisions_run(const struct cuda_call *call,
+                                       const struct cuda_blocks_filter *filter)
 {
     const struct partita_plan *plan = call->plan;
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
@@ -120,14 +134,16 @@ enum partita_status cuda_divisions_run(const struct cuda_call *call, const struc
     const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
     const size_t all = blocks->shape.batch * blocks->shape.groups;
     struct arena arena = {.base = call->workspace};
-    struct run run = {
-        .blocks = blocks, .divisions = cuda_blocks_divisions(&blocks->shape, layout), .taps = filter->taps};
+    struct run run = {.blocks = blocks,
+                      .divisions = cuda_blocks_divisions(&blocks->shape, layout),
+                      .taps = filter->taps};
     run.signals = divisions_signals(&run.divisions);
     run.inputs = arena_take(&arena, bytes.inputs);
     run.sums = arena_take(&arena, bytes.sums);
     void *area = arena_take(&arena, cuda_fft_area(&blocks->parts.fft));
     enum partita_status status = cuda_transforms_begin(plan, &blocks->parts, area, &run.transforms);
-    if (status == PARTITA_OK) status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    if (status == PARTITA_OK)
+        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (size_t unit = 0; unit < all && status == PARTITA_OK; unit += layout->units)
         status = run_units(&run, unit, lesser(layout->units, all - unit), call);
     if (status == PARTITA_OK) status = finish(&run, call, filter->bias);

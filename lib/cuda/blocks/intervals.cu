@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// Sums of pairs of parts of two sizes, an interval of outputs each, and their way into the outputs. Intervals of one
-// division do not overlap, and divisions are launches one after the other: nothing is added by two threads at once.
-#include "intervals.h"
+// SPDX-License-Identifier: MIT Sums of pairs of parts of two sizes, an interval of outputs each,
+// and their way into the outputs. Intervals of one division do not overlap, and divisions are
+// launches one after the other: nothing is added by two threads at once.
 #include "cuda/kernels/spectra.cuh"
+#include "intervals.h"
 
 namespace {
 enum {
@@ -11,8 +11,8 @@ enum {
     MOST_TERMS = 64, // products summed in a row before they are rounded into a sum of sums
 };
 
-// Pairs that begin at one output: the first one; from each to the next it is signal_units up in the taps and taps_units
-// down in the signal.
+// Pairs that begin at one output: the first one; from each to the next it is signal_units up in the
+// taps and taps_units down in the signal.
 struct chain {
     int64_t taps, signal, count;
 };
@@ -44,7 +44,8 @@ __global__ void __launch_bounds__(SUM_THREADS, 8)
     complex_of<T> total = {0, 0}, sum = {0, 0};
     int row = 0;
     for (int64_t term = 0; term < pairs.terms; term++) {
-        const int64_t left_line = line_of(pairs.left_lines, pairs.left_first + line) + term * pairs.left_term;
+        const int64_t left_line =
+            line_of(pairs.left_lines, pairs.left_first + line) + term * pairs.left_term;
         const int64_t right_line = line_of(pairs.right_lines, line) + term * pairs.right_term;
         const int64_t first = left_line * pairs.left_count + chain.taps,
                       last = right_line * pairs.right_count + chain.signal - pairs.right_first;
@@ -64,8 +65,8 @@ __global__ void __launch_bounds__(SUM_THREADS, 8)
 }
 
 template <typename T>
-__device__ void add_at(const cuda_intervals &intervals, const cuda_sink &sink, int64_t line, int64_t interval,
-                       int64_t at, complex_of<T> value)
+__device__ void add_at(const cuda_intervals &intervals, const cuda_sink &sink, int64_t line,
+                       int64_t interval, int64_t at, complex_of<T> value)
 {
     const int64_t position = intervals.position + interval * intervals.apart + at;
     if (at >= intervals.hop || !inside(position, sink.end)) return;
@@ -76,8 +77,9 @@ __device__ void add_at(const cuda_intervals &intervals, const cuda_sink &sink, i
 
 // Both halves of the samples of one spectrum, from those of its planes at point j.
 template <typename T>
-__device__ void add_point(const cuda_kit &kit, const cuda_intervals &intervals, const cuda_sink &sink, int64_t line,
-                          int64_t interval, complex_of<T> first, complex_of<T> second, int64_t j)
+__device__ void add_point(const cuda_kit &kit, const cuda_intervals &intervals,
+                          const cuda_sink &sink, int64_t line, int64_t interval,
+                          complex_of<T> first, complex_of<T> second, int64_t j)
 {
     const complex_of<T> *twist = (const complex_of<T> *)kit.twist;
     complex_of<T> low, high;
@@ -96,13 +98,17 @@ __device__ void add_point(const cuda_kit &kit, const cuda_intervals &intervals, 
 // Spectra are [line][interval].
 template <typename T>
 __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
-    add_intervals_kernel(const __grid_constant__ cuda_kit kit, const __grid_constant__ cuda_intervals intervals,
+    add_intervals_kernel(const __grid_constant__ cuda_kit kit,
+                         const __grid_constant__ cuda_intervals intervals,
                          const __grid_constant__ cuda_sink sink, int64_t spectra)
 {
     const int64_t number = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     const fft_place<T> place = fft_place_of<T>(kit.form);
-    int64_t line = number < spectra ? number : spectra - 1; // rows beyond the last take the barriers with others
-    const complex_of<T> *spectrum = (const complex_of<T> *)intervals.pairs.out + line * kit.planes * kit.points;
+    int64_t line = number < spectra
+                       ? number
+                       : spectra - 1; // rows beyond the last take the barriers with others
+    const complex_of<T> *spectrum =
+        (const complex_of<T> *)intervals.pairs.out + line * kit.planes * kit.points;
     const int64_t interval = take(&line, intervals.pairs.count);
     complex_of<T> v[CUDA_FFT_POINTS], second[CUDA_FFT_POINTS] = {};
     spectrum_load(spectrum, place, v);
@@ -114,32 +120,39 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     if (number >= spectra) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++)
-        add_point(kit, intervals, sink, line, interval, v[j], second[j], threadIdx.x + j * blockDim.x);
+        add_point(kit, intervals, sink, line, interval, v[j], second[j],
+                  threadIdx.x + j * blockDim.x);
 }
 
 // [line][interval][run of points]
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 4)
-    long_add_intervals_kernel(const __grid_constant__ cuda_kit kit, const __grid_constant__ cuda_intervals intervals,
+    long_add_intervals_kernel(const __grid_constant__ cuda_kit kit,
+                              const __grid_constant__ cuda_intervals intervals,
                               const __grid_constant__ cuda_sink sink)
 {
     int64_t line = blockIdx.x;
-    const int begin = (int)take(&line, kit.points / (EACH * CUDA_THREADS)) * EACH * CUDA_THREADS + threadIdx.x;
-    const complex_of<T> *spectrum = (const complex_of<T> *)intervals.pairs.out + line * kit.planes * kit.points;
+    const int begin =
+        (int)take(&line, kit.points / (EACH * CUDA_THREADS)) * EACH * CUDA_THREADS + threadIdx.x;
+    const complex_of<T> *spectrum =
+        (const complex_of<T> *)intervals.pairs.out + line * kit.planes * kit.points;
     const int64_t interval = take(&line, intervals.pairs.count);
 #pragma unroll
     for (int e = 0; e < EACH; e++) {
         const int j = begin + e * CUDA_THREADS;
-        const complex_of<T> second = kit.planes == 2 ? spectrum[kit.points + j] : complex_of<T>{0, 0};
+        const complex_of<T> second =
+            kit.planes == 2 ? spectrum[kit.points + j] : complex_of<T>{0, 0};
         add_point(kit, intervals, sink, line, interval, spectrum[j], second, j);
     }
 }
 
 // A thread has one output.
 template <typename T>
-__global__ void __launch_bounds__(CUDA_THREADS, 4) finish_kernel(const __grid_constant__ cuda_sink sink)
+__global__ void __launch_bounds__(CUDA_THREADS, 4)
+    finish_kernel(const __grid_constant__ cuda_sink sink)
 {
-    const int64_t number = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x, line = sink.line + number / sink.length;
+    const int64_t number = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x,
+                  line = sink.line + number / sink.length;
     if (number >= sink.lines * sink.length) return;
     T *y = (T *)sink.y + (sink.line * sink.length + number) * (sink.complex ? 2 : 1);
     T value = *y;
@@ -149,41 +162,45 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4) finish_kernel(const __grid_co
 }
 
 template <typename T>
-cudaError_t launch_intervals(const cuda_kit *kit, const cuda_intervals *intervals, cudaStream_t stream)
+cudaError_t launch_intervals(const cuda_kit *kit, const cuda_intervals *intervals,
+                             cudaStream_t stream)
 {
-    const int64_t bins = kit->points * kit->planes, spectra = intervals->pairs.lines * intervals->pairs.count;
-    return queue(intervals_kernel<T>, ceiling(bins, SUM_THREADS) * spectra, dim3(SUM_THREADS), 0, stream, *intervals,
-                 bins);
+    const int64_t bins = kit->points * kit->planes,
+                  spectra = intervals->pairs.lines * intervals->pairs.count;
+    return queue(intervals_kernel<T>, ceiling(bins, SUM_THREADS) * spectra, dim3(SUM_THREADS), 0,
+                 stream, *intervals, bins);
 }
 
 template <typename T>
-cudaError_t launch_add_intervals(const cuda_kit *kit, const cuda_intervals *intervals, const cuda_sink *sink,
-                                 cudaStream_t stream)
+cudaError_t launch_add_intervals(const cuda_kit *kit, const cuda_intervals *intervals,
+                                 const cuda_sink *sink, cudaStream_t stream)
 {
     const int64_t spectra = intervals->pairs.lines * intervals->pairs.count;
     if (!kit->within)
-        return queue(long_add_intervals_kernel<T>, spectra * (kit->points / (EACH * CUDA_THREADS)), dim3(CUDA_THREADS),
-                     0, stream, *kit, *intervals, *sink);
+        return queue(long_add_intervals_kernel<T>, spectra * (kit->points / (EACH * CUDA_THREADS)),
+                     dim3(CUDA_THREADS), 0, stream, *kit, *intervals, *sink);
     const dim3 threads = fft_block(kit->form.log2_points);
     return queue(add_intervals_kernel<T>, ceiling(spectra, threads.y), threads,
-                 threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit, *intervals, *sink, spectra);
+                 threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit,
+                 *intervals, *sink, spectra);
 }
 
 template <typename T> cudaError_t launch_finish(const cuda_sink *sink, cudaStream_t stream)
 {
-    return queue(finish_kernel<T>, ceiling(sink->lines * sink->length, CUDA_THREADS), dim3(CUDA_THREADS), 0, stream,
-                 *sink);
+    return queue(finish_kernel<T>, ceiling(sink->lines * sink->length, CUDA_THREADS),
+                 dim3(CUDA_THREADS), 0, stream, *sink);
 }
 } // namespace
 
-cudaError_t cuda_launch_intervals(const cuda_kit *kit, const cuda_intervals *intervals, cudaStream_t stream)
+cudaError_t cuda_launch_intervals(const cuda_kit *kit, const cuda_intervals *intervals,
+                                  cudaStream_t stream)
 {
     return kit->f64 ? launch_intervals<double>(kit, intervals, stream)
                     : launch_intervals<float>(kit, intervals, stream);
 }
 
-cudaError_t cuda_launch_add_intervals(const cuda_kit *kit, const cuda_intervals *intervals, const cuda_sink *sink,
-                                      cudaStream_t stream)
+cudaError_t cuda_launch_add_intervals(const cuda_kit *kit, const cuda_intervals *intervals,
+                                      const cuda_sink *sink, cudaStream_t stream)
 {
     return kit->f64 ? launch_add_intervals<double>(kit, intervals, sink, stream)
                     : launch_add_intervals<float>(kit, intervals, sink, stream);

@@ -1,15 +1,17 @@
-// SPDX-License-Identifier: MIT
-// Few outputs of long operands: sums of runs of parts for every window of outputs, brought together in groups, one
-// inverse transform a window.
+// SPDX-License-Identifier: MIT Few outputs of long operands: sums of runs of parts for every window
+// of outputs, brought together in groups, one inverse transform a window.
 #include "base/sizes.h"
 #include "blocks.h"
 
-// Which line of the taps and of x a line of outputs begins with, and how far it is to the next of a sum's lines.
+// Which line of the taps and of x a line of outputs begins with, and how far it is to the next of a
+// sum's lines.
 static void choose_lines(const struct partita_plan *plan, struct cuda_lags *lags)
 {
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out, groups = (int64_t)shape->groups;
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) { // outputs [group][out][in], sums over the batch
+    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out,
+                  groups = (int64_t)shape->groups;
+    if (plan->direction ==
+        PARTITA_BACKWARD_WEIGHT) { // outputs [group][out][in], sums over the batch
         lags->taps_lines = (struct cuda_digits){{groups, out, in}, {out, 1, 0}};
         lags->x_lines = (struct cuda_digits){{groups, out, in}, {in, 0, 1}};
         lags->channels = (int64_t)shape->batch;
@@ -17,8 +19,10 @@ static void choose_lines(const struct partita_plan *plan, struct cuda_lags *lags
         lags->x_term = (int64_t)shape->in_channels;
         return;
     }
-    lags->taps_lines = (struct cuda_digits){{(int64_t)shape->batch, groups, out}, {0, in * out, in}};
-    lags->x_lines = (struct cuda_digits){{(int64_t)shape->batch, groups, out}, {in * groups, in, 0}};
+    lags->taps_lines =
+        (struct cuda_digits){{(int64_t)shape->batch, groups, out}, {0, in * out, in}};
+    lags->x_lines =
+        (struct cuda_digits){{(int64_t)shape->batch, groups, out}, {in * groups, in, 0}};
     lags->channels = in;
     lags->taps_term = lags->x_term = 1;
 }
@@ -42,7 +46,8 @@ static struct cuda_lags lags_of(const struct partita_plan *plan, const void *tap
     return lags;
 }
 
-// Sums of all runs, brought together: *ret_sums is where those of whole windows are, in `sums` or behind it.
+// Sums of all runs, brought together: *ret_sums is where those of whole windows are, in `sums` or
+// behind it.
 static enum partita_status sum_windows(const struct partita_plan *plan, const struct cuda_kit *kit,
                                        const struct cuda_lags *lags, char *sums, char **ret_sums)
 {
@@ -50,9 +55,11 @@ static enum partita_status sum_windows(const struct partita_plan *plan, const st
     const size_t spectrum = layout->points * 2 * plan->shape.scalar_bytes;
     char *from = sums, *to = sums + layout->items * layout->runs * spectrum;
     enum partita_status status = CU(plan, cuda_launch_lags(kit, lags, sums, cudaStreamPerThread));
-    for (int64_t runs = lags->runs; runs > 1 && status == PARTITA_OK; runs = (runs - 1) / CUDA_LAGS_GROUP + 1) {
+    for (int64_t runs = lags->runs; runs > 1 && status == PARTITA_OK;
+         runs = (runs - 1) / CUDA_LAGS_GROUP + 1) {
         char *free = from;
-        status = CU(plan, cuda_launch_lags_add(kit, to, from, lags->items, runs, cudaStreamPerThread));
+        status =
+            CU(plan, cuda_launch_lags_add(kit, to, from, lags->items, runs, cudaStreamPerThread));
         from = to;
         to = free;
     }
@@ -71,13 +78,15 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
     const struct cuda_sink sink = cuda_blocks_sink(plan, call->to, 0, lines, bias);
     struct cuda_lags lags = lags_of(plan, taps, call->from[0]);
     enum partita_status status = PARTITA_OK;
-    for (size_t at = 0, all = lines * layout->blocks; at < all && status == PARTITA_OK; at += layout->items) {
+    for (size_t at = 0, all = lines * layout->blocks; at < all && status == PARTITA_OK;
+         at += layout->items) {
         char *sums = NULL;
         lags.first = (int64_t)at;
         lags.items = (int64_t)lesser(layout->items, all - at);
         status = sum_windows(plan, &kit, &lags, call->workspace, &sums);
         if (status == PARTITA_OK)
-            status = CU(plan, cuda_launch_lags_results(&kit, &sink, &lags, sums, cudaStreamPerThread));
+            status =
+                CU(plan, cuda_launch_lags_results(&kit, &sink, &lags, sums, cudaStreamPerThread));
     }
     return status;
 }

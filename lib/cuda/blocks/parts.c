@@ -26,12 +26,13 @@ static enum partita_status make_twist(const struct partita_plan *plan, struct cu
     return status == PARTITA_OK ? waited : status;
 }
 
-enum partita_status cuda_parts_create(const struct partita_plan *plan, size_t points, size_t transforms, bool paired,
-                                      struct cuda_parts *ret)
+enum partita_status cuda_parts_create(const struct partita_plan *plan, size_t points,
+                                      size_t transforms, bool paired, struct cuda_parts *ret)
 {
     const bool complex = plan->shape.complex_signal;
     *ret = (struct cuda_parts){.planes = complex ? 2 : 1};
-    const enum partita_status status = cuda_fft_create(plan, points, !complex, transforms, &ret->fft);
+    const enum partita_status status =
+        cuda_fft_create(plan, points, !complex, transforms, &ret->fft);
     return status == PARTITA_OK && complex && paired ? make_twist(plan, ret) : status;
 }
 
@@ -63,7 +64,8 @@ size_t cuda_parts_transforms(size_t points, bool f64, size_t most)
 size_t cuda_parts_bytes(size_t spectra, size_t planes, size_t points, size_t transforms, bool f64)
 {
     const size_t arrays = size_mul(spectra, planes), calls = ceil_div(arrays, transforms);
-    return arrays == SIZE_MAX ? SIZE_MAX : size_mul(size_mul(calls, transforms), points * (f64 ? 16 : 8));
+    return arrays == SIZE_MAX ? SIZE_MAX
+                              : size_mul(size_mul(calls, transforms), points * (f64 ? 16 : 8));
 }
 
 size_t cuda_parts_of_thread(size_t bins, size_t lines, size_t blocks)
@@ -73,23 +75,27 @@ size_t cuda_parts_of_thread(size_t bins, size_t lines, size_t blocks)
     return each < LEAST ? LEAST : each;
 }
 
-enum partita_status cuda_transforms_begin(const struct partita_plan *plan, const struct cuda_parts *parts, void *area,
+enum partita_status cuda_transforms_begin(const struct partita_plan *plan,
+                                          const struct cuda_parts *parts, void *area,
                                           struct cuda_transforms *ret)
 {
     *ret = (struct cuda_transforms){plan, parts, cuda_parts_kit(parts), NULL};
     return parts->fft.within ? PARTITA_OK : cuda_fft_borrow(plan, &parts->fft, area, &ret->lease);
 }
 
-enum partita_status cuda_transforms_end(struct cuda_transforms *transforms, enum partita_status status)
+enum partita_status cuda_transforms_end(struct cuda_transforms *transforms,
+                                        enum partita_status status)
 {
     if (!transforms->lease) return status;
-    const enum partita_status waited = cuda_wait(transforms->plan); // the lease is another call's from here on
+    const enum partita_status waited =
+        cuda_wait(transforms->plan); // the lease is another call's from here on
     cuda_fft_give_back(&transforms->parts->fft, transforms->lease);
     return status == PARTITA_OK ? waited : status;
 }
 
 // Transforms `count` arrays of points, in place; what they are rounded up to lies behind them.
-static enum partita_status run_long(const struct cuda_transforms *transforms, char *arrays, size_t count, bool back)
+static enum partita_status run_long(const struct cuda_transforms *transforms, char *arrays,
+                                    size_t count, bool back)
 {
     const struct cuda_fft *fft = &transforms->parts->fft;
     const size_t bytes = fft->points * (fft->f64 ? 16 : 8);
@@ -100,25 +106,32 @@ static enum partita_status run_long(const struct cuda_transforms *transforms, ch
 }
 
 enum partita_status cuda_transforms_forward(const struct cuda_transforms *transforms, void *to,
-                                            const struct cuda_windows *windows, size_t lines, const void *x)
+                                            const struct cuda_windows *windows, size_t lines,
+                                            const void *x)
 {
     const struct cuda_kit *kit = &transforms->kit;
     const enum partita_status status =
-        CU(transforms->plan, cuda_launch_parts(kit, to, windows, (int64_t)lines, x, cudaStreamPerThread));
+        CU(transforms->plan,
+           cuda_launch_parts(kit, to, windows, (int64_t)lines, x, cudaStreamPerThread));
     if (status != PARTITA_OK || !transforms->lease) return status;
     return run_long(transforms, to, lines * (size_t)(windows->windows * kit->planes), false);
 }
 
-enum partita_status cuda_transforms_long(const struct cuda_transforms *transforms, void *spectra, size_t count)
+enum partita_status cuda_transforms_long(const struct cuda_transforms *transforms, void *spectra,
+                                         size_t count)
 {
-    return transforms->lease ? run_long(transforms, spectra, count * (size_t)transforms->kit.planes, true) : PARTITA_OK;
+    return transforms->lease
+               ? run_long(transforms, spectra, count * (size_t)transforms->kit.planes, true)
+               : PARTITA_OK;
 }
 
-enum partita_status cuda_transforms_back(const struct cuda_transforms *transforms, const struct cuda_sink *sink,
-                                         void *from, ptrdiff_t position, size_t blocks)
+enum partita_status cuda_transforms_back(const struct cuda_transforms *transforms,
+                                         const struct cuda_sink *sink, void *from,
+                                         ptrdiff_t position, size_t blocks)
 {
-    const enum partita_status status = cuda_transforms_long(transforms, from, (size_t)sink->lines * blocks);
+    const enum partita_status status =
+        cuda_transforms_long(transforms, from, (size_t)sink->lines * blocks);
     if (status != PARTITA_OK) return status;
-    return CU(transforms->plan,
-              cuda_launch_results(&transforms->kit, sink, from, position, (int64_t)blocks, cudaStreamPerThread));
+    return CU(transforms->plan, cuda_launch_results(&transforms->kit, sink, from, position,
+                                                    (int64_t)blocks, cudaStreamPerThread));
 }

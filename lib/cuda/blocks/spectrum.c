@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Spectra as objects: blocks as cuda/blocks has parts, products by its kernels. Correlation is convolution with the
-// template's blocks mirrored (spectra.h).
+// SPDX-License-Identifier: MIT Spectra as objects: blocks as cuda/blocks has parts, products by its
+// kernels. Correlation is convolution with the template's blocks mirrored (spectra.h).
 #include "spectrum.h"
 
 #include "cuda/device/call.h"
@@ -8,14 +7,14 @@
 #include "parts.h"
 
 enum {
-    LEAST_RUN = 8,         // blocks of a result at once: as many as a thread sums together (pairs.cu),
+    LEAST_RUN = 8, // blocks of a result at once: as many as a thread sums together (pairs.cu),
     RUN_BYTES = 32 << 20,  // and of sums about as much as stays in a second cache
     MOST_BLOCKS = 1 << 29, // of a spectrum: kernels count them in int
 };
 
 struct kept {
-    struct partita_plan plan;       // of no engine: what calls, memory and transforms know a device by
-    struct cuda_parts own;          // unless it uses another's
+    struct partita_plan plan; // of no engine: what calls, memory and transforms know a device by
+    struct cuda_parts own;    // unless it uses another's
     const struct cuda_parts *parts; // NULL: not yet prepared
     void *blocks;                   // [blocks][planes][points], in the device's memory
 };
@@ -28,17 +27,21 @@ static struct kept *kept_of(const struct partita_spectrum *spectrum)
 static size_t bytes_of(const struct cuda_parts *parts, size_t blocks)
 {
     const struct cuda_fft *fft = &parts->fft;
-    return cuda_parts_bytes(blocks, (size_t)parts->planes, fft->points, cuda_fft_batch(fft), fft->f64);
+    return cuda_parts_bytes(blocks, (size_t)parts->planes, fft->points, cuda_fft_batch(fft),
+                            fft->f64);
 }
 
-// Points of a transform, which are the samples of a block; 0 if there is none as long as the caller wants.
+// Points of a transform, which are the samples of a block; 0 if there is none as long as the caller
+// wants.
 static size_t choose_points(const struct partita_spectrum *spectrum, size_t block)
 {
-    const size_t most = cufft_open() ? (size_t)CUDA_FFT_LONGEST : cuda_fft_most(spectrum->scalar_bytes == 8);
+    const size_t most =
+        cufft_open() ? (size_t)CUDA_FFT_LONGEST : cuda_fft_most(spectrum->scalar_bytes == 8);
     const size_t wished = spectrum_wished(spectrum->n, block), points = cuda_fft_size(wished);
     if (points && points <= most) return points;
     if (!block) return most;
-    log_line(&spectrum->log, "partita_spectrum_create: blocks of %zu on %s, where %zu%s are the most", wished,
+    log_line(&spectrum->log,
+             "partita_spectrum_create: blocks of %zu on %s, where %zu%s are the most", wished,
              spectrum->device->name, most, cufft_open() ? "" : " without cuFFT");
     return 0;
 }
@@ -65,8 +68,10 @@ static enum partita_status transform(const struct partita_spectrum *spectrum, co
     struct cuda_call call;
     struct cuda_transforms transforms = {0};
     enum partita_status status = cuda_call_begin(plan, &operands, &sizes, NULL, &call);
-    if (status == PARTITA_OK) status = cuda_transforms_begin(plan, kept->parts, call.workspace, &transforms);
-    if (status == PARTITA_OK) status = cuda_transforms_forward(&transforms, call.to, &windows, 1, call.from[0]);
+    if (status == PARTITA_OK)
+        status = cuda_transforms_begin(plan, kept->parts, call.workspace, &transforms);
+    if (status == PARTITA_OK)
+        status = cuda_transforms_forward(&transforms, call.to, &windows, 1, call.from[0]);
     return cuda_call_end(&call, cuda_transforms_end(&transforms, status));
 }
 
@@ -86,19 +91,21 @@ static enum partita_status create(struct partita_spectrum *spectrum, const void 
     struct kept *kept = mem_allocate(&spectrum->allocator, sizeof *kept);
     spectrum->state = kept;
     if (!kept) return PARTITA_ERR_NOMEM;
-    kept->plan = (struct partita_plan){.device = spectrum->device,
-                                       .direction = PARTITA_FORWARD,
-                                       .shape = {.f64 = spectrum->scalar_bytes == 8,
-                                                 .complex_signal = spectrum->sample_bytes > spectrum->scalar_bytes,
-                                                 .scalar_bytes = spectrum->scalar_bytes,
-                                                 .sample_bytes = spectrum->sample_bytes},
-                                       .allocator = spectrum->allocator,
-                                       .log = spectrum->log};
+    kept->plan = (struct partita_plan){
+        .device = spectrum->device,
+        .direction = PARTITA_FORWARD,
+        .shape = {.f64 = spectrum->scalar_bytes == 8,
+                  .complex_signal = spectrum->sample_bytes > spectrum->scalar_bytes,
+                  .scalar_bytes = spectrum->scalar_bytes,
+                  .sample_bytes = spectrum->sample_bytes},
+        .allocator = spectrum->allocator,
+        .log = spectrum->log};
     const size_t points = choose_points(spectrum, block);
     if (!points) return PARTITA_ERR_UNSUPPORTED;
     spectrum->block = points;
     if (spectrum_count(spectrum) > MOST_BLOCKS) {
-        log_line(&spectrum->log, "partita_spectrum_create: %zu samples in blocks of %zu are more than %d blocks",
+        log_line(&spectrum->log,
+                 "partita_spectrum_create: %zu samples in blocks of %zu are more than %d blocks",
                  spectrum->n, points, MOST_BLOCKS);
         return PARTITA_ERR_UNSUPPORTED;
     }
@@ -137,12 +144,15 @@ struct product {
     void *left, *sums; // h's blocks as the sums take them; of results [run]
 };
 
-// Blocks that fit the limit, at least one, or where there is none the usual ones; the bits do not depend on it.
+// Blocks that fit the limit, at least one, or where there is none the usual ones; the bits do not
+// depend on it.
 static size_t choose_run(const struct partita_spectrum *x, const struct spectrum_wanted *wanted)
 {
     const struct cuda_parts *parts = kept_of(x)->parts;
-    const size_t block = cuda_parts_bytes(1, (size_t)parts->planes, parts->fft.points, 1, parts->fft.f64);
-    const size_t limit = x->workspace_limit, least = limit ? 1 : LEAST_RUN, most = (limit ? limit : RUN_BYTES) / block;
+    const size_t block =
+        cuda_parts_bytes(1, (size_t)parts->planes, parts->fft.points, 1, parts->fft.f64);
+    const size_t limit = x->workspace_limit, least = limit ? 1 : LEAST_RUN,
+                 most = (limit ? limit : RUN_BYTES) / block;
     const size_t all = wanted->end > wanted->block ? (size_t)(wanted->end - wanted->block) : 1;
     return lesser(all, most > least ? most : least);
 }
@@ -175,7 +185,8 @@ static enum partita_status run_blocks(const struct product *product, ptrdiff_t b
                                    .channels = 1,
                                    .complex = kept->plan.shape.complex_signal};
     const ptrdiff_t position = block * (ptrdiff_t)x->block - product->wanted.first;
-    const enum partita_status status = CU(&kept->plan, cuda_launch_pairs(kit, &pairs, cudaStreamPerThread));
+    const enum partita_status status =
+        CU(&kept->plan, cuda_launch_pairs(kit, &pairs, cudaStreamPerThread));
     if (status != PARTITA_OK) return status;
     return cuda_transforms_back(&product->transforms, &sink, product->sums, position, count);
 }
@@ -185,27 +196,34 @@ static enum partita_status clear_rest(const struct product *product)
 {
     const struct spectrum_wanted *wanted = &product->wanted;
     const ptrdiff_t block = (ptrdiff_t)product->x->block;
-    if (wanted->block * block <= wanted->first && wanted->end * block >= wanted->first + (ptrdiff_t)wanted->size)
+    if (wanted->block * block <= wanted->first &&
+        wanted->end * block >= wanted->first + (ptrdiff_t)wanted->size)
         return PARTITA_OK;
-    return CU(product->call.plan, cudaMemsetAsync(product->call.to, 0, product->call.to_bytes, cudaStreamPerThread));
+    return CU(product->call.plan,
+              cudaMemsetAsync(product->call.to, 0, product->call.to_bytes, cudaStreamPerThread));
 }
 
-// Spectra of the template as they are, or mirrored in the workspace; sums behind them, and what cuFFT works in.
+// Spectra of the template as they are, or mirrored in the workspace; sums behind them, and what
+// cuFFT works in.
 static enum partita_status run_product(struct product *product)
 {
     const struct kept *kept = kept_of(product->x), *of_left = kept_of(product->h);
     const size_t left = spectrum_count(product->h);
     const struct spectrum_wanted *wanted = &product->wanted;
     struct arena arena = {.base = product->call.workspace};
-    product->left = product->lags ? arena_take(&arena, bytes_of(kept->parts, left)) : of_left->blocks;
+    product->left =
+        product->lags ? arena_take(&arena, bytes_of(kept->parts, left)) : of_left->blocks;
     product->sums = arena_take(&arena, bytes_of(kept->parts, product->run));
     void *area = arena_take(&arena, cuda_fft_area(&kept->parts->fft));
-    enum partita_status status = cuda_transforms_begin(&kept->plan, kept->parts, area, &product->transforms);
+    enum partita_status status =
+        cuda_transforms_begin(&kept->plan, kept->parts, area, &product->transforms);
     if (status == PARTITA_OK) status = clear_rest(product);
     if (status == PARTITA_OK && product->lags)
-        status = CU(&kept->plan, cuda_launch_mirrored(&product->transforms.kit, product->left, of_left->blocks,
-                                                      (int64_t)left, cudaStreamPerThread));
-    for (ptrdiff_t at = wanted->block; at < wanted->end && status == PARTITA_OK; at += (ptrdiff_t)product->run)
+        status = CU(&kept->plan,
+                    cuda_launch_mirrored(&product->transforms.kit, product->left, of_left->blocks,
+                                         (int64_t)left, cudaStreamPerThread));
+    for (ptrdiff_t at = wanted->block; at < wanted->end && status == PARTITA_OK;
+         at += (ptrdiff_t)product->run)
         status = run_blocks(product, at, lesser(product->run, (size_t)(wanted->end - at)));
     return cuda_transforms_end(&product->transforms, status);
 }
@@ -214,19 +232,25 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
                                     const struct partita_spectrum *h, const struct range *range)
 {
     const struct kept *kept = kept_of(x);
-    struct product product = {
-        .x = x, .h = h, .lags = op == PARTITA_CORRELATE, .wanted = spectrum_wanted(op, x, h, range)};
+    struct product product = {.x = x,
+                              .h = h,
+                              .lags = op == PARTITA_CORRELATE,
+                              .wanted = spectrum_wanted(op, x, h, range)};
     product.run = choose_run(x, &product.wanted);
     const size_t mirrored = product.lags ? mem_round(bytes_of(kept->parts, spectrum_count(h))) : 0;
-    const size_t sums = mem_round(bytes_of(kept->parts, product.run)), area = cuda_fft_area(&kept->parts->fft);
+    const size_t sums = mem_round(bytes_of(kept->parts, product.run)),
+                 area = cuda_fft_area(&kept->parts->fft);
     const struct operands operands = {.to = y};
     const struct cuda_sizes sizes = {.to = range->size * x->sample_bytes,
-                                     .workspace = size_add(size_add(mirrored, sums), mem_round(area))};
-    enum partita_status status = cuda_enter(&kept_of(h)->plan); // a device that was lost to it is lost
+                                     .workspace =
+                                         size_add(size_add(mirrored, sums), mem_round(area))};
+    enum partita_status status =
+        cuda_enter(&kept_of(h)->plan); // a device that was lost to it is lost
     if (status != PARTITA_OK) return status;
     status = cuda_call_begin(&kept->plan, &operands, &sizes, NULL, &product.call);
     if (status == PARTITA_OK) status = run_product(&product);
     return cuda_call_end(&product.call, status);
 }
 
-const struct spectrum_keeper cuda_spectra = {.create = create, .destroy = destroy, .meet = meet, .multiply = multiply};
+const struct spectrum_keeper cuda_spectra = {
+    .create = create, .destroy = destroy, .meet = meet, .multiply = multiply};

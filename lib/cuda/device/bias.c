@@ -5,11 +5,12 @@
 #include "call.h"
 #include "cuda/kernels/kernels.h"
 
-enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape, void *gb,
-                                    const void *gy)
+enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape,
+                                    void *gb, const void *gy)
 {
-    return CU(plan, cuda_launch_bias(shape->f64, gb, gy, (int64_t)shape->batch, (int64_t)shape->out_channels,
-                                     (int64_t)shape_outputs(shape), cudaStreamPerThread));
+    return CU(plan, cuda_launch_bias(shape->f64, gb, gy, (int64_t)shape->batch,
+                                     (int64_t)shape->out_channels, (int64_t)shape_outputs(shape),
+                                     cudaStreamPerThread));
 }
 
 enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb, const void *gy)
@@ -19,7 +20,8 @@ enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb
     const struct cuda_sizes sizes = {.to = shape->out_channels * shape->scalar_bytes,
                                      .from = {shape->out_channels * channel}};
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, &(struct operands){.to = gb, .from = {gy}}, &sizes, NULL, &call);
+    enum partita_status status =
+        cuda_call_begin(plan, &(struct operands){.to = gb, .from = {gy}}, &sizes, NULL, &call);
     if (status == PARTITA_OK) status = cuda_queue_bias(plan, shape, call.to, call.from[0]);
     return cuda_call_end(&call, status);
 }

@@ -7,7 +7,8 @@ struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
     const size_t scalar = shape->scalar_bytes, workspace = plan->choice.shared;
     const size_t x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
     const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    if (plan->direction == PARTITA_FORWARD) return (struct cuda_sizes){.to = y, .from = {x}, .workspace = workspace};
+    if (plan->direction == PARTITA_FORWARD)
+        return (struct cuda_sizes){.to = y, .from = {x}, .workspace = workspace};
     if (plan->direction == PARTITA_BACKWARD_DATA)
         return (struct cuda_sizes){.to = x, .from = {y}, .workspace = workspace};
     const size_t gw = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
@@ -15,8 +16,8 @@ struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
 }
 
 // Memory of the call's own in place of an array that kernels may not use as it is.
-static enum partita_status view(const struct partita_plan *plan, const void *array, size_t bytes, size_t alignment,
-                                void **ret_own)
+static enum partita_status view(const struct partita_plan *plan, const void *array, size_t bytes,
+                                size_t alignment, void **ret_own)
 {
     enum cuda_place place;
     const enum partita_status status = cuda_place_of(plan, array, 1, &place);
@@ -24,13 +25,16 @@ static enum partita_status view(const struct partita_plan *plan, const void *arr
     return status == PARTITA_OK && !usable ? cuda_allocate(plan, bytes, ret_own) : status;
 }
 
-// How an array of the caller's is copied: through pinned memory, which the call then has, where its own pages are not.
-static enum partita_status choose_way(struct cuda_call *call, const void *array, size_t bytes, bool *ret_staged)
+// How an array of the caller's is copied: through pinned memory, which the call then has, where its
+// own pages are not.
+static enum partita_status choose_way(struct cuda_call *call, const void *array, size_t bytes,
+                                      bool *ret_staged)
 {
     enum cuda_place place;
     enum partita_status status = cuda_place_of(call->plan, array, bytes, &place);
     *ret_staged = place == CUDA_PAGEABLE;
-    if (status == PARTITA_OK && *ret_staged && !call->staging) status = cuda_staging_borrow(call->plan, &call->staging);
+    if (status == PARTITA_OK && *ret_staged && !call->staging)
+        status = cuda_staging_borrow(call->plan, &call->staging);
     return status;
 }
 
@@ -48,12 +52,13 @@ static enum partita_status bring_home(struct cuda_call *call)
     bool staged;
     const enum partita_status status = choose_way(call, call->caller_to, call->to_bytes, &staged);
     if (status != PARTITA_OK) return status;
-    return staged ? cuda_stage_out(call->plan, call->staging, cudaStreamPerThread, call->caller_to, call->own[0],
-                                   call->to_bytes)
+    return staged ? cuda_stage_out(call->plan, call->staging, cudaStreamPerThread, call->caller_to,
+                                   call->own[0], call->to_bytes)
                   : cuda_copy(call->plan, call->caller_to, call->own[0], call->to_bytes);
 }
 
-static enum partita_status view_input(struct cuda_call *call, int i, const void *array, const struct cuda_sizes *sizes)
+static enum partita_status view_input(struct cuda_call *call, int i, const void *array,
+                                      const struct cuda_sizes *sizes)
 {
     void **own = &call->own[1 + i];
     enum partita_status status = view(call->plan, array, sizes->from[i], sizes->alignment, own);
@@ -70,13 +75,15 @@ static enum partita_status view_workspace(struct cuda_call *call, void *workspac
     return status;
 }
 
-enum partita_status cuda_call_begin(const struct partita_plan *plan, const struct operands *operands,
-                                    const struct cuda_sizes *sizes, void *workspace, struct cuda_call *ret)
+enum partita_status cuda_call_begin(const struct partita_plan *plan,
+                                    const struct operands *operands, const struct cuda_sizes *sizes,
+                                    void *workspace, struct cuda_call *ret)
 {
-    *ret =
-        (struct cuda_call){.plan = plan, .to_bytes = sizes->to, .caller_to = operands->to, .queued = operands->queued};
+    *ret = (struct cuda_call){
+        .plan = plan, .to_bytes = sizes->to, .caller_to = operands->to, .queued = operands->queued};
     enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = view(plan, operands->to, sizes->to, sizes->alignment, &ret->own[0]);
+    if (status == PARTITA_OK)
+        status = view(plan, operands->to, sizes->to, sizes->alignment, &ret->own[0]);
     ret->to = ret->own[0] ? ret->own[0] : operands->to;
     for (int i = 0; i < 2 && status == PARTITA_OK; i++)
         if (operands->from[i]) status = view_input(ret, i, operands->from[i], sizes);
@@ -88,7 +95,8 @@ enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status st
 {
     const struct partita_plan *plan = call->plan;
     if (status == PARTITA_OK && call->own[0]) status = bring_home(call);
-    for (size_t i = 0; i < sizeof call->own / sizeof *call->own; i++) cuda_release(plan, call->own[i]);
+    for (size_t i = 0; i < sizeof call->own / sizeof *call->own; i++)
+        cuda_release(plan, call->own[i]);
     if (call->queued) return status;
     // Also after a failure: what was queued reads the caller's arrays.
     const enum partita_status waited = cuda_wait(plan);

@@ -17,7 +17,8 @@ static void *load(void)
     const char *wish = secure_getenv("PARTITA_CUFFT");
     if (wish) return dlopen(wish, mode);
     void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++) library = dlopen(names[i], mode);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], mode);
     return library;
 }
 
@@ -38,7 +39,8 @@ static void open_once(void)
                find(library, "cufftMakePlanMany64", &functions.make_plan) &&
                find(library, "cufftSetStream", &functions.set_stream) &&
                find(library, "cufftSetWorkArea", &functions.set_area) &&
-               find(library, "cufftExecC2C", &functions.c2c) && find(library, "cufftExecZ2Z", &functions.z2z) &&
+               find(library, "cufftExecC2C", &functions.c2c) &&
+               find(library, "cufftExecZ2Z", &functions.z2z) &&
                find(library, "cufftDestroy", &functions.destroy);
 }
 

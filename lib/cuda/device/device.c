@@ -6,19 +6,20 @@
 #include <string.h>
 
 #include "cuda/blocks/blocks.h"
+#include "cuda/blocks/spectrum.h"
 #include "cuda/direct/direct.h"
 #include "cuda/overlap/add.h"
 #include "cuda/overlap/save_engine.h"
 #include "cuda/partitioned/partitioned.h"
-#include "pieces.h"
-#include "pipeline.h"
 #include "cuda/separable/separable.h"
-#include "cuda/blocks/spectrum.h"
-#include "staging.h"
 #include "cuda/tiles/tiles.h"
 #include "cuda/winograd/winograd.h"
+#include "pieces.h"
+#include "pipeline.h"
+#include "staging.h"
 
-const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION, PARTITA_VERSION, cuda_open};
+const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION,
+                                                                PARTITA_VERSION, cuda_open};
 
 static const struct engine *const cuda_engines[] = {
     &cuda_direct,
@@ -52,8 +53,9 @@ static enum partita_status say_missing(cudaError_t error, char *text, size_t siz
     if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
         snprintf(text, size, "no CUDA device: driver not installed");
     else if (error == cudaErrorInsufficientDriver)
-        snprintf(text, size, "no CUDA device: the driver is for CUDA %d.%d, older than %d.%d", driver / 1000,
-                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        snprintf(text, size, "no CUDA device: the driver is for CUDA %d.%d, older than %d.%d",
+                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                 CUDART_VERSION % 1000 / 10);
     else snprintf(text, size, "no CUDA device: %s", cudaGetErrorString(error));
     return PARTITA_ERR_DEVICE;
 }
@@ -79,24 +81,29 @@ static bool read_attributes(struct cuda_device *device)
     struct cudaDeviceProp properties;
     if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return false;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess) return false;
-    const int lanes = major == 8 && minor == 0 ? 64 : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
+        if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess)
+            return false;
+    const int lanes = major == 8 && minor == 0
+                          ? 64
+                          : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
     device->shared_bytes = (size_t)shared;
     device->memory = properties.totalGlobalMem;
     // Clocks are in kHz; virtual devices may not tell theirs.
     const double usual = 1e6;
     device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);
-    device->bytes =
-        2e3 * (memory_clock > 0 ? memory_clock : usual) * (bus > 0 ? bus / 8. : 64); // two transfers a clock
-    snprintf(device->base.name, sizeof device->base.name, "%.64s, compute capability %d.%d, %d processors, %zu MiB",
-             properties.name, major, minor, device->processors, properties.totalGlobalMem >> 20);
+    device->bytes = 2e3 * (memory_clock > 0 ? memory_clock : usual) *
+                    (bus > 0 ? bus / 8. : 64); // two transfers a clock
+    snprintf(device->base.name, sizeof device->base.name,
+             "%.64s, compute capability %d.%d, %d processors, %zu MiB", properties.name, major,
+             minor, device->processors, properties.totalGlobalMem >> 20);
     snprintf(device->base.key, sizeof device->base.key, "%.40s", properties.name);
     for (char *c = device->base.key; *c; c++)
         if (*c == ' ') *c = '-';
     return true;
 }
 
-// What calls give back they will ask for again: nothing goes back to the system when a stream is waited for.
+// What calls give back they will ask for again: nothing goes back to the system when a stream is
+// waited for.
 static bool keep_memory(int index)
 {
     cudaMemPool_t pool;
@@ -151,15 +158,15 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     return PARTITA_OK;
 }
 
-enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error, const char *call, const char *file,
-                                int line)
+enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error,
+                                const char *call, const char *file, int line)
 {
     if (error == cudaSuccess) return PARTITA_OK;
     cudaGetLastError(); // or the next call would return it again
     if (error == cudaErrorMemoryAllocation) return PARTITA_ERR_NOMEM;
     if (!atomic_exchange(&cuda_device_of(plan)->lost, true))
-        log_line(&plan->log, "cuda:%d: %s (%s) at %s:%d: %s", cuda_device_of(plan)->index, cudaGetErrorName(error),
-                 cudaGetErrorString(error), file, line, call);
+        log_line(&plan->log, "cuda:%d: %s (%s) at %s:%d: %s", cuda_device_of(plan)->index,
+                 cudaGetErrorName(error), cudaGetErrorString(error), file, line, call);
     return PARTITA_ERR_DEVICE;
 }
 
@@ -181,13 +188,15 @@ void cuda_release(const struct partita_plan *plan, void *memory)
     if (memory) CU(plan, cudaFreeAsync(memory, cudaStreamPerThread));
 }
 
-static enum partita_status place_of_byte(const struct partita_plan *plan, const char *byte, enum cuda_place *ret)
+static enum partita_status place_of_byte(const struct partita_plan *plan, const char *byte,
+                                         enum cuda_place *ret)
 {
     struct cudaPointerAttributes attributes;
     const enum partita_status status = CU(plan, cudaPointerGetAttributes(&attributes, byte));
     if (status != PARTITA_OK) return status;
     if (attributes.type == cudaMemoryTypeManaged ||
-        (attributes.type == cudaMemoryTypeDevice && attributes.device == cuda_device_of(plan)->index))
+        (attributes.type == cudaMemoryTypeDevice &&
+         attributes.device == cuda_device_of(plan)->index))
         *ret = CUDA_HERE;
     else *ret = attributes.type == cudaMemoryTypeUnregistered ? CUDA_PAGEABLE : CUDA_WITHIN_REACH;
     return status;
@@ -213,7 +222,8 @@ enum partita_status cuda_owns(const struct partita_plan *plan, const void *point
     return status;
 }
 
-enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
+enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from,
+                              size_t bytes)
 {
     return CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread));
 }
@@ -224,7 +234,8 @@ enum partita_status cuda_wait(const struct partita_plan *plan)
 }
 
 // Also after a failure: what was queued reads the caller's array.
-enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy)
+enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes,
+                              void **ret_copy)
 {
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);

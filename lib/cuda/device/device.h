@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// One NVIDIA GPU as a plan sees it: its figures, memory, and the one place where results of CUDA calls are looked at.
-// Work is queued on the calling thread's own stream, which waits for what was queued on the default stream before.
+// SPDX-License-Identifier: MIT One NVIDIA GPU as a plan sees it: its figures, memory, and the one
+// place where results of CUDA calls are looked at. Work is queued on the calling thread's own
+// stream, which waits for what was queued on the default stream before.
 #ifndef PARTITA_CUDA_DEVICE_H
 #define PARTITA_CUDA_DEVICE_H
 
@@ -32,13 +32,15 @@ static inline struct cuda_device *cuda_device_of(const struct partita_plan *plan
     return (struct cuda_device *)plan->device;
 }
 
-// Makes the plan's device the calling thread's. Errors: PARTITA_ERR_DEVICE, also if it was lost earlier.
+// Makes the plan's device the calling thread's. Errors: PARTITA_ERR_DEVICE, also if it was lost
+// earlier.
 enum partita_status cuda_enter(const struct partita_plan *plan);
 
-// What a CUDA call returned as a status. The first failure of a device goes to the plan's log with its place; from then
-// on the device is lost to the plan. Lack of memory is no such failure: PARTITA_ERR_NOMEM.
-enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error, const char *call, const char *file,
-                                int line);
+// What a CUDA call returned as a status. The first failure of a device goes to the plan's log with
+// its place; from then on the device is lost to the plan. Lack of memory is no such failure:
+// PARTITA_ERR_NOMEM.
+enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error,
+                                const char *call, const char *file, int line);
 
 #define CU(plan, call) cuda_status(plan, call, #call, __FILE__, __LINE__)
 
@@ -46,8 +48,9 @@ enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t err
 enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory);
 void cuda_release(const struct partita_plan *plan, void *memory);
 
-// Where an array is, for a device: where its kernels may use it, where it copies from and to by itself (memory that the
-// caller pinned, or another device's), or where the host has to hand it over.
+// Where an array is, for a device: where its kernels may use it, where it copies from and to by
+// itself (memory that the caller pinned, or another device's), or where the host has to hand it
+// over.
 enum cuda_place { CUDA_HERE, CUDA_WITHIN_REACH, CUDA_PAGEABLE };
 
 // Of `bytes` from the pointer on. Of NULL: CUDA_PAGEABLE.
@@ -58,10 +61,13 @@ enum partita_status cuda_place_of(const struct partita_plan *plan, const void *a
 enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns);
 
 // Queues a copy between any two kinds of memory.
-enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from, size_t bytes);
+enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from,
+                              size_t bytes);
 
-// Makes the plan's device the thread's and leaves a copy of an array in its memory, complete when the call returns.
-enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes, void **ret_copy);
+// Makes the plan's device the thread's and leaves a copy of an array in its memory, complete when
+// the call returns.
+enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes,
+                              void **ret_copy);
 
 // Waits for all that the calling thread queued.
 enum partita_status cuda_wait(const struct partita_plan *plan);

@@ -3,15 +3,18 @@
 
 #include "base/mem.h"
 
-// Axes of the shape count from the slowest; passes always have three, the last of which is contiguous.
+// Axes of the shape count from the slowest; passes always have three, the last of which is
+// contiguous.
 static struct axis axis_of(const struct shape *shape, int a)
 {
     const int unused = PARTITA_MAX_RANK - shape->rank;
     return shape->axis[a < unused ? shape->rank + a : a - unused];
 }
 
-// Taps in the caller's order: first and step of those that the sum takes in turn, counted from the first sample on.
-static void order_taps(const struct shape *shape, int64_t first, int64_t step, struct cuda_axis *axis)
+// Taps in the caller's order: first and step of those that the sum takes in turn, counted from the
+// first sample on.
+static void order_taps(const struct shape *shape, int64_t first, int64_t step,
+                       struct cuda_axis *axis)
 {
     axis->tap_first = shape->flip ? axis->kernel - 1 - first : first;
     axis->tap_step = shape->flip ? -step : step;
@@ -78,10 +81,11 @@ size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
     return n;
 }
 
-// Output p meets sample i = stride*p + begin + dilation*t with tap t. So tap t0, below the period, meets the residue
-// i0 = begin + dilation*t0 modulo the stride, with the taps that follow it in periods; sample i0 + stride*j meets with
-// the m-th of them output p = j + (i0 - begin - dilation*t0)/stride - dilation*period/stride*m. The sum takes them from
-// the last one on, so that p grows.
+// Output p meets sample i = stride*p + begin + dilation*t with tap t. So tap t0, below the period,
+// meets the residue i0 = begin + dilation*t0 modulo the stride, with the taps that follow it in
+// periods; sample i0 + stride*j meets with the m-th of them output p = j + (i0 - begin -
+// dilation*t0)/stride - dilation*period/stride*m. The sum takes them from the last one on, so that
+// p grows.
 static struct cuda_axis backward_axis(const struct shape *shape, const struct axis *of, size_t t0)
 {
     const ptrdiff_t stride = (ptrdiff_t)of->stride, period = (ptrdiff_t)period_of(of);

@@ -6,8 +6,8 @@
 #include "pieces.h"
 #include "staging.h"
 
-// One array of the caller's. Pieces take turns in the two slots, which are one for what all pieces have in common;
-// without slots they are where the caller has them.
+// One array of the caller's. Pieces take turns in the two slots, which are one for what all pieces
+// have in common; without slots they are where the caller has them.
 struct array {
     struct cuda_cut_lines cut;
     char *caller;
@@ -28,8 +28,8 @@ struct pipeline {
     size_t sum_bytes;         // 0: they are not
 };
 
-// Of each line of the set from `set` on, what a piece holds: `held` bytes from `begin` on, behind `lead` bytes of zeros
-// and before others.
+// Of each line of the set from `set` on, what a piece holds: `held` bytes from `begin` on, behind
+// `lead` bytes of zeros and before others.
 struct part {
     char *set;
     ptrdiff_t begin;
@@ -45,7 +45,8 @@ static struct part part_of(const struct pipeline *p, const struct array *array, 
 {
     const struct cuda_cut_lines *cut = &array->cut;
     const ptrdiff_t begin = cut->first + (ptrdiff_t)(i % p->of_set) * cut->hop;
-    const ptrdiff_t from = within(begin, cut->end), to = within(begin + (ptrdiff_t)cut->bytes, cut->end);
+    const ptrdiff_t from = within(begin, cut->end),
+                    to = within(begin + (ptrdiff_t)cut->bytes, cut->end);
     char *set = array->caller + i / p->of_set * cut->lines * cut->pitch;
     return (struct part){set, from, to > from ? (size_t)(from - begin) : 0, (size_t)(to - from)};
 }
@@ -73,33 +74,35 @@ static enum partita_status record(const struct pipeline *p, enum cuda_staging_ev
     return CU(p->plan, cudaEventRecord(p->staging->event[event][i % 2], stream));
 }
 
-static enum partita_status wait_for(const struct pipeline *p, enum cuda_staging_event event, size_t i,
-                                    cudaStream_t stream)
+static enum partita_status wait_for(const struct pipeline *p, enum cuda_staging_event event,
+                                    size_t i, cudaStream_t stream)
 {
     return CU(p->plan, cudaStreamWaitEvent(stream, p->staging->event[event][i % 2], 0));
 }
 
 // Bytes of a line to the device.
-static enum partita_status copy_in(const struct pipeline *p, const struct array *array, char *to, const char *from,
-                                   size_t bytes)
+static enum partita_status copy_in(const struct pipeline *p, const struct array *array, char *to,
+                                   const char *from, size_t bytes)
 {
     const cudaStream_t in = p->staging->in;
-    return array->place == CUDA_PAGEABLE ? cuda_stage_in(p->plan, p->staging, in, to, from, bytes)
-                                         : CU(p->plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, in));
+    return array->place == CUDA_PAGEABLE
+               ? cuda_stage_in(p->plan, p->staging, in, to, from, bytes)
+               : CU(p->plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, in));
 }
 
-// A piece's lines into their slot. Zeros are what lies outside of a signal; behind the last item or sample they add
-// nothing to gradients.
+// A piece's lines into their slot. Zeros are what lies outside of a signal; behind the last item or
+// sample they add nothing to gradients.
 static enum partita_status bring(const struct pipeline *p, const struct array *array, size_t i)
 {
     const struct cuda_cut_lines *cut = &array->cut;
     const struct part part = part_of(p, array, i);
     char *slot = array->slot[i % 2];
     enum partita_status status = PARTITA_OK;
-    if (part.held < cut->bytes) status = CU(p->plan, cudaMemsetAsync(slot, 0, slot_bytes(array), p->staging->in));
+    if (part.held < cut->bytes)
+        status = CU(p->plan, cudaMemsetAsync(slot, 0, slot_bytes(array), p->staging->in));
     for (size_t line = 0; line < cut->lines && part.held && status == PARTITA_OK; line++)
-        status = copy_in(p, array, slot + line * cut->bytes + part.lead, part.set + line * cut->pitch + part.begin,
-                         part.held);
+        status = copy_in(p, array, slot + line * cut->bytes + part.lead,
+                         part.set + line * cut->pitch + part.begin, part.held);
     return status;
 }
 
@@ -108,7 +111,8 @@ static enum partita_status arrive(const struct pipeline *p, size_t i)
 {
     enum partita_status status = wait_for(p, CUDA_COMPUTED, i, p->staging->in);
     for (int a = 0; a < 2 && status == PARTITA_OK; a++)
-        if (p->from[a].slot[0] && (i == 0 || !is_common(&p->from[a]))) status = bring(p, &p->from[a], i);
+        if (p->from[a].slot[0] && (i == 0 || !is_common(&p->from[a])))
+            status = bring(p, &p->from[a], i);
     return status == PARTITA_OK ? record(p, CUDA_ARRIVED, i, p->staging->in) : status;
 }
 
@@ -124,7 +128,8 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
 {
     struct operands operands = {.queued = true};
     operands.to = !p->sums ? place_of(p, &p->to, i) : i ? p->sums + p->sum_bytes : p->sums;
-    for (int a = 0; a < 2; a++) operands.from[a] = p->from[a].caller ? place_of(p, &p->from[a], i) : NULL;
+    for (int a = 0; a < 2; a++)
+        operands.from[a] = p->from[a].caller ? place_of(p, &p->from[a], i) : NULL;
     enum partita_status status = wait_for(p, CUDA_ARRIVED, i, cudaStreamPerThread);
     // Of the first two pieces the event is a past call's, or was never recorded: nobody waits.
     if (status == PARTITA_OK) status = wait_for(p, CUDA_LEFT, i, cudaStreamPerThread);
@@ -136,11 +141,13 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
 }
 
 // Bytes of a line to the caller.
-static enum partita_status copy_out(const struct pipeline *p, char *to, const char *from, size_t bytes)
+static enum partita_status copy_out(const struct pipeline *p, char *to, const char *from,
+                                    size_t bytes)
 {
     const cudaStream_t out = p->staging->out;
-    return p->to.place == CUDA_PAGEABLE ? cuda_stage_out(p->plan, p->staging, out, to, from, bytes)
-                                        : CU(p->plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, out));
+    return p->to.place == CUDA_PAGEABLE
+               ? cuda_stage_out(p->plan, p->staging, out, to, from, bytes)
+               : CU(p->plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, out));
 }
 
 // Back to the caller.
@@ -162,15 +169,17 @@ static enum partita_status leave_sums(const struct pipeline *p, void *to)
     enum cuda_place place;
     const enum partita_status status = cuda_place_of(p->plan, to, p->sum_bytes, &place);
     if (status != PARTITA_OK) return status;
-    return place == CUDA_PAGEABLE ? cuda_stage_out(p->plan, p->staging, cudaStreamPerThread, to, p->sums, p->sum_bytes)
-                                  : cuda_copy(p->plan, to, p->sums, p->sum_bytes);
+    return place == CUDA_PAGEABLE
+               ? cuda_stage_out(p->plan, p->staging, cudaStreamPerThread, to, p->sums, p->sum_bytes)
+               : cuda_copy(p->plan, to, p->sums, p->sum_bytes);
 }
 
 static enum partita_status run_pieces(const struct pipeline *p, void *to)
 {
     enum partita_status status = PARTITA_OK;
     // Slots are there when the thread's stream has come here, and free.
-    for (size_t i = 0; i < 2 && status == PARTITA_OK; i++) status = record(p, CUDA_COMPUTED, i, cudaStreamPerThread);
+    for (size_t i = 0; i < 2 && status == PARTITA_OK; i++)
+        status = record(p, CUDA_COMPUTED, i, cudaStreamPerThread);
     if (status == PARTITA_OK) status = arrive(p, 0);
     for (size_t i = 0; i < p->pieces && status == PARTITA_OK; i++) {
         status = compute(p, i);
@@ -181,14 +190,15 @@ static enum partita_status run_pieces(const struct pipeline *p, void *to)
     return p->sums ? leave_sums(p, to) : leave(p, p->pieces - 1);
 }
 
-// Arrays of the device's are used where they are, if all pieces are one after the other there and hold no zeros.
+// Arrays of the device's are used where they are, if all pieces are one after the other there and
+// hold no zeros.
 static bool lies_ready(const struct pipeline *p, const struct array *array)
 {
     const struct cuda_cut_lines *cut = &array->cut;
     const ptrdiff_t last = cut->first + (ptrdiff_t)(p->of_set - 1) * cut->hop,
                     most = (ptrdiff_t)(cut->end - cut->bytes);
-    return array->place == CUDA_HERE && cut->lines == 1 && cut->end >= cut->bytes && cut->first >= 0 && last >= 0 &&
-           cut->first <= most && last <= most;
+    return array->place == CUDA_HERE && cut->lines == 1 && cut->end >= cut->bytes &&
+           cut->first >= 0 && last >= 0 && cut->first <= most && last <= most;
 }
 
 static enum partita_status reserve_slots(const struct pipeline *p, struct array *array)
@@ -221,7 +231,8 @@ static void release_slots(const struct pipeline *p, const struct array *array)
     for (int i = 0; i < (is_common(array) ? 1 : 2); i++) cuda_release(p->plan, array->slot[i]);
 }
 
-// Waits for all queues, also after a failure, and only then releases what they use; the first failure.
+// Waits for all queues, also after a failure, and only then releases what they use; the first
+// failure.
 static enum partita_status finish(const struct pipeline *p, enum partita_status status)
 {
     const struct partita_plan *plan = p->plan;
@@ -258,7 +269,8 @@ static enum partita_status look_at(struct pipeline *p, bool *ret_away)
 }
 
 // The arrays of a call, those that are cut.
-static void take_arrays(struct pipeline *p, const struct cuda_pieces *pieces, const struct operands *operands)
+static void take_arrays(struct pipeline *p, const struct cuda_pieces *pieces,
+                        const struct operands *operands)
 {
     p->of_set = pieces->of_set;
     p->pieces = pieces->sets * pieces->of_set;
@@ -266,7 +278,8 @@ static void take_arrays(struct pipeline *p, const struct cuda_pieces *pieces, co
     p->to = (struct array){.cut = pieces->to, .caller = pieces->to.lines ? operands->to : NULL};
     for (int i = 0; i < 2; i++)
         p->from[i] =
-            (struct array){.cut = pieces->from[i], .caller = pieces->from[i].lines ? (char *)operands->from[i] : NULL};
+            (struct array){.cut = pieces->from[i],
+                           .caller = pieces->from[i].lines ? (char *)operands->from[i] : NULL};
 }
 
 static enum partita_status run_pipeline(struct pipeline *p, void *to)
@@ -276,13 +289,16 @@ static enum partita_status run_pipeline(struct pipeline *p, void *to)
     return finish(p, status);
 }
 
-enum partita_status cuda_pipeline_run(const struct partita_plan *plan, const struct partita_filter *filter,
+enum partita_status cuda_pipeline_run(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
 {
     struct operands of_pieces = *operands;
-    const bool taps = cuda_pieces_are_taps(plan), from_taps = !filter && plan->direction == PARTITA_FORWARD;
+    const bool taps = cuda_pieces_are_taps(plan),
+               from_taps = !filter && plan->direction == PARTITA_FORWARD;
     if (taps && !from_taps) of_pieces.from[1] = plan->engine->filter_taps(filter);
-    if (!plan->piece || (taps && !of_pieces.from[1])) return plan->engine->run(plan, filter, operands, workspace);
+    if (!plan->piece || (taps && !of_pieces.from[1]))
+        return plan->engine->run(plan, filter, operands, workspace);
     const struct cuda_pieces pieces = cuda_pieces_of(plan, from_taps);
     struct pipeline p = {.plan = plan, .piece = plan->piece, .filter = taps ? NULL : filter};
     if (plan->piece->choice.shared <= plan->choice.shared) p.workspace = workspace;
@@ -290,7 +306,8 @@ enum partita_status cuda_pipeline_run(const struct partita_plan *plan, const str
     take_arrays(&p, &pieces, &of_pieces);
     const enum partita_status status = look_at(&p, &away);
     if (status != PARTITA_OK) return status;
-    return away ? run_pipeline(&p, operands->to) : plan->engine->run(plan, filter, operands, workspace);
+    return away ? run_pipeline(&p, operands->to)
+                : plan->engine->run(plan, filter, operands, workspace);
 }
 
 enum partita_status cuda_pipeline_bias(const struct partita_plan *plan, void *gb, const void *gy)

@@ -6,7 +6,8 @@ enum partita_status cuda_queue_open(const struct partita_plan *plan, struct cuda
     int least, greatest;
     enum partita_status status = CU(plan, cudaDeviceGetStreamPriorityRange(&least, &greatest));
     if (status == PARTITA_OK)
-        status = CU(plan, cudaStreamCreateWithPriority(&queue->stream, cudaStreamNonBlocking, greatest));
+        status =
+            CU(plan, cudaStreamCreateWithPriority(&queue->stream, cudaStreamNonBlocking, greatest));
     queue->opened = status == PARTITA_OK;
     return status;
 }
@@ -20,10 +21,12 @@ void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue)
 }
 
 enum partita_status cuda_queue_record(const struct partita_plan *plan, struct cuda_queue *queue,
-                                      enum partita_status (*record)(const void *context), const void *context)
+                                      enum partita_status (*record)(const void *context),
+                                      const void *context)
 {
     cudaGraph_t graph = NULL;
-    enum partita_status status = CU(plan, cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal));
+    enum partita_status status =
+        CU(plan, cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal));
     if (status != PARTITA_OK) return status;
     status = record(context);
     if (status == PARTITA_OK) status = CU(plan, cudaStreamEndCapture(queue->stream, &graph));

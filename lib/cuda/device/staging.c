@@ -10,7 +10,8 @@
 // A part of a chunk below which a thread costs more than it copies.
 static const size_t LEAST_PART = 256 << 10;
 
-enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t chunk, struct cuda_staging **ret)
+enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t chunk,
+                                        struct cuda_staging **ret)
 {
     struct cuda_staging *staging = mem_allocate(&plan->allocator, sizeof *staging);
     *ret = NULL;
@@ -19,12 +20,15 @@ enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t 
     void *pinned = NULL;
     enum partita_status status = cuda_pin(plan, CUDA_STAGING_BUFFERS * chunk, &pinned);
     staging->pinned = pinned;
-    if (status == PARTITA_OK) status = CU(plan, cudaStreamCreateWithFlags(&staging->in, cudaStreamNonBlocking));
-    if (status == PARTITA_OK) status = CU(plan, cudaStreamCreateWithFlags(&staging->out, cudaStreamNonBlocking));
+    if (status == PARTITA_OK)
+        status = CU(plan, cudaStreamCreateWithFlags(&staging->in, cudaStreamNonBlocking));
+    if (status == PARTITA_OK)
+        status = CU(plan, cudaStreamCreateWithFlags(&staging->out, cudaStreamNonBlocking));
     for (int i = 0; i < CUDA_STAGING_BUFFERS && status == PARTITA_OK; i++)
         status = CU(plan, cudaEventCreateWithFlags(&staging->copied[i], cudaEventDisableTiming));
     for (int i = 0; i < 2 * CUDA_STAGING_EVENTS && status == PARTITA_OK; i++)
-        status = CU(plan, cudaEventCreateWithFlags(&staging->event[i / 2][i % 2], cudaEventDisableTiming));
+        status = CU(
+            plan, cudaEventCreateWithFlags(&staging->event[i / 2][i % 2], cudaEventDisableTiming));
     if (status == PARTITA_OK) *ret = staging;
     else cuda_staging_destroy(plan, staging);
     return status;
@@ -75,7 +79,8 @@ void cuda_staging_close(const struct partita_plan *plan)
 }
 
 // Until the last copy from or to a buffer is done.
-static enum partita_status wait_for(const struct partita_plan *plan, struct cuda_staging *staging, int buffer)
+static enum partita_status wait_for(const struct partita_plan *plan, struct cuda_staging *staging,
+                                    int buffer)
 {
     if (!staging->busy[buffer]) return PARTITA_OK;
     staging->busy[buffer] = false;
@@ -105,16 +110,19 @@ static void copy_part(void *context, size_t i, int worker)
 // On the plan's threads, a part each.
 static void copy_on_host(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
 {
-    const size_t parts = lesser((size_t)plan->threads, bytes / LEAST_PART), threads = parts ? parts : 1;
+    const size_t parts = lesser((size_t)plan->threads, bytes / LEAST_PART),
+                 threads = parts ? parts : 1;
     struct host_copy copy = {to, from, bytes, ceil_div(bytes, threads)};
     thread_loop((int)threads, ceil_div(bytes, copy.part), copy_part, &copy);
 }
 
 // Queues a copy and marks where it ends.
-static enum partita_status copy(const struct partita_plan *plan, struct cuda_staging *staging, cudaStream_t stream,
-                                void *to, const void *from, size_t bytes, int buffer)
+static enum partita_status copy(const struct partita_plan *plan, struct cuda_staging *staging,
+                                cudaStream_t stream, void *to, const void *from, size_t bytes,
+                                int buffer)
 {
-    enum partita_status status = CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    enum partita_status status =
+        CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
     if (status == PARTITA_OK) status = CU(plan, cudaEventRecord(staging->copied[buffer], stream));
     staging->busy[buffer] = status == PARTITA_OK;
     return status;
@@ -127,8 +135,8 @@ static int take_turn(struct cuda_staging *staging)
     return buffer;
 }
 
-enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging, cudaStream_t stream,
-                                  void *to, const void *from, size_t bytes)
+enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging,
+                                  cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->chunk) {
@@ -137,7 +145,8 @@ enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_s
         status = wait_for(plan, staging, buffer);
         if (status != PARTITA_OK) break;
         copy_on_host(plan, memory_of(staging, buffer), (const char *)from + at, n);
-        status = copy(plan, staging, stream, (char *)to + at, memory_of(staging, buffer), n, buffer);
+        status =
+            copy(plan, staging, stream, (char *)to + at, memory_of(staging, buffer), n, buffer);
     }
     return status;
 }
@@ -153,21 +162,23 @@ static enum partita_status empty(const struct partita_plan *plan, struct cuda_st
                                  const struct chunk *chunk)
 {
     const enum partita_status status = wait_for(plan, staging, chunk->buffer);
-    if (status == PARTITA_OK) copy_on_host(plan, chunk->to, memory_of(staging, chunk->buffer), chunk->bytes);
+    if (status == PARTITA_OK)
+        copy_on_host(plan, chunk->to, memory_of(staging, chunk->buffer), chunk->bytes);
     return status;
 }
 
-enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_staging *staging, cudaStream_t stream,
-                                   void *to, const void *from, size_t bytes)
+enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_staging *staging,
+                                   cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
     enum partita_status status = PARTITA_OK;
     struct chunk before = {0};
     for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->chunk) {
-        const struct chunk now = {(char *)to + at, lesser(staging->chunk, bytes - at), take_turn(staging)};
+        const struct chunk now = {(char *)to + at, lesser(staging->chunk, bytes - at),
+                                  take_turn(staging)};
         status = wait_for(plan, staging, now.buffer);
         if (status == PARTITA_OK)
-            status = copy(plan, staging, stream, memory_of(staging, now.buffer), (const char *)from + at, now.bytes,
-                          now.buffer);
+            status = copy(plan, staging, stream, memory_of(staging, now.buffer),
+                          (const char *)from + at, now.bytes, now.buffer);
         if (status == PARTITA_OK && before.bytes) status = empty(plan, staging, &before);
         before = now;
     }

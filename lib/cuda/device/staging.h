@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Pageable memory of the host to the device and back: chunk by chunk through two pinned buffers, one of which is copied
-// by the device while the host fills or empties the other, on as many threads as the plan has. (decision 27)
+// SPDX-License-Identifier: MIT Pageable memory of the host to the device and back: chunk by chunk
+// through two pinned buffers, one of which is copied by the device while the host fills or empties
+// the other, on as many threads as the plan has. (decision 27)
 #ifndef PARTITA_CUDA_STAGING_H
 #define PARTITA_CUDA_STAGING_H
 
@@ -22,12 +22,12 @@ struct cuda_staging {
     cudaEvent_t copied[CUDA_STAGING_BUFFERS];
     bool busy[CUDA_STAGING_BUFFERS]; // a copy was queued that nobody has waited for
     int turn;                        // the buffer that is next
-    cudaStream_t in, out;            // for copies to the device, and from it, beside the thread's stream
+    cudaStream_t in, out; // for copies to the device, and from it, beside the thread's stream
     cudaEvent_t event[CUDA_STAGING_EVENTS][2];
 };
 
-// One of the device's, made if none is idle; given back when nothing that was queued with it is under way. NULL is
-// allowed in giving back. Any thread.
+// One of the device's, made if none is idle; given back when nothing that was queued with it is
+// under way. NULL is allowed in giving back. Any thread.
 enum partita_status cuda_staging_borrow(const struct partita_plan *plan, struct cuda_staging **ret);
 void cuda_staging_give_back(const struct partita_plan *plan, struct cuda_staging *staging);
 
@@ -35,15 +35,18 @@ void cuda_staging_give_back(const struct partita_plan *plan, struct cuda_staging
 void cuda_staging_close(const struct partita_plan *plan);
 
 // Makes one with buffers of so many bytes; what was made is released after a failure.
-enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t chunk, struct cuda_staging **ret);
+enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t chunk,
+                                        struct cuda_staging **ret);
 void cuda_staging_destroy(const struct partita_plan *plan, struct cuda_staging *staging);
 
-// Queues copies of `from`, in pageable memory, to the device. `from` is no longer read when the call returns.
-enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging, cudaStream_t stream,
-                                  void *to, const void *from, size_t bytes);
+// Queues copies of `from`, in pageable memory, to the device. `from` is no longer read when the
+// call returns.
+enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging,
+                                  cudaStream_t stream, void *to, const void *from, size_t bytes);
 
-// Copies from the device to `to`, in pageable memory, after what the stream has queued; complete when the call returns.
-enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_staging *staging, cudaStream_t stream,
-                                   void *to, const void *from, size_t bytes);
+// Copies from the device to `to`, in pageable memory, after what the stream has queued; complete
+// when the call returns.
+enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_staging *staging,
+                                   cudaStream_t stream, void *to, const void *from, size_t bytes);
 
 #endif

@@ -13,10 +13,12 @@ static int power(int64_t n, int most)
 }
 
 // Bytes of shared memory; more than any device has if a number does not fit.
-static int64_t measure(const struct cuda_pass *pass, enum cuda_variant variant, bool f64, struct cuda_tile *tile)
+static int64_t measure(const struct cuda_pass *pass, enum cuda_variant variant, bool f64,
+                       struct cuda_tile *tile)
 {
     const struct cuda_axis *row = &pass->axis[1], *column = &pass->axis[2];
-    const int64_t width = (int64_t)tile->each * tile->threads_x, height = tile->threads_y, huge = 1 << 20;
+    const int64_t width = (int64_t)tile->each * tile->threads_x, height = tile->threads_y,
+                  huge = 1 << 20;
     const int64_t most[] = {row->from_step,    row->from_dilation,    row->taps,
                             column->from_step, column->from_dilation, column->taps};
     for (int i = 0; i < 6; i++)
@@ -28,8 +30,8 @@ static int64_t measure(const struct cuda_pass *pass, enum cuda_variant variant, 
     }
     int64_t taps = row->taps * column->taps * tile->channels;
     if (tile->each == CUDA_TILE_RUN) {
-        // Windows of whole groups, and rows an odd number of groups apart: four threads of one and four of the next do
-        // not meet in the same banks.
+        // Windows of whole groups, and rows an odd number of groups apart: four threads of one and
+        // four of the next do not meet in the same banks.
         const int64_t groups = (column->taps + CUDA_TILE_GROUP - 1) / CUDA_TILE_GROUP;
         columns = (width / CUDA_TILE_GROUP + groups) * CUDA_TILE_GROUP;
         if (columns % (2 * CUDA_TILE_GROUP) == 0) columns += CUDA_TILE_GROUP;
@@ -45,8 +47,10 @@ bool cuda_tile_cut(const struct cuda_pass *pass, enum cuda_variant variant, bool
                    struct cuda_tile *ret)
 {
     const struct cuda_axis *column = &pass->axis[2];
-    struct cuda_tile tile = {.channels = pass->to < CUDA_TILE_CHANNELS / 2 ? 1 : CUDA_TILE_CHANNELS};
-    const bool run = variant == CUDA_HALO && tile.channels == 1 && column->from_step == 1 && column->from_dilation == 1;
+    struct cuda_tile tile = {.channels =
+                                 pass->to < CUDA_TILE_CHANNELS / 2 ? 1 : CUDA_TILE_CHANNELS};
+    const bool run = variant == CUDA_HALO && tile.channels == 1 && column->from_step == 1 &&
+                     column->from_dilation == 1;
     tile.each = run ? CUDA_TILE_RUN : CUDA_TILE_COLUMNS;
     tile.threads_x = power((column->n + tile.each - 1) / tile.each, MOST_THREADS_X);
     tile.threads_y = power(pass->axis[1].n, CUDA_THREADS / tile.threads_x);

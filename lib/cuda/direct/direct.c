@@ -1,12 +1,12 @@
-// SPDX-License-Identifier: MIT
-// cuda/direct: the sum itself, for layers. Its variants (kernels.h) are engines too, so that each can be asked for,
-// tested and timed by name; cuda/direct is the one among them that should be fastest.
+// SPDX-License-Identifier: MIT cuda/direct: the sum itself, for layers. Its variants (kernels.h)
+// are engines too, so that each can be asked for, tested and timed by name; cuda/direct is the one
+// among them that should be fastest.
 #include "direct.h"
 
 #include <string.h>
 
-#include "cuda/device/call.h"
 #include "cost.h"
+#include "cuda/device/call.h"
 #include "cuda/device/passes.h"
 
 // A filter: the caller's taps in the device's memory.
@@ -22,7 +22,8 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
         struct estimate estimate = {0};
         if (request->like && request->like->variant != v) continue;
         cuda_direct_estimate(request, (enum cuda_variant)v, &estimate);
-        if (v == CUDA_PLAIN || (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
+        if (v == CUDA_PLAIN ||
+            (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
             best = estimate;
     }
     *ret = best;
@@ -64,7 +65,8 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const size_t bytes = shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
+    const size_t bytes =
+        shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
     struct direct_filter *direct = mem_allocate(&plan->allocator, sizeof *direct);
     filter->state = direct;
     if (!direct) return PARTITA_ERR_NOMEM;
@@ -106,23 +108,27 @@ static enum partita_status run_pass(const struct cuda_call *call, const struct c
     for (int a = 0; a < 3; a++)
         if (pass->axis[a].n == 0) return PARTITA_OK;
     if (variant == CUDA_PLAIN)
-        return CU(plan, cuda_launch_plain(pass, f64, call->to, call->from[0], filter->taps, bias, cudaStreamPerThread));
+        return CU(plan, cuda_launch_plain(pass, f64, call->to, call->from[0], filter->taps, bias,
+                                          cudaStreamPerThread));
     if (variant == CUDA_CONSTANT)
-        return CU(plan,
-                  cuda_launch_constant(pass, f64, call->to, call->from[0], filter->on_host, bias, cudaStreamPerThread));
+        return CU(plan, cuda_launch_constant(pass, f64, call->to, call->from[0], filter->on_host,
+                                             bias, cudaStreamPerThread));
     // Estimate saw that the pass with most taps can be cut, so that the others can be too.
-    if (!cuda_tile_cut(pass, variant, f64, cuda_device_of(plan)->shared_bytes, &tile)) return PARTITA_ERR_UNSUPPORTED;
-    return CU(plan, cuda_launch_tile(pass, variant, &tile, f64, call->to, call->from[0], filter->taps, bias,
-                                     cudaStreamPerThread));
+    if (!cuda_tile_cut(pass, variant, f64, cuda_device_of(plan)->shared_bytes, &tile))
+        return PARTITA_ERR_UNSUPPORTED;
+    return CU(plan, cuda_launch_tile(pass, variant, &tile, f64, call->to, call->from[0],
+                                     filter->taps, bias, cudaStreamPerThread));
 }
 
-static enum partita_status run_backward_data(const struct cuda_call *call, const struct direct_filter *filter)
+static enum partita_status run_backward_data(const struct cuda_call *call,
+                                             const struct direct_filter *filter)
 {
     const struct partita_plan *plan = call->plan;
     bool covers;
     const size_t passes = cuda_passes_backward(&plan->shape, &covers);
     enum partita_status status = PARTITA_OK;
-    if (!covers) status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    if (!covers)
+        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (size_t i = 0; i < passes && status == PARTITA_OK; i++) {
         const struct cuda_pass pass = cuda_pass_backward(&plan->shape, i);
         status = run_pass(call, &pass, filter);
@@ -137,8 +143,8 @@ static enum partita_status run_backward_weight(const struct cuda_call *call)
     const struct cuda_pass pass = cuda_pass_forward(shape);
     // What the estimate gave to the workspace is what the limit allowed.
     const int64_t parts = cuda_weight_parts(&pass, shape->f64, plan->choice.shared);
-    return CU(plan, cuda_launch_weight(&pass, shape->f64, call->to, call->workspace, call->from[0], call->from[1],
-                                       parts, cudaStreamPerThread));
+    return CU(plan, cuda_launch_weight(&pass, shape->f64, call->to, call->workspace, call->from[0],
+                                       call->from[1], parts, cudaStreamPerThread));
 }
 
 static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -151,16 +157,17 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     if (plan->direction == PARTITA_FORWARD) {
         const struct cuda_pass pass = cuda_pass_forward(&plan->shape);
         status = run_pass(&call, &pass, filter->state);
-    } else if (plan->direction == PARTITA_BACKWARD_DATA) status = run_backward_data(&call, filter->state);
+    } else if (plan->direction == PARTITA_BACKWARD_DATA)
+        status = run_backward_data(&call, filter->state);
     else status = run_backward_weight(&call);
     return cuda_call_end(&call, status);
 }
 
-#define DIRECT(variant_name, variant_estimate)                                                                         \
-    {                                                                                                                  \
-        .name = variant_name, .max_rank = PARTITA_MAX_RANK, .estimate = variant_estimate, .plan_create = plan_create,  \
-        .plan_destroy = plan_destroy, .filter_create = filter_create, .filter_bias = filter_bias,                      \
-        .filter_destroy = filter_destroy, .run = run                                                                   \
+#define DIRECT(variant_name, variant_estimate)                                                     \
+    {                                                                                              \
+        .name = variant_name, .max_rank = PARTITA_MAX_RANK, .estimate = variant_estimate,          \
+        .plan_create = plan_create, .plan_destroy = plan_destroy, .filter_create = filter_create,  \
+        .filter_bias = filter_bias, .filter_destroy = filter_destroy, .run = run                   \
     }
 
 const struct engine cuda_direct = DIRECT("cuda/direct", estimate_auto);

@@ -5,6 +5,7 @@
 
 #include "core/engine.h"
 
-extern const struct engine cuda_direct, cuda_direct_plain, cuda_direct_constant, cuda_direct_halo, cuda_direct_cached;
+extern const struct engine cuda_direct, cuda_direct_plain, cuda_direct_constant, cuda_direct_halo,
+    cuda_direct_cached;
 
 #endif

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// The upper rungs of cuda/direct: a thread block shares a tile of samples and the taps of one input channel; a thread
-// sums CUDA_TILE_COLUMNS outputs of up to CUDA_TILE_CHANNELS channels in registers. The tile has its halo (CUDA_HALO),
-// or only the samples in the middle of what its outputs see, the rest coming through the caches (CUDA_CACHED). Along
+// SPDX-License-Identifier: MIT The upper rungs of cuda/direct: a thread block shares a tile of
+// samples and the taps of one input channel; a thread sums CUDA_TILE_COLUMNS outputs of up to
+// CUDA_TILE_CHANNELS channels in registers. The tile has its halo (CUDA_HALO), or only the samples
+// in the middle of what its outputs see, the rest coming through the caches (CUDA_CACHED). Along
 // planes there is no tile: each plane of taps is a turn of its own.
 #include "cuda/kernels/grid.cuh"
 
@@ -23,7 +23,8 @@ template <typename T> struct place {
 };
 
 template <typename T, int CHANNELS, bool HALO>
-__device__ place<T> locate(const cuda_pass &pass, const cuda_tile &tile, const T *from, const T *taps)
+__device__ place<T> locate(const cuda_pass &pass, const cuda_tile &tile, const T *from,
+                           const T *taps)
 {
     const cuda_axis *axis = pass.axis;
     const int width = tile.each * tile.threads_x;
@@ -45,23 +46,28 @@ __device__ place<T> locate(const cuda_pass &pass, const cuda_tile &tile, const T
 }
 
 // A sample of a plane, 0 outside.
-template <typename T> __device__ T sample(const cuda_pass &pass, const T *plane, int64_t row, int64_t column)
+template <typename T>
+__device__ T sample(const cuda_pass &pass, const T *plane, int64_t row, int64_t column)
 {
-    const bool within = inside(row, pass.axis[1].from_size) && inside(column, pass.axis[2].from_size);
+    const bool within =
+        inside(row, pass.axis[1].from_size) && inside(column, pass.axis[2].from_size);
     return within ? plane[row * pass.axis[2].from_size + column] : 0;
 }
 
 template <typename T>
-__device__ void load_tile(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at, const T *plane, T *shared)
+__device__ void load_tile(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at,
+                          const T *plane, T *shared)
 {
     for (int row = threadIdx.y; row < tile.rows; row += blockDim.y)
         for (int column = threadIdx.x; column < tile.columns; column += blockDim.x)
-            shared[row * tile.columns + column] = sample(pass, plane, at.row + row, at.column + column);
+            shared[row * tile.columns + column] =
+                sample(pass, plane, at.row + row, at.column + column);
 }
 
 // Taps [row][column][channel], 0 for channels beyond the last.
 template <typename T, int CHANNELS>
-__device__ void load_taps(const cuda_pass &pass, const place<T> &at, int64_t c, int64_t t0, T *shared)
+__device__ void load_taps(const cuda_pass &pass, const place<T> &at, int64_t c, int64_t t0,
+                          T *shared)
 {
     const int n = (int)(pass.axis[1].taps * pass.axis[2].taps), columns = (int)pass.axis[2].taps;
     for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < n; i += blockDim.x * blockDim.y) {
@@ -73,24 +79,27 @@ __device__ void load_taps(const cuda_pass &pass, const place<T> &at, int64_t c, 
 
 // The samples that one tap of this thread's outputs meets.
 template <typename T, bool HALO>
-__device__ void gather(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at, const T *plane,
-                       const T *shared, int t1, int t2, T ret[CUDA_TILE_COLUMNS])
+__device__ void gather(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at,
+                       const T *plane, const T *shared, int t1, int t2, T ret[CUDA_TILE_COLUMNS])
 {
     const cuda_axis *axis = pass.axis;
     const int step = (int)axis[2].from_step;
-    const int row = threadIdx.y * (int)axis[1].from_step + t1 * (int)axis[1].from_dilation - at.middle_row;
+    const int row =
+        threadIdx.y * (int)axis[1].from_step + t1 * (int)axis[1].from_dilation - at.middle_row;
     const int column = threadIdx.x * step + t2 * (int)axis[2].from_dilation - at.middle_column;
 #pragma unroll
     for (int p = 0; p < CUDA_TILE_COLUMNS; p++) {
         const int i = column + p * tile.threads_x * step;
-        if (HALO || (inside(row, tile.rows) && inside(i, tile.columns))) ret[p] = shared[row * tile.columns + i];
+        if (HALO || (inside(row, tile.rows) && inside(i, tile.columns)))
+            ret[p] = shared[row * tile.columns + i];
         else ret[p] = sample(pass, plane, at.row + row, at.column + i);
     }
 }
 
 template <typename T, int CHANNELS, bool HALO>
-__device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at, const T *plane,
-                             const T *samples, const T *taps, T sum[CHANNELS][CUDA_TILE_COLUMNS])
+__device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at,
+                             const T *plane, const T *samples, const T *taps,
+                             T sum[CHANNELS][CUDA_TILE_COLUMNS])
 {
     const int rows = (int)pass.axis[1].taps, columns = (int)pass.axis[2].taps;
     for (int t1 = 0; t1 < rows; t1++)
@@ -113,8 +122,8 @@ __device__ void add_products(const cuda_pass &pass, const cuda_tile &tile, const
 
 template <typename T, int CHANNELS, bool HALO>
 __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(CHANNELS))
-    tile_kernel(const __grid_constant__ cuda_pass pass, const __grid_constant__ cuda_tile tile, T *to, const T *from,
-                const T *w, const T *bias)
+    tile_kernel(const __grid_constant__ cuda_pass pass, const __grid_constant__ cuda_tile tile,
+                T *to, const T *from, const T *w, const T *bias)
 {
     const cuda_axis *axis = pass.axis;
     const place<T> at = locate<T, CHANNELS, HALO>(pass, tile, from, w);
@@ -124,8 +133,10 @@ __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(CHANNELS))
     for (int64_t c = 0; c < pass.from; c++)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t depth = met(axis[0], at.z, t0);
-            if (!inside(depth, axis[0].from_size)) continue; // the same for all threads of the block
-            const T *plane = at.samples + c * from_plane(pass) + depth * axis[1].from_size * axis[2].from_size;
+            if (!inside(depth, axis[0].from_size))
+                continue; // the same for all threads of the block
+            const T *plane =
+                at.samples + c * from_plane(pass) + depth * axis[1].from_size * axis[2].from_size;
             __syncthreads();
             load_tile(pass, tile, at, plane, samples);
             load_taps<T, CHANNELS>(pass, at, c, t0, taps);
@@ -135,14 +146,16 @@ __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(CHANNELS))
     const int64_t y = at.y + threadIdx.y;
     for (int k = 0; k < CHANNELS; k++)
         for (int p = 0; p < CUDA_TILE_COLUMNS; p++) {
-            const int64_t x = at.x + p * tile.threads_x + threadIdx.x, channel = at.first_channel + k;
+            const int64_t x = at.x + p * tile.threads_x + threadIdx.x,
+                          channel = at.first_channel + k;
             if (y < axis[1].n && x < axis[2].n && channel < pass.to)
                 store(pass, to, at.item, at.group * pass.to + channel, at.z, y, x, sum[k][p], bias);
         }
 }
 
-// A thread's outputs in a tile of runs: CUDA_TILE_RUN neighbours of row `row` from `column` on. Four neighbours of a
-// warp have runs of one row and four those of the next, as tile.c lays out samples.
+// A thread's outputs in a tile of runs: CUDA_TILE_RUN neighbours of row `row` from `column` on.
+// Four neighbours of a warp have runs of one row and four those of the next, as tile.c lays out
+// samples.
 struct run_place {
     int row, column;
 
@@ -162,7 +175,8 @@ struct turns {
     __device__ turns()
     {
         enum { WARP = 32 };
-        const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
+        const int threads = blockDim.x * blockDim.y,
+                  thread = threadIdx.y * blockDim.x + threadIdx.x;
         width = threads < WARP ? threads : WARP;
         first = thread / width;
         step = threads / width;
@@ -177,29 +191,36 @@ inline __device__ int64_t between(int64_t n, int64_t most)
 }
 
 template <typename T>
-__device__ void load_run_tile(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at, const T *plane,
-                              T *shared)
+__device__ void load_run_tile(const cuda_pass &pass, const cuda_tile &tile, const place<T> &at,
+                              const T *plane, T *shared)
 {
     const cuda_axis *axis = pass.axis;
     const turns turn;
     const int begin = (int)between(-at.column, tile.columns),
               end = (int)between(axis[2].from_size - at.column, tile.columns);
     const T *line = plane + (at.row + turn.first) * axis[2].from_size + at.column;
-    for (int row = turn.first; row < tile.rows; row += turn.step, line += turn.step * axis[2].from_size) {
+    for (int row = turn.first; row < tile.rows;
+         row += turn.step, line += turn.step * axis[2].from_size) {
         const int last = inside(at.row + row, axis[1].from_size) ? end : 0;
 #pragma unroll 4
         for (int column = turn.column; column < tile.columns; column += turn.width)
-            shared[row * tile.columns + column] = begin <= column && column < last ? line[column] : 0;
+            shared[row * tile.columns + column] =
+                begin <= column && column < last ? line[column] : 0;
     }
 }
 
-// Taps of an input channel, rows of them in whole groups; nothing is multiplied by those that fill the last one.
+// Taps of an input channel, rows of them in whole groups; nothing is multiplied by those that fill
+// the last one.
 template <typename T>
-__device__ void load_run_taps(const cuda_pass &pass, const place<T> &at, int64_t c, int64_t t0, int pitch, T *shared)
+__device__ void load_run_taps(const cuda_pass &pass, const place<T> &at, int64_t c, int64_t t0,
+                              int pitch, T *shared)
 {
     const int rows = (int)pass.axis[1].taps, columns = (int)pass.axis[2].taps;
-    for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < rows * pitch; i += blockDim.x * blockDim.y)
-        shared[i] = i % pitch < columns ? at.taps[c * pass.tap_from + tap_index(pass, t0, i / pitch, i % pitch)] : 0;
+    for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < rows * pitch;
+         i += blockDim.x * blockDim.y)
+        shared[i] = i % pitch < columns
+                        ? at.taps[c * pass.tap_from + tap_index(pass, t0, i / pitch, i % pitch)]
+                        : 0;
 }
 
 template <int N, typename T> __device__ void load_vectors(T *ret, const T *from)
@@ -214,11 +235,12 @@ template <int N, typename T> __device__ void load_vectors(T *ret, const T *from)
 
 // Sums over a window that slides along a row of samples.
 template <typename T>
-__device__ void add_run_products(const cuda_pass &pass, const cuda_tile &tile, const T *samples, const T *taps,
-                                 T (&sum)[CUDA_TILE_RUN])
+__device__ void add_run_products(const cuda_pass &pass, const cuda_tile &tile, const T *samples,
+                                 const T *taps, T (&sum)[CUDA_TILE_RUN])
 {
     constexpr int RUN = CUDA_TILE_RUN, GROUP = CUDA_TILE_GROUP;
-    const int columns = (int)pass.axis[2].taps, apart = (int)pass.axis[1].from_dilation * tile.columns;
+    const int columns = (int)pass.axis[2].taps,
+              apart = (int)pass.axis[1].from_dilation * tile.columns;
     for (int t1 = 0; t1 < (int)pass.axis[1].taps; t1++, samples += apart) {
         T window[RUN + GROUP];
         load_vectors<RUN>(window, samples);
@@ -238,11 +260,12 @@ __device__ void add_run_products(const cuda_pass &pass, const cuda_tile &tile, c
     }
 }
 
-// One output channel with runs. Sums go back through shared memory, so that neighbours store neighbours.
+// One output channel with runs. Sums go back through shared memory, so that neighbours store
+// neighbours.
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(1))
-    run_kernel(const __grid_constant__ cuda_pass pass, const __grid_constant__ cuda_tile tile, T *to, const T *from,
-               const T *w, const T *bias)
+    run_kernel(const __grid_constant__ cuda_pass pass, const __grid_constant__ cuda_tile tile,
+               T *to, const T *from, const T *w, const T *bias)
 {
     const cuda_axis *axis = pass.axis;
     const place<T> at = locate<T, 1, true>(pass, tile, from, w);
@@ -253,42 +276,50 @@ __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(1))
     for (int64_t c = 0; c < pass.from; c++)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t depth = met(axis[0], at.z, t0);
-            if (!inside(depth, axis[0].from_size)) continue; // the same for all threads of the block
-            const T *plane = at.samples + c * from_plane(pass) + depth * axis[1].from_size * axis[2].from_size;
+            if (!inside(depth, axis[0].from_size))
+                continue; // the same for all threads of the block
+            const T *plane =
+                at.samples + c * from_plane(pass) + depth * axis[1].from_size * axis[2].from_size;
             __syncthreads();
             load_run_tile(pass, tile, at, plane, samples);
             load_run_taps(pass, at, c, t0, pitch, taps);
             __syncthreads();
-            add_run_products(pass, tile, samples + mine.row * (int)axis[1].from_step * tile.columns + mine.column, taps,
-                             sum);
+            add_run_products(pass, tile,
+                             samples + mine.row * (int)axis[1].from_step * tile.columns +
+                                 mine.column,
+                             taps, sum);
         }
     __syncthreads();
 #pragma unroll
-    for (int r = 0; r < CUDA_TILE_RUN; r++) samples[mine.row * tile.columns + mine.column + r] = sum[r];
+    for (int r = 0; r < CUDA_TILE_RUN; r++)
+        samples[mine.row * tile.columns + mine.column + r] = sum[r];
     __syncthreads();
     const turns turn;
     for (int row = turn.first; row < tile.threads_y && at.y + row < axis[1].n; row += turn.step)
-        for (int x = turn.column; x < tile.each * tile.threads_x && at.x + x < axis[2].n; x += turn.width)
-            store(pass, to, at.item, at.group * pass.to + at.first_channel, at.z, at.y + row, at.x + x,
-                  samples[row * tile.columns + x], bias);
+        for (int x = turn.column; x < tile.each * tile.threads_x && at.x + x < axis[2].n;
+             x += turn.width)
+            store(pass, to, at.item, at.group * pass.to + at.first_channel, at.z, at.y + row,
+                  at.x + x, samples[row * tile.columns + x], bias);
 }
 
 template <typename T, int CHANNELS, bool HALO>
-cudaError_t launch(const cuda_pass *pass, const cuda_tile *tile, void *to, const void *from, const void *taps,
-                   const void *bias, cudaStream_t stream)
+cudaError_t launch(const cuda_pass *pass, const cuda_tile *tile, void *to, const void *from,
+                   const void *taps, const void *bias, cudaStream_t stream)
 {
     const cuda_axis *axis = pass->axis;
-    const int64_t blocks = ceiling(axis[2].n, tile->each * tile->threads_x) * ceiling(axis[1].n, tile->threads_y) *
-                           axis[0].n * ceiling(pass->to, CHANNELS) * pass->groups * pass->batch;
-    void (*kernel)(cuda_pass, cuda_tile, T *, const T *, const T *, const T *) = tile_kernel<T, CHANNELS, HALO>;
+    const int64_t blocks = ceiling(axis[2].n, tile->each * tile->threads_x) *
+                           ceiling(axis[1].n, tile->threads_y) * axis[0].n *
+                           ceiling(pass->to, CHANNELS) * pass->groups * pass->batch;
+    void (*kernel)(cuda_pass, cuda_tile, T *, const T *, const T *, const T *) =
+        tile_kernel<T, CHANNELS, HALO>;
     if (CHANNELS == 1 && HALO && tile->each == CUDA_TILE_RUN) kernel = run_kernel<T>;
-    return queue(kernel, blocks, dim3(tile->threads_x, tile->threads_y), tile->shared_bytes, stream, *pass, *tile,
-                 (T *)to, (const T *)from, (const T *)taps, (const T *)bias);
+    return queue(kernel, blocks, dim3(tile->threads_x, tile->threads_y), tile->shared_bytes, stream,
+                 *pass, *tile, (T *)to, (const T *)from, (const T *)taps, (const T *)bias);
 }
 
 template <typename T>
-cudaError_t launch_typed(const cuda_pass *pass, bool halo, const cuda_tile *tile, void *to, const void *from,
-                         const void *taps, const void *bias, cudaStream_t stream)
+cudaError_t launch_typed(const cuda_pass *pass, bool halo, const cuda_tile *tile, void *to,
+                         const void *from, const void *taps, const void *bias, cudaStream_t stream)
 {
     if (tile->channels == 1)
         return halo ? launch<T, 1, true>(pass, tile, to, from, taps, bias, stream)
@@ -298,8 +329,9 @@ cudaError_t launch_typed(const cuda_pass *pass, bool halo, const cuda_tile *tile
 }
 } // namespace
 
-cudaError_t cuda_launch_tile(const cuda_pass *pass, cuda_variant variant, const cuda_tile *tile, bool f64, void *to,
-                             const void *from, const void *taps, const void *bias, cudaStream_t stream)
+cudaError_t cuda_launch_tile(const cuda_pass *pass, cuda_variant variant, const cuda_tile *tile,
+                             bool f64, void *to, const void *from, const void *taps,
+                             const void *bias, cudaStream_t stream)
 {
     const bool halo = variant == CUDA_HALO;
     return f64 ? launch_typed<double>(pass, halo, tile, to, from, taps, bias, stream)

@@ -1,12 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Sums over all outputs: gradients of taps and of biases. A thread block sums CUDA_WEIGHT_TAPS taps of one pair of
-// channels over a run of rows, each thread its own columns; then the threads' sums are added as a binary tree. No
-// atomics, so that the order is one.
+// SPDX-License-Identifier: MIT Sums over all outputs: gradients of taps and of biases. A thread
+// block sums CUDA_WEIGHT_TAPS taps of one pair of channels over a run of rows, each thread its own
+// columns; then the threads' sums are added as a binary tree. No atomics, so that the order is one.
 #include "cuda/kernels/grid.cuh"
 
 namespace {
-// Adds the sums of all threads of a block, a power of two, each of N numbers; those of thread 0 are the result.
-// `shared` holds N numbers for each thread.
+// Adds the sums of all threads of a block, a power of two, each of N numbers; those of thread 0 are
+// the result. `shared` holds N numbers for each thread.
 template <typename T, int N> __device__ void add_threads(T sum[N], T *shared)
 {
     const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
@@ -14,7 +13,8 @@ template <typename T, int N> __device__ void add_threads(T sum[N], T *shared)
     for (int half = threads / 2; half; half /= 2) {
         __syncthreads();
         if (thread < half)
-            for (int i = 0; i < N; i++) shared[i * threads + thread] += shared[i * threads + thread + half];
+            for (int i = 0; i < N; i++)
+                shared[i * threads + thread] += shared[i * threads + thread + half];
     }
     if (thread > 0) return; // nobody waited for the last of it
     for (int i = 0; i < N; i++) sum[i] = shared[i * threads];
@@ -35,16 +35,19 @@ __host__ __device__ rows rows_of_part(const cuda_pass &pass, int64_t part, int64
 // Blocks are [part][group][output channel][input channel][run of taps].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    weight_kernel(const __grid_constant__ cuda_pass pass, T *sums, const T *x, const T *gy, int64_t parts)
+    weight_kernel(const __grid_constant__ cuda_pass pass, T *sums, const T *x, const T *gy,
+                  int64_t parts)
 {
     const cuda_axis *axis = pass.axis;
     const int64_t n_taps = axis[0].taps * axis[1].taps * axis[2].taps, y_plane = to_plane(pass);
     int64_t block = blockIdx.x;
     const int64_t first_tap = take(&block, ceiling(n_taps, CUDA_WEIGHT_TAPS)) * CUDA_WEIGHT_TAPS;
-    const int64_t c = take(&block, pass.from), k = take(&block, pass.to), g = take(&block, pass.groups), part = block;
+    const int64_t c = take(&block, pass.from), k = take(&block, pass.to),
+                  g = take(&block, pass.groups), part = block;
     T sum[CUDA_WEIGHT_TAPS] = {};
     const rows run = rows_of_part(pass, part, parts);
-    int64_t met_first[CUDA_WEIGHT_TAPS][3]; // the sample that each tap meets with output 0, along each axis
+    int64_t met_first[CUDA_WEIGHT_TAPS]
+                     [3]; // the sample that each tap meets with output 0, along each axis
 #pragma unroll
     for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
         int64_t tap = first_tap + t;
@@ -56,15 +59,18 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
         int64_t row = i;
         const int64_t y = take(&row, axis[1].n), z = take(&row, axis[0].n), item = row;
         const T *samples = x + ((item * pass.groups + g) * pass.from + c) * from_plane(pass);
-        const T *gradient = gy + ((item * pass.groups + g) * pass.to + k) * y_plane + (z * axis[1].n + y) * axis[2].n;
-        const T *line[CUDA_WEIGHT_TAPS]; // the row of samples that each tap meets, from where output 0 would
+        const T *gradient = gy + ((item * pass.groups + g) * pass.to + k) * y_plane +
+                            (z * axis[1].n + y) * axis[2].n;
+        const T *line[CUDA_WEIGHT_TAPS]; // the row of samples that each tap meets, from where
+                                         // output 0 would
 #pragma unroll
         for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
             const int64_t at_row = met_first[t][1] + axis[1].from_step * y;
             const int64_t at_plane = met_first[t][0] + axis[0].from_step * z;
-            const bool meets =
-                first_tap + t < n_taps && inside(at_row, axis[1].from_size) && inside(at_plane, axis[0].from_size);
-            line[t] = meets ? samples + (at_plane * axis[1].from_size + at_row) * axis[2].from_size : nullptr;
+            const bool meets = first_tap + t < n_taps && inside(at_row, axis[1].from_size) &&
+                               inside(at_plane, axis[0].from_size);
+            line[t] = meets ? samples + (at_plane * axis[1].from_size + at_row) * axis[2].from_size
+                            : nullptr;
         }
         for (int64_t column = threadIdx.x; column < axis[2].n; column += blockDim.x) {
             const T factor = gradient[column];
@@ -77,7 +83,8 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     }
     add_threads<T, CUDA_WEIGHT_TAPS>(sum, (T *)shared_memory);
     if (threadIdx.x || threadIdx.y) return;
-    sums += part * pass.groups * pass.tap_group + g * pass.tap_group + k * pass.tap_to + c * pass.tap_from;
+    sums += part * pass.groups * pass.tap_group + g * pass.tap_group + k * pass.tap_to +
+            c * pass.tap_from;
     for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
         int64_t tap = first_tap + t;
         if (tap >= n_taps) return;
@@ -86,7 +93,8 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     }
 }
 
-template <typename T> __global__ void add_parts_kernel(T *gw, const T *sums, int64_t n, int64_t parts)
+template <typename T>
+__global__ void add_parts_kernel(T *gw, const T *sums, int64_t n, int64_t parts)
 {
     const int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
     if (i >= n) return;
@@ -102,7 +110,8 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     const int64_t channel = blockIdx.x;
     T sum[1] = {};
     for (int64_t item = 0; item < batch; item++)
-        for (int64_t i = threadIdx.x; i < n; i += blockDim.x) sum[0] += gy[(item * channels + channel) * n + i];
+        for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
+            sum[0] += gy[(item * channels + channel) * n + i];
     add_threads<T, 1>(sum, (T *)shared_memory);
     if (threadIdx.x == 0) gb[channel] = sum[0];
 }
@@ -123,38 +132,44 @@ dim3 threads_of(int64_t columns, int64_t rows)
 }
 
 template <typename T>
-cudaError_t launch_weight(const cuda_pass *pass, T *gw, T *sums, const T *x, const T *gy, int64_t parts,
-                          cudaStream_t stream)
+cudaError_t launch_weight(const cuda_pass *pass, T *gw, T *sums, const T *x, const T *gy,
+                          int64_t parts, cudaStream_t stream)
 {
     const int64_t n_taps = pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
-    const int64_t blocks = ceiling(n_taps, CUDA_WEIGHT_TAPS) * pass->from * pass->to * pass->groups * parts;
-    const dim3 threads = threads_of(pass->axis[2].n, ceiling(pass->batch * pass->axis[0].n * pass->axis[1].n, parts));
+    const int64_t blocks =
+        ceiling(n_taps, CUDA_WEIGHT_TAPS) * pass->from * pass->to * pass->groups * parts;
+    const dim3 threads = threads_of(
+        pass->axis[2].n, ceiling(pass->batch * pass->axis[0].n * pass->axis[1].n, parts));
     const size_t shared_bytes = CUDA_WEIGHT_TAPS * threads.x * threads.y * sizeof(T);
-    const cudaError_t error =
-        queue(weight_kernel<T>, blocks, threads, shared_bytes, stream, *pass, parts > 1 ? sums : gw, x, gy, parts);
+    const cudaError_t error = queue(weight_kernel<T>, blocks, threads, shared_bytes, stream, *pass,
+                                    parts > 1 ? sums : gw, x, gy, parts);
     if (error != cudaSuccess || parts == 1) return error;
     const int64_t n = pass->groups * pass->tap_group;
-    return queue(add_parts_kernel<T>, ceiling(n, CUDA_THREADS), dim3(CUDA_THREADS), 0, stream, gw, (const T *)sums, n,
-                 parts);
+    return queue(add_parts_kernel<T>, ceiling(n, CUDA_THREADS), dim3(CUDA_THREADS), 0, stream, gw,
+                 (const T *)sums, n, parts);
 }
 
 template <typename T>
-cudaError_t launch_bias(T *gb, const T *gy, int64_t batch, int64_t channels, int64_t n, cudaStream_t stream)
+cudaError_t launch_bias(T *gb, const T *gy, int64_t batch, int64_t channels, int64_t n,
+                        cudaStream_t stream)
 {
     const int threads = power(n, CUDA_THREADS);
-    return queue(bias_kernel<T>, channels, dim3(threads), threads * sizeof(T), stream, gb, gy, batch, channels, n);
+    return queue(bias_kernel<T>, channels, dim3(threads), threads * sizeof(T), stream, gb, gy,
+                 batch, channels, n);
 }
 } // namespace
 
-cudaError_t cuda_launch_weight(const cuda_pass *pass, bool f64, void *gw, void *sums, const void *x, const void *gy,
-                               int64_t parts, cudaStream_t stream)
+cudaError_t cuda_launch_weight(const cuda_pass *pass, bool f64, void *gw, void *sums, const void *x,
+                               const void *gy, int64_t parts, cudaStream_t stream)
 {
-    return f64 ? launch_weight(pass, (double *)gw, (double *)sums, (const double *)x, (const double *)gy, parts, stream)
-               : launch_weight(pass, (float *)gw, (float *)sums, (const float *)x, (const float *)gy, parts, stream);
+    return f64 ? launch_weight(pass, (double *)gw, (double *)sums, (const double *)x,
+                               (const double *)gy, parts, stream)
+               : launch_weight(pass, (float *)gw, (float *)sums, (const float *)x,
+                               (const float *)gy, parts, stream);
 }
 
-cudaError_t cuda_launch_bias(bool f64, void *gb, const void *gy, int64_t batch, int64_t channels, int64_t n,
-                             cudaStream_t stream)
+cudaError_t cuda_launch_bias(bool f64, void *gb, const void *gy, int64_t batch, int64_t channels,
+                             int64_t n, cudaStream_t stream)
 {
     return f64 ? launch_bias((double *)gb, (const double *)gy, batch, channels, n, stream)
                : launch_bias((float *)gb, (const float *)gy, batch, channels, n, stream);

@@ -45,7 +45,8 @@ inline __device__ void multiply_add(double &sum, double a, double b)
     sum += a * b;
 }
 
-template <typename T> inline __device__ void multiply_add(complex_of<T> &sum, complex_of<T> a, complex_of<T> b)
+template <typename T>
+inline __device__ void multiply_add(complex_of<T> &sum, complex_of<T> a, complex_of<T> b)
 {
     sum.re += a.re * b.re;
     sum.im += a.re * b.im;

@@ -1,11 +1,13 @@
-// SPDX-License-Identifier: MIT
-// Transforms inside a thread block. n points are held by n/16 threads, 16 in each one's registers, and change hands
-// through shared memory between passes. A transform divides a polynomial modulo u^m - z^m into its rests modulo
-// u^(m/R) - z_k^(m/R), k < R, pass after pass (Fiduccia 1972; Bernstein, Multidigit multiplication for mathematicians,
-// 2001): all factors of a node are powers of one number, so a table has two numbers a node. Nothing is put in order.
+// SPDX-License-Identifier: MIT Transforms inside a thread block. n points are held by n/16 threads,
+// 16 in each one's registers, and change hands through shared memory between passes. A transform
+// divides a polynomial modulo u^m - z^m into its rests modulo u^(m/R) - z_k^(m/R), k < R, pass
+// after pass (Fiduccia 1972; Bernstein, Multidigit multiplication for mathematicians, 2001): all
+// factors of a node are powers of one number, so a table has two numbers a node. Nothing is put in
+// order.
 //
-// Before fft_forward and after fft_inverse thread t holds points t + j*threads as v[j]; after fft_forward and before
-// fft_inverse it holds 16 bins, which are kept coalesced as spectrum[j*threads + t]. An inverse multiplies by n.
+// Before fft_forward and after fft_inverse thread t holds points t + j*threads as v[j]; after
+// fft_forward and before fft_inverse it holds 16 bins, which are kept coalesced as
+// spectrum[j*threads + t]. An inverse multiplies by n.
 #ifndef PARTITA_CUDA_FFT_CUH
 #define PARTITA_CUDA_FFT_CUH
 
@@ -13,12 +15,14 @@
 #include "fft.h"
 
 // a times c, or back by its conjugate.
-template <bool BACK, typename T> inline __device__ complex_of<T> turn(complex_of<T> a, complex_of<T> c)
+template <bool BACK, typename T>
+inline __device__ complex_of<T> turn(complex_of<T> a, complex_of<T> c)
 {
     return a * (BACK ? conjugate(c) : c);
 }
 
-// Factors of one node: c = e^(-2 pi i theta/R) where its modulus is u^m - e^(-2 pi i theta), and c^4.
+// Factors of one node: c = e^(-2 pi i theta/R) where its modulus is u^m - e^(-2 pi i theta), and
+// c^4.
 template <typename T> struct __align__(4 * sizeof(T)) fft_factors
 {
     complex_of<T> c, c4;
@@ -32,7 +36,8 @@ template <typename T> struct fft_place {
     bool turned;
 };
 
-template <typename T> inline __device__ fft_place<T> fft_locate(const cuda_fft_form &form, void *shared, int thread)
+template <typename T>
+inline __device__ fft_place<T> fft_locate(const cuda_fft_form &form, void *shared, int thread)
 {
     return {(const fft_factors<T> *)form.factors,
             (complex_of<T> *)shared,
@@ -54,7 +59,8 @@ template <typename T, bool BACK>
 inline __device__ void dft4(complex_of<T> &a, complex_of<T> &b, complex_of<T> &c, complex_of<T> &d)
 {
     const complex_of<T> s = a + c, t = a - c, p = b + d, q = b - d;
-    const complex_of<T> r = BACK ? complex_of<T>{-q.im, q.re} : complex_of<T>{q.im, -q.re}; // q i or q/i
+    const complex_of<T> r =
+        BACK ? complex_of<T>{-q.im, q.re} : complex_of<T>{q.im, -q.re}; // q i or q/i
     a = s + p;
     b = t + r;
     c = s - p;
@@ -64,7 +70,8 @@ inline __device__ void dft4(complex_of<T> &a, complex_of<T> &b, complex_of<T> &c
 // e^(-2 pi i k/16) for k = 1, 2, 3, 6, 9: what longer sums need besides signs.
 template <typename T, bool BACK> inline __device__ complex_of<T> root16(complex_of<T> a, int k)
 {
-    const T c1 = (T)0.92387953251128675613, s1 = (T)0.38268343236508977173, c2 = (T)0.70710678118654752440;
+    const T c1 = (T)0.92387953251128675613, s1 = (T)0.38268343236508977173,
+            c2 = (T)0.70710678118654752440;
     const complex_of<T> w = k == 1   ? complex_of<T>{c1, -s1}
                             : k == 2 ? complex_of<T>{c2, -c2}
                             : k == 3 ? complex_of<T>{s1, -c1}
@@ -120,7 +127,8 @@ template <typename T, int R, bool BACK> inline __device__ void dft(complex_of<T>
 }
 
 // v[j] times c^j, or back.
-template <typename T, int R, bool BACK> inline __device__ void turn_powers(complex_of<T> *v, const fft_factors<T> &node)
+template <typename T, int R, bool BACK>
+inline __device__ void turn_powers(complex_of<T> *v, const fft_factors<T> &node)
 {
     const complex_of<T> c2 = node.c * node.c, power[4] = {{1, 0}, node.c, c2, c2 * node.c};
     const complex_of<T> c8 = node.c4 * node.c4, fourth[4] = {{1, 0}, node.c4, c8, c8 * node.c4};
@@ -133,24 +141,32 @@ template <typename T, int R, bool BACK> inline __device__ void turn_powers(compl
 
 // The points of one of a thread's 16/R sums in a pass over nodes of 2^log2_node points.
 struct fft_sum {
-    int node, at, step; // its node; where its first point lies in shared memory, and how far the next
+    int node, at,
+        step; // its node; where its first point lies in shared memory, and how far the next
 };
 
-// One number is left free behind every 16, so that neither rows nor columns meet in one bank; in short transforms,
-// whose columns are narrower than that, none is.
+// One number is left free behind every 16, so that neither rows nor columns meet in one bank; in
+// short transforms, whose columns are narrower than that, none is.
 inline __device__ int fft_padded(int at, int log2_points)
 {
     return at + (log2_points < 8 ? 0 : at >> 4);
 }
 
-template <int R> inline __device__ fft_sum fft_sum_of(int log2_points, int log2_node, int thread, int i)
+template <int R>
+inline __device__ fft_sum fft_sum_of(int log2_points, int log2_node, int thread, int i)
 {
-    const int log2_step = log2_node - (R == 2 ? 1 : R == 4 ? 2 : R == 8 ? 3 : 4), step = 1 << log2_step;
+    const int log2_step = log2_node - (R == 2   ? 1
+                                       : R == 4 ? 2
+                                       : R == 8 ? 3
+                                                : 4),
+              step = 1 << log2_step;
     const int sum = thread + (i << (log2_points - 4)), node = sum >> log2_step;
-    return {node, fft_padded((node << log2_node) + (sum & (step - 1)), log2_points), fft_padded(step, log2_points)};
+    return {node, fft_padded((node << log2_node) + (sum & (step - 1)), log2_points),
+            fft_padded(step, log2_points)};
 }
 
-template <typename T, int R> inline __device__ void fft_get(const fft_place<T> &place, int log2_node, complex_of<T> *v)
+template <typename T, int R>
+inline __device__ void fft_get(const fft_place<T> &place, int log2_node, complex_of<T> *v)
 {
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
@@ -172,12 +188,13 @@ inline __device__ void fft_put(const fft_place<T> &place, int log2_node, const c
 }
 
 template <typename T, int R, bool BACK>
-inline __device__ void fft_pass(const fft_place<T> &place, const fft_factors<T> *factors, int log2_node,
-                                complex_of<T> *v)
+inline __device__ void fft_pass(const fft_place<T> &place, const fft_factors<T> *factors,
+                                int log2_node, complex_of<T> *v)
 {
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
-        const fft_factors<T> node = factors[fft_sum_of<R>(place.log2_points, log2_node, place.thread, i).node];
+        const fft_factors<T> node =
+            factors[fft_sum_of<R>(place.log2_points, log2_node, place.thread, i).node];
         if (!BACK) turn_powers<T, R, false>(v + i * R, node);
         dft<T, R, BACK>(v + i * R);
         if (BACK) turn_powers<T, R, true>(v + i * R, node);
@@ -189,8 +206,8 @@ struct fft_level {
     int log2_node, log2_radix, first; // index of its first node's factors
 };
 
-// A level forward: its points come from shared memory, where they lie as the level above left them, and go back to the
-// same places unless they are bins.
+// A level forward: its points come from shared memory, where they lie as the level above left them,
+// and go back to the same places unless they are bins.
 template <typename T, int R>
 inline __device__ void fft_down(const fft_place<T> &place, const fft_level &level, complex_of<T> *v)
 {
@@ -209,24 +226,26 @@ inline __device__ void fft_up(const fft_place<T> &place, const fft_level &level,
 }
 
 // The first pass has one node; of cyclic transforms its factors are 1.
-template <typename T, bool BACK> inline __device__ void fft_outer_pass(const fft_place<T> &place, complex_of<T> *v)
+template <typename T, bool BACK>
+inline __device__ void fft_outer_pass(const fft_place<T> &place, complex_of<T> *v)
 {
     if (!BACK && place.turned) turn_powers<T, 16, false>(v, place.factors[0]);
     dft<T, 16, BACK>(v);
     if (BACK && place.turned) turn_powers<T, 16, true>(v, place.factors[0]);
 }
 
-// The same place, but the compiler does not see that it is: what depends on it is computed where it is used, not kept
-// in registers from turn to turn of a loop.
+// The same place, but the compiler does not see that it is: what depends on it is computed where it
+// is used, not kept in registers from turn to turn of a loop.
 template <typename T> inline __device__ fft_place<T> fft_again(fft_place<T> place)
 {
     asm volatile("" : "+r"(place.thread));
     return place;
 }
 
-// All threads of the block come to a transform together. What they do with its shared memory before needs no barrier of
-// the caller's, what they do afterwards does.
-template <typename T> inline __device__ void fft_forward(const fft_place<T> &place, complex_of<T> v[16])
+// All threads of the block come to a transform together. What they do with its shared memory before
+// needs no barrier of the caller's, what they do afterwards does.
+template <typename T>
+inline __device__ void fft_forward(const fft_place<T> &place, complex_of<T> v[16])
 {
     fft_outer_pass<T, false>(place, v);
     if (place.log2_points == 4) return;
@@ -245,11 +264,14 @@ template <typename T> inline __device__ void fft_forward(const fft_place<T> &pla
     }
 }
 
-template <typename T> inline __device__ void fft_inverse(const fft_place<T> &place, complex_of<T> v[16])
+template <typename T>
+inline __device__ void fft_inverse(const fft_place<T> &place, complex_of<T> v[16])
 {
     if (place.log2_points > 4) {
-        const int longest = place.log2_points - 4, second = CUDA_FFT_SECOND_RADIX(place.log2_points);
-        fft_level level = {longest == second ? second : 4, longest == second ? second : 4, place.last};
+        const int longest = place.log2_points - 4,
+                  second = CUDA_FFT_SECOND_RADIX(place.log2_points);
+        fft_level level = {longest == second ? second : 4, longest == second ? second : 4,
+                           place.last};
         __syncthreads();
         for (;;) {
             if (level.log2_radix == 1) fft_up<T, 2>(place, level, v);

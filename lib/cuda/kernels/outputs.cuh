@@ -12,7 +12,8 @@ template <typename T> struct finish {
     bool relu;
 };
 
-template <typename T> inline __device__ finish<T> finish_of(bool relu, const T *bias, int64_t channel)
+template <typename T>
+inline __device__ finish<T> finish_of(bool relu, const T *bias, int64_t channel)
 {
     return {bias ? bias[channel] : 0, relu};
 }
@@ -29,30 +30,36 @@ template <typename T> inline __device__ complex_of<T> finished(complex_of<T> sum
     return sum;
 }
 
-// Outputs of one window: output y[j], j < n, is its sample first + step*j; two reals each where samples are complex.
+// Outputs of one window: output y[j], j < n, is its sample first + step*j; two reals each where
+// samples are complex.
 template <typename T> struct outputs {
     T *y;
     int first, n, step;
 };
 
-// Those at positions begin .. end-1 of a line, of which every stride-th is kept; sample i of the window is at `begin`.
+// Those at positions begin .. end-1 of a line, of which every stride-th is kept; sample i of the
+// window is at `begin`.
 template <typename T>
-inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int64_t line, int64_t begin, int64_t end,
-                                             int64_t i, bool turned)
+inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int64_t line,
+                                             int64_t begin, int64_t end, int64_t i, bool turned)
 {
     if (begin < 0) {
         i -= begin;
         begin = 0;
     }
     const int64_t j = out.stride > 1 ? ceiling(begin, out.stride) : begin;
-    const int64_t last = out.stride > 1 ? ceiling(end, out.stride) : end, n = (last < out.size ? last : out.size) - j;
-    const int step = out.stride < 1 << 30 ? (int)out.stride : 1 << 30; // a longer one comes once at most
-    return {y + (line * out.size + j) * (turned ? 1 : 2), (int)(i + j * out.stride - begin), n > 0 ? (int)n : 0, step};
+    const int64_t last = out.stride > 1 ? ceiling(end, out.stride) : end,
+                  n = (last < out.size ? last : out.size) - j;
+    const int step =
+        out.stride < 1 << 30 ? (int)out.stride : 1 << 30; // a longer one comes once at most
+    return {y + (line * out.size + j) * (turned ? 1 : 2), (int)(i + j * out.stride - begin),
+            n > 0 ? (int)n : 0, step};
 }
 
 // The own outputs of window b.
 template <typename T>
-inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t line, int64_t b, bool turned)
+inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t line, int64_t b,
+                                        bool turned)
 {
     return outputs_between(out, y, line, b * out.hop, (b + 1) * out.hop, out.skip, turned);
 }
@@ -73,8 +80,8 @@ inline __device__ void output_store(const outputs<T> &to, int i, S sum, const fi
 
 // Point i of a window's inverse.
 template <bool ADD, typename T>
-inline __device__ void point_store(const outputs<T> &to, int i, int points, bool turned, complex_of<T> value,
-                                   const finish<T> &finish)
+inline __device__ void point_store(const outputs<T> &to, int i, int points, bool turned,
+                                   complex_of<T> value, const finish<T> &finish)
 {
     if (turned) {
         output_store<ADD>(to, i, value.re, finish);
@@ -82,10 +89,11 @@ inline __device__ void point_store(const outputs<T> &to, int i, int points, bool
     } else output_store<ADD>(to, i, value, finish);
 }
 
-// Samples begin + thread + j*n/16, j < 16, where every one is an output: real parts of points, or imaginary ones.
+// Samples begin + thread + j*n/16, j < 16, where every one is an output: real parts of points, or
+// imaginary ones.
 template <bool ADD, bool IMAGINARY, typename T>
-inline __device__ void run_store(const outputs<T> &to, int begin, int n, int thread, const complex_of<T> v[16],
-                                 const finish<T> &finish)
+inline __device__ void run_store(const outputs<T> &to, int begin, int n, int thread,
+                                 const complex_of<T> v[16], const finish<T> &finish)
 {
     unsigned at = (unsigned)(begin + thread - to.first);
     T *y = to.y + (int)at;
@@ -100,8 +108,8 @@ inline __device__ void run_store(const outputs<T> &to, int begin, int n, int thr
 
 // All of a thread's points, as fft_inverse leaves them.
 template <bool ADD, typename T>
-inline __device__ void points_store(const outputs<T> &to, const fft_place<T> &place, const complex_of<T> v[16],
-                                    const finish<T> &finish)
+inline __device__ void points_store(const outputs<T> &to, const fft_place<T> &place,
+                                    const complex_of<T> v[16], const finish<T> &finish)
 {
     const int points = 1 << place.log2_points;
     if (to.step == 1 && place.turned) {
@@ -128,7 +136,8 @@ inline __device__ void inputs_load(const cuda_windows &in, const T *x, int64_t l
 #pragma unroll
         for (int j = 0; j < 16; j++) v[j] = {lower[j], -upper[j]};
     } else {
-        const window<complex_of<T>> from = window_of(in, (const complex_of<T> *)x + line * in.size, first);
+        const window<complex_of<T>> from =
+            window_of(in, (const complex_of<T> *)x + line * in.size, first);
         window_load(from, 0, points, place.thread, v);
     }
 }

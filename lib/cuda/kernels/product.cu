@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Batched products of matrices: a thread block sums a tile of C, stepping along the terms through panels of A and B in
-// shared memory, one being read from memory while the other is multiplied; a thread has 64 reals of the tile in
-// registers, in groups of a vector of 16 bytes, and a warp reads each vector of a panel at most once per phase.
-// Source: the blocking is that of Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra (2008), and of
-// NVIDIA's CUTLASS (efficient GEMM in CUDA, its documentation).
+// SPDX-License-Identifier: MIT Batched products of matrices: a thread block sums a tile of C,
+// stepping along the terms through panels of A and B in shared memory, one being read from memory
+// while the other is multiplied; a thread has 64 reals of the tile in registers, in groups of a
+// vector of 16 bytes, and a warp reads each vector of a panel at most once per phase. Source: the
+// blocking is that of Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra (2008), and
+// of NVIDIA's CUTLASS (efficient GEMM in CUDA, its documentation).
 #include "product.h"
 
 #include "complex.cuh"
@@ -12,9 +12,9 @@
 namespace {
 constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 
-// A lane's place in its warp. Of all pairs of neighbours one has the same row, and of neighbours but one the same
-// column: then shared memory answers a load of 16 bytes in two cycles, not four (an answer of NVIDIA's on its forum,
-// "unexpected shared memory bank conflict", 2019).
+// A lane's place in its warp. Of all pairs of neighbours one has the same row, and of neighbours
+// but one the same column: then shared memory answers a load of 16 bytes in two cycles, not four
+// (an answer of NVIDIA's on its forum, "unexpected shared memory bank conflict", 2019).
 inline __device__ int lane_row(int lane)
 {
     return lane % 2 + lane / 8 % 2 * 2;
@@ -25,7 +25,8 @@ inline __device__ int lane_column(int lane)
     return lane / 2 % 4 + lane / 16 * 4;
 }
 
-// How many elements of C a thread sums: 64 reals of f32, of the others half as many of twice the size.
+// How many elements of C a thread sums: 64 reals of f32, of the others half as many of twice the
+// size.
 template <typename E> struct thread_tile {
     static constexpr int ROWS = sizeof(E) == 16 ? 4 : 8, COLUMNS = sizeof(E) == 4 ? 8 : 4;
 };
@@ -37,12 +38,14 @@ template <typename E, int WARP_ROWS, int WARP_COLUMNS> struct block_tile {
     static constexpr int COLUMNS = WARP_COLUMNS * LANE_COLUMNS * thread_tile<E>::COLUMNS;
 };
 
-// An operand's way through shared memory: a panel is STEP terms of EXTENT positions, [term][position]. A thread moves
-// COUNT vectors of it, the lines of which are APART from each other.
+// An operand's way through shared memory: a panel is STEP terms of EXTENT positions,
+// [term][position]. A thread moves COUNT vectors of it, the lines of which are APART from each
+// other.
 template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
     static constexpr int N = vector_of<E>::N, COUNT = EXTENT * STEP / N / THREADS;
     static constexpr int OF_LINE = INNER ? STEP / N : EXTENT / N, APART = THREADS / OF_LINE;
-    static constexpr int PITCH = EXTENT + N; // a vector more: four terms of a position are then in four banks' groups
+    static constexpr int PITCH =
+        EXTENT + N; // a vector more: four terms of a position are then in four banks' groups
     vector_of<E> held[COUNT];
     const E *from;
 
@@ -58,7 +61,8 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
 
     __device__ panel(const cuda_matrices &of, const E *matrix, int64_t position, int64_t term)
     {
-        from = matrix + ((INNER ? position : term) + line()) * of.pitch + (INNER ? term : position) + along();
+        from = matrix + ((INNER ? position : term) + line()) * of.pitch +
+               (INNER ? term : position) + along();
     }
 
     // Reads the next panel, of which `terms` terms and `positions` positions exist.
@@ -90,9 +94,11 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
     }
 };
 
-// A thread's part of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS apart.
+// A thread's part of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS
+// apart.
 template <typename E> struct sums {
-    static constexpr int N = vector_of<E>::N, ROWS = thread_tile<E>::ROWS, COLUMNS = thread_tile<E>::COLUMNS;
+    static constexpr int N = vector_of<E>::N, ROWS = thread_tile<E>::ROWS,
+                         COLUMNS = thread_tile<E>::COLUMNS;
     E of[ROWS][COLUMNS];
 
     __device__ void clear()
@@ -110,7 +116,8 @@ template <typename E> struct sums {
         for (int t = 0; t < STEP; t++) {
             vector_of<E> rows[ROWS / N], columns[COLUMNS / N];
 #pragma unroll
-            for (int q = 0; q < ROWS / N; q++) rows[q] = *(const vector_of<E> *)(a + t * a_pitch + q * LANE_ROWS * N);
+            for (int q = 0; q < ROWS / N; q++)
+                rows[q] = *(const vector_of<E> *)(a + t * a_pitch + q * LANE_ROWS * N);
 #pragma unroll
             for (int q = 0; q < COLUMNS / N; q++)
                 columns[q] = *(const vector_of<E> *)(b + t * b_pitch + q * LANE_COLUMNS * N);
@@ -154,35 +161,41 @@ inline __device__ int at_most(int64_t n, int most)
 
 __host__ __device__ int64_t part_begin(const cuda_product &product, int64_t part)
 {
-    const int64_t each = ceiling(ceiling(product.terms, product.parts), STEP) * STEP, begin = part * each;
+    const int64_t each = ceiling(ceiling(product.terms, product.parts), STEP) * STEP,
+                  begin = part * each;
     return begin < product.terms ? begin : product.terms;
 }
 
-// Thread blocks of so many warps that a processor is to hold at once: 16 warps of 128 registers, and 12 of 168 where a
-// thread moves more of the panels.
+// Thread blocks of so many warps that a processor is to hold at once: 16 warps of 128 registers,
+// and 12 of 168 where a thread moves more of the panels.
 template <typename E> constexpr int resident(int warps)
 {
     return sizeof(E) == 16 ? 1 : warps >= 4 ? 16 / warps : 12 / warps;
 }
 
-// Blocks are [matrix][part][block of columns][block of rows]: neighbours read the same columns of B.
+// Blocks are [matrix][part][block of columns][block of rows]: neighbours read the same columns of
+// B.
 template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool A_INNER, bool B_INNER>
-__global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WARP_ROWS *WARP_COLUMNS))
+__global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
+                                  resident<E>(WARP_ROWS *WARP_COLUMNS))
     product_kernel(const __grid_constant__ cuda_product product, E *c, const E *a, const E *b)
 {
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
     typedef panel<E, tile::ROWS, tile::THREADS, A_INNER> a_panel;
     typedef panel<E, tile::COLUMNS, tile::THREADS, B_INNER> b_panel;
-    constexpr int A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH, N = vector_of<E>::N;
+    constexpr int A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH,
+                  N = vector_of<E>::N;
     int64_t block = blockIdx.x;
     const int64_t row = take(&block, ceiling(product.rows, tile::ROWS)) * tile::ROWS;
     const int64_t column = take(&block, ceiling(product.columns, tile::COLUMNS)) * tile::COLUMNS;
-    const int64_t part = take(&block, product.parts), matrix = block, first = part_begin(product, part);
+    const int64_t part = take(&block, product.parts), matrix = block,
+                  first = part_begin(product, part);
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     const int my_row = warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + lane_row(lane) * N;
     const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane_column(lane) * N;
     E *const shared = (E *)shared_memory;
-    c += matrix * product.c.plane + part * product.part_plane + (row + my_row) * product.c.pitch + column + my_column;
+    c += matrix * product.c.plane + part * product.part_plane + (row + my_row) * product.c.pitch +
+         column + my_column;
     const int rows_left = at_most(product.rows - row, tile::ROWS),
               columns_left = at_most(product.columns - column, tile::COLUMNS);
     a_panel from_a(product.a, a + matrix * product.a.plane, row, first);
@@ -202,10 +215,11 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, resident<E>(WAR
                 from_a.fetch(product.a.pitch, left, rows_left);
                 from_b.fetch(product.b.pitch, left, columns_left);
             }
-            sum.add_products(shared + half + my_row, a_panel::PITCH, shared + half + A_SIZE + my_column,
-                             b_panel::PITCH);
+            sum.add_products(shared + half + my_row, a_panel::PITCH,
+                             shared + half + A_SIZE + my_column, b_panel::PITCH);
         }
-        sum.store(c, product.c.pitch, rows_left - my_row, columns_left - my_column, begun || product.onto);
+        sum.store(c, product.c.pitch, rows_left - my_row, columns_left - my_column,
+                  begun || product.onto);
     }
 }
 
@@ -216,22 +230,26 @@ struct block_shape {
 constexpr block_shape shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on: fewer take as long. The
-// rest is counted from the machine code (sm_90; decision 21): loads of a thread's operands and the loop, what a block
-// does with each element of its panels, and what it does before its first term and after its last, in terms.
+// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on:
+// fewer take as long. The rest is counted from the machine code (sm_90; decision 21): loads of a
+// thread's operands and the loop, what a block does with each element of its panels, and what it
+// does before its first term and after its last, in terms.
 double slots_of(const cuda_product &product, int shape, int processors, int64_t *ret_tiles)
 {
     enum { FULL = 256 };
     const bool complex = product.element >= CUDA_CF32;
     const double loads = complex ? 0.09 : 0.1, panel = complex ? 1 : 3, ends = complex ? 5 : 10;
     const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
-    const int thread_rows = product.element == CUDA_CF64 ? 4 : 8, thread_columns = product.element == CUDA_F32 ? 8 : 4;
+    const int thread_rows = product.element == CUDA_CF64 ? 4 : 8,
+              thread_columns = product.element == CUDA_F32 ? 8 : 4;
     const int64_t rows = shapes[shape].warp_rows * LANE_ROWS * thread_rows;
     const int64_t columns = shapes[shape].warp_columns * LANE_COLUMNS * thread_columns;
     const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
     const int64_t blocks = tiles * product.batch * product.parts, least = FULL / (WARP * warps);
-    const int64_t rounds = ceiling(blocks, processors) > least ? ceiling(blocks, processors) : least;
-    const double terms = (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP) + ends;
+    const int64_t rounds =
+        ceiling(blocks, processors) > least ? ceiling(blocks, processors) : least;
+    const double terms =
+        (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP) + ends;
     *ret_tiles = tiles;
     return (double)rounds * terms * (complex ? 4 : 1) *
            ((1 + loads) * (double)(rows * columns) + panel * (double)(rows + columns));
@@ -252,18 +270,19 @@ int best_shape(const cuda_product &product, int processors, double *ret_slots, i
 }
 
 template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
-cudaError_t launch(const cuda_product *product, int64_t tiles, void *c, const void *a, const void *b,
-                   cudaStream_t stream)
+cudaError_t launch(const cuda_product *product, int64_t tiles, void *c, const void *a,
+                   const void *b, cudaStream_t stream)
 {
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
     const size_t bytes = 2 * STEP * (tile::ROWS + tile::COLUMNS + 2 * vector_of<E>::N) * sizeof(E);
-    return queue(product_kernel<E, WARP_ROWS, WARP_COLUMNS, INNER, INNER>, tiles * product->parts * product->batch,
-                 dim3(tile::THREADS), bytes, stream, *product, (E *)c, (const E *)a, (const E *)b);
+    return queue(product_kernel<E, WARP_ROWS, WARP_COLUMNS, INNER, INNER>,
+                 tiles * product->parts * product->batch, dim3(tile::THREADS), bytes, stream,
+                 *product, (E *)c, (const E *)a, (const E *)b);
 }
 
 template <typename E, bool INNER>
-cudaError_t launch_shape(const cuda_product *product, int processors, void *c, const void *a, const void *b,
-                         cudaStream_t stream)
+cudaError_t launch_shape(const cuda_product *product, int processors, void *c, const void *a,
+                         const void *b, cudaStream_t stream)
 {
     double slots;
     int64_t tiles;
@@ -280,8 +299,8 @@ cudaError_t launch_shape(const cuda_product *product, int processors, void *c, c
 }
 
 template <typename E>
-cudaError_t launch_element(const cuda_product *product, int processors, void *c, const void *a, const void *b,
-                           cudaStream_t stream)
+cudaError_t launch_element(const cuda_product *product, int processors, void *c, const void *a,
+                           const void *b, cudaStream_t stream)
 {
     if (product->a.terms_inner != product->b.terms_inner) return cudaErrorInvalidValue;
     return product->a.terms_inner ? launch_shape<E, true>(product, processors, c, a, b, stream)
@@ -302,8 +321,8 @@ double cuda_product_slots(const cuda_product *product, int processors)
     return slots;
 }
 
-cudaError_t cuda_launch_product(const cuda_product *product, int processors, void *c, const void *a, const void *b,
-                                cudaStream_t stream)
+cudaError_t cuda_launch_product(const cuda_product *product, int processors, void *c, const void *a,
+                                const void *b, cudaStream_t stream)
 {
     switch (product->element) {
     case CUDA_F32:

@@ -1,16 +1,18 @@
-// SPDX-License-Identifier: MIT
-// Batched matrix products in the device's memory, for engines that transform tiles: for each of `batch` matrices
+// SPDX-License-Identifier: MIT Batched matrix products in the device's memory, for engines that
+// transform tiles: for each of `batch` matrices
 //   C = A B,   C[row][column] = sum over terms t of A[row][t] B[t][column],
 // all of one type. Nothing but FMA: products of f32 are those of f32, no TF32.
 //
-// Complex products take four multiplications. With three (Gauss) they are real products of three times as many
-// matrices: of ar+ai, ar, ai by br, bi-br, br+bi; the first less the third is the real part of C, the first and the
-// second together are the imaginary part. The transforms on both sides write and combine these.
+// Complex products take four multiplications. With three (Gauss) they are real products of three
+// times as many matrices: of ar+ai, ar, ai by br, bi-br, br+bi; the first less the third is the
+// real part of C, the first and the second together are the imaginary part. The transforms on both
+// sides write and combine these.
 //
-// An operand lies [term][position] or [position][term] (terms_inner), positions being rows of A and columns of B, with
-// a pitch that is a multiple of CUDA_PRODUCT_ALIGN bytes, as all arrays are aligned to: memory is read and, of C,
-// written in whole such vectors, so that what follows the last position of a row, up to the pitch, is undefined in C
-// and need not be defined in A and B. Terms beyond the last count as 0.
+// An operand lies [term][position] or [position][term] (terms_inner), positions being rows of A and
+// columns of B, with a pitch that is a multiple of CUDA_PRODUCT_ALIGN bytes, as all arrays are
+// aligned to: memory is read and, of C, written in whole such vectors, so that what follows the
+// last position of a row, up to the pitch, is undefined in C and need not be defined in A and B.
+// Terms beyond the last count as 0.
 #ifndef PARTITA_CUDA_PRODUCT_H
 #define PARTITA_CUDA_PRODUCT_H
 
@@ -29,17 +31,20 @@ enum {
     CUDA_PRODUCT_SEGMENT = 256, // terms of one chain; the sums of chains are added in order
 };
 
-// Where the matrices of one operand are: matrix i begins at i*plane, line j of it at i*plane + j*pitch, in elements.
+// Where the matrices of one operand are: matrix i begins at i*plane, line j of it at i*plane +
+// j*pitch, in elements.
 struct cuda_matrices {
     int64_t pitch, plane;
-    bool terms_inner; // a line is a position and goes along the terms; not of C, whose lines are rows
+    bool terms_inner; // a line is a position and goes along the terms; not of C, whose lines are
+                      // rows
 };
 
 struct cuda_product {
     enum cuda_element element;
     int64_t batch, rows, columns, terms;
     struct cuda_matrices a, b, c;
-    // The sum over terms in that many parts, each with matrices C of its own, part_plane elements apart; 1: whole.
+    // The sum over terms in that many parts, each with matrices C of its own, part_plane elements
+    // apart; 1: whole.
     int64_t parts, part_plane;
     bool onto; // added to what is in C
 };
@@ -56,16 +61,18 @@ static inline int64_t cuda_product_pitch(enum cuda_element element, int64_t n)
     return (n + vector - 1) / vector * vector;
 }
 
-// The first term of a part; `terms` for part = parts. Whole steps of the kernel, so that some parts may be empty.
+// The first term of a part; `terms` for part = parts. Whole steps of the kernel, so that some parts
+// may be empty.
 int64_t cuda_product_part(const struct cuda_product *product, int64_t part);
 
-// Times of a multiply-add (of two complex numbers: four) that the busiest of so many processors spends on a product
-// with the blocks that are best for it; the least part of a device's time, all threads of a processor being one rate.
+// Times of a multiply-add (of two complex numbers: four) that the busiest of so many processors
+// spends on a product with the blocks that are best for it; the least part of a device's time, all
+// threads of a processor being one rate.
 double cuda_product_slots(const struct cuda_product *product, int processors);
 
 // Queues the products, on blocks as best for so many processors; they change no bit of C.
-cudaError_t cuda_launch_product(const struct cuda_product *product, int processors, void *c, const void *a,
-                                const void *b, cudaStream_t stream);
+cudaError_t cuda_launch_product(const struct cuda_product *product, int processors, void *c,
+                                const void *a, const void *b, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

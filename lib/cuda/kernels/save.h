@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Overlap-save and overlap-add as one kernel: windows of the inputs of a group are transformed, and while their spectra
-// are at hand multiplied by those of every filter, summed, transformed back and stored. A window of overlap-save keeps
-// what does not wrap. One of overlap-add holds `hop` samples and zeros, and all of its samples are wanted: from the
-// skip-th one on they are outputs of its own, those before it, its head, belong to the windows before. (The kernel is
-// in filtering.cuh, how windows are cut in save_cut.c, heads are added by add.cu.)
+// SPDX-License-Identifier: MIT Overlap-save and overlap-add as one kernel: windows of the inputs of
+// a group are transformed, and while their spectra are at hand multiplied by those of every filter,
+// summed, transformed back and stored. A window of overlap-save keeps what does not wrap. One of
+// overlap-add holds `hop` samples and zeros, and all of its samples are wanted: from the skip-th
+// one on they are outputs of its own, those before it, its head, belong to the windows before. (The
+// kernel is in filtering.cuh, how windows are cut in save_cut.c, heads are added by add.cu.)
 #ifndef PARTITA_CUDA_SAVE_H
 #define PARTITA_CUDA_SAVE_H
 
@@ -13,15 +13,16 @@
 extern "C" {
 #endif
 
-// Where samples of a window belong: sample skip + i, i < hop, of window b of a line is output number b*hop + i of it,
-// of which every stride-th is kept, `size` in all. In overlap-add sample i < skip is part of output b*hop + i - skip.
+// Where samples of a window belong: sample skip + i, i < hop, of window b of a line is output
+// number b*hop + i of it, of which every stride-th is kept, `size` in all. In overlap-add sample i
+// < skip is part of output b*hop + i - skip.
 struct cuda_outputs {
     int64_t skip, hop, stride, size;
     bool relu;
 };
 
-// A job is a window of all inputs of one group of one item: job (g*batch + item)*in.windows + b. The windows `in` are
-// those of the first inputs of groups, in this order.
+// A job is a window of all inputs of one group of one item: job (g*batch + item)*in.windows + b.
+// The windows `in` are those of the first inputs of groups, in this order.
 struct cuda_filtering {
     struct cuda_fft_form form;
     struct cuda_windows in;
@@ -50,13 +51,14 @@ struct cuda_save_cut {
     size_t shared_bytes, kept_bytes;
 };
 
-// Cuts for a device of so many processors; `most` bytes of shared memory a block, kept_limit of memory. False: there is
-// no way to.
-bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int processors, size_t most, size_t kept_limit,
-                   struct cuda_save_cut *ret);
+// Cuts for a device of so many processors; `most` bytes of shared memory a block, kept_limit of
+// memory. False: there is no way to.
+bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int processors, size_t most,
+                   size_t kept_limit, struct cuda_save_cut *ret);
 
-// The arrays of a launch: y and x are the caller's, spectra those of the cells [groups*group_out][group_in], bias
-// [groups*group_out] or NULL, kept as the cut says, heads [batch*groups*group_out][windows][skip] of CUDA_GATHER.
+// The arrays of a launch: y and x are the caller's, spectra those of the cells
+// [groups*group_out][group_in], bias [groups*group_out] or NULL, kept as the cut says, heads
+// [batch*groups*group_out][windows][skip] of CUDA_GATHER.
 struct cuda_save_arrays {
     void *y;
     const void *x, *spectra, *bias;
@@ -64,16 +66,18 @@ struct cuda_save_arrays {
 };
 
 // Queues a step of it.
-cudaError_t cuda_launch_save(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut, bool f64,
-                             const struct cuda_step *step, const struct cuda_save_arrays *arrays, cudaStream_t stream);
-cudaError_t cuda_launch_add(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut, bool f64,
-                            enum cuda_way way, const struct cuda_step *step, const struct cuda_save_arrays *arrays,
-                            cudaStream_t stream);
+cudaError_t cuda_launch_save(const struct cuda_filtering *filtering,
+                             const struct cuda_save_cut *cut, bool f64,
+                             const struct cuda_step *step, const struct cuda_save_arrays *arrays,
+                             cudaStream_t stream);
+cudaError_t cuda_launch_add(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut,
+                            bool f64, enum cuda_way way, const struct cuda_step *step,
+                            const struct cuda_save_arrays *arrays, cudaStream_t stream);
 
-// Queues what ends overlap-add: outputs plus the heads of the windows behind theirs, in order, if `heads` is not NULL;
-// then bias and activation.
-cudaError_t cuda_launch_gather(const struct cuda_filtering *filtering, bool f64, const struct cuda_save_arrays *arrays,
-                               cudaStream_t stream);
+// Queues what ends overlap-add: outputs plus the heads of the windows behind theirs, in order, if
+// `heads` is not NULL; then bias and activation.
+cudaError_t cuda_launch_gather(const struct cuda_filtering *filtering, bool f64,
+                               const struct cuda_save_arrays *arrays, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

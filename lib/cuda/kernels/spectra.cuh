@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// What the kernels of cuda/blocks share: lines found by digits, results put in their place, thread blocks of several
-// transforms.
+// SPDX-License-Identifier: MIT What the kernels of cuda/blocks share: lines found by digits,
+// results put in their place, thread blocks of several transforms.
 #ifndef PARTITA_CUDA_SPECTRA_CUH
 #define PARTITA_CUDA_SPECTRA_CUH
 
@@ -16,7 +15,8 @@ inline __device__ int64_t line_of(const cuda_digits &digits, int64_t i)
 }
 
 template <typename T>
-inline __device__ void put_at(const cuda_sink &sink, int64_t line, int64_t position, complex_of<T> value)
+inline __device__ void put_at(const cuda_sink &sink, int64_t line, int64_t position,
+                              complex_of<T> value)
 {
     int64_t i = position;
     if (position < 0 || position >= sink.end) return;
@@ -35,8 +35,8 @@ inline __device__ void put_at(const cuda_sink &sink, int64_t line, int64_t posit
 
 // Point i of the window that begins at position `first` of a line; see windows_point.
 template <typename T>
-inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T *line, int64_t first, int i, int points,
-                                           bool turned)
+inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T *line,
+                                           int64_t first, int i, int points, bool turned)
 {
     if (!windows.complex_samples)
         return {windows_sample(windows, line, first, i),
@@ -45,11 +45,11 @@ inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T 
     return windows.conjugated ? conjugate(sample) : sample;
 }
 
-// The points of any window, through shared memory one at a time: few registers are then spent on addresses. All threads
-// of the block come here together.
+// The points of any window, through shared memory one at a time: few registers are then spent on
+// addresses. All threads of the block come here together.
 template <typename T>
-inline __device__ void load_points(const cuda_windows &windows, const T *line, int64_t first, const fft_place<T> &place,
-                                   complex_of<T> v[CUDA_FFT_POINTS])
+inline __device__ void load_points(const cuda_windows &windows, const T *line, int64_t first,
+                                   const fft_place<T> &place, complex_of<T> v[CUDA_FFT_POINTS])
 {
     const int points = 1 << place.log2_points;
     __syncthreads();
@@ -61,7 +61,8 @@ inline __device__ void load_points(const cuda_windows &windows, const T *line, i
 }
 
 // Where line i of an array begins.
-template <typename T> inline __device__ const T *line_at(const cuda_windows &windows, const T *x, int64_t i)
+template <typename T>
+inline __device__ const T *line_at(const cuda_windows &windows, const T *x, int64_t i)
 {
     return x + windows_line(windows, i) * windows.size * (windows.complex_samples ? 2 : 1);
 }

@@ -32,22 +32,25 @@ inline __device__ int64_t windows_first(const cuda_windows &windows, int64_t win
     return windows.first + window % windows.windows * windows.hop;
 }
 
-// A window of a line whose samples stand at every position: sample from + i is at[i], i < n; others are zeros.
+// A window of a line whose samples stand at every position: sample from + i is at[i], i < n; others
+// are zeros.
 template <typename S> struct window {
     const S *at;
     int from, n;
 };
 
-template <typename S> inline __device__ window<S> window_of(const cuda_windows &windows, const S *line, int64_t first)
+template <typename S>
+inline __device__ window<S> window_of(const cuda_windows &windows, const S *line, int64_t first)
 {
     const int64_t from = first < 0 ? -first : 0, rest = windows.size - first;
     const int64_t to = rest < windows.length ? rest : windows.length;
     return {line + first + from, (int)from, to > from ? (int)(to - from) : 0};
 }
 
-// Samples begin + thread + j*n/16 of it, j < 16; those of all threads are begin .. begin+n-1, of which most often all
-// or none are there: then nobody asks sample by sample.
-template <typename S> inline __device__ void window_load(const window<S> &window, int begin, int n, int thread, S s[16])
+// Samples begin + thread + j*n/16 of it, j < 16; those of all threads are begin .. begin+n-1, of
+// which most often all or none are there: then nobody asks sample by sample.
+template <typename S>
+inline __device__ void window_load(const window<S> &window, int begin, int n, int thread, S s[16])
 {
     const int apart = n / 16, first = begin - window.from;
     unsigned at = (unsigned)(first + thread);
@@ -60,13 +63,15 @@ template <typename S> inline __device__ void window_load(const window<S> &window
         for (int j = 0; j < 16; j++) s[j] = S{};
     } else {
 #pragma unroll
-        for (int j = 0; j < 16; j++, at += (unsigned)apart, from += apart) s[j] = at < (unsigned)window.n ? *from : S{};
+        for (int j = 0; j < 16; j++, at += (unsigned)apart, from += apart)
+            s[j] = at < (unsigned)window.n ? *from : S{};
     }
 }
 
 // Any window: zeros between samples, scaled, from the end on.
 template <typename S>
-inline __device__ S windows_sample(const cuda_windows &windows, const S *line, int64_t first, int64_t i)
+inline __device__ S windows_sample(const cuda_windows &windows, const S *line, int64_t first,
+                                   int64_t i)
 {
     int64_t q = first + i;
     if (i >= windows.length || q < 0 || (windows.step > 1 && q % windows.step)) return S{};
@@ -75,11 +80,11 @@ inline __device__ S windows_sample(const cuda_windows &windows, const S *line, i
     return line[windows.reversed ? windows.size - 1 - q : q];
 }
 
-// Point i of a window: of a turned form sample i and sample i + points of a real line, else one of a line of either
-// kind.
+// Point i of a window: of a turned form sample i and sample i + points of a real line, else one of
+// a line of either kind.
 template <typename T>
-inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const T *x, int64_t window, int i,
-                                              int points, bool turned)
+inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const T *x,
+                                              int64_t window, int i, int points, bool turned)
 {
     const int64_t first = windows_first(windows, window);
     const T scale = (T)windows.scale;
@@ -94,7 +99,8 @@ inline __device__ complex_of<T> windows_point(const cuda_windows &windows, const
 }
 
 // Sample i of a line's inverse transform.
-template <typename S> inline __device__ void line_store(const cuda_lines &lines, S *y, int64_t line, int64_t i, S value)
+template <typename S>
+inline __device__ void line_store(const cuda_lines &lines, S *y, int64_t line, int64_t i, S value)
 {
     int64_t at = i - lines.first;
     if (at < 0 || at % lines.step || at / lines.step >= lines.length) return;
@@ -104,8 +110,8 @@ template <typename S> inline __device__ void line_store(const cuda_lines &lines,
 
 // Point i of it.
 template <typename T>
-inline __device__ void lines_store(const cuda_lines &lines, T *y, int64_t line, int i, int points, bool turned,
-                                   complex_of<T> value)
+inline __device__ void lines_store(const cuda_lines &lines, T *y, int64_t line, int i, int points,
+                                   bool turned, complex_of<T> value)
 {
     if (turned) {
         line_store(lines, y, line, i, value.re);
@@ -113,7 +119,8 @@ inline __device__ void lines_store(const cuda_lines &lines, T *y, int64_t line, 
     } else line_store(lines, (complex_of<T> *)y, line, i, value);
 }
 
-// The place of this thread's transform, one of threadIdx.y, at the start of the block's shared memory.
+// The place of this thread's transform, one of threadIdx.y, at the start of the block's shared
+// memory.
 template <typename T> inline __device__ fft_place<T> fft_place_of(const cuda_fft_form &form)
 {
     const int64_t points = (int64_t)1 << form.log2_points;
@@ -128,7 +135,8 @@ template <typename T> constexpr int fft_most_threads()
 
 // Bins as they are kept, and back.
 template <typename T>
-inline __device__ void spectrum_store(complex_of<T> *spectrum, const fft_place<T> &place, const complex_of<T> v[16])
+inline __device__ void spectrum_store(complex_of<T> *spectrum, const fft_place<T> &place,
+                                      const complex_of<T> v[16])
 {
     const int apart = 1 << (place.log2_points - 4);
     spectrum += place.thread;
@@ -137,7 +145,8 @@ inline __device__ void spectrum_store(complex_of<T> *spectrum, const fft_place<T
 }
 
 template <typename T>
-inline __device__ void spectrum_load(const complex_of<T> *spectrum, const fft_place<T> &place, complex_of<T> v[16])
+inline __device__ void spectrum_load(const complex_of<T> *spectrum, const fft_place<T> &place,
+                                     complex_of<T> v[16])
 {
     const int apart = 1 << (place.log2_points - 4);
     spectrum += place.thread;

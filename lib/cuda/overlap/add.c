@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do. Two ways of adding them without atomics:
-// what a window has for the ones before it is kept aside and gathered afterwards (cuda/overlap-add, decision 3), or
-// launches take turns, each on windows that are too far apart to meet (cuda/overlap-add-2-steps, -3-steps).
-// Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
+// SPDX-License-Identifier: MIT cuda/overlap-add: blocks of inputs that do not overlap, whose
+// outputs do. Two ways of adding them without atomics: what a window has for the ones before it is
+// kept aside and gathered afterwards (cuda/overlap-add, decision 3), or launches take turns, each
+// on windows that are too far apart to meet (cuda/overlap-add-2-steps, -3-steps). Source: Stockham,
+// High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include "add.h"
 
 #include <stdio.h>
@@ -20,8 +20,10 @@ struct overlap_add {
     size_t heads; // bytes of the workspace in front of spectra that are kept there
 };
 
-// As overlap-save's, but a window holds `hop` samples, and as many more windows as reach back into the outputs.
-static struct cuda_filtering filtering_of(const struct shape *shape, const struct cuda_fft_form *form)
+// As overlap-save's, but a window holds `hop` samples, and as many more windows as reach back into
+// the outputs.
+static struct cuda_filtering filtering_of(const struct shape *shape,
+                                          const struct cuda_fft_form *form)
 {
     const struct axis *axis = &shape->axis[0];
     struct cuda_filtering filtering = cuda_filtering_of(shape, form);
@@ -34,7 +36,8 @@ static struct cuda_filtering filtering_of(const struct shape *shape, const struc
 static size_t heads_bytes(const struct shape *shape, const struct cuda_filtering *filtering)
 {
     const size_t heads = size_mul((size_t)filtering->in.windows, (size_t)filtering->out.skip);
-    return mem_round(size_mul(size_mul(shape->batch * shape->out_channels, heads), shape->sample_bytes));
+    return mem_round(
+        size_mul(size_mul(shape->batch * shape->out_channels, heads), shape->sample_bytes));
 }
 
 // Steps that windows have to be apart.
@@ -43,24 +46,30 @@ static size_t least_steps(const struct cuda_filtering *filtering)
     return ceil_div((size_t)(filtering->out.hop + filtering->out.skip), (size_t)filtering->out.hop);
 }
 
-static bool consider(const struct request *request, const struct shape *shape, size_t points, size_t steps,
-                     struct estimate *ret)
+static bool consider(const struct request *request, const struct shape *shape, size_t points,
+                     size_t steps, struct estimate *ret)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
-    if (cuda_spectral_samples(shape, points) < shape->axis[0].span || points > cuda_fft_most(shape->f64)) return false;
+    if (cuda_spectral_samples(shape, points) < shape->axis[0].span ||
+        points > cuda_fft_most(shape->f64))
+        return false;
     const struct cuda_fft_form form = cuda_form_of(shape, points);
     const struct cuda_filtering filtering = filtering_of(shape, &form);
-    const size_t heads = steps ? 0 : heads_bytes(shape, &filtering), limit = request->workspace_limit;
+    const size_t heads = steps ? 0 : heads_bytes(shape, &filtering),
+                 limit = request->workspace_limit;
     struct cuda_save_cut cut;
     if (heads > limit || (steps && steps < least_steps(&filtering)) ||
-        !cuda_cut_save(&filtering, shape->f64, device->processors, device->shared_bytes, limit - heads, &cut))
+        !cuda_cut_save(&filtering, shape->f64, device->processors, device->shared_bytes,
+                       limit - heads, &cut))
         return false;
     struct cuda_work work = cuda_filtering_work(shape, &filtering, points, (double)cut.parts);
     const double outputs = (double)cuda_output_bytes(shape);
     work.launches = steps ? (double)steps + 2 : 2;
-    // Heads are written and read, and the outputs that they belong to once more; steps clear, read and write all.
+    // Heads are written and read, and the outputs that they belong to once more; steps clear, read
+    // and write all.
     work.bytes += steps ? 3 * outputs : 4 * (double)heads;
-    work.lanes = (double)(cut.blocks * cuda_fft_rows(points) * cuda_fft_threads(points)) / (steps ? (double)steps : 1);
+    work.lanes = (double)(cut.blocks * cuda_fft_rows(points) * cuda_fft_threads(points)) /
+                 (steps ? (double)steps : 1);
     *ret = cuda_filtering_estimate(request, shape, &filtering, &work, heads + cut.kept_bytes);
     ret->variant = (int)steps;
     return true;
@@ -72,14 +81,14 @@ static bool consider_gather(const struct request *request, const struct shape *s
     return consider(request, shape, points, 0, ret);
 }
 
-static bool consider_2_steps(const struct request *request, const struct shape *shape, size_t points,
-                             struct estimate *ret)
+static bool consider_2_steps(const struct request *request, const struct shape *shape,
+                             size_t points, struct estimate *ret)
 {
     return consider(request, shape, points, 2, ret);
 }
 
-static bool consider_3_steps(const struct request *request, const struct shape *shape, size_t points,
-                             struct estimate *ret)
+static bool consider_3_steps(const struct request *request, const struct shape *shape,
+                             size_t points, struct estimate *ret)
 {
     return consider(request, shape, points, 3, ret);
 }
@@ -114,10 +123,12 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
     struct overlap_add *add = mem_allocate(&plan->allocator, sizeof *add);
     plan->state = add;
     if (!add) return PARTITA_ERR_NOMEM;
-    cuda_spectral_shape(request, &add->shape, plan->choice.reason, sizeof plan->choice.reason); // as estimate saw
+    cuda_spectral_shape(request, &add->shape, plan->choice.reason,
+                        sizeof plan->choice.reason); // as estimate saw
     const size_t points = cuda_spectral_points(&add->shape, plan->choice.transform);
     enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_fft_create(plan, points, !add->shape.complex_signal, 1, &add->fft);
+    if (status == PARTITA_OK)
+        status = cuda_fft_create(plan, points, !add->shape.complex_signal, 1, &add->fft);
     if (status != PARTITA_OK) return status;
     add->filtering = filtering_of(&add->shape, &add->fft.form);
     add->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
@@ -140,23 +151,28 @@ static void plan_destroy(struct partita_plan *plan)
 static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct overlap_add *add = filter->plan->state;
-    return cuda_spectra_create(filter->plan, &add->shape, &add->fft, taps, (struct cuda_spectra **)&filter->state);
+    return cuda_spectra_create(filter->plan, &add->shape, &add->fft, taps,
+                               (struct cuda_spectra **)&filter->state);
 }
 
 // Gathering is one step of all windows.
-static enum partita_status run_steps(const struct cuda_call *call, const struct cuda_save_arrays *arrays)
+static enum partita_status run_steps(const struct cuda_call *call,
+                                     const struct cuda_save_arrays *arrays)
 {
     const struct partita_plan *plan = call->plan;
     const struct overlap_add *add = plan->state;
     const int64_t steps = plan->choice.variant ? plan->choice.variant : 1;
     enum partita_status status = PARTITA_OK;
-    if (add->way == CUDA_STEP) status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
-    for (int64_t first = 0; first < steps && first < add->filtering.in.windows && status == PARTITA_OK; first++) {
+    if (add->way == CUDA_STEP)
+        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    for (int64_t first = 0;
+         first < steps && first < add->filtering.in.windows && status == PARTITA_OK; first++) {
         const struct cuda_step step = {first, steps};
-        status = CU(plan, cuda_launch_add(&add->filtering, &add->cut, add->fft.f64, add->way, &step, arrays,
-                                          cudaStreamPerThread));
+        status = CU(plan, cuda_launch_add(&add->filtering, &add->cut, add->fft.f64, add->way, &step,
+                                          arrays, cudaStreamPerThread));
     }
-    if (status != PARTITA_OK || !(arrays->heads || arrays->bias || add->filtering.out.relu)) return status;
+    if (status != PARTITA_OK || !(arrays->heads || arrays->bias || add->filtering.out.relu))
+        return status;
     return CU(plan, cuda_launch_gather(&add->filtering, add->fft.f64, arrays, cudaStreamPerThread));
 }
 
@@ -172,24 +188,27 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status == PARTITA_OK) {
-        const struct cuda_save_arrays arrays = {.y = call.to,
-                                                .x = call.from[0],
-                                                .spectra = spectra->taps,
-                                                .bias = spectra->bias,
-                                                .kept = call.workspace ? (char *)call.workspace + add->heads : NULL,
-                                                .heads = add->heads ? call.workspace : NULL};
+        const struct cuda_save_arrays arrays = {
+            .y = call.to,
+            .x = call.from[0],
+            .spectra = spectra->taps,
+            .bias = spectra->bias,
+            .kept = call.workspace ? (char *)call.workspace + add->heads : NULL,
+            .heads = add->heads ? call.workspace : NULL};
         status = run_steps(&call, &arrays);
     }
     return cuda_call_end(&call, status);
 }
 
-#define OVERLAP_ADD(variant_name, variant_estimate)                                                                    \
-    {                                                                                                                  \
-        .name = variant_name, .estimate = variant_estimate, .plan_create = plan_create, .plan_destroy = plan_destroy,  \
-        .filter_create = filter_create, .filter_bias = cuda_spectra_bias, .filter_destroy = cuda_spectra_destroy,      \
-        .run = run                                                                                                     \
+#define OVERLAP_ADD(variant_name, variant_estimate)                                                \
+    {                                                                                              \
+        .name = variant_name, .estimate = variant_estimate, .plan_create = plan_create,            \
+        .plan_destroy = plan_destroy, .filter_create = filter_create,                              \
+        .filter_bias = cuda_spectra_bias, .filter_destroy = cuda_spectra_destroy, .run = run       \
     }
 
 const struct engine cuda_overlap_add = OVERLAP_ADD("cuda/overlap-add", estimate_gather);
-const struct engine cuda_overlap_add_2_steps = OVERLAP_ADD("cuda/overlap-add-2-steps", estimate_2_steps);
-const struct engine cuda_overlap_add_3_steps = OVERLAP_ADD("cuda/overlap-add-3-steps", estimate_3_steps);
+const struct engine cuda_overlap_add_2_steps =
+    OVERLAP_ADD("cuda/overlap-add-2-steps", estimate_2_steps);
+const struct engine cuda_overlap_add_3_steps =
+    OVERLAP_ADD("cuda/overlap-add-3-steps", estimate_3_steps);

@@ -8,18 +8,22 @@
 #include "cuda/device/cufft.h"
 #include "cuda/kernels/jobs.h"
 
-// Instructions of a point, counted from what ptxas made of fft.cuh for sm_90 (decision 23), not measured: in a pass by
-// 2, 4, 8 and 16, means of both ways, with its load and store in shared memory; in coming from and going to lines.
+// Instructions of a point, counted from what ptxas made of fft.cuh for sm_90 (decision 23), not
+// measured: in a pass by 2, 4, 8 and 16, means of both ways, with its load and store in shared
+// memory; in coming from and going to lines.
 static const double SLOTS_OF_PASS[] = {0, 18.6, 17.4, 20.3, 22.9}, SLOTS_OF_EDGE = 8;
 // A product with a filter's bin, whose loads wait for the caches; with one kept in shared memory.
 static const double SLOTS_OF_PRODUCT = 12, SLOTS_OF_KEPT = 9.5;
 static const double LAUNCH = 3e-6; // seconds to queue a kernel
 enum { FULL_LANES = 512 };         // of a processor, from which on it is busy
 
-bool cuda_spectral_shape(const struct request *request, struct shape *ret, char *ret_reason, size_t size)
+bool cuda_spectral_shape(const struct request *request, struct shape *ret, char *ret_reason,
+                         size_t size)
 {
-    const bool data = request->direction == PARTITA_BACKWARD_DATA; // the gradient is that of the problem itself
-    return shape_forward(request->shape, data ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, ret, ret_reason, size);
+    const bool data =
+        request->direction == PARTITA_BACKWARD_DATA; // the gradient is that of the problem itself
+    return shape_forward(request->shape, data ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, ret,
+                         ret_reason, size);
 }
 
 size_t cuda_spectral_samples(const struct shape *shape, size_t points)
@@ -30,19 +34,24 @@ size_t cuda_spectral_samples(const struct shape *shape, size_t points)
 size_t cuda_spectral_points(const struct shape *shape, size_t samples)
 {
     const size_t points = shape->complex_signal ? samples : samples / 2;
-    return points && cuda_spectral_samples(shape, points) == samples && cuda_fft_size(points) == points ? points : 0;
+    return points && cuda_spectral_samples(shape, points) == samples &&
+                   cuda_fft_size(points) == points
+               ? points
+               : 0;
 }
 
-void cuda_spectral_search(const struct request *request, const struct shape *shape, cuda_consider_fn *consider,
-                          struct estimate *ret)
+void cuda_spectral_search(const struct request *request, const struct shape *shape,
+                          cuda_consider_fn *consider, struct estimate *ret)
 {
     const size_t span = shape->axis[0].span, within = cuda_fft_most(shape->f64);
     // Behind this size one window holds everything.
     const size_t whole = size_add(shape->axis[0].size, 2 * span);
-    // Gradients of the taps may have them in parts, of half a window at the longest that a thread block holds.
+    // Gradients of the taps may have them in parts, of half a window at the longest that a thread
+    // block holds.
     const size_t least = ceil_div(span, shape->complex_signal ? 1 : 2);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    size_t first = cuda_fft_size(weight ? lesser(least / 2, within) : least), last = cuda_fft_size(whole);
+    size_t first = cuda_fft_size(weight ? lesser(least / 2, within) : least),
+           last = cuda_fft_size(whole);
     if (request->transform) first = last = cuda_spectral_points(shape, request->transform);
     if (!last) last = CUDA_FFT_LONGEST;
     struct estimate best = {0};
@@ -50,21 +59,26 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     for (size_t points = first; points && points <= last; points *= 2) {
         struct estimate estimate = {0};
         if (points > within && !cufft_open()) missing = true;
-        else if (consider(request, shape, points, &estimate) && (!best.applicable || estimate.seconds < best.seconds))
+        else if (consider(request, shape, points, &estimate) &&
+                 (!best.applicable || estimate.seconds < best.seconds))
             best = estimate;
     }
     if (best.applicable) *ret = best;
     else if (missing)
-        snprintf(ret->reason, sizeof ret->reason, "windows beyond %zu samples need cuFFT, which is not installed",
+        snprintf(ret->reason, sizeof ret->reason,
+                 "windows beyond %zu samples need cuFFT, which is not installed",
                  cuda_spectral_samples(shape, within));
-    else snprintf(ret->reason, sizeof ret->reason, "no transform size fits taps and workspace limit");
+    else
+        snprintf(ret->reason, sizeof ret->reason,
+                 "no transform size fits taps and workspace limit");
 }
 
 double cuda_transform_slots(size_t points, double n)
 {
     const int log2_points = (int)log2((double)points), passes = 1 + (log2_points - 1) / 4;
     const double second = passes > 1 ? SLOTS_OF_PASS[CUDA_FFT_SECOND_RADIX(log2_points)] : 0;
-    return n * (double)points * (SLOTS_OF_EDGE + SLOTS_OF_PASS[4] * (passes > 1 ? passes - 1 : 1) + second);
+    return n * (double)points *
+           (SLOTS_OF_EDGE + SLOTS_OF_PASS[4] * (passes > 1 ? passes - 1 : 1) + second);
 }
 
 double cuda_spectral_slots(size_t points, double n)
@@ -91,8 +105,8 @@ double cuda_transform_error(const struct shape *shape, size_t points, double ter
     return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(1.5 * sqrt(log2(samples)), 0.3 * sqrt(terms));
 }
 
-struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop, size_t windows,
-                                       size_t length)
+struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
+                                       size_t windows, size_t length)
 {
     return (struct cuda_windows){.size = (int64_t)shape->axis[0].size,
                                  .step = 1,
@@ -124,13 +138,16 @@ static struct cuda_windows tap_windows(const struct shape *shape, const struct c
 }
 
 enum partita_status cuda_spectra_of(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                    const struct cuda_fft_lease *lease, const struct cuda_windows *windows,
+                                    const struct cuda_fft_lease *lease,
+                                    const struct cuda_windows *windows,
                                     const struct cuda_range *range, void *spectra, const void *x)
 {
     if (fft->within)
-        return CU(plan, cuda_launch_spectra(&fft->form, fft->f64, windows, range, spectra, x, cudaStreamPerThread));
+        return CU(plan, cuda_launch_spectra(&fft->form, fft->f64, windows, range, spectra, x,
+                                            cudaStreamPerThread));
     const enum partita_status status =
-        CU(plan, cuda_launch_points(&fft->form, fft->f64, windows, range, spectra, x, cudaStreamPerThread));
+        CU(plan, cuda_launch_points(&fft->form, fft->f64, windows, range, spectra, x,
+                                    cudaStreamPerThread));
     return status == PARTITA_OK ? cuda_fft_run(plan, fft, lease, spectra, false) : status;
 }
 
@@ -142,10 +159,12 @@ size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most)
     return lesser(room, most / job);
 }
 
-// Of long transforms the taps' are made as many at once as a call's are, in memory of the call's own.
-static enum partita_status transform_long_taps(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                               const struct cuda_windows *windows, size_t cells, char *spectra,
-                                               const void *taps)
+// Of long transforms the taps' are made as many at once as a call's are, in memory of the call's
+// own.
+static enum partita_status transform_long_taps(const struct partita_plan *plan,
+                                               const struct cuda_fft *fft,
+                                               const struct cuda_windows *windows, size_t cells,
+                                               char *spectra, const void *taps)
 {
     const size_t batch = cuda_fft_batch(fft), bytes = fft->points * 2 * (fft->f64 ? 8 : 4);
     void *area = NULL, *room = NULL;
@@ -166,20 +185,23 @@ static enum partita_status transform_long_taps(const struct partita_plan *plan, 
     return status == PARTITA_OK ? waited : status;
 }
 
-static enum partita_status transform_taps(const struct partita_plan *plan, const struct shape *shape,
-                                          const struct cuda_fft *fft, const void *taps, struct cuda_spectra *spectra)
+static enum partita_status transform_taps(const struct partita_plan *plan,
+                                          const struct shape *shape, const struct cuda_fft *fft,
+                                          const void *taps, struct cuda_spectra *spectra)
 {
     const size_t cells = shape->out_channels * shape->group_in;
     const struct cuda_windows windows = tap_windows(shape, fft);
     const struct cuda_range all = {.n = (int64_t)cells};
-    enum partita_status status = cuda_allocate(plan, cells * fft->points * 2 * shape->scalar_bytes, &spectra->taps);
+    enum partita_status status =
+        cuda_allocate(plan, cells * fft->points * 2 * shape->scalar_bytes, &spectra->taps);
     if (status != PARTITA_OK) return status;
     return fft->within ? cuda_spectra_of(plan, fft, NULL, &windows, &all, spectra->taps, taps)
                        : transform_long_taps(plan, fft, &windows, cells, spectra->taps, taps);
 }
 
 enum partita_status cuda_spectra_create(const struct partita_plan *plan, const struct shape *shape,
-                                        const struct cuda_fft *fft, const void *taps, struct cuda_spectra **ret)
+                                        const struct cuda_fft *fft, const void *taps,
+                                        struct cuda_spectra **ret)
 {
     bool owns = false;
     void *copy = NULL;
@@ -189,8 +211,9 @@ enum partita_status cuda_spectra_create(const struct partita_plan *plan, const s
     if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
     if ((uintptr_t)taps % shape->tap_bytes) owns = false; // kernels read whole samples
     if (status == PARTITA_OK && !owns)
-        status =
-            cuda_keep(plan, taps, shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes, &copy);
+        status = cuda_keep(
+            plan, taps,
+            shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes, &copy);
     if (status == PARTITA_OK) status = transform_taps(plan, shape, fft, owns ? taps : copy, *ret);
     cuda_release(plan, copy);
     if (status != PARTITA_OK) return status;

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// What the engines with transforms of one axis share: which problem they run, the search for a size, what transforms
-// cost, and filters as spectra.
+// SPDX-License-Identifier: MIT What the engines with transforms of one axis share: which problem
+// they run, the search for a size, what transforms cost, and filters as spectra.
 #ifndef PARTITA_CUDA_SPECTRAL_H
 #define PARTITA_CUDA_SPECTRAL_H
 
@@ -13,20 +12,22 @@ struct cuda_spectra {
     void *taps, *bias; // in the device's memory; bias NULL: none
 };
 
-// The problem that a direction runs as a forward one: the plan's own, or of backward data its adjoint. False where
-// there is none; ret_reason says why.
-bool cuda_spectral_shape(const struct request *request, struct shape *ret, char *ret_reason, size_t size);
+// The problem that a direction runs as a forward one: the plan's own, or of backward data its
+// adjoint. False where there is none; ret_reason says why.
+bool cuda_spectral_shape(const struct request *request, struct shape *ret, char *ret_reason,
+                         size_t size);
 
 // Samples of a window of so many points; and points of so many samples, 0 if no transform has them.
 size_t cuda_spectral_samples(const struct shape *shape, size_t points);
 size_t cuda_spectral_points(const struct shape *shape, size_t samples);
 
-// Of all sizes that `consider` fills an estimate for, the one that takes the fewest seconds. Sizes beyond those of a
-// thread block are asked for only where there is cuFFT. A request for one size is kept to.
-typedef bool cuda_consider_fn(const struct request *request, const struct shape *shape, size_t points,
-                              struct estimate *ret);
-void cuda_spectral_search(const struct request *request, const struct shape *shape, cuda_consider_fn *consider,
-                          struct estimate *ret);
+// Of all sizes that `consider` fills an estimate for, the one that takes the fewest seconds. Sizes
+// beyond those of a thread block are asked for only where there is cuFFT. A request for one size is
+// kept to.
+typedef bool cuda_consider_fn(const struct request *request, const struct shape *shape,
+                              size_t points, struct estimate *ret);
+void cuda_spectral_search(const struct request *request, const struct shape *shape,
+                          cuda_consider_fn *consider, struct estimate *ret);
 
 // What an engine does on a device in one call, counted.
 struct cuda_work {
@@ -37,33 +38,38 @@ struct cuda_work {
 };
 double cuda_work_seconds(const struct request *request, const struct cuda_work *work);
 
-// Slots of `n` transforms; of products of so many pairs of spectra, one of each from memory, or both at hand in a
-// thread block, which may take each of them twice.
+// Slots of `n` transforms; of products of so many pairs of spectra, one of each from memory, or
+// both at hand in a thread block, which may take each of them twice.
 double cuda_transform_slots(size_t points, double n);
 double cuda_spectral_slots(size_t points, double n);
 double cuda_kept_slots(size_t points, double n);
 
-// Relative error of a filter by transforms, and of sums of `terms` products in a row of their spectra.
+// Relative error of a filter by transforms, and of sums of `terms` products in a row of their
+// spectra.
 double cuda_transform_error(const struct shape *shape, size_t points, double terms);
 
-// Fills spectra from taps in the caller's layout, of a shape that cuda_spectral_shape gave, in either memory.
+// Fills spectra from taps in the caller's layout, of a shape that cuda_spectral_shape gave, in
+// either memory.
 enum partita_status cuda_spectra_create(const struct partita_plan *plan, const struct shape *shape,
-                                        const struct cuda_fft *fft, const void *taps, struct cuda_spectra **ret);
+                                        const struct cuda_fft *fft, const void *taps,
+                                        struct cuda_spectra **ret);
 enum partita_status cuda_spectra_bias(struct partita_filter *filter, const void *bias);
 void cuda_spectra_destroy(struct partita_filter *filter);
 
-// The windows of the first inputs of all groups, from position `first` on, `hop` apart, in order of jobs (save.h).
-struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop, size_t windows,
-                                       size_t length);
+// The windows of the first inputs of all groups, from position `first` on, `hop` apart, in order of
+// jobs (save.h).
+struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
+                                       size_t windows, size_t length);
 
-// Queues the spectra of a range of windows, which has as many as `fft` makes at once where they are long; `lease` is
-// that of cuda_fft_borrow then.
+// Queues the spectra of a range of windows, which has as many as `fft` makes at once where they are
+// long; `lease` is that of cuda_fft_borrow then.
 enum partita_status cuda_spectra_of(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                    const struct cuda_fft_lease *lease, const struct cuda_windows *windows,
+                                    const struct cuda_fft_lease *lease,
+                                    const struct cuda_windows *windows,
                                     const struct cuda_range *range, void *spectra, const void *x);
 
-// How many jobs of `spectra` spectra each are at hand at once: what the second cache holds, within `most` bytes; of n.
-// 0: not even one.
+// How many jobs of `spectra` spectra each are at hand at once: what the second cache holds, within
+// `most` bytes; of n. 0: not even one.
 size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most);
 
 // Bytes of the arrays of a call.

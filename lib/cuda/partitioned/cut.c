@@ -1,16 +1,17 @@
-// SPDX-License-Identifier: MIT
-// How a stream is cut for a device: length of a tick, levels, and what is left to the host, by predicted cost.
+// SPDX-License-Identifier: MIT How a stream is cut for a device: length of a tick, levels, and what
+// is left to the host, by predicted cost.
 #include <math.h>
 #include <stdio.h>
 
 #include "head.h"
 
-// Typed, not measured: the host's part of launching a graph and the device's part of it, with the wait; one pass of 16
-// points a thread.
+// Typed, not measured: the host's part of launching a graph and the device's part of it, with the
+// wait; one pass of 16 points a thread.
 static const double QUEUE_SECONDS = 5e-6, LAUNCH_SECONDS = 1e-5, PASS_SECONDS = 5e-7;
 
 enum { LONGEST_TICK = 1024, MOST_GROWTH = 64, FULL_THREADS = 512 };
-static const size_t MOST_CELLS = (size_t)1 << 24, MOST_PARTS = (size_t)1 << 22; // so that blocks fit a launch
+static const size_t MOST_CELLS = (size_t)1 << 24,
+                    MOST_PARTS = (size_t)1 << 22; // so that blocks fit a launch
 
 static size_t cells_of(const struct shape *shape)
 {
@@ -27,12 +28,14 @@ static double transform_seconds(const struct request *request, const struct cuda
     return waves * ceil(log2((double)level->points) / 4) * PASS_SECONDS;
 }
 
-static double product_seconds(const struct request *request, const struct cuda_partitions *partitions,
+static double product_seconds(const struct request *request,
+                              const struct cuda_partitions *partitions,
                               const struct cuda_level *level)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const double bin = 2 * (double)request->shape->scalar_bytes;
-    return 2 * bin * (double)cells_of(request->shape) * level->parts * ldexp(1, partitions->log2_share) / device->bytes;
+    return 2 * bin * (double)cells_of(request->shape) * level->parts *
+           ldexp(1, partitions->log2_share) / device->bytes;
 }
 
 // Moving a tick's samples in and out, on the host.
@@ -55,8 +58,10 @@ static void predict(const struct request *request, struct cuda_cut *cut)
         device += transforms / level->ticks + products;
         worst += transforms + products;
     }
-    const double host = QUEUE_SECONDS + copy_seconds(request, cut) + cut->head_seconds * partitions->tick;
-    // What the host and the device do at the same time: a stream's share of the call that completes a tick.
+    const double host =
+        QUEUE_SECONDS + copy_seconds(request, cut) + cut->head_seconds * partitions->tick;
+    // What the host and the device do at the same time: a stream's share of the call that completes
+    // a tick.
     const double call = fmin((double)request->shape->block, partitions->tick);
     const double both = cut->head_engine ? fmin(cut->head_seconds * call, device) : 0;
     cut->tick = cut->ahead ? fmax(host, device) : host + device - both;
@@ -65,8 +70,8 @@ static void predict(const struct request *request, struct cuda_cut *cut)
     cut->device = device;
 }
 
-// Adds a level of so many ticks a block, with partitions up to the next level's start in ticks, or to the end of the
-// taps. False if it cannot be.
+// Adds a level of so many ticks a block, with partitions up to the next level's start in ticks, or
+// to the end of the taps. False if it cannot be.
 static bool add_level(const struct request *request, struct cuda_cut *cut, int ticks, int next)
 {
     struct cuda_partitions *partitions = &cut->partitions;
@@ -78,7 +83,8 @@ static bool add_level(const struct request *request, struct cuda_cut *cut, int t
     const size_t first = (size_t)level->start * tick, end = next ? (size_t)next * tick : span;
     if (first >= span || end > span || end <= first) return false;
     const size_t parts = (end - first + (size_t)level->hop - 1) / (size_t)level->hop;
-    if (parts > MOST_PARTS || parts * cells_of(request->shape) > MOST_CELLS * (size_t)64) return false;
+    if (parts > MOST_PARTS || parts * cells_of(request->shape) > MOST_CELLS * (size_t)64)
+        return false;
     if ((size_t)level->points > cuda_fft_most(partitions->f64)) return false;
     level->parts = (int)parts;
     partitions->window = 2 * level->hop;
@@ -86,15 +92,16 @@ static bool add_level(const struct request *request, struct cuda_cut *cut, int t
     return true;
 }
 
-static void consider(const struct request *request, const struct cuda_cut *base, int second, int third,
-                     struct cuda_cut *best)
+static void consider(const struct request *request, const struct cuda_cut *base, int second,
+                     int third, struct cuda_cut *best)
 {
     struct cuda_cut cut = *base;
     const int ticks[CUDA_LEVELS + 1] = {1, second, third};
     for (int i = 0; i < CUDA_LEVELS && ticks[i]; i++)
         if (!add_level(request, &cut, ticks[i], ticks[i + 1] ? 2 * ticks[i + 1] - 1 : 0)) return;
     predict(request, &cut);
-    // Where the host has more to do than the device, of equal ones that which leaves the device the most time.
+    // Where the host has more to do than the device, of equal ones that which leaves the device the
+    // most time.
     if (!best->partitions.n_levels || cut.seconds < best->seconds ||
         (cut.seconds <= best->seconds && cut.device < best->device))
         *best = cut;
@@ -104,7 +111,8 @@ static void consider(const struct request *request, const struct cuda_cut *base,
 static bool choose_head(const struct request *request, struct cuda_cut *cut)
 {
     const struct shape *shape = request->shape;
-    const size_t tick = (size_t)cut->partitions.tick, stride = shape->axis[0].stride, own = cut->whole ? tick : 0;
+    const size_t tick = (size_t)cut->partitions.tick, stride = shape->axis[0].stride,
+                 own = cut->whole ? tick : 0;
     const size_t needed = tick * (cut->ahead ? 2 : 1) - (cut->whole ? 0 : 1), more = needed - own;
     const size_t least = (more + stride - 1) / stride, most = shape->latency / stride;
     cut->latency = own + (least < most ? least : most) * stride;
@@ -113,7 +121,8 @@ static bool choose_head(const struct request *request, struct cuda_cut *cut)
     return cut->head < shape->axis[0].span;
 }
 
-static void search_levels(const struct request *request, const struct cuda_cut *cut, struct cuda_cut *best)
+static void search_levels(const struct request *request, const struct cuda_cut *cut,
+                          struct cuda_cut *best)
 {
     consider(request, cut, 0, 0, best);
     for (int second = 2; second <= MOST_GROWTH; second *= 2) {
@@ -126,7 +135,8 @@ static void search_levels(const struct request *request, const struct cuda_cut *
 static void search_tick(const struct request *request, int tick, bool ahead, struct cuda_cut *best)
 {
     const struct shape *shape = request->shape;
-    struct cuda_cut cut = {.ahead = ahead, .whole = shape->whole_blocks && shape->block % (size_t)tick == 0};
+    struct cuda_cut cut = {.ahead = ahead,
+                           .whole = shape->whole_blocks && shape->block % (size_t)tick == 0};
     cut.partitions = (struct cuda_partitions){
         .tick = tick,
         .log2_share = (int)log2(tick) + shape->complex_signal,
@@ -145,19 +155,22 @@ static void search_tick(const struct request *request, int tick, bool ahead, str
 bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason, size_t size)
 {
     const struct shape *shape = request->shape;
-    const size_t most = (size_t)1 << 20, longest = shape->block < LONGEST_TICK ? shape->block : LONGEST_TICK;
+    const size_t most = (size_t)1 << 20,
+                 longest = shape->block < LONGEST_TICK ? shape->block : LONGEST_TICK;
     *ret = (struct cuda_cut){.seconds = 0};
     if (shape->in_channels > most || shape->out_channels > most || cells_of(shape) > MOST_CELLS) {
-        snprintf(reason, size, "%zu x %zu channels are more than a launch takes", shape->in_channels,
-                 shape->out_channels);
+        snprintf(reason, size, "%zu x %zu channels are more than a launch takes",
+                 shape->in_channels, shape->out_channels);
         return false;
     }
     // No longer than a usual call: a call that completes a tick has all of its work.
-    for (int tick = CUDA_LEAST_TICK; tick == CUDA_LEAST_TICK || (size_t)tick <= longest; tick *= 2) {
+    for (int tick = CUDA_LEAST_TICK; tick == CUDA_LEAST_TICK || (size_t)tick <= longest;
+         tick *= 2) {
         search_tick(request, tick, false, ret);
         search_tick(request, tick, true, ret);
     }
     if (!ret->partitions.n_levels)
-        snprintf(reason, size, "%zu taps are too few to be cut into partitions", shape->axis[0].span);
+        snprintf(reason, size, "%zu taps are too few to be cut into partitions",
+                 shape->axis[0].span);
     return ret->partitions.n_levels > 0;
 }

@@ -1,12 +1,11 @@
-// SPDX-License-Identifier: MIT
-// Filters of cuda/partitioned: each cell's taps cut into the head, which stays with the host, and the partitions of
-// every level, transformed by the device; partitions and cells of zeros are left out, cells with the same taps stored
-// once.
+// SPDX-License-Identifier: MIT Filters of cuda/partitioned: each cell's taps cut into the head,
+// which stays with the host, and the partitions of every level, transformed by the device;
+// partitions and cells of zeros are left out, cells with the same taps stored once.
 #include <string.h>
 
-#include "stream/paths.h"
 #include "geometry/samples.h"
 #include "head.h"
+#include "stream/paths.h"
 
 struct build {
     const struct partita_plan *plan;
@@ -55,7 +54,8 @@ static void find_ranges(const struct build *build, struct cuda_cell *cell)
     }
 }
 
-// A source's cell, with its places in the lines of spectra; fresh ones leave their samples for the device.
+// A source's cell, with its places in the lines of spectra; fresh ones leave their samples for the
+// device.
 static void measure_cell(struct build *build, size_t c)
 {
     const struct shape *shape = &build->plan->shape;
@@ -67,11 +67,13 @@ static void measure_cell(struct build *build, size_t c)
         *cell = (struct cuda_cell){.in = 0};
         cell_causal_taps(shape, source->fresh, build->row, build->causal);
         find_ranges(build, cell);
-        samples_copy(build->samples + build->n_fresh * span * shape->sample_bytes, widen ? 2 : 1, build->causal, 1,
-                     span, shape->tap_bytes);
+        samples_copy(build->samples + build->n_fresh * span * shape->sample_bytes, widen ? 2 : 1,
+                     build->causal, 1, span, shape->tap_bytes);
         size_t *taps = &build->head_taps[c];
         *taps = build->cut->head;
-        while (*taps && taps_are_zero(build->plan, build->causal + (*taps - 1) * shape->tap_bytes, 1)) --*taps;
+        while (*taps &&
+               taps_are_zero(build->plan, build->causal + (*taps - 1) * shape->tap_bytes, 1))
+            --*taps;
     } else {
         *cell = build->base->cells[source->kept];
         build->head_taps[c] = build->base->head_taps[source->kept];
@@ -104,23 +106,28 @@ static void cut_temporary(struct build *build, size_t most, size_t most_fresh, s
     build->cells = arena_take(arena, size_mul(most, sizeof *build->cells));
     build->head_taps = arena_take(arena, size_mul(most, sizeof *build->head_taps));
     build->fresh = arena_take(arena, size_mul(most_fresh, sizeof *build->fresh));
-    build->first_cell = arena_take(arena, size_mul(shape->out_channels + 1, sizeof *build->first_cell));
+    build->first_cell =
+        arena_take(arena, size_mul(shape->out_channels + 1, sizeof *build->first_cell));
     build->row = arena_take(arena, shape->axis[0].kernel * shape->tap_bytes);
     build->causal = arena_take(arena, shape->axis[0].span * shape->tap_bytes);
-    build->samples = arena_take(arena, size_mul(most_fresh, size_mul(shape->axis[0].span, shape->sample_bytes)));
+    build->samples =
+        arena_take(arena, size_mul(most_fresh, size_mul(shape->axis[0].span, shape->sample_bytes)));
 }
 
 static struct cuda_partitioned_filter *cut_filter(const struct build *build, struct arena *arena)
 {
     struct cuda_partitioned_filter *state = arena_take(arena, sizeof *state);
-    size_t *first_cell = arena_take(arena, (build->plan->shape.out_channels + 1) * sizeof *first_cell);
+    size_t *first_cell =
+        arena_take(arena, (build->plan->shape.out_channels + 1) * sizeof *first_cell);
     struct cuda_cell *cells = arena_take(arena, size_mul(build->n_sources, sizeof *cells));
     char **heads = arena_take(arena, size_mul(build->n_sources, sizeof *heads));
     size_t *head_taps = arena_take(arena, size_mul(build->n_sources, sizeof *head_taps));
     for (size_t c = 0; c < build->n_sources; c++) {
         const size_t twin = build->sources[c].twin;
         // A byte at least: the place tells cells apart.
-        char *head = twin == c ? arena_take(arena, build->head_taps[c] * build->plan->shape.tap_bytes + 1) : NULL;
+        char *head = twin == c
+                         ? arena_take(arena, build->head_taps[c] * build->plan->shape.tap_bytes + 1)
+                         : NULL;
         if (heads) heads[c] = twin == c ? head : heads[twin];
     }
     if (state)
@@ -153,7 +160,8 @@ static void fill_filter(struct build *build, struct cuda_partitioned_filter *sta
 static void cut_device(const struct build *build, struct cuda_cells *device, struct arena *arena)
 {
     const struct cuda_partitions *partitions = &build->cut->partitions;
-    device->first_cell = arena_take(arena, (build->plan->shape.out_channels + 1) * sizeof *device->first_cell);
+    device->first_cell =
+        arena_take(arena, (build->plan->shape.out_channels + 1) * sizeof *device->first_cell);
     device->cells = arena_take(arena, build->n_sources * sizeof *device->cells);
     for (int i = 0; i < partitions->n_levels; i++) {
         const size_t line = (size_t)build->line[i], bins = (size_t)partitions->level[i].points;
@@ -162,16 +170,20 @@ static void cut_device(const struct build *build, struct cuda_cells *device, str
     }
 }
 
-static enum partita_status transform_fresh(struct build *build, const struct cuda_partitioned_filter *state)
+static enum partita_status transform_fresh(struct build *build,
+                                           const struct cuda_partitioned_filter *state)
 {
     const struct partita_plan *plan = build->plan;
-    const size_t span = plan->shape.axis[0].span, cells = mem_round(build->n_fresh * sizeof *build->fresh);
+    const size_t span = plan->shape.axis[0].span,
+                 cells = mem_round(build->n_fresh * sizeof *build->fresh);
     const size_t samples = size_mul(build->n_fresh, span * plan->shape.sample_bytes);
     if (!build->n_fresh) return PARTITA_OK;
     enum partita_status status = cuda_allocate(plan, size_add(cells, samples), &build->staged);
     if (status == PARTITA_OK)
-        status = cuda_copy(plan, build->staged, build->fresh, build->n_fresh * sizeof *build->fresh);
-    if (status == PARTITA_OK) status = cuda_copy(plan, (char *)build->staged + cells, build->samples, samples);
+        status =
+            cuda_copy(plan, build->staged, build->fresh, build->n_fresh * sizeof *build->fresh);
+    if (status == PARTITA_OK)
+        status = cuda_copy(plan, (char *)build->staged + cells, build->samples, samples);
     for (int i = 0; i < build->cut->partitions.n_levels && status == PARTITA_OK; i++) {
         const struct cuda_taps taps = {
             .level = i,
@@ -189,32 +201,35 @@ static enum partita_status transform_fresh(struct build *build, const struct cud
 }
 
 // Queues a copy of rows of `bytes` bytes, each a pitch after the one before.
-static enum partita_status copy_rows(const struct partita_plan *plan, char *to, size_t to_pitch, const char *from,
-                                     size_t from_pitch, size_t bytes, size_t rows)
+static enum partita_status copy_rows(const struct partita_plan *plan, char *to, size_t to_pitch,
+                                     const char *from, size_t from_pitch, size_t bytes, size_t rows)
 {
     enum partita_status status = PARTITA_OK;
     if (to_pitch <= INT32_MAX && from_pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
-        return CU(plan, cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows, cudaMemcpyDefault,
-                                          cudaStreamPerThread));
+        return CU(plan, cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows,
+                                          cudaMemcpyDefault, cudaStreamPerThread));
     for (size_t i = 0; i < rows && status == PARTITA_OK; i++)
         status = cuda_copy(plan, to + i * to_pitch, from + i * from_pitch, bytes);
     return status;
 }
 
 // Takes the spectra of a cell over from the other filter.
-static enum partita_status copy_kept(const struct build *build, const struct cuda_partitioned_filter *state, size_t c)
+static enum partita_status copy_kept(const struct build *build,
+                                     const struct cuda_partitioned_filter *state, size_t c)
 {
     const struct cuda_partitions *partitions = &build->cut->partitions;
-    const struct cuda_cell *to = &build->cells[c], *from = &build->base->cells[build->sources[c].kept];
+    const struct cuda_cell *to = &build->cells[c],
+                           *from = &build->base->cells[build->sources[c].kept];
     const size_t piece = bin_bytes(build->plan) << partitions->log2_share;
     enum partita_status status = PARTITA_OK;
     for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
         if (!to->level[i].count) continue;
         char *own = (char *)(uintptr_t)state->device.spectra[i] + (size_t)to->level[i].base * piece;
-        const char *old = (const char *)build->base->device.spectra[i] + (size_t)from->level[i].base * piece;
+        const char *old =
+            (const char *)build->base->device.spectra[i] + (size_t)from->level[i].base * piece;
         status = copy_rows(build->plan, own, (size_t)build->line[i] * piece, old,
-                           (size_t)build->base->device.line[i] * piece, (size_t)to->level[i].count * piece,
-                           (size_t)partitions->level[i].ticks);
+                           (size_t)build->base->device.line[i] * piece,
+                           (size_t)to->level[i].count * piece, (size_t)partitions->level[i].ticks);
     }
     return status;
 }
@@ -238,7 +253,8 @@ static enum partita_status fill_device(struct build *build, struct cuda_partitio
                            build->n_sources * sizeof *build->cells);
     if (status == PARTITA_OK) status = transform_fresh(build, state);
     for (size_t c = 0; c < build->n_sources && status == PARTITA_OK; c++)
-        if (!build->sources[c].fresh && build->sources[c].twin == c) status = copy_kept(build, state, c);
+        if (!build->sources[c].fresh && build->sources[c].twin == c)
+            status = copy_kept(build, state, c);
     cuda_release(plan, build->staged);
     const enum partita_status waited = cuda_wait(plan);
     return status == PARTITA_OK ? waited : status;
@@ -260,14 +276,16 @@ struct cell_view cuda_partitioned_cells(const struct partita_filter *filter)
     return (struct cell_view){state, state ? state->first_cell : NULL, input_of, contents_of};
 }
 
-enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
-                                                   size_t n_cells, const struct partita_filter *base)
+enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
+                                                   const struct partita_cell *cells, size_t n_cells,
+                                                   const struct partita_filter *base)
 {
     const struct partita_plan *plan = filter->plan;
     const struct cuda_partitioned_filter *old = base ? base->state : NULL;
     const struct cell_view kept = cuda_partitioned_cells(base);
     const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
-    struct build build = {.plan = plan, .cut = &((const struct cuda_partitioned *)plan->state)->cut, .base = old};
+    struct build build = {
+        .plan = plan, .cut = &((const struct cuda_partitioned *)plan->state)->cut, .base = old};
     struct arena temporary = {0}, own = {0};
     cut_temporary(&build, most, n_cells, &temporary);
     temporary.base = mem_allocate(&plan->allocator, temporary.used);

@@ -10,8 +10,10 @@ void cuda_head_sum(const struct request *request, struct cuda_cut *cut)
 {
     const struct shape *shape = request->shape;
     const struct host_costs *costs = &request->host->costs[shape->f64];
-    const double cells = (double)dense_cells(shape), call = fmin((double)shape->block, cut->partitions.tick);
-    const double products = cells * (double)cut->head * (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
+    const double cells = (double)dense_cells(shape),
+                 call = fmin((double)shape->block, cut->partitions.tick);
+    const double products =
+        cells * (double)cut->head * (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     cut->head_engine = NULL;
     cut->head_bytes = 0;
     cut->head_seconds = products * costs->fma + (cut->head ? cells * costs->fir_call / call : 0);
@@ -45,7 +47,8 @@ static struct request request_of(const struct request *outer, const struct shape
                             .error_budget = outer->error_budget};
 }
 
-// Whether an engine of the CPU can be the head's: one that swaps filters, and leaves cells out that there are none of.
+// Whether an engine of the CPU can be the head's: one that swaps filters, and leaves cells out that
+// there are none of.
 static bool serves(const struct engine *engine, const struct request *request, struct estimate *ret)
 {
     *ret = (struct estimate){0};
@@ -56,14 +59,16 @@ static bool serves(const struct engine *engine, const struct request *request, s
 }
 
 // The CPU's cheapest engine for the head as it is cut; NULL: there is none.
-static const struct engine *cheapest(const struct request *request, const struct cuda_cut *cut, struct estimate *ret)
+static const struct engine *cheapest(const struct request *request, const struct cuda_cut *cut,
+                                     struct estimate *ret)
 {
     const struct shape shape = shape_of(request->shape, cut);
     const struct request own = request_of(request, &shape);
     const struct engine *best = NULL;
     for (const struct engine *const *engine = request->device->host_engines; *engine; engine++) {
         struct estimate estimate;
-        if (!serves(*engine, &own, &estimate) || (best && estimate.seconds >= ret->seconds)) continue;
+        if (!serves(*engine, &own, &estimate) || (best && estimate.seconds >= ret->seconds))
+            continue;
         best = *engine;
         *ret = estimate;
     }
@@ -78,7 +83,8 @@ bool cuda_head_stream(const struct request *request, struct cuda_cut *cut)
         if (!cut->head || cut->head >= request->shape->axis[0].span) return false;
         cut->head_engine = cheapest(request, cut, &estimate);
         if (!cut->head_engine) return false;
-        const size_t visible = cut_visible_latency(cut), less = visible - estimate.latency / stride * stride;
+        const size_t visible = cut_visible_latency(cut),
+                     less = visible - estimate.latency / stride * stride;
         if (estimate.latency == visible) break;
         cut->latency -= less;
         cut->head += less;
@@ -113,7 +119,8 @@ enum partita_status cuda_head_plan(struct partita_plan *plan, const struct reque
                                   .allocator = plan->allocator,
                                   .log = plan->log};
     const struct request own = request_of(request, &head->shape);
-    return serves(head->engine, &own, &head->choice) ? head->engine->plan_create(head, &own) : PARTITA_ERR_UNSUPPORTED;
+    return serves(head->engine, &own, &head->choice) ? head->engine->plan_create(head, &own)
+                                                     : PARTITA_ERR_UNSUPPORTED;
 }
 
 void cuda_head_forget(struct partita_plan *plan)
@@ -135,9 +142,10 @@ uint64_t cuda_head_key(const struct partita_plan *plan, uint64_t hash)
 {
     const struct partita_plan *head = head_plan(plan);
     if (!head) return hash;
-    const uint64_t parts[] = {head->engine->region_key ? head->engine->region_key(head) : 0, head->choice.hop,
-                              head->choice.transform, head->choice.latency};
-    return hash_bytes(hash_bytes(hash, head->engine->name, strlen(head->engine->name)), parts, sizeof parts);
+    const uint64_t parts[] = {head->engine->region_key ? head->engine->region_key(head) : 0,
+                              head->choice.hop, head->choice.transform, head->choice.latency};
+    return hash_bytes(hash_bytes(hash, head->engine->name, strlen(head->engine->name)), parts,
+                      sizeof parts);
 }
 
 enum partita_status cuda_head_filter(struct partita_filter *filter)
@@ -150,10 +158,13 @@ enum partita_status cuda_head_filter(struct partita_filter *filter)
     if (!cells) return PARTITA_ERR_NOMEM;
     for (size_t out = 0; out < outputs; out++)
         for (size_t c = state->first_cell[out]; c < state->first_cell[out + 1]; c++)
-            cells[c] = (struct partita_cell){
-                .out = out, .in = (size_t)state->cells[c].in, .length = state->head_taps[c], .taps = state->heads[c]};
+            cells[c] = (struct partita_cell){.out = out,
+                                             .in = (size_t)state->cells[c].in,
+                                             .length = state->head_taps[c],
+                                             .taps = state->heads[c]};
     state->head.plan = head;
-    const enum partita_status status = head->engine->filter_create_cells(&state->head, cells, n, NULL);
+    const enum partita_status status =
+        head->engine->filter_create_cells(&state->head, cells, n, NULL);
     mem_release(&plan->allocator, cells);
     return status;
 }
@@ -172,7 +183,8 @@ static const struct partita_filter *head_filter(const struct partita_filter *fil
 }
 
 // Brings filter and swap to where the outer stream's are `done` frames on.
-static struct partita_stream *follow(const struct partita_stream *outer, struct cuda_head *head, size_t done)
+static struct partita_stream *follow(const struct partita_stream *outer, struct cuda_head *head,
+                                     size_t done)
 {
     head->stream.filter = head_filter(outer->filter);
     head->stream.swap = outer->swap;
@@ -223,9 +235,11 @@ void cuda_head_close(struct cuda_head *head)
     mem_release(&plan->allocator, head);
 }
 
-void cuda_head_run(const struct partita_stream *outer, struct cuda_head *head, size_t at, size_t n, size_t ready)
+void cuda_head_run(const struct partita_stream *outer, struct cuda_head *head, size_t at, size_t n,
+                   size_t ready)
 {
-    struct frames frames = {.y = head->y, .y_stride = 1, .x = head->x, .x_stride = 1, .x_first = at};
+    struct frames frames = {
+        .y = head->y, .y_stride = 1, .x = head->x, .x_stride = 1, .x_first = at};
     while (frames.y_first < n) {
         const size_t done = frames.y_first;
         struct partita_stream *stream = follow(outer, head, done);
@@ -266,7 +280,8 @@ void cuda_head_save(const struct partita_stream *outer, struct cuda_head *head, 
     memcpy(region, own.data, own.bytes);
 }
 
-void cuda_head_restore(const struct partita_stream *outer, struct cuda_head *head, const void *region)
+void cuda_head_restore(const struct partita_stream *outer, struct cuda_head *head,
+                       const void *region)
 {
     if (!head) return;
     struct partita_stream *stream = follow(outer, head, 0);

@@ -1,22 +1,24 @@
-// SPDX-License-Identifier: MIT
-// What the kernels of cuda/partitioned are asked to do, in words that C and CUDA share (decision 25). Time goes by in
-// ticks of `tick` frames, each of which runs the same three kernels:
+// SPDX-License-Identifier: MIT What the kernels of cuda/partitioned are asked to do, in words that
+// C and CUDA share (decision 25). Time goes by in ticks of `tick` frames, each of which runs the
+// same three kernels:
 //
-//   forward    of every level whose block of input is complete: one transform an input, into its ring of spectra
-//   products   of every level: a share of the bins of every output, over all partitions of its cells
-//   inverse    of every level whose products are complete, one transform an output; level 0's plays what all have ready
+//   forward    of every level whose block of input is complete: one transform an input, into its
+//   ring of spectra products   of every level: a share of the bins of every output, over all
+//   partitions of its cells inverse    of every level whose products are complete, one transform an
+//   output; level 0's plays what all have ready
 //
-// A level of r ticks collects a block, whose shares of bins are multiplied in the tick that completes it and the r - 1
-// that follow, and plays its outputs in the r ticks after that. So every tick multiplies as many bins, and one of level
-// 0 (r = 1) is complete at once.
+// A level of r ticks collects a block, whose shares of bins are multiplied in the tick that
+// completes it and the r - 1 that follow, and plays its outputs in the r ticks after that. So every
+// tick multiplies as many bins, and one of level 0 (r = 1) is complete at once.
 //
 //      ticks      | 0 1 2 3 | 4 5 6 | 7 8 9 10 | ...       a level of 4 ticks
 //      collect    | block 0 |
 //      multiply           3 | 4 5 6 |                      shares 0 1 2 3
-//      play                         | 7 8 9 10 |           so its taps begin 2r - 1 ticks after those of level 0
+//      play                         | 7 8 9 10 |           so its taps begin 2r - 1 ticks after
+//      those of level 0
 //
-// Transforms are turned ones of real samples, cyclic ones of complex samples (fft.h). Neither wraps into the second
-// half of two blocks that meet one block of taps, and there the outputs are.
+// Transforms are turned ones of real samples, cyclic ones of complex samples (fft.h). Neither wraps
+// into the second half of two blocks that meet one block of taps, and there the outputs are.
 #ifndef PARTITA_CUDA_PARTITIONS_H
 #define PARTITA_CUDA_PARTITIONS_H
 
@@ -39,7 +41,8 @@ enum {
 struct cuda_level {
     int ticks;  // of a block, a power of two; 1 in level 0
     int hop;    // frames of a block: ticks * tick; one partition holds as many taps
-    int points; // points of a transform, bins of a spectrum: hop of real samples, 2 * hop of complex ones
+    int points; // points of a transform, bins of a spectrum: hop of real samples, 2 * hop of
+                // complex ones
     int parts;  // partitions, and spectra kept of each input
     int start;  // ticks by which its taps begin after those of level 0
     struct cuda_fft_form form;
@@ -56,7 +59,8 @@ struct cuda_partitions {
     int window; // frames of the longest transform
 };
 
-// The partitions of a cell that are not zero: `count` from `first` on, in places base .. of a level's line of spectra.
+// The partitions of a cell that are not zero: `count` from `first` on, in places base .. of a
+// level's line of spectra.
 struct cuda_cell {
     int in;
     struct {
@@ -77,7 +81,8 @@ struct cuda_cells {
 struct cuda_tick {
     uint64_t tick;
     int round;                   // of the outputs
-    int newest[CUDA_LEVELS];     // which of a level's places holds the spectra of its last complete block
+    int newest[CUDA_LEVELS];     // which of a level's places holds the spectra of its last complete
+                                 // block
     struct cuda_cells filter[2]; // of the two sets of outputs
 };
 
@@ -100,15 +105,15 @@ cudaError_t cuda_load_transforms(const struct cuda_partitions *partitions);
 cudaError_t cuda_load_partition_products(const struct cuda_partitions *partitions);
 
 // Queue the kernels of one tick.
-cudaError_t cuda_launch_forward(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
-                                cudaStream_t stream);
-cudaError_t cuda_launch_partition_products(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
-                                           cudaStream_t stream);
-cudaError_t cuda_launch_inverse(const struct cuda_partitions *partitions, const struct cuda_flow *flow,
-                                cudaStream_t stream);
+cudaError_t cuda_launch_forward(const struct cuda_partitions *partitions,
+                                const struct cuda_flow *flow, cudaStream_t stream);
+cudaError_t cuda_launch_partition_products(const struct cuda_partitions *partitions,
+                                           const struct cuda_flow *flow, cudaStream_t stream);
+cudaError_t cuda_launch_inverse(const struct cuda_partitions *partitions,
+                                const struct cuda_flow *flow, cudaStream_t stream);
 
-// Taps to be transformed for one level of a filter: cells[n] name the partitions; cell i's taps, causal and real or
-// complex as samples are, begin at taps + i * span samples.
+// Taps to be transformed for one level of a filter: cells[n] name the partitions; cell i's taps,
+// causal and real or complex as samples are, begin at taps + i * span samples.
 struct cuda_taps {
     int level;
     int64_t n, span, offset; // offset: the level's first tap

@@ -1,14 +1,14 @@
-// SPDX-License-Identifier: MIT
-// cuda/partitioned: streams of many channels and long filters on a device, in partitions of up to three sizes, spectra
-// of filter and history resident there, one graph of three kernels a tick (partitions.h, decision 25).
-// Source: Gardner, Efficient convolution without input-output delay, JAES 43 (1995).
+// SPDX-License-Identifier: MIT cuda/partitioned: streams of many channels and long filters on a
+// device, in partitions of up to three sizes, spectra of filter and history resident there, one
+// graph of three kernels a tick (partitions.h, decision 25). Source: Gardner, Efficient convolution
+// without input-output delay, JAES 43 (1995).
 #include "head.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "stream/paths.h"
 #include "base/hash.h"
+#include "stream/paths.h"
 
 static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
 {
@@ -17,7 +17,8 @@ static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
         const size_t spectra =
-            size_add(size_mul(dense_cells(shape) + shape->in_channels, (size_t)level->parts), 6 * shape->out_channels);
+            size_add(size_mul(dense_cells(shape) + shape->in_channels, (size_t)level->parts),
+                     6 * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, (size_t)level->points * 2 * shape->scalar_bytes));
     }
     return size_add(bytes, cut->head_bytes);
@@ -31,7 +32,8 @@ static double flops_of(const struct shape *shape, const struct cuda_cut *cut)
     for (int i = 0; i < cut->partitions.n_levels; i++) {
         const struct cuda_level *level = &cut->partitions.level[i];
         const double n = 2. * level->hop;
-        flops += (channels * complex * 2.5 * n * log2(n) + cells * complex * 4 * n * level->parts) / level->hop;
+        flops += (channels * complex * 2.5 * n * log2(n) + cells * complex * 4 * n * level->parts) /
+                 level->hop;
     }
     return flops;
 }
@@ -62,19 +64,22 @@ static void partitioned_estimate(const struct request *request, struct estimate 
     };
 }
 
-static enum partita_status partitioned_plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status partitioned_plan_create(struct partita_plan *plan,
+                                                   const struct request *request)
 {
     struct cuda_partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
     char reason[96];
     if (!partitioned) return PARTITA_ERR_NOMEM;
     plan->state = partitioned;
-    if (!cuda_cut_search(request, &partitioned->cut, reason, sizeof reason)) return PARTITA_ERR_UNSUPPORTED;
+    if (!cuda_cut_search(request, &partitioned->cut, reason, sizeof reason))
+        return PARTITA_ERR_UNSUPPORTED;
     struct cuda_partitions *partitions = &partitioned->cut.partitions;
     enum partita_status status = cuda_head_plan(plan, request);
     if (status == PARTITA_OK) status = cuda_enter(plan);
     for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
         struct cuda_level *level = &partitions->level[i];
-        status = cuda_fft_create(plan, (size_t)level->points, !partitions->complex, 1, &partitioned->fft[i]);
+        status = cuda_fft_create(plan, (size_t)level->points, !partitions->complex, 1,
+                                 &partitioned->fft[i]);
         level->form = partitioned->fft[i].form;
     }
     return status;
@@ -94,14 +99,17 @@ static void partitioned_load(const struct partita_plan *plan, struct partita_loa
 {
     const struct cuda_cut *cut = &((const struct cuda_partitioned *)plan->state)->cut;
     const struct cuda_partitions *partitions = &cut->partitions;
-    const size_t tick = (size_t)partitions->tick, block = plan->shape.block, ticks = (block + tick - 1) / tick;
+    const size_t tick = (size_t)partitions->tick, block = plan->shape.block,
+                 ticks = (block + tick - 1) / tick;
     const int start = partitions->level[partitions->n_levels - 1].start;
     const struct partita_load head = cuda_head_load(plan);
     const size_t head_calls = head.frames ? (block + head.frames - 1) / head.frames : 0;
-    const size_t last = ((size_t)start + 1) * tick + cut->delay; // a tick more where another swap settles first
+    const size_t last =
+        ((size_t)start + 1) * tick + cut->delay; // a tick more where another swap settles first
     *ret = (struct partita_load){.frames = block,
                                  .mean = cut->seconds * (double)block,
-                                 .worst = cut->worst * (double)ticks + (double)head_calls * (head.worst - head.mean),
+                                 .worst = cut->worst * (double)ticks +
+                                          (double)head_calls * (head.worst - head.mean),
                                  .swap_delay = head.swap_delay > last ? head.swap_delay : last};
 }
 
@@ -120,13 +128,13 @@ static void partitioned_explain(const struct partita_plan *plan, struct text *te
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
         text_add(text, "  level %-3d %7zu+ %d x %d taps, fft %d, blocks of %d ticks\n", i,
-                 cut->head + (size_t)level->start * (size_t)partitions->tick, level->parts, level->hop, 2 * level->hop,
-                 level->ticks);
+                 cut->head + (size_t)level->start * (size_t)partitions->tick, level->parts,
+                 level->hop, 2 * level->hop, level->ticks);
     }
     text_add(text, "  a graph launched every tick, its outputs waited for %s\n",
              cut->ahead ? "a tick later" : "at once");
-    text_add(text, "  a call of %zu frames: %.3g us in the mean, %.3g us at worst\n", load.frames, load.mean * 1e6,
-             load.worst * 1e6);
+    text_add(text, "  a call of %zu frames: %.3g us in the mean, %.3g us at worst\n", load.frames,
+             load.mean * 1e6, load.worst * 1e6);
     text_add(text, "  a swap begins to fade within %zu frames\n", load.swap_delay);
 }
 
@@ -146,7 +154,8 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
 {
     const struct cuda_cut *cut = &((const struct cuda_partitioned *)plan->state)->cut;
     const struct cuda_partitions *partitions = &cut->partitions;
-    const size_t whole[] = {(size_t)partitions->tick, cut->latency, cut->head, cut->delay, cut->whole, cut->ahead};
+    const size_t whole[] = {
+        (size_t)partitions->tick, cut->latency, cut->head, cut->delay, cut->whole, cut->ahead};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];

@@ -1,31 +1,31 @@
-// SPDX-License-Identifier: MIT
-// What the host's files of cuda/partitioned share: how a stream is cut for a device, filters, and the running stream.
-// The first taps may be left to the host (`head`), which sums them directly or runs a stream of the CPU's
-// (partition_head.h).
+// SPDX-License-Identifier: MIT What the host's files of cuda/partitioned share: how a stream is cut
+// for a device, filters, and the running stream. The first taps may be left to the host (`head`),
+// which sums them directly or runs a stream of the CPU's (partition_head.h).
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
-#include "stream/paths.h"
-#include "stream/history.h"
-#include "kernels.h"
 #include "cuda/device/queue.h"
+#include "kernels.h"
+#include "stream/history.h"
+#include "stream/paths.h"
 
 extern const struct engine cuda_partitioned;
 
-// How a stream is cut. A tick's outputs are played `delay` frames after its inputs: of these the caller sees
-// `latency`, less a tick where calls bring whole ticks, and the head makes up for the rest. At least a tick must pass
-// for the frames to come in, less one frame where they come singly, and another one where `ahead` leaves the device a
-// tick for its work.
+// How a stream is cut. A tick's outputs are played `delay` frames after its inputs: of these the
+// caller sees `latency`, less a tick where calls bring whole ticks, and the head makes up for the
+// rest. At least a tick must pass for the frames to come in, less one frame where they come singly,
+// and another one where `ahead` leaves the device a tick for its work.
 struct cuda_cut {
     struct cuda_partitions partitions;
     bool whole, ahead;
-    size_t latency, head, delay;      // latency + head = delay, or more
-    const struct engine *head_engine; // of the CPU, whose stream is the head; NULL: it is summed directly
-    size_t head_bytes;                // of that stream and its part of a filter
-    double head_seconds, head_flops;  // predicted, one frame
-    double seconds;                   // the same of everything
-    double tick, worst;               // of a call that completes a tick: mean, and where all levels fall together
-    double device;                    // of tick, the device's part
+    size_t latency, head, delay; // latency + head = delay, or more
+    const struct engine
+        *head_engine;  // of the CPU, whose stream is the head; NULL: it is summed directly
+    size_t head_bytes; // of that stream and its part of a filter
+    double head_seconds, head_flops; // predicted, one frame
+    double seconds;                  // the same of everything
+    double tick, worst; // of a call that completes a tick: mean, and where all levels fall together
+    double device;      // of tick, the device's part
 };
 
 static inline size_t cut_visible_latency(const struct cuda_cut *cut)
@@ -34,7 +34,8 @@ static inline size_t cut_visible_latency(const struct cuda_cut *cut)
 }
 
 // The cheapest cut for a stream's shape; false if there is none, with a reason.
-bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason, size_t size);
+bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason,
+                     size_t size);
 
 // plan->state.
 struct cuda_partitioned {
@@ -57,8 +58,9 @@ struct cuda_partitioned_filter {
 // Its cells; none of NULL.
 struct cell_view cuda_partitioned_cells(const struct partita_filter *filter);
 
-enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter, const struct partita_cell *cells,
-                                                   size_t n_cells, const struct partita_filter *base);
+enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
+                                                   const struct partita_cell *cells, size_t n_cells,
+                                                   const struct partita_filter *base);
 void cuda_partitioned_filter_destroy(struct partita_filter *filter);
 
 // The stream's functions (partition_stream.c).

@@ -1,14 +1,15 @@
-// SPDX-License-Identifier: MIT
-// Streams of cuda/partitioned: input into the history, a launch whenever a tick is complete, outputs from the head and
-// from what the device has written; it is waited for no earlier than that. What the device holds is mirrored on the
-// host only while a state is saved or restored.
+// SPDX-License-Identifier: MIT Streams of cuda/partitioned: input into the history, a launch
+// whenever a tick is complete, outputs from the head and from what the device has written; it is
+// waited for no earlier than that. What the device holds is mirrored on the host only while a state
+// is saved or restored.
 #include <string.h>
 
-#include "stream/outputs.h"
 #include "head.h"
+#include "stream/outputs.h"
 
-// Where a stream is. Where calls bring whole ticks, `tick` is counted on at the launch, before its outputs are played:
-// the place is a tick beyond the frame asked for then, and `delay` includes that tick.
+// Where a stream is. Where calls bring whole ticks, `tick` is counted on at the launch, before its
+// outputs are played: the place is a tick beyond the frame asked for then, and `delay` includes
+// that tick.
 struct position {
     uint64_t tick; // complete ticks; the next launch is of this one
     size_t fill;   // frames of the tick that is being collected
@@ -27,7 +28,8 @@ struct cuda_partitioned_stream {
     struct cuda_tick *tick; // these three are pinned
     char *x, *y;
     size_t y_bytes;
-    char *head_mirror, *mirror, *y_mirror; // of the head's region, the device's memory and y, in the region
+    char *head_mirror, *mirror,
+        *y_mirror; // of the head's region, the device's memory and y, in the region
     struct region region;
 };
 
@@ -36,8 +38,8 @@ static const struct cuda_cut *cut_of(const struct partita_stream *stream)
     return &((const struct cuda_partitioned *)stream->plan->state)->cut;
 }
 
-// Whether it went well; if not, the stream has failed for good. Its swaps are over then, and what the device still does
-// may read a filter that the caller releases next: it is waited for.
+// Whether it went well; if not, the stream has failed for good. Its swaps are over then, and what
+// the device still does may read a filter that the caller releases next: it is waited for.
 static bool done(struct partita_stream *stream, enum partita_status status)
 {
     struct cuda_queue *queue = &((struct cuda_partitioned_stream *)stream->state)->queue;
@@ -49,7 +51,8 @@ static bool done(struct partita_stream *stream, enum partita_status status)
 
 static void cut_device(const struct partita_plan *plan, struct cuda_flow *flow, struct arena *arena)
 {
-    const struct cuda_partitions *partitions = &((const struct cuda_partitioned *)plan->state)->cut.partitions;
+    const struct cuda_partitions *partitions =
+        &((const struct cuda_partitioned *)plan->state)->cut.partitions;
     const struct shape *shape = &plan->shape;
     const size_t line = (size_t)partitions->window * shape->sample_bytes;
     flow->own_tick = arena_take(arena, sizeof *flow->own_tick);
@@ -58,15 +61,18 @@ static void cut_device(const struct partita_plan *plan, struct cuda_flow *flow, 
         const struct cuda_level *level = &partitions->level[i];
         const size_t spectrum = (size_t)level->points * 2 * shape->scalar_bytes;
         const size_t block = (size_t)level->hop * shape->sample_bytes;
-        flow->level[i].spectra = arena_take(arena, size_mul(shape->in_channels * (size_t)level->parts, spectrum));
+        flow->level[i].spectra =
+            arena_take(arena, size_mul(shape->in_channels * (size_t)level->parts, spectrum));
         flow->level[i].sums = arena_take(arena, size_mul(2 * shape->out_channels, spectrum));
         flow->level[i].out = i ? arena_take(arena, size_mul(4 * shape->out_channels, block)) : NULL;
     }
 }
 
-static void cut_pinned(const struct partita_plan *plan, struct cuda_partitioned_stream *state, struct arena *arena)
+static void cut_pinned(const struct partita_plan *plan, struct cuda_partitioned_stream *state,
+                       struct arena *arena)
 {
-    const struct cuda_partitions *partitions = &((const struct cuda_partitioned *)plan->state)->cut.partitions;
+    const struct cuda_partitions *partitions =
+        &((const struct cuda_partitioned *)plan->state)->cut.partitions;
     const size_t tick = (size_t)partitions->tick * plan->shape.sample_bytes;
     state->y_bytes = size_mul(2 * (size_t)partitions->rounds * plan->shape.out_channels, tick);
     state->tick = arena_take(arena, sizeof *state->tick);
@@ -82,11 +88,12 @@ static size_t history_frames(const struct cuda_cut *cut)
     return (frames + tick - 1) / tick * tick;
 }
 
-static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *plan, struct cuda_head *head,
-                                                  struct arena *arena)
+static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *plan,
+                                                  struct cuda_head *head, struct arena *arena)
 {
     const struct cuda_cut *cut = &((const struct cuda_partitioned *)plan->state)->cut;
-    struct cuda_partitioned_stream fresh = {.head = head}, *state = arena_take(arena, sizeof *state);
+    struct cuda_partitioned_stream fresh = {.head = head},
+                                   *state = arena_take(arena, sizeof *state);
     const size_t tick = (size_t)cut->partitions.tick * plan->shape.sample_bytes;
     struct arena device = {0}, pinned = {0};
     cut_device(plan, &fresh.flow, &device);
@@ -112,12 +119,14 @@ static enum partita_status clear(struct partita_stream *stream)
     memset(state->region.data, 0, (size_t)(state->head_mirror - (char *)state->region.data));
     memset(state->y, 0, state->y_bytes);
     state->queue.running = true;
-    return CU(stream->plan, cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
+    return CU(stream->plan,
+              cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
 }
 
 static enum partita_status load(const struct partita_plan *plan)
 {
-    const struct cuda_partitions *partitions = &((const struct cuda_partitioned *)plan->state)->cut.partitions;
+    const struct cuda_partitions *partitions =
+        &((const struct cuda_partitioned *)plan->state)->cut.partitions;
     const enum partita_status status = CU(plan, cuda_load_transforms(partitions));
     return status == PARTITA_OK ? CU(plan, cuda_load_partition_products(partitions)) : status;
 }
@@ -128,10 +137,13 @@ static enum partita_status record(const void *context)
     const struct cuda_partitioned_stream *state = stream->state;
     const struct cuda_partitions *partitions = &cut_of(stream)->partitions;
     const struct cuda_flow *flow = &state->flow;
-    enum partita_status status = CU(stream->plan, cuda_launch_forward(partitions, flow, state->queue.stream));
+    enum partita_status status =
+        CU(stream->plan, cuda_launch_forward(partitions, flow, state->queue.stream));
     if (status == PARTITA_OK)
-        status = CU(stream->plan, cuda_launch_partition_products(partitions, flow, state->queue.stream));
-    if (status == PARTITA_OK) status = CU(stream->plan, cuda_launch_inverse(partitions, flow, state->queue.stream));
+        status =
+            CU(stream->plan, cuda_launch_partition_products(partitions, flow, state->queue.stream));
+    if (status == PARTITA_OK)
+        status = CU(stream->plan, cuda_launch_inverse(partitions, flow, state->queue.stream));
     return status;
 }
 
@@ -224,7 +236,8 @@ static void move(struct partita_stream *stream, void *to, const void *from)
     struct cuda_partitioned_stream *state = stream->state;
     const struct partita_plan *plan = stream->plan;
     if (atomic_load(&stream->status) == PARTITA_OK && done(stream, cuda_enter(plan)) &&
-        done(stream, CU(plan, cudaMemcpyAsync(to, from, state->device_bytes, cudaMemcpyDefault, state->queue.stream))))
+        done(stream, CU(plan, cudaMemcpyAsync(to, from, state->device_bytes, cudaMemcpyDefault,
+                                              state->queue.stream))))
         done(stream, cuda_queue_wait(plan, &state->queue));
 }
 
@@ -246,7 +259,8 @@ void cuda_partitioned_resume(struct partita_stream *stream)
 
 static uint64_t now(const struct partita_stream *stream)
 {
-    const struct position *position = ((const struct cuda_partitioned_stream *)stream->state)->position;
+    const struct position *position =
+        ((const struct cuda_partitioned_stream *)stream->state)->position;
     return position->tick * (size_t)cut_of(stream)->partitions.tick + position->fill;
 }
 
@@ -270,15 +284,19 @@ static bool launch(struct partita_stream *stream)
     // The one before may still read what is written here.
     if (state->queue.running && !done(stream, cuda_queue_wait(plan, &state->queue))) return false;
     const struct cuda_partitioned_filter *own = stream->filter->state,
-                                         *incoming = hears_both(stream) ? stream->swap.incoming->state : NULL;
+                                         *incoming = hears_both(stream)
+                                                         ? stream->swap.incoming->state
+                                                         : NULL;
     state->tick->tick = position->tick;
     state->tick->round = (int)(position->tick % (uint64_t)partitions->rounds);
     for (int i = 0; i < partitions->n_levels; i++) {
-        const uint64_t parts = (uint64_t)partitions->level[i].parts, ticks = (uint64_t)partitions->level[i].ticks;
+        const uint64_t parts = (uint64_t)partitions->level[i].parts,
+                       ticks = (uint64_t)partitions->level[i].ticks;
         state->tick->newest[i] = (int)(((position->tick + 1) / ticks + parts - 1) % parts);
     }
     state->tick->filter[position->set] = own->device;
-    state->tick->filter[1 - position->set] = incoming ? incoming->device : (struct cuda_cells){.first_cell = NULL};
+    state->tick->filter[1 - position->set] =
+        incoming ? incoming->device : (struct cuda_cells){.first_cell = NULL};
     for (size_t c = 0; c < shape->in_channels; c++)
         memcpy(state->x + c * bytes, history_at(&state->history, shape, c, at), bytes);
     return done(stream, cuda_queue_launch(plan, &state->queue));
@@ -291,13 +309,14 @@ static bool wait_for_outputs(struct partita_stream *stream, size_t n)
     const struct cuda_cut *cut = cut_of(stream);
     const uint64_t launched = state->tick->tick * (size_t)cut->partitions.tick;
     if (!state->queue.running || now(stream) + n <= launched + cut->delay) return true;
-    return done(stream, cuda_enter(stream->plan)) && done(stream, cuda_queue_wait(stream->plan, &state->queue));
+    return done(stream, cuda_enter(stream->plan)) &&
+           done(stream, cuda_queue_wait(stream->plan, &state->queue));
 }
 
-// The head's part of the next n outputs. That of a stream is the same by both filters: it fades by itself, and the
-// weights by which what is added to it fades add up to one.
-static void take_head(const struct partita_stream *stream, const struct partita_filter *filter, size_t channel, char *y,
-                      size_t n)
+// The head's part of the next n outputs. That of a stream is the same by both filters: it fades by
+// itself, and the weights by which what is added to it fades add up to one.
+static void take_head(const struct partita_stream *stream, const struct partita_filter *filter,
+                      size_t channel, char *y, size_t n)
 {
     const struct cuda_partitioned_stream *state = stream->state;
     const struct cuda_partitioned_filter *cells = filter->state;
@@ -308,12 +327,13 @@ static void take_head(const struct partita_stream *stream, const struct partita_
     memset(y, 0, n * stream->plan->shape.sample_bytes);
     for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++)
         if (cells->head_taps[c])
-            history_filter(&state->history, stream->plan, now(stream), (size_t)cells->cells[c].in, cells->heads[c],
-                           cells->head_taps[c], y, n);
+            history_filter(&state->history, stream->plan, now(stream), (size_t)cells->cells[c].in,
+                           cells->heads[c], cells->head_taps[c], y, n);
 }
 
 // Adds what the device has written, a tick's worth at a time.
-static void add_device(const struct partita_stream *stream, size_t set, size_t channel, char *y, size_t n)
+static void add_device(const struct partita_stream *stream, size_t set, size_t channel, char *y,
+                       size_t n)
 {
     const struct cuda_partitioned_stream *state = stream->state;
     const struct cuda_cut *cut = cut_of(stream);
@@ -330,8 +350,8 @@ static void add_device(const struct partita_stream *stream, size_t set, size_t c
     }
 }
 
-static void compute(const struct partita_stream *stream, const struct partita_filter *filter, size_t set,
-                    size_t channel, char *y, size_t n)
+static void compute(const struct partita_stream *stream, const struct partita_filter *filter,
+                    size_t set, size_t channel, char *y, size_t n)
 {
     take_head(stream, filter, channel, y, n);
     add_device(stream, set, channel, y, n);
@@ -354,7 +374,8 @@ static void run_head(struct partita_stream *stream, size_t n)
 {
     const struct cuda_cut *cut = cut_of(stream);
     struct cuda_partitioned_stream *state = stream->state;
-    const size_t tick = (size_t)cut->partitions.tick, ready = cut->whole ? tick - state->position->fill : n;
+    const size_t tick = (size_t)cut->partitions.tick,
+                 ready = cut->whole ? tick - state->position->fill : n;
     const uint64_t at = now(stream) - (cut->whole ? tick : 0);
     if (state->head) cuda_head_run(stream, state->head, at % state->history.frames, n, ready);
 }
@@ -367,7 +388,8 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     struct position *position = state->position;
     const size_t tick = (size_t)cut->partitions.tick, room = tick - position->fill;
     const size_t n = frames->n < room ? frames->n : room;
-    if (cut->whole && position->fill == 0) { // all of the tick is there, even where a swap cuts this step short
+    if (cut->whole &&
+        position->fill == 0) { // all of the tick is there, even where a swap cuts this step short
         history_take(&state->history, stream->plan, now(stream), frames, tick);
         if (!launch(stream)) return nothing;
         position->tick++;
@@ -384,7 +406,8 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     return (struct step){n, written};
 }
 
-// Both filters' outputs are there when every level plays a block that was multiplied with both from its first share on.
+// Both filters' outputs are there when every level plays a block that was multiplied with both from
+// its first share on.
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct cuda_cut *cut = cut_of(stream);
@@ -400,7 +423,8 @@ size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
         const uint64_t played = block * ticks + (uint64_t)level->start;
         if (played > last) last = played;
     }
-    const size_t own = (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
+    const size_t own =
+        (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
     const size_t head = cuda_head_swap_begin(stream, state->head);
     return head > own ? head : own;
 }

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Transforms of cuda/partitioned, from samples to spectra in shares and back. All levels go in one launch: a thread
-// block holds as many transforms of one level as its threads make at once.
+// SPDX-License-Identifier: MIT Transforms of cuda/partitioned, from samples to spectra in shares
+// and back. All levels go in one launch: a thread block holds as many transforms of one level as
+// its threads make at once.
 #include "cuda/kernels/fft.cuh"
 #include "cuda/kernels/grid.cuh"
 #include "kernels.h"
@@ -11,7 +11,8 @@ template <typename T> constexpr int most_threads()
     return (sizeof(T) == 8 ? CUDA_FFT_MOST_F64 : CUDA_FFT_MOST_F32) / CUDA_FFT_POINTS;
 }
 
-// What a thread works on. Threads beyond the last transform of a level take the barriers with the others (idle).
+// What a thread works on. Threads beyond the last transform of a level take the barriers with the
+// others (idle).
 template <typename T> struct job {
     int level;
     int64_t number; // of the transform within its level
@@ -25,11 +26,13 @@ inline __host__ __device__ int64_t blocks_of(const cuda_level &level, int thread
     return ceiling(n, threads / (level.points / CUDA_FFT_POINTS));
 }
 
-template <typename T> __device__ job<T> locate(const cuda_level &level, int i, int64_t block, int64_t n)
+template <typename T>
+__device__ job<T> locate(const cuda_level &level, int i, int64_t block, int64_t n)
 {
     const int threads = level.points / CUDA_FFT_POINTS, row = threadIdx.x / threads;
     const int64_t number = block * (blockDim.x / threads) + row;
-    complex_of<T> *shared = (complex_of<T> *)shared_memory + row * (level.points + level.points / 16);
+    complex_of<T> *shared =
+        (complex_of<T> *)shared_memory + row * (level.points + level.points / 16);
     const fft_place<T> place = fft_locate<T>(level.form, shared, threadIdx.x % threads);
     return {i, number < n ? number : n - 1, number >= n, place};
 }
@@ -45,11 +48,11 @@ template <typename T> __device__ job<T> take_job(const cuda_partitions &partitio
     }
 }
 
-// Transforms a window whose frame j is sample(j), and stores its spectrum: the first share at `to`, the next ones
-// `pitch` bins apart.
+// Transforms a window whose frame j is sample(j), and stores its spectrum: the first share at `to`,
+// the next ones `pitch` bins apart.
 template <typename T, typename Sample>
-__device__ void transform(const cuda_partitions &partitions, const job<T> &job, Sample sample, complex_of<T> *to,
-                          int64_t pitch)
+__device__ void transform(const cuda_partitions &partitions, const job<T> &job, Sample sample,
+                          complex_of<T> *to, int64_t pitch)
 {
     const int points = partitions.level[job.level].points, threads = points / CUDA_FFT_POINTS;
     const int share = 1 << partitions.log2_share;
@@ -71,7 +74,8 @@ __device__ void transform(const cuda_partitions &partitions, const job<T> &job, 
 
 template <typename T>
 __global__ void __launch_bounds__(most_threads<T>(), 1)
-    forward_kernel(const __grid_constant__ cuda_partitions partitions, const __grid_constant__ cuda_flow flow)
+    forward_kernel(const __grid_constant__ cuda_partitions partitions,
+                   const __grid_constant__ cuda_flow flow)
 {
     const job<T> job = take_job<T>(partitions, partitions.inputs);
     const uint64_t tick = flow.tick->tick;
@@ -79,7 +83,8 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     const cuda_level &level = partitions.level[job.level];
     if (blockIdx.x == 0 && threadIdx.x == 0) *flow.own_tick = *flow.tick;
     if ((tick + 1) & (level.ticks - 1)) return;
-    const int reals = partitions.complex ? 2 : 1, own = partitions.tick * reals, line = partitions.window * reals;
+    const int reals = partitions.complex ? 2 : 1, own = partitions.tick * reals,
+              line = partitions.window * reals;
     const int old = 2 * level.hop * reals - own; // reals of the window that came before the tick
     const uint64_t begin = tick * own - old;
     const T *x = (const T *)flow.x + job.number * own;
@@ -92,14 +97,16 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     };
     const int64_t row = (int64_t)level.parts << partitions.log2_share;
     transform(partitions, job, sample,
-              (complex_of<T> *)flow.level[job.level].spectra + job.number * row + (slot << partitions.log2_share),
+              (complex_of<T> *)flow.level[job.level].spectra + job.number * row +
+                  (slot << partitions.log2_share),
               partitions.inputs * row);
 }
 
 // Blocks are of [cell][partition] of one level.
 template <typename T>
 __global__ void __launch_bounds__(most_threads<T>(), 1)
-    taps_kernel(const __grid_constant__ cuda_partitions partitions, const __grid_constant__ cuda_taps taps)
+    taps_kernel(const __grid_constant__ cuda_partitions partitions,
+                const __grid_constant__ cuda_taps taps)
 {
     const cuda_level &level = partitions.level[taps.level];
     job<T> job = locate<T>(level, taps.level, blockIdx.x, taps.n * level.parts);
@@ -107,11 +114,15 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     const int p = job.number % level.parts;
     const auto range = taps.cells[cell].level[taps.level];
     const int reals = partitions.complex ? 2 : 1, n = level.hop * reals;
-    const int64_t first = (taps.offset + (int64_t)(range.first + p) * level.hop) * reals, end = taps.span * reals;
+    const int64_t first = (taps.offset + (int64_t)(range.first + p) * level.hop) * reals,
+                  end = taps.span * reals;
     const T *w = (const T *)taps.taps + cell * end;
     job.idle |= p >= range.count;
-    const auto sample = [=](int j) { return j < n && first + j < end ? w[first + j] / level.points : T(0); };
-    transform(partitions, job, sample, (complex_of<T> *)taps.spectra + ((range.base + p) << partitions.log2_share),
+    const auto sample = [=](int j) {
+        return j < n && first + j < end ? w[first + j] / level.points : T(0);
+    };
+    transform(partitions, job, sample,
+              (complex_of<T> *)taps.spectra + ((range.base + p) << partitions.log2_share),
               taps.line << partitions.log2_share);
 }
 
@@ -119,15 +130,18 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
 template <typename T> struct ready {
     const T *at[CUDA_LEVELS - 1]; // NULL: nothing
 
-    __device__ ready(const cuda_partitions &partitions, const cuda_flow &flow, uint64_t tick, int64_t channel)
+    __device__ ready(const cuda_partitions &partitions, const cuda_flow &flow, uint64_t tick,
+                     int64_t channel)
     {
         const int reals = partitions.complex ? 2 : 1;
 #pragma unroll
         for (int i = 1; i < CUDA_LEVELS; i++) {
             const cuda_level &level = partitions.level[i];
             const uint64_t played = tick - level.start; // ticks
-            const int64_t line = (played & level.ticks ? 2 : 0) * (int64_t)partitions.outputs + channel;
-            const int64_t first = line * level.hop + (int64_t)(played & (level.ticks - 1)) * partitions.tick;
+            const int64_t line =
+                (played & level.ticks ? 2 : 0) * (int64_t)partitions.outputs + channel;
+            const int64_t first =
+                line * level.hop + (int64_t)(played & (level.ticks - 1)) * partitions.tick;
             at[i - 1] = i < partitions.n_levels && tick >= (uint64_t)level.start
                             ? (const T *)flow.level[i].out + first * reals
                             : nullptr;
@@ -148,7 +162,8 @@ template <typename T> struct ready {
 // The transforms of a level are of [set][output].
 template <typename T>
 __global__ void __launch_bounds__(most_threads<T>(), 1)
-    inverse_kernel(const __grid_constant__ cuda_partitions partitions, const __grid_constant__ cuda_flow flow)
+    inverse_kernel(const __grid_constant__ cuda_partitions partitions,
+                   const __grid_constant__ cuda_flow flow)
 {
     const int64_t channels = 2 * (int64_t)partitions.outputs;
     job<T> job = take_job<T>(partitions, channels);
@@ -156,8 +171,10 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     const cuda_level &level = partitions.level[job.level];
     if (job.level > 0 && (tick + 2) & (level.ticks - 1)) return;
     job.idle |= !flow.own_tick->filter[job.number / partitions.outputs].first_cell;
-    const int points = level.points, threads = points / CUDA_FFT_POINTS, n = level.hop * (partitions.complex ? 2 : 1);
-    const complex_of<T> *sums = (const complex_of<T> *)flow.level[job.level].sums + job.number * points;
+    const int points = level.points, threads = points / CUDA_FFT_POINTS,
+              n = level.hop * (partitions.complex ? 2 : 1);
+    const complex_of<T> *sums =
+        (const complex_of<T> *)flow.level[job.level].sums + job.number * points;
     const int turn = (tick + 1) & level.ticks ? 0 : 1; // its block's, of two
     const bool first = job.level == 0;
     T *y = first ? (T *)flow.y + ((int64_t)flow.own_tick->round * channels + job.number) * n
@@ -192,56 +209,65 @@ extent extent_of(const cuda_level *levels, int n, bool f64)
     enum { FULL = 128 };
     extent extent = {FULL, 0};
     for (int i = 0; i < n; i++)
-        if (cuda_fft_threads(levels[i].points) > extent.threads) extent.threads = cuda_fft_threads(levels[i].points);
+        if (cuda_fft_threads(levels[i].points) > extent.threads)
+            extent.threads = cuda_fft_threads(levels[i].points);
     for (int i = 0; i < n; i++) {
-        const size_t bytes =
-            extent.threads / cuda_fft_threads(levels[i].points) * cuda_fft_shared(levels[i].points, f64);
+        const size_t bytes = extent.threads / cuda_fft_threads(levels[i].points) *
+                             cuda_fft_shared(levels[i].points, f64);
         if (bytes > extent.shared_bytes) extent.shared_bytes = bytes;
     }
     return extent;
 }
 
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, const extent &extent, cudaStream_t stream,
-                   Arguments... arguments)
+cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, const extent &extent,
+                   cudaStream_t stream, Arguments... arguments)
 {
     return queue(kernel, blocks, dim3(extent.threads), extent.shared_bytes, stream, arguments...);
 }
 
 // Of all levels, each with `n` transforms.
 template <typename Kernel>
-cudaError_t launch_levels(Kernel kernel, const cuda_partitions *partitions, const cuda_flow *flow, int64_t n,
-                          cudaStream_t stream)
+cudaError_t launch_levels(Kernel kernel, const cuda_partitions *partitions, const cuda_flow *flow,
+                          int64_t n, cudaStream_t stream)
 {
     const extent extent = extent_of(partitions->level, partitions->n_levels, partitions->f64);
     int64_t blocks = 0;
-    for (int i = 0; i < partitions->n_levels; i++) blocks += blocks_of(partitions->level[i], extent.threads, n);
+    for (int i = 0; i < partitions->n_levels; i++)
+        blocks += blocks_of(partitions->level[i], extent.threads, n);
     return launch(kernel, blocks, extent, stream, *partitions, *flow);
 }
 } // namespace
 
 cudaError_t cuda_load_transforms(const cuda_partitions *partitions)
 {
-    const cudaError_t error = load_kernel(partitions->f64 ? forward_kernel<double> : forward_kernel<float>);
-    return error == cudaSuccess ? load_kernel(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>) : error;
+    const cudaError_t error =
+        load_kernel(partitions->f64 ? forward_kernel<double> : forward_kernel<float>);
+    return error == cudaSuccess
+               ? load_kernel(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>)
+               : error;
 }
 
-cudaError_t cuda_launch_forward(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
+cudaError_t cuda_launch_forward(const cuda_partitions *partitions, const cuda_flow *flow,
+                                cudaStream_t stream)
 {
-    return launch_levels(partitions->f64 ? forward_kernel<double> : forward_kernel<float>, partitions, flow,
-                         partitions->inputs, stream);
+    return launch_levels(partitions->f64 ? forward_kernel<double> : forward_kernel<float>,
+                         partitions, flow, partitions->inputs, stream);
 }
 
-cudaError_t cuda_launch_inverse(const cuda_partitions *partitions, const cuda_flow *flow, cudaStream_t stream)
+cudaError_t cuda_launch_inverse(const cuda_partitions *partitions, const cuda_flow *flow,
+                                cudaStream_t stream)
 {
-    return launch_levels(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>, partitions, flow,
-                         2 * (int64_t)partitions->outputs, stream);
+    return launch_levels(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>,
+                         partitions, flow, 2 * (int64_t)partitions->outputs, stream);
 }
 
-cudaError_t cuda_launch_taps(const cuda_partitions *partitions, const cuda_taps *taps, cudaStream_t stream)
+cudaError_t cuda_launch_taps(const cuda_partitions *partitions, const cuda_taps *taps,
+                             cudaStream_t stream)
 {
     const cuda_level &level = partitions->level[taps->level];
     const extent extent = extent_of(&level, 1, partitions->f64);
     return launch(partitions->f64 ? taps_kernel<double> : taps_kernel<float>,
-                  blocks_of(level, extent.threads, taps->n * level.parts), extent, stream, *partitions, *taps);
+                  blocks_of(level, extent.threads, taps->n * level.parts), extent, stream,
+                  *partitions, *taps);
 }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// cuda/separable: two axes one after the other, in one pass over memory, where the problem promises that the taps of
-// each cell are products of a factor of their row and one of their column; a channel from one channel. The factors are
-// found when a filter is made.
+// SPDX-License-Identifier: MIT cuda/separable: two axes one after the other, in one pass over
+// memory, where the problem promises that the taps of each cell are products of a factor of their
+// row and one of their column; a channel from one channel. The factors are found when a filter is
+// made.
 #include "separable.h"
 
 #include <float.h>
@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "cuda/device/call.h"
-#include "cuda/kernels/kernels.h"
 #include "cuda/device/passes.h"
+#include "cuda/kernels/kernels.h"
 
 static const double LAUNCH = 3e-6;             // seconds to queue a kernel
 static const double MOST_BLOCKS = 2147483647.; // of one launch
@@ -22,7 +22,8 @@ struct separable_filter {
 
 static struct cuda_pass pass_of(const struct shape *shape, enum partita_direction direction)
 {
-    return direction == PARTITA_BACKWARD_DATA ? cuda_pass_backward(shape, 0) : cuda_pass_forward(shape);
+    return direction == PARTITA_BACKWARD_DATA ? cuda_pass_backward(shape, 0)
+                                              : cuda_pass_forward(shape);
 }
 
 // Why not; NULL: it can.
@@ -52,22 +53,27 @@ static void estimate(const struct request *request, struct estimate *ret)
     }
     const struct cuda_pass pass = pass_of(shape, request->direction);
     const size_t shared = cuda_separable_shared(&pass, shape->f64);
-    const double outputs = (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
+    const double outputs =
+        (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
     if (shared > device->shared_bytes || cuda_separable_blocks(&pass) > MOST_BLOCKS) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu bytes of shared memory, %.3g thread blocks are too many", shared,
+        snprintf(ret->reason, sizeof ret->reason,
+                 "%zu bytes of shared memory, %.3g thread blocks are too many", shared,
                  cuda_separable_blocks(&pass));
         return;
     }
     const double terms = (double)(pass.axis[1].taps + pass.axis[2].taps);
     const double samples = (double)(shape->batch * shape->in_channels) *
-                           (double)(shape_inputs(shape) + shape_outputs(shape)) * (double)shape->scalar_bytes;
+                           (double)(shape_inputs(shape) + shape_outputs(shape)) *
+                           (double)shape->scalar_bytes;
     const double rate = device->flops / (shape->f64 ? device->f64_share : 1) / 2;
-    ret->seconds = LAUNCH + fmax(outputs * cuda_separable_slots(&pass) / rate, samples / device->bytes);
+    ret->seconds =
+        LAUNCH + fmax(outputs * cuda_separable_slots(&pass) / rate, samples / device->bytes);
     ret->flops = 2 * outputs * terms;
     // One rounding more than those of the sums: the factors'.
     ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * sqrt(0.09 * terms + 1);
     ret->hop = (size_t)(outputs / fmax(1, cuda_separable_blocks(&pass)));
-    ret->bytes = shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->scalar_bytes;
+    ret->bytes =
+        shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->scalar_bytes;
     ret->applicable = true;
 }
 
@@ -93,8 +99,8 @@ static void put(const struct shape *shape, void *array, size_t i, double value)
     else ((float *)array)[i] = (float)value;
 }
 
-// One cell's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step of least squares for
-// each factor. Returns the norm of what is left, over that of the taps.
+// One cell's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step
+// of least squares for each factor. Returns the norm of what is left, over that of the taps.
 static double factor(const struct shape *shape, const void *w, double *row, double *column)
 {
     const size_t rows = shape->axis[0].kernel, columns = shape->axis[1].kernel;
@@ -129,18 +135,20 @@ static double factor(const struct shape *shape, const void *w, double *row, doub
 }
 
 // Factors of all cells for the kernel, in the order of its sums.
-static enum partita_status factor_all(const struct partita_plan *plan, const struct cuda_pass *pass, const char *w,
-                                      void *ret_taps)
+static enum partita_status factor_all(const struct partita_plan *plan, const struct cuda_pass *pass,
+                                      const char *w, void *ret_taps)
 {
     const struct shape *shape = &plan->shape;
     const size_t pitch = (size_t)cuda_separable_pitch(pass), cell = shape_taps(shape);
-    // A tap that was rounded is off by half a unit in the last place, its product with others by no more than a few.
+    // A tap that was rounded is off by half a unit in the last place, its product with others by no
+    // more than a few.
     const double gate = 8 * (shape->f64 ? 0x1p-53 : 0x1p-24);
     for (size_t c = 0; c < shape->out_channels; c++) {
         double factors[2][CUDA_SEPARABLE_TAPS];
         const double left = factor(shape, w + c * cell * shape->tap_bytes, factors[0], factors[1]);
         if (!(left <= gate)) {
-            log_line(&plan->log, "taps of channel %zu are not separable: %.1e of them is left", c, left);
+            log_line(&plan->log, "taps of channel %zu are not separable: %.1e of them is left", c,
+                     left);
             return PARTITA_ERR_ARG;
         }
         for (int a = 0; a < 2; a++) {
@@ -159,12 +167,15 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     const struct shape *shape = &plan->shape;
     const struct cuda_pass pass = pass_of(shape, plan->direction);
     const size_t bytes = shape->out_channels * shape_taps(shape) * shape->tap_bytes;
-    const size_t factor_bytes = shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->tap_bytes;
+    const size_t factor_bytes =
+        shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->tap_bytes;
     struct separable_filter *state = mem_allocate(&plan->allocator, sizeof *state);
     filter->state = state;
-    void *w = mem_allocate(&plan->allocator, bytes), *factors = mem_allocate(&plan->allocator, factor_bytes);
+    void *w = mem_allocate(&plan->allocator, bytes),
+         *factors = mem_allocate(&plan->allocator, factor_bytes);
     enum partita_status status = state && w && factors ? cuda_enter(plan) : PARTITA_ERR_NOMEM;
-    if (status == PARTITA_OK) status = cuda_copy(plan, w, taps, bytes); // they may be in the device's memory
+    if (status == PARTITA_OK)
+        status = cuda_copy(plan, w, taps, bytes); // they may be in the device's memory
     if (status == PARTITA_OK) status = cuda_wait(plan);
     if (status == PARTITA_OK) status = factor_all(plan, &pass, w, factors);
     if (status == PARTITA_OK) status = cuda_keep(plan, factors, factor_bytes, &state->taps);
@@ -200,9 +211,10 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_launch_separable(&pass, plan->shape.f64, call.to, call.from[0], state->taps,
-                                                plan->direction == PARTITA_FORWARD ? state->bias : NULL,
-                                                cudaStreamPerThread));
+        status = CU(
+            plan, cuda_launch_separable(&pass, plan->shape.f64, call.to, call.from[0], state->taps,
+                                        plan->direction == PARTITA_FORWARD ? state->bias : NULL,
+                                        cudaStreamPerThread));
     return cuda_call_end(&call, status);
 }
 

@@ -1,19 +1,22 @@
-// SPDX-License-Identifier: MIT
-// cuda/separable in one pass over memory: a thread block brings a tile with its halo to shared memory, filters it along
-// the columns of the array into a second tile, and that along its rows, from where outputs are stored. A thread sums
-// RUN neighbouring outputs at a time, so that what it read serves all of them.
-// Source: the tile with halo is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), which makes two passes.
+// SPDX-License-Identifier: MIT cuda/separable in one pass over memory: a thread block brings a tile
+// with its halo to shared memory, filters it along the columns of the array into a second tile, and
+// that along its rows, from where outputs are stored. A thread sums RUN neighbouring outputs at a
+// time, so that what it read serves all of them. Source: the tile with halo is that of V.
+// Podlozhnyuk, Image Convolution with CUDA (2007), which makes two passes.
 #include "cuda/kernels/grid.cuh"
 
 namespace {
-constexpr int RUN = 8, WIDTH = 64, HEIGHT = 64, TAPS = 4; // outputs of a turn and of a tile; taps of a group
+constexpr int RUN = 8, WIDTH = 64, HEIGHT = 64,
+              TAPS = 4; // outputs of a turn and of a tile; taps of a group
 constexpr int WARP = 32, WARPS = CUDA_THREADS / WARP;
 
-// Shared memory: taps of rows and columns, samples, sums along columns. Rows of samples are an odd number of groups
-// apart: four neighbours in one and four in the next do not meet in the same banks.
+// Shared memory: taps of rows and columns, samples, sums along columns. Rows of samples are an odd
+// number of groups apart: four neighbours in one and four in the next do not meet in the same
+// banks.
 template <int GROUPS> struct tile {
     static constexpr int TAPS_OF_AXIS = GROUPS * TAPS, ROWS = HEIGHT + TAPS_OF_AXIS;
-    static constexpr int COLUMNS = WIDTH + TAPS_OF_AXIS, PITCH = COLUMNS % RUN ? COLUMNS : COLUMNS + TAPS;
+    static constexpr int COLUMNS = WIDTH + TAPS_OF_AXIS,
+                         PITCH = COLUMNS % RUN ? COLUMNS : COLUMNS + TAPS;
     static constexpr int SUMS_PITCH = WIDTH + TAPS, SAMPLES_AT = 2 * TAPS_OF_AXIS;
     static constexpr int SUMS_AT = SAMPLES_AT + ROWS * PITCH, SIZE = SUMS_AT + ROWS * SUMS_PITCH;
 };
@@ -28,8 +31,8 @@ template <int N, typename T> inline __device__ void load(T *ret, const T *from)
     }
 }
 
-// RUN sums over a window of samples. Groups of taps are whole but for the last: a tap beyond it meets no sample, not
-// even as 0.
+// RUN sums over a window of samples. Groups of taps are whole but for the last: a tap beyond it
+// meets no sample, not even as 0.
 template <int GROUPS, typename T>
 inline __device__ void add_products(T *sum, const T *window, const T *taps, int n_taps)
 {
@@ -52,19 +55,22 @@ inline __device__ void add_products(T *sum, const T *window, const T *taps, int 
     }
 }
 
-// Samples from (row, column) on of a plane, zeros outside. A thread's columns are the same in all rows, and are read
-// before one of them is waited for.
+// Samples from (row, column) on of a plane, zeros outside. A thread's columns are the same in all
+// rows, and are read before one of them is waited for.
 template <int GROUPS, typename T>
-__device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row, int64_t column, T *samples)
+__device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row, int64_t column,
+                             T *samples)
 {
     typedef tile<GROUPS> of;
     constexpr int COLUMNS = (of::COLUMNS + WARP - 1) / WARP;
     const cuda_axis *axis = pass.axis;
-    const int rows = HEIGHT + (int)axis[1].taps - 1, lane = threadIdx.x % WARP, first = threadIdx.x / WARP;
+    const int rows = HEIGHT + (int)axis[1].taps - 1, lane = threadIdx.x % WARP,
+              first = threadIdx.x / WARP;
     const T *line = plane + (row + first) * axis[2].from_size + column + lane;
     bool within[COLUMNS];
 #pragma unroll
-    for (int k = 0; k < COLUMNS; k++) within[k] = inside(column + lane + k * WARP, axis[2].from_size);
+    for (int k = 0; k < COLUMNS; k++)
+        within[k] = inside(column + lane + k * WARP, axis[2].from_size);
 #pragma unroll 2
     for (int i = first; i < rows; i += WARPS, line += WARPS * axis[2].from_size) {
         const bool row_within = inside(row + i, axis[1].from_size);
@@ -101,8 +107,8 @@ __device__ void filter_columns(const cuda_pass &pass, const T *samples, const T 
 
 // Outputs from (row, column) on, with bias and activation. A NaN stays one.
 template <int GROUPS, typename T>
-__device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps, T *plane, int64_t row, int64_t column,
-                            T bias)
+__device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps, T *plane,
+                            int64_t row, int64_t column, T bias)
 {
     typedef tile<GROUPS> of;
     const cuda_axis *axis = pass.axis;
@@ -111,7 +117,8 @@ __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
         if (column + x >= axis[2].n || row + y >= axis[1].n) continue;
         T window[RUN + of::TAPS_OF_AXIS], sum[RUN] = {};
 #pragma unroll
-        for (int k = 0; k < RUN + of::TAPS_OF_AXIS; k++) window[k] = sums[(y + k) * of::SUMS_PITCH + x];
+        for (int k = 0; k < RUN + of::TAPS_OF_AXIS; k++)
+            window[k] = sums[(y + k) * of::SUMS_PITCH + x];
         add_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
         T *to = plane + (row + y) * axis[2].to_size + column + x;
         const int64_t left = axis[1].n - row - y;
@@ -134,7 +141,8 @@ template <typename T> constexpr int resident(int groups)
 // Blocks are [item][channel][tile of rows][tile of columns].
 template <typename T, int GROUPS>
 __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(GROUPS))
-    separable_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const T *taps, const T *bias)
+    separable_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const T *taps,
+                     const T *bias)
 {
     typedef tile<GROUPS> of;
     const cuda_axis *axis = pass.axis;
@@ -143,19 +151,22 @@ __global__ void __launch_bounds__(CUDA_THREADS, resident<T>(GROUPS))
     const int64_t column = take(&block, ceiling(axis[2].n, WIDTH)) * WIDTH;
     const int64_t row = take(&block, ceiling(axis[1].n, HEIGHT)) * HEIGHT;
     const int64_t plane = block, channel = plane % pass.groups;
-    if (threadIdx.x < 2 * of::TAPS_OF_AXIS) shared[threadIdx.x] = taps[channel * 2 * of::TAPS_OF_AXIS + threadIdx.x];
-    load_samples<GROUPS>(pass, from + plane * from_plane(pass), met(axis[1], row, 0), met(axis[2], column, 0),
-                         shared + of::SAMPLES_AT);
+    if (threadIdx.x < 2 * of::TAPS_OF_AXIS)
+        shared[threadIdx.x] = taps[channel * 2 * of::TAPS_OF_AXIS + threadIdx.x];
+    load_samples<GROUPS>(pass, from + plane * from_plane(pass), met(axis[1], row, 0),
+                         met(axis[2], column, 0), shared + of::SAMPLES_AT);
     __syncthreads();
-    filter_columns<GROUPS>(pass, shared + of::SAMPLES_AT, shared + of::TAPS_OF_AXIS, shared + of::SUMS_AT);
+    filter_columns<GROUPS>(pass, shared + of::SAMPLES_AT, shared + of::TAPS_OF_AXIS,
+                           shared + of::SUMS_AT);
     __syncthreads();
-    filter_rows<GROUPS>(pass, shared + of::SUMS_AT, shared, to + plane * to_plane(pass), row, column,
-                        bias ? bias[channel] : 0);
+    filter_rows<GROUPS>(pass, shared + of::SUMS_AT, shared, to + plane * to_plane(pass), row,
+                        column, bias ? bias[channel] : 0);
 }
 
 int groups_of(const cuda_pass &pass)
 {
-    const int64_t most = pass.axis[1].taps > pass.axis[2].taps ? pass.axis[1].taps : pass.axis[2].taps;
+    const int64_t most =
+        pass.axis[1].taps > pass.axis[2].taps ? pass.axis[1].taps : pass.axis[2].taps;
     return (int)ceiling(most, TAPS);
 }
 
@@ -188,18 +199,20 @@ template <typename Use> auto with_groups(const cuda_pass &pass, Use use)
 
 int64_t blocks_of(const cuda_pass &pass)
 {
-    return ceiling(pass.axis[2].n, WIDTH) * ceiling(pass.axis[1].n, HEIGHT) * pass.groups * pass.batch;
+    return ceiling(pass.axis[2].n, WIDTH) * ceiling(pass.axis[1].n, HEIGHT) * pass.groups *
+           pass.batch;
 }
 
 template <typename T>
-cudaError_t launch(const cuda_pass *pass, void *to, const void *from, const void *taps, const void *bias,
-                   cudaStream_t stream)
+cudaError_t launch(const cuda_pass *pass, void *to, const void *from, const void *taps,
+                   const void *bias, cudaStream_t stream)
 {
     return with_groups(*pass, [=](auto n) {
-        void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) = separable_kernel<T, decltype(n)::N>;
+        void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
+            separable_kernel<T, decltype(n)::N>;
         const size_t bytes = tile<decltype(n)::N>::SIZE * sizeof(T);
-        return queue(kernel, blocks_of(*pass), dim3(CUDA_THREADS), bytes, stream, *pass, (T *)to, (const T *)from,
-                     (const T *)taps, (const T *)bias);
+        return queue(kernel, blocks_of(*pass), dim3(CUDA_THREADS), bytes, stream, *pass, (T *)to,
+                     (const T *)from, (const T *)taps, (const T *)bias);
     });
 }
 } // namespace
@@ -211,8 +224,9 @@ int cuda_separable_pitch(const cuda_pass *pass)
 
 size_t cuda_separable_shared(const cuda_pass *pass, bool f64)
 {
-    return with_groups(*pass,
-                       [=](auto n) { return tile<decltype(n)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float)); });
+    return with_groups(*pass, [=](auto n) {
+        return tile<decltype(n)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float));
+    });
 }
 
 double cuda_separable_blocks(const cuda_pass *pass)
@@ -220,19 +234,22 @@ double cuda_separable_blocks(const cuda_pass *pass)
     return (double)blocks_of(*pass);
 }
 
-// Counted from the machine code (sm_90, f32; decision 21): what a run of outputs takes besides its products, for each
-// group of taps and in all, and a sample on its way to shared memory.
+// Counted from the machine code (sm_90, f32; decision 21): what a run of outputs takes besides its
+// products, for each group of taps and in all, and a sample on its way to shared memory.
 double cuda_separable_slots(const cuda_pass *pass)
 {
     enum { GROUP = 7, COLUMNS = 24, ROW_GROUP = 10, ROWS = 77, SAMPLE = 11 };
-    const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps, n = groups_of(*pass);
+    const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps,
+                 n = groups_of(*pass);
     const double above = (HEIGHT + rows - 1) / HEIGHT, beside = (WIDTH + columns - 1) / WIDTH;
-    const double along_columns = RUN * columns + GROUP * n + COLUMNS, along_rows = RUN * rows + ROW_GROUP * n + ROWS;
+    const double along_columns = RUN * columns + GROUP * n + COLUMNS,
+                 along_rows = RUN * rows + ROW_GROUP * n + ROWS;
     return (along_columns * above + along_rows) / RUN + SAMPLE * above * beside;
 }
 
-cudaError_t cuda_launch_separable(const cuda_pass *pass, bool f64, void *to, const void *from, const void *taps,
-                                  const void *bias, cudaStream_t stream)
+cudaError_t cuda_launch_separable(const cuda_pass *pass, bool f64, void *to, const void *from,
+                                  const void *taps, const void *bias, cudaStream_t stream)
 {
-    return f64 ? launch<double>(pass, to, from, taps, bias, stream) : launch<float>(pass, to, from, taps, bias, stream);
+    return f64 ? launch<double>(pass, to, from, taps, bias, stream)
+               : launch<float>(pass, to, from, taps, bias, stream);
 }

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
+#include "base/sizes.h"
 #include "geometry/tile_size.h"
 #include "geometry/tile_transform.h"
-#include "base/sizes.h"
 
 enum {
     USUAL_SHARED = 48 << 10, // bytes of a thread block, so that a processor holds several
@@ -13,10 +13,12 @@ enum {
     USUAL_UNITS = 64 << 20, // bytes of units at once: several times what keeps a device busy
     MOST_UNIT = 1 << 26,    // elements
     LEAST_THREADS = 32,
-    BUTTERFLY = 8,    // elements of a thread's butterfly
-    SECTOR = 8,       // threads that share a row of samples, so that each has several and finds its row seldom
-    PITCH = 4,        // elements that any operand of a product is a multiple of
-    PROCESSORS = 128, // that products of backward weight are cut for: bits do not depend on the device
+    BUTTERFLY = 8, // elements of a thread's butterfly
+    SECTOR =
+        8, // threads that share a row of samples, so that each has several and finds its row seldom
+    PITCH = 4, // elements that any operand of a product is a multiple of
+    PROCESSORS =
+        128, // that products of backward weight are cut for: bits do not depend on the device
     MOST_PARTS = 32,
 };
 
@@ -27,8 +29,8 @@ static int64_t round_up(int64_t a, int64_t b)
 
 static struct cuda_tiles_side side_of(const struct tile_side *side)
 {
-    return (struct cuda_tiles_side){(int64_t)side->size, side->base, (int64_t)side->image, (int64_t)side->phase,
-                                    (int64_t)side->step};
+    return (struct cuda_tiles_side){(int64_t)side->size, side->base, (int64_t)side->image,
+                                    (int64_t)side->phase, (int64_t)side->step};
 }
 
 static struct cuda_tiles_axis axis_of(const struct tile_axis *axis)
@@ -81,7 +83,8 @@ static void cut_pairs(struct cuda_tiles_cut *cut, int pairs)
     struct cuda_tiles *tiles = &cut->tiles;
     tiles->pairs = pairs;
     tiles->threads = LEAST_THREADS;
-    while (tiles->threads < CUDA_TILES_THREADS && tiles->threads * BUTTERFLY < pairs * tiles->elements)
+    while (tiles->threads < CUDA_TILES_THREADS &&
+           tiles->threads * BUTTERFLY < pairs * tiles->elements)
         tiles->threads *= 2;
     cut->shared_bytes = cuda_tiles_shared_bytes(tiles, held_pairs(cut, pairs));
 }
@@ -93,15 +96,17 @@ static double turns_of(const struct cuda_tiles_cut *cut, int pairs)
     return ceil(pairs * butterflies / CUDA_TILES_THREADS) / pairs;
 }
 
-// As many pairs as there are and leave room for other thread blocks, or fewer if threads are idle less; false if not
-// one fits.
+// As many pairs as there are and leave room for other thread blocks, or fewer if threads are idle
+// less; false if not one fits.
 static bool cut_block(struct cuda_tiles_cut *cut, size_t shared_bytes)
 {
     struct cuda_tiles *tiles = &cut->tiles;
-    const bool single = tiles->fused && cut->direction == PARTITA_BACKWARD_WEIGHT; // a pair is of one position
+    const bool single =
+        tiles->fused && cut->direction == PARTITA_BACKWARD_WEIGHT; // a pair is of one position
     const int64_t wanted = single ? tiles->positions : (tiles->positions + 1) / 2;
     tiles->row_threads = 1;
-    while (tiles->row_threads < SECTOR && tiles->row_threads < (int)cut->n[2]) tiles->row_threads *= 2;
+    while (tiles->row_threads < SECTOR && tiles->row_threads < (int)cut->n[2])
+        tiles->row_threads *= 2;
     cut_pairs(cut, wanted < 1 ? 1 : wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : (int)wanted);
     while (tiles->pairs > 1 && cut->shared_bytes > USUAL_SHARED) cut_pairs(cut, tiles->pairs - 1);
     int best = tiles->pairs;
@@ -117,7 +122,8 @@ static enum cuda_element element_of(const struct cuda_tiles_cut *cut)
     return cut->tiles.f64 ? CUDA_CF64 : CUDA_CF32;
 }
 
-struct cuda_product cuda_tiles_product(const struct cuda_tiles_cut *cut, const struct cuda_tiles_part *part)
+struct cuda_product cuda_tiles_product(const struct cuda_tiles_cut *cut,
+                                       const struct cuda_tiles_part *part)
 {
     const struct cuda_tiles *tiles = &cut->tiles;
     const int64_t batch = part->groups * tiles->bins * (tiles->gauss ? 3 : 1);
@@ -143,17 +149,19 @@ struct cuda_product cuda_tiles_product(const struct cuda_tiles_cut *cut, const s
 }
 
 // Bytes of the spectra of lines [group][bin][lines][pitch].
-static size_t spectra_bytes(const struct cuda_tiles_cut *cut, int64_t groups, int64_t lines, int64_t pitch)
+static size_t spectra_bytes(const struct cuda_tiles_cut *cut, int64_t groups, int64_t lines,
+                            int64_t pitch)
 {
     const struct cuda_tiles *tiles = &cut->tiles;
     const size_t element = (tiles->gauss ? 3 : 2) * (tiles->f64 ? sizeof(double) : sizeof(float));
-    return (size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines), size_mul((size_t)pitch, element)));
+    return (size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines),
+                     size_mul((size_t)pitch, element)));
 }
 
 size_t cuda_tiles_workspace(const struct cuda_tiles_cut *cut)
 {
-    const size_t spectra =
-        size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes), size_add(cut->y_bytes, cut->sets_bytes));
+    const size_t spectra = size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes),
+                                    size_add(cut->y_bytes, cut->sets_bytes));
     return size_add(spectra, size_mul(2, cut->units_bytes));
 }
 
@@ -166,7 +174,8 @@ static void cut_run(struct cuda_tiles_cut *cut, int64_t groups, int64_t blocks)
     most->groups = groups;
     most->block = round_up(each ? each : 1, run);
     most->pitch = round_up(most->block, PITCH);
-    cut->units_bytes = mem_round(size_mul((size_t)cut->room * 2 * (tiles->f64 ? 8 : 4), (size_t)tiles->elements));
+    cut->units_bytes =
+        mem_round(size_mul((size_t)cut->room * 2 * (tiles->f64 ? 8 : 4), (size_t)tiles->elements));
     cut->x_bytes = mem_round(spectra_bytes(cut, groups, tiles->in, most->pitch));
     if (cut->direction != PARTITA_BACKWARD_WEIGHT) {
         cut->y_bytes = mem_round(spectra_bytes(cut, groups, tiles->out, most->pitch));
@@ -213,8 +222,8 @@ static void cut_parts(struct cuda_tiles_cut *cut, size_t limit)
     }
 }
 
-// A fused kernel needs no memory but for sums of the gradient of the taps. Runs of positions make as many thread blocks
-// as keep a device busy, and are short enough for their sums.
+// A fused kernel needs no memory but for sums of the gradient of the taps. Runs of positions make
+// as many thread blocks as keep a device busy, and are short enough for their sums.
 static bool cut_fused(struct cuda_tiles_cut *cut, size_t limit)
 {
     enum { ENOUGH_BLOCKS = 1024, MOST_POSITIONS = 256, LEAST_POSITIONS = 4 };
@@ -244,7 +253,8 @@ static bool cut_fused(struct cuda_tiles_cut *cut, size_t limit)
 static void cut_whole(struct cuda_tiles_cut *cut)
 {
     struct cuda_tiles *tiles = &cut->tiles;
-    const int n[3] = {(int)cut->n[0], (int)cut->n[1], (int)cut->n[2]}, step[3] = {n[1] * n[2], n[2], 1};
+    const int n[3] = {(int)cut->n[0], (int)cut->n[1], (int)cut->n[2]},
+              step[3] = {n[1] * n[2], n[2], 1};
     for (int a = 0; a < 3; a++) tiles->dft[a] = (struct cuda_dft){.n = n[a], .step = step[a]};
     tiles->elements = n[0] * n[1] * n[2];
     tiles->bins = n[0] * n[1] * (n[2] / 2 + 1);
@@ -258,17 +268,23 @@ static void cut_whole(struct cuda_tiles_cut *cut)
     if (cut->room < 1) cut->room = 1;
 }
 
-static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, size_t transform, size_t shared_bytes)
+static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, size_t transform,
+                          size_t shared_bytes)
 {
-    const size_t most = cut->kind == CUDA_TILES_WHOLE ? MOST_UNIT : shared_bytes / (2 * grid->scalar_bytes); // elements
+    const size_t most = cut->kind == CUDA_TILES_WHOLE
+                            ? MOST_UNIT
+                            : shared_bytes / (2 * grid->scalar_bytes); // elements
     if (!tile_cut(grid, transform, most, cut->n)) return false;
     const size_t positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
-    if (size_mul(positions, size_mul(size_mul(grid->in, grid->out), grid->phases)) > PTRDIFF_MAX / 64) return false;
+    if (size_mul(positions, size_mul(size_mul(grid->in, grid->out), grid->phases)) >
+        PTRDIFF_MAX / 64)
+        return false;
     const bool f64 = grid->scalar_bytes == sizeof(double);
     cut->tiles = tiles_of(grid, f64);
     cut->tiles.elements = (int)(tile_transform_bytes(cut->n) / (2 * TILE_LINE_BYTES));
     cut->tiles.bins = (int)tile_transform_bins(cut->n);
-    return cut->kind != CUDA_TILES_WHOLE || cut->n[0] * cut->n[1] * cut->n[2] > 1; // cuFFT has no transform of one
+    return cut->kind != CUDA_TILES_WHOLE ||
+           cut->n[0] * cut->n[1] * cut->n[2] > 1; // cuFFT has no transform of one
 }
 
 // All that does not hang on runs of positions.
@@ -288,8 +304,8 @@ static bool cut_shape(const struct request *request, size_t transform, enum cuda
     return true;
 }
 
-bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind, size_t limit,
-                    struct cuda_tiles_cut *ret)
+bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind,
+                    size_t limit, struct cuda_tiles_cut *ret)
 {
     if (!cut_shape(request, transform, kind, ret)) return false;
     if (kind == CUDA_TILES_FUSED) return cut_fused(ret, limit);
@@ -304,7 +320,8 @@ bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_t
 void cuda_tiles_cut_saved(const struct request *request, const struct cuda_tiles_cut *forward,
                           struct cuda_tiles_cut *ret)
 {
-    size_t transform = 1; // that of forward, whichever it was asked for: axes that it covers are shorter
+    size_t transform =
+        1; // that of forward, whichever it was asked for: axes that it covers are shorter
     for (int a = 0; a < 3; a++) transform = forward->n[a] > transform ? forward->n[a] : transform;
     cut_shape(request, transform, forward->kind, ret); // the same grid as forward's
     ret->saved = true;

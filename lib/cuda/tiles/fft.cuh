@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT
-// Complex transforms of small tiles in shared memory, by all threads of a block: passes of radix 8, 6, 4, 3 and 2 in
-// place, decimation in frequency forward, in time inverse, so that nothing is put in order; tables are those of
-// ../cpu/tile_transform.h. Neighbouring threads take neighbouring lines, which lie an odd number of elements apart
-// along rows and one apart along columns: no two of them meet in a bank, and all read the same factors. Source:
-// Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
+// SPDX-License-Identifier: MIT Complex transforms of small tiles in shared memory, by all threads
+// of a block: passes of radix 8, 6, 4, 3 and 2 in place, decimation in frequency forward, in time
+// inverse, so that nothing is put in order; tables are those of ../cpu/tile_transform.h.
+// Neighbouring threads take neighbouring lines, which lie an odd number of elements apart along
+// rows and one apart along columns: no two of them meet in a bank, and all read the same factors.
+// Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
 #ifndef PARTITA_CUDA_TILE_FFT_CUH
 #define PARTITA_CUDA_TILE_FFT_CUH
 
@@ -28,7 +28,8 @@ template <typename T> inline __device__ void dft(complex_of<T> (&a)[3])
     const T sine = (T)0.86602540378443864676;
     const complex_of<T> sum = a[1] + a[2], difference = a[1] - a[2];
     const complex_of<T> middle = {a[0].re - sum.re / 2, a[0].im - sum.im / 2};
-    const complex_of<T> turned = turn_back(complex_of<T>{sine * difference.re, sine * difference.im});
+    const complex_of<T> turned =
+        turn_back(complex_of<T>{sine * difference.re, sine * difference.im});
     a[0] = a[0] + sum;
     a[1] = middle + turned;
     a[2] = middle - turned;
@@ -74,8 +75,9 @@ template <typename T> inline __device__ void dft(complex_of<T> (&a)[8])
     }
 }
 
-// Division by a number that many threads and elements share: for (n + 1)*by up to 2^32, which what fits shared memory
-// is. With inverse = (2^32 - e)/by, 1 <= e <= by, it takes less than 1/by off (n + 1)/by, but something.
+// Division by a number that many threads and elements share: for (n + 1)*by up to 2^32, which what
+// fits shared memory is. With inverse = (2^32 - e)/by, 1 <= e <= by, it takes less than 1/by off (n
+// + 1)/by, but something.
 struct divider {
     int by;
     unsigned inverse;
@@ -102,16 +104,18 @@ struct divider {
     }
 };
 
-// Lines of a transform: `inner` of them inner_step elements apart, `outer` times, of every one of `tiles` tiles.
+// Lines of a transform: `inner` of them inner_step elements apart, `outer` times, of every one of
+// `tiles` tiles.
 struct lines {
     divider inner, outer, tiles;
     int inner_step, outer_step, tile_step;
 };
 
-// One butterfly, its elements `step` apart; its factors are from w[first] on, or all 1. The inverse is the mirrored
-// forward one with real and imaginary parts exchanged.
+// One butterfly, its elements `step` apart; its factors are from w[first] on, or all 1. The inverse
+// is the mirrored forward one with real and imaginary parts exchanged.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w, int first, bool turned)
+inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w, int first,
+                                 bool turned)
 {
     complex_of<T> a[RADIX];
 #pragma unroll
@@ -133,29 +137,33 @@ inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T>
     }
 }
 
-// Pass p, over blocks of `length`. A butterfly's number has the digits line (inner, outer, tile), place within its
-// block and block; its element is the sum of their steps, here of what a number adds beyond what the next one's digits
-// do.
+// Pass p, over blocks of `length`. A butterfly's number has the digits line (inner, outer, tile),
+// place within its block and block; its element is the sum of their steps, here of what a number
+// adds beyond what the next one's digits do.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p, int length,
-                            const complex_of<T> *w)
+inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p,
+                            int length, const complex_of<T> *w)
 {
     const divider within(length / RADIX, plan.inverse[p]);
-    const int n = of.inner.by * of.outer.by * of.tiles.by * (plan.n / RADIX), step = within.by * plan.step;
+    const int n = of.inner.by * of.outer.by * of.tiles.by * (plan.n / RADIX),
+              step = within.by * plan.step;
     const int of_outer = of.outer_step - of.inner.by * of.inner_step,
               of_tile = of.tile_step - of.outer.by * of.outer_step;
-    const int of_place = plan.step - of.tiles.by * of.tile_step, of_block = (length - within.by) * plan.step;
+    const int of_place = plan.step - of.tiles.by * of.tile_step,
+              of_block = (length - within.by) * plan.step;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        const int outer = of.inner.quotient(i), tile = of.outer.quotient(outer), place = of.tiles.quotient(tile);
+        const int outer = of.inner.quotient(i), tile = of.outer.quotient(outer),
+                  place = of.tiles.quotient(tile);
         const int block = within.quotient(place), j = place - block * within.by;
-        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + place * of_place + block * of_block;
+        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + place * of_place +
+                       block * of_block;
         butterfly<RADIX, INVERSE>(z + at, step, w, plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
     }
 }
 
 template <bool INVERSE, typename T>
-inline __device__ void pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p, int length,
-                               const complex_of<T> *w)
+inline __device__ void pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p,
+                               int length, const complex_of<T> *w)
 {
     switch (plan.radix[p]) {
     case 2:
@@ -190,19 +198,22 @@ inline __device__ void transform_axis(complex_of<T> *z, const cuda_dft &plan, co
     }
 }
 
-// All axes of `pairs` tiles: of their `planes` planes and `rows` rows, others being zeros (forward) or not wanted
-// (inverse). Begins and ends with a barrier.
+// All axes of `pairs` tiles: of their `planes` planes and `rows` rows, others being zeros (forward)
+// or not wanted (inverse). Begins and ends with a barrier.
 template <bool INVERSE, typename T>
-inline __device__ void transform(complex_of<T> *z, const cuda_tiles &tiles, int pairs, int planes, int rows)
+inline __device__ void transform(complex_of<T> *z, const cuda_tiles &tiles, int pairs, int planes,
+                                 int rows)
 {
     const cuda_dft *axis = tiles.dft;
     const complex_of<T> *twiddle = (const complex_of<T> *)tiles.tables.twiddle;
-    const divider n[3] = {
-        {axis[0].n, axis[0].inverse_n}, {axis[1].n, axis[1].inverse_n}, {axis[2].n, axis[2].inverse_n}};
+    const divider n[3] = {{axis[0].n, axis[0].inverse_n},
+                          {axis[1].n, axis[1].inverse_n},
+                          {axis[2].n, axis[2].inverse_n}};
     const divider of_planes(planes), of_rows(rows), of_pairs(pairs);
-    const lines along[3] = {{n[2], n[1], of_pairs, 1, axis[1].step, tiles.elements},
-                            {n[2], of_planes, of_pairs, 1, axis[0].step, tiles.elements},
-                            {of_rows, of_planes, of_pairs, axis[1].step, axis[0].step, tiles.elements}};
+    const lines along[3] = {
+        {n[2], n[1], of_pairs, 1, axis[1].step, tiles.elements},
+        {n[2], of_planes, of_pairs, 1, axis[0].step, tiles.elements},
+        {of_rows, of_planes, of_pairs, axis[1].step, axis[0].step, tiles.elements}};
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < 3; i++) {

@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Tiles of layers without sums over many channels, from samples to samples in one kernel. Two tiles of a channel are
-// one complex transform; both meet the same taps, so that the product needs none of their spectra by itself: the pair's
-// is multiplied by the taps' as it is. For the gradient of the taps the two are a tile of x and the one of gy that
-// meets it.
+// SPDX-License-Identifier: MIT Tiles of layers without sums over many channels, from samples to
+// samples in one kernel. Two tiles of a channel are one complex transform; both meet the same taps,
+// so that the product needs none of their spectra by itself: the pair's is multiplied by the taps'
+// as it is. For the gradient of the taps the two are a tile of x and the one of gy that meets it.
 #include "spectra.cuh"
 
 namespace {
@@ -26,12 +25,13 @@ __device__ void multiply_tiles(const cuda_tiles &tiles, complex_of<T> *sum, cons
 // Blocks are [group][output channel][run of positions].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    fused_kernel(const __grid_constant__ cuda_tiles tiles, T *to, const T *samples, const complex_of<T> *taps,
-                 const T *bias, bool relu)
+    fused_kernel(const __grid_constant__ cuda_tiles tiles, T *to, const T *samples,
+                 const complex_of<T> *taps, const T *bias, bool relu)
 {
     const int run = 2 * tiles.pairs, size = tiles.pairs * tiles.elements;
     int64_t block = blockIdx.x;
-    const int64_t first = take(&block, ceiling(tiles.positions, run)) * run, channel = take(&block, tiles.out);
+    const int64_t first = take(&block, ceiling(tiles.positions, run)) * run,
+                  channel = take(&block, tiles.out);
     const int64_t group = block;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = tiles.in > 1 ? z + size : z;
     tile_place *place = places_of_block<T>(tiles, tiles.in > 1 ? 2 * tiles.pairs : tiles.pairs);
@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
         __syncthreads();
         fill_tiles(tiles, z, place, from, tiles.pairs);
         transform<false>(z, tiles, tiles.pairs, in.planes, in.rows);
-        multiply_tiles(tiles, sum, z, taps + ((group * tiles.in + c) * tiles.out + channel) * tiles.bins, c > 0);
+        multiply_tiles(tiles, sum, z,
+                       taps + ((group * tiles.in + c) * tiles.out + channel) * tiles.bins, c > 0);
     }
     place_tiles(tiles, place, true, group, channel, first, run);
     transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
@@ -51,8 +52,10 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     drain_tiles(tiles, sum, place, to, tiles.pairs, scale_of<T>(tiles, 1), of_channel, relu);
 }
 
-// Adds the conjugate of gy's spectrum times that of x, of all pairs in order. Begins after a barrier.
-template <typename T> __device__ void add_products(const cuda_tiles &tiles, complex_of<T> *sum, const complex_of<T> *z)
+// Adds the conjugate of gy's spectrum times that of x, of all pairs in order. Begins after a
+// barrier.
+template <typename T>
+__device__ void add_products(const cuda_tiles &tiles, complex_of<T> *sum, const complex_of<T> *z)
 {
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) {
         const bin_elements pair = elements_of(tiles, bin);
@@ -65,16 +68,19 @@ template <typename T> __device__ void add_products(const cuda_tiles &tiles, comp
     }
 }
 
-// Sums over parts of the positions, [part][group][in][out][bin]. Blocks are the same without the bin.
+// Sums over parts of the positions, [part][group][in][out][bin]. Blocks are the same without the
+// bin.
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    fused_weight_kernel(const __grid_constant__ cuda_tiles tiles, complex_of<T> *sums, const T *x, const T *gy,
-                        int64_t parts)
+    fused_weight_kernel(const __grid_constant__ cuda_tiles tiles, complex_of<T> *sums, const T *x,
+                        const T *gy, int64_t parts)
 {
     int64_t block = blockIdx.x;
-    const int64_t k = take(&block, tiles.out), c = take(&block, tiles.in), group = take(&block, tiles.groups);
+    const int64_t k = take(&block, tiles.out), c = take(&block, tiles.in),
+                  group = take(&block, tiles.groups);
     const int64_t each = ceiling(ceiling(tiles.positions, tiles.pairs), parts) * tiles.pairs;
-    const int64_t begin = block * each, end = begin + each < tiles.positions ? begin + each : tiles.positions;
+    const int64_t begin = block * each,
+                  end = begin + each < tiles.positions ? begin + each : tiles.positions;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = z + tiles.pairs * tiles.elements;
     tile_place *place = places_of_block<T>(tiles, tiles.pairs + 1);
     const tile_source<T> from[2] = {{x, false}, {gy, true}};
@@ -83,8 +89,9 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     for (int64_t first = begin; first < end; first += tiles.pairs) {
         __syncthreads();
         for (int i = threadIdx.x; i < 2 * tiles.pairs; i += blockDim.x)
-            place[i] =
-                first + i / 2 < end ? place_tile(tiles, i % 2, group, i % 2 ? k : c, first + i / 2) : tile_place{};
+            place[i] = first + i / 2 < end
+                           ? place_tile(tiles, i % 2, group, i % 2 ? k : c, first + i / 2)
+                           : tile_place{};
         __syncthreads();
         fill_tiles(tiles, z, place, from, tiles.pairs);
         transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
@@ -95,32 +102,34 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 }
 
 template <typename T>
-cudaError_t fused(const cuda_tiles *tiles, void *to, const void *samples, const void *taps, const void *bias, bool relu,
-                  cudaStream_t stream)
+cudaError_t fused(const cuda_tiles *tiles, void *to, const void *samples, const void *taps,
+                  const void *bias, bool relu, cudaStream_t stream)
 {
     const int64_t blocks = tiles->groups * tiles->out * ceiling(tiles->positions, 2 * tiles->pairs);
-    return queue_tiles(fused_kernel<T>, tiles, tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs, blocks, stream, (T *)to,
-                       (const T *)samples, (const complex_of<T> *)taps, (const T *)bias, relu);
+    return queue_tiles(fused_kernel<T>, tiles, tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs,
+                       blocks, stream, (T *)to, (const T *)samples, (const complex_of<T> *)taps,
+                       (const T *)bias, relu);
 }
 
 template <typename T>
-cudaError_t fused_weight(const cuda_tiles *tiles, void *sums, const void *x, const void *gy, int64_t parts,
-                         cudaStream_t stream)
+cudaError_t fused_weight(const cuda_tiles *tiles, void *sums, const void *x, const void *gy,
+                         int64_t parts, cudaStream_t stream)
 {
-    return queue_tiles(fused_weight_kernel<T>, tiles, tiles->pairs + 1, parts * tiles->groups * tiles->in * tiles->out,
-                       stream, (complex_of<T> *)sums, (const T *)x, (const T *)gy, parts);
+    return queue_tiles(fused_weight_kernel<T>, tiles, tiles->pairs + 1,
+                       parts * tiles->groups * tiles->in * tiles->out, stream,
+                       (complex_of<T> *)sums, (const T *)x, (const T *)gy, parts);
 }
 } // namespace
 
-cudaError_t cuda_tiles_fused(const cuda_tiles *tiles, void *to, const void *samples, const void *taps, const void *bias,
-                             bool relu, cudaStream_t stream)
+cudaError_t cuda_tiles_fused(const cuda_tiles *tiles, void *to, const void *samples,
+                             const void *taps, const void *bias, bool relu, cudaStream_t stream)
 {
     return tiles->f64 ? fused<double>(tiles, to, samples, taps, bias, relu, stream)
                       : fused<float>(tiles, to, samples, taps, bias, relu, stream);
 }
 
-cudaError_t cuda_tiles_fused_weight(const cuda_tiles *tiles, void *sums, const void *x, const void *gy, int64_t parts,
-                                    cudaStream_t stream)
+cudaError_t cuda_tiles_fused_weight(const cuda_tiles *tiles, void *sums, const void *x,
+                                    const void *gy, int64_t parts, cudaStream_t stream)
 {
     return tiles->f64 ? fused_weight<double>(tiles, sums, x, gy, parts, stream)
                       : fused_weight<float>(tiles, sums, x, gy, parts, stream);

@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: MIT
-// What the kernels of cuda/tiles are asked to do, in words that C and CUDA share: tiles of a grid (../tile_grid.h,
-// whose names these are) into spectra, products of spectra, spectra into tiles (decision 22). All arrays are in the
-// device's memory. Spectra begin with the bin:
+// SPDX-License-Identifier: MIT What the kernels of cuda/tiles are asked to do, in words that C and
+// CUDA share: tiles of a grid (../tile_grid.h, whose names these are) into spectra, products of
+// spectra, spectra into tiles (decision 22). All arrays are in the device's memory. Spectra begin
+// with the bin:
 //   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]
 //   taps [group][bin][in][out]   gw [group][bin][in][out]
-// of complex elements, of one run of `groups` and one of `block` positions, lines of them `pitch` apart, and those of
-// output channels out_pitch; by Gauss (product.h) of reals, three times as many: [group][form][bin].
+// of complex elements, of one run of `groups` and one of `block` positions, lines of them `pitch`
+// apart, and those of output channels out_pitch; by Gauss (product.h) of reals, three times as
+// many: [group][form][bin].
 #ifndef PARTITA_CUDA_TILES_KERNELS_H
 #define PARTITA_CUDA_TILES_KERNELS_H
 
@@ -33,7 +34,8 @@ struct cuda_dft {
     int twiddle[CUDA_DFT_PASSES];      // first factor of a pass in the table
 };
 
-// Samples of image i, phase j and position q: base + image*i + phase*j + step*q; none outside [0, size).
+// Samples of image i, phase j and position q: base + image*i + phase*j + step*q; none outside [0,
+// size).
 struct cuda_tiles_side {
     int64_t size, base, image, phase, step;
 };
@@ -59,70 +61,78 @@ struct cuda_tiles {
     struct cuda_tiles_tables tables;
     int64_t batch, images, phases, tiles, positions; // positions: tiles of all images and items
     int64_t groups, in, out, out_pitch;              // channels of a group, phases included
-    int elements, bins;                              // of one tile in shared memory; of its spectrum
-    int pairs, threads;                              // of a thread block
-    int row_threads;                                 // that share a row of a tile: a power of two
+    int elements, bins; // of one tile in shared memory; of its spectrum
+    int pairs, threads; // of a thread block
+    int row_threads;    // that share a row of a tile: a power of two
     bool phases_out, flip, gauss;
     bool fused; // spectra of taps and of their gradient are [group][in][out][bin]
     bool f64;
 };
 
-// What one launch is of: groups first_group .. + groups, positions first .. + block, where those beyond the last are
-// zeros. block is a multiple of 2*pairs.
+// What one launch is of: groups first_group .. + groups, positions first .. + block, where those
+// beyond the last are zeros. block is a multiple of 2*pairs.
 struct cuda_tiles_part {
     int64_t first_group, groups, first, block, pitch;
 };
 
-// Spectra of the inputs of tiles; or of their outputs (gy of backward weight) without what surrounds them, conjugated.
-// Twice the transforms.
-cudaError_t cuda_tiles_load(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, bool outputs,
-                            void *spectra, const void *samples, cudaStream_t stream);
+// Spectra of the inputs of tiles; or of their outputs (gy of backward weight) without what
+// surrounds them, conjugated. Twice the transforms.
+cudaError_t cuda_tiles_load(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
+                            bool outputs, void *spectra, const void *samples, cudaStream_t stream);
 
 // Spectra of taps, conjugated; twice the transforms. Reads a filter in the caller's order.
-cudaError_t cuda_tiles_load_taps(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *spectra,
-                                 const void *taps, cudaStream_t stream);
+cudaError_t cuda_tiles_load_taps(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
+                                 void *spectra, const void *taps, cudaStream_t stream);
 
 // Outputs of tiles from their spectra, with bias [channels] (or NULL) and activation.
-cudaError_t cuda_tiles_store(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *samples,
-                             const void *spectra, const void *bias, bool relu, cudaStream_t stream);
+cudaError_t cuda_tiles_store(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
+                             void *samples, const void *spectra, const void *bias, bool relu,
+                             cudaStream_t stream);
 
 // The gradient of the taps from its spectra, in the caller's order.
-cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part, void *taps,
+cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles,
+                                  const struct cuda_tiles_part *part, void *taps,
                                   const void *spectra, cudaStream_t stream);
 
 // to[i] = the sum over s < sets of from[s*n + i], in order; `onto`: and of what it holds. n reals.
-cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets, bool onto,
-                              cudaStream_t stream);
+cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets,
+                              bool onto, cudaStream_t stream);
 
-// The same from samples to samples: forward with bias and activation, or backward data. Where `in` is more than 1 a
-// block holds twice the pairs of tiles.
-cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const void *samples, const void *taps,
-                             const void *bias, bool relu, cudaStream_t stream);
+// The same from samples to samples: forward with bias and activation, or backward data. Where `in`
+// is more than 1 a block holds twice the pairs of tiles.
+cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const void *samples,
+                             const void *taps, const void *bias, bool relu, cudaStream_t stream);
 
-// Spectra of the gradient of the taps, [parts] of them to be added: of runs of positions. Blocks hold a pair more.
-cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums, const void *x, const void *gy,
-                                    int64_t parts, cudaStream_t stream);
+// Spectra of the gradient of the taps, [parts] of them to be added: of runs of positions. Blocks
+// hold a pair more.
+cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums, const void *x,
+                                    const void *gy, int64_t parts, cudaStream_t stream);
 
-// Tiles that no thread block holds lie in memory, [unit][elements] without gaps: a pair of them is a unit, the real and
-// the imaginary part of one complex array in natural order. Units are counted over [group][channel][pair of positions]
-// of a part, or of taps over [group][input channel][pair of output channels]; `n` of them from `first` on are at hand.
+// Tiles that no thread block holds lie in memory, [unit][elements] without gaps: a pair of them is
+// a unit, the real and the imaginary part of one complex array in natural order. Units are counted
+// over [group][channel][pair of positions] of a part, or of taps over [group][input channel][pair
+// of output channels]; `n` of them from `first` on are at hand.
 enum cuda_units_of { CUDA_UNITS_INPUTS, CUDA_UNITS_OUTPUTS, CUDA_UNITS_TAPS };
 struct cuda_tiles_units {
     enum cuda_units_of of;
     int64_t first, n;
 };
 
-// Samples or taps to units; units to samples, with bias and activation, or taps; transformed units to spectra, of the
-// right factor of a product conjugated, and spectra to units that are still to be transformed back.
+// Samples or taps to units; units to samples, with bias and activation, or taps; transformed units
+// to spectra, of the right factor of a product conjugated, and spectra to units that are still to
+// be transformed back.
 cudaError_t cuda_units_fill(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                            const struct cuda_tiles_units *units, void *z, const void *from, cudaStream_t stream);
+                            const struct cuda_tiles_units *units, void *z, const void *from,
+                            cudaStream_t stream);
 cudaError_t cuda_units_drain(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                             const struct cuda_tiles_units *units, void *to, const void *z, const void *bias, bool relu,
-                             cudaStream_t stream);
+                             const struct cuda_tiles_units *units, void *to, const void *z,
+                             const void *bias, bool relu, cudaStream_t stream);
 cudaError_t cuda_units_split(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                             const struct cuda_tiles_units *units, void *spectra, const void *z, cudaStream_t stream);
+                             const struct cuda_tiles_units *units, void *spectra, const void *z,
+                             cudaStream_t stream);
 cudaError_t cuda_units_join(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                            const struct cuda_tiles_units *units, void *z, const void *spectra, cudaStream_t stream);
+                            const struct cuda_tiles_units *units, void *z, const void *spectra,
+                            cudaStream_t stream);
 
 // Bytes of shared memory of a thread block that holds so many pairs of tiles.
 size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The calls of cuda/tiles: runs of groups and positions, each taken through spectra, products and back.
+// SPDX-License-Identifier: MIT The calls of cuda/tiles: runs of groups and positions, each taken
+// through spectra, products and back.
 #include "cuda/device/call.h"
 #include "tiles.h"
 
@@ -9,7 +9,7 @@ struct run {
     const struct cuda_tiles_cut *cut;
     char *x, *d, *y, *sets;
     struct tiles_call units; // CUDA_TILES_WHOLE
-    char *saved;             // x of all runs: made by forward, read by backward weight; NULL: not kept
+    char *saved; // x of all runs: made by forward, read by backward weight; NULL: not kept
 };
 
 static struct run lay_out(const struct cuda_call *call, void *saved)
@@ -28,7 +28,8 @@ static char *spectra_of(const struct run *run, const struct cuda_tiles_part *par
 {
     const struct cuda_tiles_part *most = &run->cut->most;
     if (!run->saved) return run->x;
-    const int64_t before = part->first_group / most->groups * cuda_tiles_blocks(run->cut) + part->first / most->block;
+    const int64_t before =
+        part->first_group / most->groups * cuda_tiles_blocks(run->cut) + part->first / most->block;
     return run->saved + (size_t)before * run->cut->x_bytes;
 }
 
@@ -38,36 +39,43 @@ static bool is_whole(const struct run *run)
 }
 
 // Samples to spectra and back, in shared memory or by cuFFT.
-static enum partita_status load(const struct run *run, const struct cuda_tiles_part *part, bool outputs, void *spectra,
-                                const void *samples)
+static enum partita_status load(const struct run *run, const struct cuda_tiles_part *part,
+                                bool outputs, void *spectra, const void *samples)
 {
     if (is_whole(run))
-        return cuda_units_forward(&run->units, part, outputs ? CUDA_UNITS_OUTPUTS : CUDA_UNITS_INPUTS, spectra,
-                                  samples);
-    return CU(run->call->plan, cuda_tiles_load(&run->cut->tiles, part, outputs, spectra, samples, cudaStreamPerThread));
+        return cuda_units_forward(
+            &run->units, part, outputs ? CUDA_UNITS_OUTPUTS : CUDA_UNITS_INPUTS, spectra, samples);
+    return CU(run->call->plan, cuda_tiles_load(&run->cut->tiles, part, outputs, spectra, samples,
+                                               cudaStreamPerThread));
 }
 
-static enum partita_status store(const struct run *run, const struct cuda_tiles_part *part, const void *bias)
+static enum partita_status store(const struct run *run, const struct cuda_tiles_part *part,
+                                 const void *bias)
 {
     const struct cuda_call *call = run->call;
     const bool relu = call->plan->direction == PARTITA_FORWARD && call->plan->shape.relu;
-    if (is_whole(run)) return cuda_units_inverse(&run->units, part, CUDA_UNITS_OUTPUTS, call->to, run->y, bias);
-    return CU(call->plan, cuda_tiles_store(&run->cut->tiles, part, call->to, run->y, bias, relu, cudaStreamPerThread));
+    if (is_whole(run))
+        return cuda_units_inverse(&run->units, part, CUDA_UNITS_OUTPUTS, call->to, run->y, bias);
+    return CU(call->plan, cuda_tiles_store(&run->cut->tiles, part, call->to, run->y, bias, relu,
+                                           cudaStreamPerThread));
 }
 
 static enum partita_status store_taps(const struct run *run, const struct cuda_tiles_part *part)
 {
     const struct cuda_call *call = run->call;
-    if (is_whole(run)) return cuda_units_inverse(&run->units, part, CUDA_UNITS_TAPS, call->to, run->y, NULL);
-    return CU(call->plan, cuda_tiles_store_taps(&run->cut->tiles, part, call->to, run->y, cudaStreamPerThread));
+    if (is_whole(run))
+        return cuda_units_inverse(&run->units, part, CUDA_UNITS_TAPS, call->to, run->y, NULL);
+    return CU(call->plan,
+              cuda_tiles_store_taps(&run->cut->tiles, part, call->to, run->y, cudaStreamPerThread));
 }
 
-static enum partita_status multiply(const struct run *run, const struct cuda_tiles_part *part, void *to, const void *a,
-                                    const void *b)
+static enum partita_status multiply(const struct run *run, const struct cuda_tiles_part *part,
+                                    void *to, const void *a, const void *b)
 {
     const struct partita_plan *plan = run->call->plan;
     const struct cuda_product product = cuda_tiles_product(run->cut, part);
-    return CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, to, a, b, cudaStreamPerThread));
+    return CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, to, a, b,
+                                        cudaStreamPerThread));
 }
 
 // One run of groups and positions of forward or backward data.
@@ -75,30 +83,35 @@ static enum partita_status run_part(const struct run *run, const struct cuda_til
                                     const struct tiles_filter *filter)
 {
     const struct cuda_call *call = run->call;
-    const char *const taps = (char *)filter->spectra + (size_t)part->first_group * run->cut->filter_group;
+    const char *const taps =
+        (char *)filter->spectra + (size_t)part->first_group * run->cut->filter_group;
     char *const x = spectra_of(run, part);
     enum partita_status status = load(run, part, false, x, call->from[0]);
     if (status == PARTITA_OK) status = multiply(run, part, run->y, taps, x);
-    if (status == PARTITA_OK) status = store(run, part, call->plan->direction == PARTITA_FORWARD ? filter->bias : NULL);
+    if (status == PARTITA_OK)
+        status = store(run, part, call->plan->direction == PARTITA_FORWARD ? filter->bias : NULL);
     return status;
 }
 
 // Sums of products over one run of positions, added to those of the runs before it.
-static enum partita_status run_weight_part(const struct run *run, const struct cuda_tiles_part *part)
+static enum partita_status run_weight_part(const struct run *run,
+                                           const struct cuda_tiles_part *part)
 {
     const struct cuda_tiles_cut *cut = run->cut;
     const struct cuda_tiles *tiles = &cut->tiles;
     const struct cuda_call *call = run->call;
     const struct partita_plan *plan = call->plan;
-    const int64_t n = part->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
+    const int64_t n =
+        part->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
     char *const x = spectra_of(run, part);
     enum partita_status status = PARTITA_OK;
     if (!cut->saved) status = load(run, part, false, x, call->from[0]);
     if (status == PARTITA_OK) status = load(run, part, true, run->d, call->from[1]);
-    if (status == PARTITA_OK) status = multiply(run, part, cut->sets_bytes ? run->sets : run->y, x, run->d);
+    if (status == PARTITA_OK)
+        status = multiply(run, part, cut->sets_bytes ? run->sets : run->y, x, run->d);
     if (status == PARTITA_OK && cut->sets_bytes)
-        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, part->first > 0,
-                                            cudaStreamPerThread));
+        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts,
+                                            part->first > 0, cudaStreamPerThread));
     return status;
 }
 
@@ -109,7 +122,8 @@ static enum partita_status run_group(const struct run *run, struct cuda_tiles_pa
     const struct cuda_call *call = run->call;
     const bool weight = call->plan->direction == PARTITA_BACKWARD_WEIGHT;
     enum partita_status status = PARTITA_OK;
-    for (part.first = 0; part.first < tiles->positions && status == PARTITA_OK; part.first += part.block)
+    for (part.first = 0; part.first < tiles->positions && status == PARTITA_OK;
+         part.first += part.block)
         status = weight ? run_weight_part(run, &part) : run_part(run, &part, filter);
     if (status == PARTITA_OK && weight) status = store_taps(run, &part);
     return status;
@@ -124,17 +138,20 @@ static enum partita_status run_fused(const struct run *run, const struct tiles_f
     const struct partita_plan *plan = call->plan;
     const bool forward = plan->direction == PARTITA_FORWARD;
     if (plan->direction != PARTITA_BACKWARD_WEIGHT)
-        return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], filter->spectra, forward ? filter->bias : NULL,
-                                         forward && plan->shape.relu, cudaStreamPerThread));
+        return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], filter->spectra,
+                                         forward ? filter->bias : NULL, forward && plan->shape.relu,
+                                         cudaStreamPerThread));
     const int64_t n = tiles->groups * tiles->in * tiles->out * tiles->bins * 2;
     const struct cuda_tiles_part all = {.groups = tiles->groups};
     enum partita_status status =
-        CU(plan, cuda_tiles_fused_weight(tiles, cut->parts > 1 ? run->sets : run->y, call->from[0], call->from[1],
-                                         cut->parts, cudaStreamPerThread));
+        CU(plan, cuda_tiles_fused_weight(tiles, cut->parts > 1 ? run->sets : run->y, call->from[0],
+                                         call->from[1], cut->parts, cudaStreamPerThread));
     if (status == PARTITA_OK && cut->parts > 1)
-        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, false, cudaStreamPerThread));
+        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, false,
+                                            cudaStreamPerThread));
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_tiles_store_taps(tiles, &all, call->to, run->y, cudaStreamPerThread));
+        status =
+            CU(plan, cuda_tiles_store_taps(tiles, &all, call->to, run->y, cudaStreamPerThread));
     return status;
 }
 
@@ -148,7 +165,8 @@ static enum partita_status run_call(const struct run *run, const struct tiles_fi
     enum partita_status status = PARTITA_OK;
     if (plan->direction != PARTITA_FORWARD && (none || !run->cut->covers))
         status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
-    if (run->cut->kind == CUDA_TILES_FUSED) return none || status != PARTITA_OK ? status : run_fused(run, filter);
+    if (run->cut->kind == CUDA_TILES_FUSED)
+        return none || status != PARTITA_OK ? status : run_fused(run, filter);
     for (; part.first_group < groups && !none && status == PARTITA_OK; part.first_group += most) {
         part.groups = groups - part.first_group < most ? groups - part.first_group : most;
         status = run_group(run, part, filter);
@@ -156,7 +174,8 @@ static enum partita_status run_call(const struct run *run, const struct tiles_fi
     return status;
 }
 
-enum partita_status cuda_tiles_run(const struct partita_plan *plan, const struct partita_filter *filter, void *saved,
+enum partita_status cuda_tiles_run(const struct partita_plan *plan,
+                                   const struct partita_filter *filter, void *saved,
                                    const struct operands *operands, void *workspace)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
@@ -166,7 +185,8 @@ enum partita_status cuda_tiles_run(const struct partita_plan *plan, const struct
     struct run run = lay_out(&call, saved);
     const struct cuda_fft *fft = &((const struct tiles_plan *)plan->state)->fft;
     if (is_whole(&run))
-        status = cuda_fft_borrow(plan, fft, (char *)run.units.z + run.cut->units_bytes, &run.units.lease);
+        status = cuda_fft_borrow(plan, fft, (char *)run.units.z + run.cut->units_bytes,
+                                 &run.units.lease);
     if (status == PARTITA_OK) status = run_call(&run, filter ? filter->state : NULL);
     status = cuda_call_end(&call, status);
     if (is_whole(&run)) cuda_fft_give_back(fft, run.units.lease);

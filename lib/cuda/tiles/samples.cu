@@ -1,20 +1,21 @@
-// SPDX-License-Identifier: MIT
-// Tiles of samples into spectra, and spectra into tiles of samples: a thread block holds pairs of neighbouring
-// positions of one channel, each pair the real and the imaginary part of one transform, and reads or writes runs of
-// 2*pairs of them at every bin.
+// SPDX-License-Identifier: MIT Tiles of samples into spectra, and spectra into tiles of samples: a
+// thread block holds pairs of neighbouring positions of one channel, each pair the real and the
+// imaginary part of one transform, and reads or writes runs of 2*pairs of them at every bin.
 #include "spectra.cuh"
 
 namespace {
 // Blocks are [group][channel][run of positions].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    load_tiles_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part,
-                      bool outputs, T *spectra, const T *samples)
+    load_tiles_kernel(const __grid_constant__ cuda_tiles tiles,
+                      const __grid_constant__ cuda_tiles_part part, bool outputs, T *spectra,
+                      const T *samples)
 {
     const int64_t channels = outputs ? tiles.out : tiles.in;
     const int run = 2 * tiles.pairs;
     int64_t block = blockIdx.x;
-    const int64_t first = take(&block, part.block / run) * run, channel = take(&block, channels), group = block;
+    const int64_t first = take(&block, part.block / run) * run, channel = take(&block, channels),
+                  group = block;
     complex_of<T> *z = tiles_of_block<T>();
     tile_place *place = places_of_block<T>(tiles, tiles.pairs);
     place_tiles(tiles, place, outputs, part.first_group + group, channel, part.first + first, run);
@@ -29,12 +30,14 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    store_tiles_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part,
-                       T *samples, const T *spectra, const T *bias, bool relu)
+    store_tiles_kernel(const __grid_constant__ cuda_tiles tiles,
+                       const __grid_constant__ cuda_tiles_part part, T *samples, const T *spectra,
+                       const T *bias, bool relu)
 {
     const int run = 2 * tiles.pairs;
     int64_t block = blockIdx.x;
-    const int64_t first = take(&block, part.block / run) * run, channel = take(&block, tiles.out), group = block;
+    const int64_t first = take(&block, part.block / run) * run, channel = take(&block, tiles.out),
+                  group = block;
     complex_of<T> *z = tiles_of_block<T>();
     tile_place *place = places_of_block<T>(tiles, tiles.pairs);
     place_tiles(tiles, place, true, part.first_group + group, channel, part.first + first, run);
@@ -52,32 +55,33 @@ int64_t blocks_of(const cuda_tiles *tiles, const cuda_tiles_part *part, int64_t 
 }
 
 template <typename T>
-cudaError_t load(const cuda_tiles *tiles, const cuda_tiles_part *part, bool outputs, void *spectra, const void *samples,
-                 cudaStream_t stream)
+cudaError_t load(const cuda_tiles *tiles, const cuda_tiles_part *part, bool outputs, void *spectra,
+                 const void *samples, cudaStream_t stream)
 {
     return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs,
-                       blocks_of(tiles, part, outputs ? tiles->out : tiles->in), stream, *part, outputs, (T *)spectra,
-                       (const T *)samples);
+                       blocks_of(tiles, part, outputs ? tiles->out : tiles->in), stream, *part,
+                       outputs, (T *)spectra, (const T *)samples);
 }
 
 template <typename T>
-cudaError_t store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *samples, const void *spectra,
-                  const void *bias, bool relu, cudaStream_t stream)
+cudaError_t store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *samples,
+                  const void *spectra, const void *bias, bool relu, cudaStream_t stream)
 {
-    return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part, tiles->out), stream, *part,
-                       (T *)samples, (const T *)spectra, (const T *)bias, relu);
+    return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs,
+                       blocks_of(tiles, part, tiles->out), stream, *part, (T *)samples,
+                       (const T *)spectra, (const T *)bias, relu);
 }
 } // namespace
 
-cudaError_t cuda_tiles_load(const cuda_tiles *tiles, const cuda_tiles_part *part, bool outputs, void *spectra,
-                            const void *samples, cudaStream_t stream)
+cudaError_t cuda_tiles_load(const cuda_tiles *tiles, const cuda_tiles_part *part, bool outputs,
+                            void *spectra, const void *samples, cudaStream_t stream)
 {
     return tiles->f64 ? load<double>(tiles, part, outputs, spectra, samples, stream)
                       : load<float>(tiles, part, outputs, spectra, samples, stream);
 }
 
-cudaError_t cuda_tiles_store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *samples, const void *spectra,
-                             const void *bias, bool relu, cudaStream_t stream)
+cudaError_t cuda_tiles_store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *samples,
+                             const void *spectra, const void *bias, bool relu, cudaStream_t stream)
 {
     return tiles->f64 ? store<double>(tiles, part, samples, spectra, bias, relu, stream)
                       : store<float>(tiles, part, samples, spectra, bias, relu, stream);

@@ -1,19 +1,19 @@
-// SPDX-License-Identifier: MIT
-// Spectra of pairs of tiles between shared memory and the device's, where they begin with the bin (tiles_kernels.h).
+// SPDX-License-Identifier: MIT Spectra of pairs of tiles between shared memory and the device's,
+// where they begin with the bin (tiles_kernels.h).
 #ifndef PARTITA_CUDA_TILE_SPECTRA_CUH
 #define PARTITA_CUDA_TILE_SPECTRA_CUH
 
 #include "places.cuh"
 
-// Where spectra lie, in elements: that of the first tile, from one tile to the next, from one bin to the next, and of
-// Gauss's products from one of the three forms to the next.
+// Where spectra lie, in elements: that of the first tile, from one tile to the next, from one bin
+// to the next, and of Gauss's products from one of the three forms to the next.
 struct spectra_place {
     int64_t at, tile, bin, form;
 };
 
 // Line `line` of a group, from `column` on, of spectra [group][form][bin][lines][pitch].
-inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, int64_t group, int64_t lines, int64_t pitch,
-                                              int64_t line, int64_t column)
+inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, int64_t group, int64_t lines,
+                                              int64_t pitch, int64_t line, int64_t column)
 {
     const int64_t bin = lines * pitch, all = bin * tiles.bins;
     return {group * all * (tiles.gauss ? 3 : 1) + line * pitch + column, 1, bin, all};
@@ -40,16 +40,18 @@ template <typename T> struct bin_of_pair {
     complex_of<T> a, b;
 
     // From that of a + ib at the bin's frequency and its negative.
-    __device__ bin_of_pair(complex_of<T> f, complex_of<T> g) : a{f.re + g.re, f.im - g.im}, b{f.im + g.im, g.re - f.re}
+    __device__ bin_of_pair(complex_of<T> f, complex_of<T> g)
+        : a{f.re + g.re, f.im - g.im}, b{f.im + g.im, g.re - f.re}
     {
     }
 };
 
-// Writes a bin of a pair, of which `n` tiles there are, the first at `at`; conjugated if they are the right factor of a
-// product. Lines have room for the second in any case, and are aligned to pairs of numbers.
+// Writes a bin of a pair, of which `n` tiles there are, the first at `at`; conjugated if they are
+// the right factor of a product. Lines have room for the second in any case, and are aligned to
+// pairs of numbers.
 template <typename T>
-inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spectra_place &at, int bin,
-                                bin_of_pair<T> of, int64_t n, bool right)
+inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spectra_place &at,
+                                int bin, bin_of_pair<T> of, int64_t n, bool right)
 {
     const int64_t first = at.at + bin * at.bin;
     complex_of<T> *const to = (complex_of<T> *)spectra + first;
@@ -58,7 +60,8 @@ inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spect
     if (tiles.gauss) {
         const gauss_forms<T> a(of.a, right), b(of.b, right);
 #pragma unroll
-        for (int k = 0; k < 3; k++) *(neighbours<T> *)(spectra + first + k * at.form) = {a.of[k], b.of[k]};
+        for (int k = 0; k < 3; k++)
+            *(neighbours<T> *)(spectra + first + k * at.form) = {a.of[k], b.of[k]};
     } else if (!tiles.fused) *(neighbours<complex_of<T>> *)to = {of.a, of.b};
     else {
         to[0] = of.a;
@@ -68,8 +71,8 @@ inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spect
 
 // The reverse. What lies in the place of a second that there is not is no number.
 template <typename T>
-inline __device__ void get_pair(const cuda_tiles &tiles, const T *spectra, const spectra_place &at, int bin, int64_t n,
-                                complex_of<T> *ret_a, complex_of<T> *ret_b)
+inline __device__ void get_pair(const cuda_tiles &tiles, const T *spectra, const spectra_place &at,
+                                int bin, int64_t n, complex_of<T> *ret_a, complex_of<T> *ret_b)
 {
     const int64_t first = at.at + bin * at.bin;
     const complex_of<T> *const from = (const complex_of<T> *)spectra + first;
@@ -77,8 +80,10 @@ inline __device__ void get_pair(const cuda_tiles &tiles, const T *spectra, const
     if (n > 0 && tiles.gauss) {
         neighbours<T> form[3];
 #pragma unroll
-        for (int k = 0; k < 3; k++) form[k] = *(const neighbours<T> *)(spectra + first + k * at.form);
-        pair = {{form[0].a - form[2].a, form[0].a + form[1].a}, {form[0].b - form[2].b, form[0].b + form[1].b}};
+        for (int k = 0; k < 3; k++)
+            form[k] = *(const neighbours<T> *)(spectra + first + k * at.form);
+        pair = {{form[0].a - form[2].a, form[0].a + form[1].a},
+                {form[0].b - form[2].b, form[0].b + form[1].b}};
     } else if (n > 0 && !tiles.fused) pair = *(const neighbours<complex_of<T>> *)from;
     else if (n > 0) {
         pair.a = from[0];
@@ -107,8 +112,8 @@ inline __device__ bin_elements elements_of(const cuda_tiles &tiles, int bin)
 
 // Writes those of all pairs of a block, of which `n` tiles there are.
 template <typename T>
-inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra, const spectra_place &at,
-                                   int64_t n, bool right)
+inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra,
+                                   const spectra_place &at, int64_t n, bool right)
 {
     const divider pairs(tiles.pairs);
 #pragma unroll 2 // more of memory's answers at once
@@ -123,8 +128,8 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
 
 // The reverse: a + ib.
 template <typename T>
-inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra, const spectra_place &at,
-                                  int64_t n)
+inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra,
+                                  const spectra_place &at, int64_t n)
 {
     const divider pairs(tiles.pairs);
 #pragma unroll 2 // more of memory's answers at once
@@ -145,14 +150,15 @@ template <typename T> inline __device__ complex_of<T> *tiles_of_block()
 }
 
 // The places of a block's tiles, behind `buffers` pairs of tiles.
-template <typename T> inline __device__ tile_place *places_of_block(const cuda_tiles &tiles, int buffers)
+template <typename T>
+inline __device__ tile_place *places_of_block(const cuda_tiles &tiles, int buffers)
 {
     return (tile_place *)(tiles_of_block<T>() + buffers * tiles.elements);
 }
 
 // Places of `n` neighbouring positions of one channel. Ends before a barrier.
-inline __device__ void place_tiles(const cuda_tiles &tiles, tile_place *place, bool outputs, int64_t group,
-                                   int64_t channel, int64_t position, int n)
+inline __device__ void place_tiles(const cuda_tiles &tiles, tile_place *place, bool outputs,
+                                   int64_t group, int64_t channel, int64_t position, int n)
 {
     for (int i = threadIdx.x; i < n; i += blockDim.x)
         place[i] = place_tile(tiles, outputs, group, channel, position + i);
@@ -160,11 +166,11 @@ inline __device__ void place_tiles(const cuda_tiles &tiles, tile_place *place, b
 
 // Launches a kernel whose blocks hold so many pairs of tiles.
 template <typename... Parameters, typename... Arguments>
-inline cudaError_t queue_tiles(void (*kernel)(Parameters...), const cuda_tiles *tiles, int pairs, int64_t blocks,
-                               cudaStream_t stream, Arguments... arguments)
+inline cudaError_t queue_tiles(void (*kernel)(Parameters...), const cuda_tiles *tiles, int pairs,
+                               int64_t blocks, cudaStream_t stream, Arguments... arguments)
 {
-    return queue(kernel, blocks, dim3(tiles->threads), cuda_tiles_shared_bytes(tiles, pairs), stream, *tiles,
-                 arguments...);
+    return queue(kernel, blocks, dim3(tiles->threads), cuda_tiles_shared_bytes(tiles, pairs),
+                 stream, *tiles, arguments...);
 }
 
 #endif

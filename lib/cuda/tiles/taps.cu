@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Taps into spectra and the gradient's spectra into taps: a thread block holds pairs of neighbouring output channels
-// for one input channel.
+// SPDX-License-Identifier: MIT Taps into spectra and the gradient's spectra into taps: a thread
+// block holds pairs of neighbouring output channels for one input channel.
 #include "spectra.cuh"
 
 namespace {
@@ -20,13 +19,14 @@ struct cells {
     // Spectra of taps are as the products want them; those of a fused kernel [group][in][out][bin].
     __device__ spectra_place place(const cuda_tiles &tiles) const
     {
-        if (tiles.fused) return {((group * tiles.in + in) * tiles.out + first) * tiles.bins, tiles.bins, 1, 0};
+        if (tiles.fused)
+            return {((group * tiles.in + in) * tiles.out + first) * tiles.bins, tiles.bins, 1, 0};
         return place_spectra(tiles, group, tiles.in, tiles.out_pitch, in, first);
     }
 
     // Index of tap (row, i) of a tile, real or imaginary, below 0: there is none.
-    __device__ int64_t tap(const cuda_tiles &tiles, const cuda_tiles_part &part, const tile_row &row, int half,
-                           int i) const
+    __device__ int64_t tap(const cuda_tiles &tiles, const cuda_tiles_part &part,
+                           const tile_row &row, int half, int i) const
     {
         const int64_t k = first + 2 * row.pair + half;
         return k < tiles.out ? tap_of(tiles, part.first_group + group, in, k, row.d, row.h, i) : -1;
@@ -35,8 +35,8 @@ struct cells {
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    load_taps_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *spectra,
-                     const T *taps)
+    load_taps_kernel(const __grid_constant__ cuda_tiles tiles,
+                     const __grid_constant__ cuda_tiles_part part, T *spectra, const T *taps)
 {
     const cells cell(tiles);
     const tile_box box = box_of_taps(tiles);
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    store_taps_kernel(const __grid_constant__ cuda_tiles tiles, const __grid_constant__ cuda_tiles_part part, T *taps,
-                      const T *spectra)
+    store_taps_kernel(const __grid_constant__ cuda_tiles tiles,
+                      const __grid_constant__ cuda_tiles_part part, T *taps, const T *spectra)
 {
     const cells cell(tiles);
     const tile_box box = box_of_taps(tiles);
@@ -99,51 +99,54 @@ int64_t blocks_of(const cuda_tiles *tiles, const cuda_tiles_part *part)
 }
 
 template <typename T>
-cudaError_t load(const cuda_tiles *tiles, const cuda_tiles_part *part, void *spectra, const void *taps,
-                 cudaStream_t stream)
+cudaError_t load(const cuda_tiles *tiles, const cuda_tiles_part *part, void *spectra,
+                 const void *taps, cudaStream_t stream)
 {
-    return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream, *part, (T *)spectra,
-                       (const T *)taps);
+    return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream,
+                       *part, (T *)spectra, (const T *)taps);
 }
 
 template <typename T>
-cudaError_t store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *taps, const void *spectra,
-                  cudaStream_t stream)
+cudaError_t store(const cuda_tiles *tiles, const cuda_tiles_part *part, void *taps,
+                  const void *spectra, cudaStream_t stream)
 {
-    return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream, *part, (T *)taps,
-                       (const T *)spectra);
+    return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, part), stream,
+                       *part, (T *)taps, (const T *)spectra);
 }
 
 template <typename T>
-cudaError_t gather(void *to, const void *from, int64_t n, int64_t sets, bool onto, cudaStream_t stream)
+cudaError_t gather(void *to, const void *from, int64_t n, int64_t sets, bool onto,
+                   cudaStream_t stream)
 {
-    return queue(gather_kernel<T>, ceiling(n, CUDA_TILES_THREADS), dim3(CUDA_TILES_THREADS), 0, stream, (T *)to,
-                 (const T *)from, n, sets, onto);
+    return queue(gather_kernel<T>, ceiling(n, CUDA_TILES_THREADS), dim3(CUDA_TILES_THREADS), 0,
+                 stream, (T *)to, (const T *)from, n, sets, onto);
 }
 } // namespace
 
 size_t cuda_tiles_shared_bytes(const cuda_tiles *tiles, int pairs)
 {
     const size_t element = tiles->f64 ? sizeof(complex_of<double>) : sizeof(complex_of<float>);
-    return (size_t)pairs * (size_t)tiles->elements * element + 2 * (size_t)tiles->pairs * sizeof(tile_place);
+    return (size_t)pairs * (size_t)tiles->elements * element +
+           2 * (size_t)tiles->pairs * sizeof(tile_place);
 }
 
-cudaError_t cuda_tiles_load_taps(const cuda_tiles *tiles, const cuda_tiles_part *part, void *spectra, const void *taps,
-                                 cudaStream_t stream)
+cudaError_t cuda_tiles_load_taps(const cuda_tiles *tiles, const cuda_tiles_part *part,
+                                 void *spectra, const void *taps, cudaStream_t stream)
 {
     return tiles->f64 ? load<double>(tiles, part, spectra, taps, stream)
                       : load<float>(tiles, part, spectra, taps, stream);
 }
 
-cudaError_t cuda_tiles_store_taps(const cuda_tiles *tiles, const cuda_tiles_part *part, void *taps, const void *spectra,
-                                  cudaStream_t stream)
+cudaError_t cuda_tiles_store_taps(const cuda_tiles *tiles, const cuda_tiles_part *part, void *taps,
+                                  const void *spectra, cudaStream_t stream)
 {
     return tiles->f64 ? store<double>(tiles, part, taps, spectra, stream)
                       : store<float>(tiles, part, taps, spectra, stream);
 }
 
-cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets, bool onto,
-                              cudaStream_t stream)
+cudaError_t cuda_tiles_gather(bool f64, void *to, const void *from, int64_t n, int64_t sets,
+                              bool onto, cudaStream_t stream)
 {
-    return f64 ? gather<double>(to, from, n, sets, onto, stream) : gather<float>(to, from, n, sets, onto, stream);
+    return f64 ? gather<double>(to, from, n, sets, onto, stream)
+               : gather<float>(to, from, n, sets, onto, stream);
 }

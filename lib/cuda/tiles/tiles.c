@@ -1,12 +1,12 @@
-// SPDX-License-Identifier: MIT
-// cuda/tiles: layers by transforms of tiles, the algorithm of cpu/tiles (decision 15) as a device wants it (decision
-// 22). Its kinds are engines too, so that each can be asked for, tested and timed by name.
+// SPDX-License-Identifier: MIT cuda/tiles: layers by transforms of tiles, the algorithm of
+// cpu/tiles (decision 15) as a device wants it (decision 22). Its kinds are engines too, so that
+// each can be asked for, tested and timed by name.
 #include "tiles.h"
 
 #include <stdlib.h>
 
-#include "geometry/tile_transform.h"
 #include "cuda/device/call.h"
+#include "geometry/tile_transform.h"
 
 static void estimate_complex(const struct request *request, struct estimate *ret)
 {
@@ -35,14 +35,16 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
         struct estimate estimate = {0};
         if (request->like && request->like->variant != kind) continue;
         cuda_tiles_estimate(request, (enum cuda_tiles_kind)kind, &estimate);
-        if (kind == 0 || (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
+        if (kind == 0 ||
+            (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
             best = estimate;
     }
     *ret = best;
 }
 
 // The passes of one axis, its factors being at `first`.
-static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const char *first, size_t element)
+static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const char *first,
+                              size_t element)
 {
     struct cuda_dft ret = {.n = (int)dft->n, .passes = dft->passes, .step = (int)step};
     uint32_t length = (uint32_t)dft->n;
@@ -56,7 +58,8 @@ static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const cha
     return ret;
 }
 
-// Bins in the order of their elements, so that neighbouring threads read neighbours in shared memory.
+// Bins in the order of their elements, so that neighbouring threads read neighbours in shared
+// memory.
 static int by_element(const void *a, const void *b)
 {
     const uint32_t at_a = *(const uint32_t *)a, at_b = *(const uint32_t *)b;
@@ -77,9 +80,11 @@ static enum partita_status make_tables(struct partita_plan *plan, struct tiles_p
     qsort(transform.pair, transform.bins, 2 * sizeof *transform.pair, by_element);
     const enum partita_status status = cuda_keep(plan, arena.base, arena.used, &state->tables);
     for (int a = 0; a < 3; a++)
-        tiles->dft[a] = dft_of(&transform.dft[a], transform.step[a], arena.base, 2 * (tiles->f64 ? 8 : 4));
+        tiles->dft[a] =
+            dft_of(&transform.dft[a], transform.step[a], arena.base, 2 * (tiles->f64 ? 8 : 4));
     tiles->tables.twiddle = state->tables;
-    tiles->tables.pair = (uint32_t *)((char *)state->tables + ((char *)transform.pair - arena.base));
+    tiles->tables.pair =
+        (uint32_t *)((char *)state->tables + ((char *)transform.pair - arena.base));
     mem_release(&plan->allocator, arena.base);
     return status;
 }
@@ -89,9 +94,11 @@ static enum partita_status prepare(struct partita_plan *plan, struct tiles_plan 
 {
     if (state->cut.kind != CUDA_TILES_WHOLE) return make_tables(plan, state);
     enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_fft_create_box(plan, state->cut.n, (size_t)state->cut.room, &state->fft);
+    if (status == PARTITA_OK)
+        status = cuda_fft_create_box(plan, state->cut.n, (size_t)state->cut.room, &state->fft);
     const size_t area = cuda_fft_area(&state->fft);
-    if (status == PARTITA_OK && area > state->cut.units_bytes) plan->choice.shared += area - state->cut.units_bytes;
+    if (status == PARTITA_OK && area > state->cut.units_bytes)
+        plan->choice.shared += area - state->cut.units_bytes;
     return status;
 }
 
@@ -117,19 +124,22 @@ static void plan_destroy(struct partita_plan *plan)
 
 static void plan_explain(const struct partita_plan *plan, struct text *text)
 {
-    static const char *const how[] = {"complex products", "products by Gauss, 3 real ones", "in one kernel",
-                                      "by cuFFT"};
+    static const char *const how[] = {"complex products", "products by Gauss, 3 real ones",
+                                      "in one kernel", "by cuFFT"};
     const struct cuda_tiles_cut *cut = &((const struct tiles_plan *)plan->state)->cut;
     const struct cuda_tiles_axis *axis = cut->tiles.axis;
-    text_add(text, "  tiles of %zux%zux%zu samples for %lldx%lldx%lld %s, %lld of them, %lld at once; %s\n", cut->n[0],
-             cut->n[1], cut->n[2], (long long)axis[0].tile, (long long)axis[1].tile, (long long)axis[2].tile,
-             cut->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", (long long)cut->tiles.positions,
-             (long long)cut->most.block, how[cut->kind]);
+    text_add(
+        text,
+        "  tiles of %zux%zux%zu samples for %lldx%lldx%lld %s, %lld of them, %lld at once; %s\n",
+        cut->n[0], cut->n[1], cut->n[2], (long long)axis[0].tile, (long long)axis[1].tile,
+        (long long)axis[2].tile, cut->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs",
+        (long long)cut->tiles.positions, (long long)cut->most.block, how[cut->kind]);
 }
 
 // The same by cuFFT, in memory of its own.
-static enum partita_status make_whole_spectra(const struct partita_plan *plan, const struct cuda_tiles_part *all,
-                                              const void *taps, void *spectra)
+static enum partita_status make_whole_spectra(const struct partita_plan *plan,
+                                              const struct cuda_tiles_part *all, const void *taps,
+                                              void *spectra)
 {
     const struct tiles_plan *state = plan->state;
     struct tiles_call call = {.plan = plan};
@@ -137,7 +147,8 @@ static enum partita_status make_whole_spectra(const struct partita_plan *plan, c
     enum partita_status status = cuda_allocate(plan, state->cut.units_bytes, &call.z);
     if (status == PARTITA_OK) status = cuda_allocate(plan, cuda_fft_area(&state->fft), &area);
     if (status == PARTITA_OK) status = cuda_fft_borrow(plan, &state->fft, area, &call.lease);
-    if (status == PARTITA_OK) status = cuda_units_forward(&call, all, CUDA_UNITS_TAPS, spectra, taps);
+    if (status == PARTITA_OK)
+        status = cuda_units_forward(&call, all, CUDA_UNITS_TAPS, spectra, taps);
     const enum partita_status waited = cuda_wait(plan);
     cuda_fft_give_back(&state->fft, call.lease);
     cuda_release(plan, call.z);
@@ -145,7 +156,8 @@ static enum partita_status make_whole_spectra(const struct partita_plan *plan, c
     return status == PARTITA_OK ? waited : status;
 }
 
-static enum partita_status make_spectra(const struct partita_plan *plan, const void *taps, void *spectra)
+static enum partita_status make_spectra(const struct partita_plan *plan, const void *taps,
+                                        void *spectra)
 {
     const struct tiles_plan *state = plan->state;
     const struct cuda_tiles_part all = {.groups = state->cut.tiles.groups};
@@ -161,7 +173,8 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     const struct partita_plan *plan = filter->plan;
     const struct tiles_plan *state = plan->state;
     const struct shape *shape = &plan->shape;
-    const size_t bytes = shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
+    const size_t bytes =
+        shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
     void *copy = NULL;
     bool owns;
     struct tiles_filter *tiles = mem_allocate(&plan->allocator, sizeof *tiles);
@@ -171,7 +184,8 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
     if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
     if ((uintptr_t)taps % shape->tap_bytes) owns = false; // kernels read whole samples
     if (status == PARTITA_OK && !owns) status = cuda_keep(plan, taps, bytes, &copy);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, state->cut.filter_bytes, &tiles->spectra);
+    if (status == PARTITA_OK)
+        status = cuda_allocate(plan, state->cut.filter_bytes, &tiles->spectra);
     if (status == PARTITA_OK) status = make_spectra(plan, owns ? taps : copy, tiles->spectra);
     cuda_release(plan, copy);
     return status;
@@ -202,7 +216,8 @@ static size_t saved_bytes(const struct partita_plan *plan)
 }
 
 // Backward weight cut as forward was.
-static enum partita_status saved_plan(const struct partita_plan *plan, const struct partita_plan *weight,
+static enum partita_status saved_plan(const struct partita_plan *plan,
+                                      const struct partita_plan *weight,
                                       struct partita_plan *ret_plan)
 {
     const struct request request = {
@@ -238,13 +253,14 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     return cuda_tiles_run(plan, filter, NULL, operands, workspace);
 }
 
-#define TILES(kind_name, kind_estimate)                                                                                \
-    {                                                                                                                  \
-        .name = kind_name, .max_rank = PARTITA_MAX_RANK, .estimate = kind_estimate, .plan_create = plan_create,        \
-        .plan_destroy = plan_destroy, .plan_explain = plan_explain, .filter_create = filter_create,                    \
-        .filter_bias = filter_bias, .filter_destroy = filter_destroy, .run = run, .saved_bytes = saved_bytes,          \
-        .saved_plan = saved_plan, .saved_create = saved_create, .saved_destroy = saved_destroy,                        \
-        .run_saved = cuda_tiles_run                                                                                    \
+#define TILES(kind_name, kind_estimate)                                                            \
+    {                                                                                              \
+        .name = kind_name, .max_rank = PARTITA_MAX_RANK, .estimate = kind_estimate,                \
+        .plan_create = plan_create, .plan_destroy = plan_destroy, .plan_explain = plan_explain,    \
+        .filter_create = filter_create, .filter_bias = filter_bias,                                \
+        .filter_destroy = filter_destroy, .run = run, .saved_bytes = saved_bytes,                  \
+        .saved_plan = saved_plan, .saved_create = saved_create, .saved_destroy = saved_destroy,    \
+        .run_saved = cuda_tiles_run                                                                \
     }
 
 const struct engine cuda_tiles = TILES("cuda/tiles", estimate_auto);

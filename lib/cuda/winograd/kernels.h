@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// What the kernels of cuda/winograd are asked to do, in words that C and CUDA share: transforms of tiles into matrices
-// [frequency][line][position] and back, products of which (product.h) are the layer. All arrays are in the device's
-// memory. Frequency (i, j) is i*extent of the last axis + j; extents are those that cuda_winograd_extents allows.
+// SPDX-License-Identifier: MIT What the kernels of cuda/winograd are asked to do, in words that C
+// and CUDA share: transforms of tiles into matrices [frequency][line][position] and back, products
+// of which (product.h) are the layer. All arrays are in the device's memory. Frequency (i, j) is
+// i*extent of the last axis + j; extents are those that cuda_winograd_extents allows.
 #ifndef PARTITA_CUDA_WINOGRAD_KERNELS_H
 #define PARTITA_CUDA_WINOGRAD_KERNELS_H
 
@@ -24,8 +24,8 @@ struct cuda_winograd_side {
     int extent, elements; // of a transformed tile; of the samples of one
 };
 
-// Tiles [first, first + n) of [item][image][row][column], of all lines [group][phase][channel] of an array
-// [item][group][channel][size][size]. A line of transformed tiles is `pitch` scalars.
+// Tiles [first, first + n) of [item][image][row][column], of all lines [group][phase][channel] of
+// an array [item][group][channel][size][size]. A line of transformed tiles is `pitch` scalars.
 struct cuda_winograd_tiles {
     struct cuda_winograd_side axis[CUDA_WINOGRAD_AXES];
     int64_t groups, channels, pitch;
@@ -34,8 +34,9 @@ struct cuda_winograd_tiles {
     bool wide; // outputs: all tiles of a row can be stored in vectors
 };
 
-// The taps: `in` by `out` channels of a group; those of a phase are `phases` times fewer, of inputs or (phases_out) of
-// outputs. Tap k of phase j is tap j + period*k of the kernel, or of taps-1-k if reversed; flip: counted from the end.
+// The taps: `in` by `out` channels of a group; those of a phase are `phases` times fewer, of inputs
+// or (phases_out) of outputs. Tap k of phase j is tap j + period*k of the kernel, or of taps-1-k if
+// reversed; flip: counted from the end.
 struct cuda_winograd_taps {
     struct {
         int64_t kernel, period, phases;
@@ -48,20 +49,21 @@ struct cuda_winograd_taps {
 bool cuda_winograd_extents(int down, int along);
 
 // Queue: transformed tiles [frequency][line][pitch] of x (B' d B) ..
-cudaError_t cuda_winograd_input(const struct cuda_winograd_tiles *tiles, bool f64, void *to, const void *x,
-                                cudaStream_t stream);
+cudaError_t cuda_winograd_input(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
+                                const void *x, cudaStream_t stream);
 // .. of gy, which are the taps of backward weight (G g G') ..
-cudaError_t cuda_winograd_gradient(const struct cuda_winograd_tiles *tiles, bool f64, void *to, const void *gy,
-                                   cudaStream_t stream);
+cudaError_t cuda_winograd_gradient(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
+                                   const void *gy, cudaStream_t stream);
 // .. outputs from their sums (A' m A), with bias [group][channel] (NULL: none) and activation ..
-cudaError_t cuda_winograd_output(const struct cuda_winograd_tiles *tiles, bool f64, void *y, const void *sums,
-                                 const void *bias, cudaStream_t stream);
+cudaError_t cuda_winograd_output(const struct cuda_winograd_tiles *tiles, bool f64, void *y,
+                                 const void *sums, const void *bias, cudaStream_t stream);
 // .. transformed taps [frequency][group][in][pitch of out] ..
-cudaError_t cuda_winograd_filter(const struct cuda_winograd_taps *taps, bool f64, void *to, const void *w,
-                                 cudaStream_t stream);
-// .. and the gradient of taps from sums [part][frequency][group][out][pitch of in], parts added in order.
-cudaError_t cuda_winograd_weight(const struct cuda_winograd_taps *taps, bool f64, void *gw, const void *sums,
-                                 int64_t parts, cudaStream_t stream);
+cudaError_t cuda_winograd_filter(const struct cuda_winograd_taps *taps, bool f64, void *to,
+                                 const void *w, cudaStream_t stream);
+// .. and the gradient of taps from sums [part][frequency][group][out][pitch of in], parts added in
+// order.
+cudaError_t cuda_winograd_weight(const struct cuda_winograd_taps *taps, bool f64, void *gw,
+                                 const void *sums, int64_t parts, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

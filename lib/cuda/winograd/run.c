@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Calls of cuda/winograd: runs of tiles, three kernels each, on the thread's stream; and its filters.
+// SPDX-License-Identifier: MIT Calls of cuda/winograd: runs of tiles, three kernels each, on the
+// thread's stream; and its filters.
 #include "cuda/device/call.h"
 #include "winograd.h"
 
@@ -17,8 +17,8 @@ static struct matrices matrices_of(const struct cuda_winograd *winograd, void *w
 }
 
 // Tiles of a run that begins at `first`.
-static struct cuda_winograd_tiles run_of(const struct cuda_winograd *winograd, const struct cuda_winograd_tiles *of,
-                                         size_t first)
+static struct cuda_winograd_tiles run_of(const struct cuda_winograd *winograd,
+                                         const struct cuda_winograd_tiles *of, size_t first)
 {
     struct cuda_winograd_tiles tiles = *of;
     const size_t left = winograd->tiles - first;
@@ -27,8 +27,8 @@ static struct cuda_winograd_tiles run_of(const struct cuda_winograd *winograd, c
     return tiles;
 }
 
-static enum partita_status queue_outputs(const struct cuda_call *call, const struct partita_filter *filter,
-                                         size_t first)
+static enum partita_status queue_outputs(const struct cuda_call *call,
+                                         const struct partita_filter *filter, size_t first)
 {
     const struct partita_plan *plan = call->plan;
     const struct cuda_winograd *winograd = plan->state;
@@ -40,14 +40,16 @@ static enum partita_status queue_outputs(const struct cuda_call *call, const str
     struct cuda_product product = winograd->product;
     product.columns = from.n;
     to.wide = to.wide && (uintptr_t)call->to % CUDA_PRODUCT_ALIGN == 0;
-    enum partita_status status = CU(plan, cuda_winograd_input(&from, f64, at.from, call->from[0], cudaStreamPerThread));
+    enum partita_status status =
+        CU(plan, cuda_winograd_input(&from, f64, at.from, call->from[0], cudaStreamPerThread));
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, at.sums, state->taps, at.from,
-                                              cudaStreamPerThread));
+        status = CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, at.sums,
+                                              state->taps, at.from, cudaStreamPerThread));
     if (status == PARTITA_OK)
-        status = CU(plan,
-                    cuda_winograd_output(&to, f64, call->to, at.sums,
-                                         plan->direction == PARTITA_FORWARD ? state->bias : NULL, cudaStreamPerThread));
+        status =
+            CU(plan, cuda_winograd_output(&to, f64, call->to, at.sums,
+                                          plan->direction == PARTITA_FORWARD ? state->bias : NULL,
+                                          cudaStreamPerThread));
     return status;
 }
 
@@ -62,31 +64,36 @@ static enum partita_status queue_sums(const struct cuda_call *call, size_t first
     struct cuda_product product = winograd->product;
     product.terms = x.n;
     product.onto = first > 0;
-    enum partita_status status = CU(plan, cuda_winograd_input(&x, f64, at.from, call->from[0], cudaStreamPerThread));
+    enum partita_status status =
+        CU(plan, cuda_winograd_input(&x, f64, at.from, call->from[0], cudaStreamPerThread));
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_winograd_gradient(&gy, f64, at.other, call->from[1], cudaStreamPerThread));
+        status = CU(plan,
+                    cuda_winograd_gradient(&gy, f64, at.other, call->from[1], cudaStreamPerThread));
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, at.sums, at.other, at.from,
-                                              cudaStreamPerThread));
+        status = CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, at.sums,
+                                              at.other, at.from, cudaStreamPerThread));
     return status;
 }
 
-static enum partita_status queue_all(const struct cuda_call *call, const struct partita_filter *filter)
+static enum partita_status queue_all(const struct cuda_call *call,
+                                     const struct partita_filter *filter)
 {
     const struct partita_plan *plan = call->plan;
     const struct cuda_winograd *winograd = plan->state;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     enum partita_status status = PARTITA_OK;
-    if (!winograd->grid.covers) status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    if (!winograd->grid.covers)
+        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (size_t first = 0; first < winograd->tiles && status == PARTITA_OK; first += winograd->run)
         status = weight ? queue_sums(call, first) : queue_outputs(call, filter, first);
     if (!weight || status != PARTITA_OK) return status;
     return CU(plan, cuda_winograd_weight(&winograd->taps, plan->shape.f64, call->to,
-                                         matrices_of(winograd, call->workspace).sums, winograd->product.parts,
-                                         cudaStreamPerThread));
+                                         matrices_of(winograd, call->workspace).sums,
+                                         winograd->product.parts, cudaStreamPerThread));
 }
 
-enum partita_status cuda_winograd_run(const struct partita_plan *plan, const struct partita_filter *filter,
+enum partita_status cuda_winograd_run(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
@@ -97,15 +104,17 @@ enum partita_status cuda_winograd_run(const struct partita_plan *plan, const str
 }
 
 // Transforms taps that are in the device's memory.
-static enum partita_status transform_taps(const struct partita_plan *plan, const void *taps, void **ret_taps)
+static enum partita_status transform_taps(const struct partita_plan *plan, const void *taps,
+                                          void **ret_taps)
 {
     const struct cuda_winograd *winograd = plan->state;
     const struct cuda_winograd_taps *of = &winograd->taps;
     const size_t lines = size_mul(winograd->frequencies, (size_t)(of->groups * of->in));
-    enum partita_status status =
-        cuda_allocate(plan, size_mul(lines, (size_t)of->pitch * plan->shape.scalar_bytes), ret_taps);
+    enum partita_status status = cuda_allocate(
+        plan, size_mul(lines, (size_t)of->pitch * plan->shape.scalar_bytes), ret_taps);
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_winograd_filter(of, plan->shape.f64, *ret_taps, taps, cudaStreamPerThread));
+        status = CU(
+            plan, cuda_winograd_filter(of, plan->shape.f64, *ret_taps, taps, cudaStreamPerThread));
     return status;
 }
 
@@ -113,7 +122,8 @@ enum partita_status cuda_winograd_filter_create(struct partita_filter *filter, c
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const size_t bytes = shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
+    const size_t bytes =
+        shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
     struct cuda_winograd_filter_state *state = mem_allocate(&plan->allocator, sizeof *state);
     void *given = NULL;
     filter->state = state;

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
-// Tiles of cuda/winograd: samples transformed into matrices, one thread a tile of a line, and sums transformed back.
-// Neighbouring threads have neighbouring tiles, so that matrices are written and read in whole lines of memory; the
-// samples that tiles share come through the caches.
-// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015), 4.1 and 4.2.
+// SPDX-License-Identifier: MIT Tiles of cuda/winograd: samples transformed into matrices, one
+// thread a tile of a line, and sums transformed back. Neighbouring threads have neighbouring tiles,
+// so that matrices are written and read in whole lines of memory; the samples that tiles share come
+// through the caches. Source: Lavin & Gray, Fast algorithms for convolutional neural networks
+// (2015), 4.1 and 4.2.
 #include "kernels.h"
 
 #include "winograd.cuh"
@@ -38,22 +38,26 @@ inline __device__ bool locate(const cuda_winograd_tiles &tiles, place *ret)
     ret->line = block * blockDim.y + threadIdx.y;
     if (ret->column >= tiles.n || ret->line >= lines_of(tiles)) return false;
     uint32_t tile = tiles.first + (uint32_t)ret->column;
-    const int64_t tile_along = take_tile(&tile, along->tiles), tile_down = take_tile(&tile, down->tiles);
-    const int64_t image_along = take_tile(&tile, along->images), image_down = take_tile(&tile, down->images);
+    const int64_t tile_along = take_tile(&tile, along->tiles),
+                  tile_down = take_tile(&tile, down->tiles);
+    const int64_t image_along = take_tile(&tile, along->images),
+                  image_down = take_tile(&tile, down->images);
     int64_t rest = ret->line;
     const int64_t channel = take(&rest, tiles.channels), phase_along = take(&rest, along->phases);
     const int64_t phase_down = take(&rest, down->phases);
     ret->channel = rest * tiles.channels + channel;
     ret->plane = (tile * tiles.groups * tiles.channels + ret->channel) * down->size * along->size;
-    ret->at[0] = down->base + down->image * image_down + down->phase * phase_down + down->step * down->tile * tile_down;
-    ret->at[1] =
-        along->base + along->image * image_along + along->phase * phase_along + along->step * along->tile * tile_along;
+    ret->at[0] = down->base + down->image * image_down + down->phase * phase_down +
+                 down->step * down->tile * tile_down;
+    ret->at[1] = along->base + along->image * image_along + along->phase * phase_along +
+                 along->step * along->tile * tile_along;
     return true;
 }
 
 template <typename T, int E0, int E1, winograd_kind KIND>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
-    tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles, const __grid_constant__ winograd_points<T> down,
+    tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
+                 const __grid_constant__ winograd_points<T> down,
                  const __grid_constant__ winograd_points<T> along, T *to, const T *from)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
@@ -72,7 +76,8 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
         const T *sample = line;
         T x[E1];
 #pragma unroll
-        for (int j = 0; j < E1; j++, sample += columns->step) x[j] = row_within && within[j] ? *sample : 0;
+        for (int j = 0; j < E1; j++, sample += columns->step)
+            x[j] = row_within && within[j] ? *sample : 0;
         transform_tile<KIND, E1>(v[i], x, columns->elements, along);
     }
     transform_columns<KIND, E0, E1>(v, rows->elements, down);
@@ -121,8 +126,10 @@ __device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t col
 
 template <typename T, int E0, int E1>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
-    output_kernel(const __grid_constant__ cuda_winograd_tiles tiles, const __grid_constant__ winograd_points<T> down,
-                  const __grid_constant__ winograd_points<T> along, T *to, const T *sums, const T *bias)
+    output_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
+                  const __grid_constant__ winograd_points<T> down,
+                  const __grid_constant__ winograd_points<T> along, T *to, const T *sums,
+                  const T *bias)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
     place at;
@@ -161,27 +168,29 @@ int64_t blocks_of(const cuda_winograd_tiles &tiles, dim3 threads)
 }
 
 template <typename T, winograd_kind KIND>
-cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, void *to, const void *from, cudaStream_t stream)
+cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, void *to, const void *from,
+                         cudaStream_t stream)
 {
     const int down = tiles->axis[0].extent, along = tiles->axis[1].extent;
     const dim3 threads = threads_of(tiles->n);
     return with_extents(down, along, [=](auto e0, auto e1) {
-        return queue(tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>, blocks_of(*tiles, threads), threads, 0,
-                     stream, *tiles, winograd_points_of<T>(down), winograd_points_of<T>(along), (T *)to,
+        return queue(tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>,
+                     blocks_of(*tiles, threads), threads, 0, stream, *tiles,
+                     winograd_points_of<T>(down), winograd_points_of<T>(along), (T *)to,
                      (const T *)from);
     });
 }
 
 template <typename T>
-cudaError_t launch_output(const cuda_winograd_tiles *tiles, void *to, const void *sums, const void *bias,
-                          cudaStream_t stream)
+cudaError_t launch_output(const cuda_winograd_tiles *tiles, void *to, const void *sums,
+                          const void *bias, cudaStream_t stream)
 {
     const int down = tiles->axis[0].extent, along = tiles->axis[1].extent;
     const dim3 threads = threads_of(tiles->n);
     return with_extents(down, along, [=](auto e0, auto e1) {
-        return queue(output_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks_of(*tiles, threads), threads, 0, stream,
-                     *tiles, winograd_points_of<T>(down), winograd_points_of<T>(along), (T *)to, (const T *)sums,
-                     (const T *)bias);
+        return queue(output_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks_of(*tiles, threads),
+                     threads, 0, stream, *tiles, winograd_points_of<T>(down),
+                     winograd_points_of<T>(along), (T *)to, (const T *)sums, (const T *)bias);
     });
 }
 } // namespace
@@ -198,15 +207,15 @@ cudaError_t cuda_winograd_input(const cuda_winograd_tiles *tiles, bool f64, void
                : launch_tiles<float, WINOGRAD_INPUT>(tiles, to, x, stream);
 }
 
-cudaError_t cuda_winograd_gradient(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *gy,
-                                   cudaStream_t stream)
+cudaError_t cuda_winograd_gradient(const cuda_winograd_tiles *tiles, bool f64, void *to,
+                                   const void *gy, cudaStream_t stream)
 {
     return f64 ? launch_tiles<double, WINOGRAD_TAPS>(tiles, to, gy, stream)
                : launch_tiles<float, WINOGRAD_TAPS>(tiles, to, gy, stream);
 }
 
-cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, void *y, const void *sums,
-                                 const void *bias, cudaStream_t stream)
+cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, void *y,
+                                 const void *sums, const void *bias, cudaStream_t stream)
 {
     return f64 ? launch_output<double>(tiles, y, sums, bias, stream)
                : launch_output<float>(tiles, y, sums, bias, stream);

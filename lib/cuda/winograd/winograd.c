@@ -1,32 +1,36 @@
-// SPDX-License-Identifier: MIT
-// cuda/winograd: layers by minimal filtering, F(m x m, r x r), on a device. All tiles of a run are transformed into
-// matrices, one for each frequency, products of these are summed over channels (over tiles, backward weight), and the
-// sums are transformed back. This file chooses tiles and runs; winograd_run.c queues them.
-// Stride is polyphase, dilation sub-images (tile_grid.h), so both are served with the taps that are left.
-// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015), algorithm 1.
+// SPDX-License-Identifier: MIT cuda/winograd: layers by minimal filtering, F(m x m, r x r), on a
+// device. All tiles of a run are transformed into matrices, one for each frequency, products of
+// these are summed over channels (over tiles, backward weight), and the sums are transformed back.
+// This file chooses tiles and runs; winograd_run.c queues them. Stride is polyphase, dilation
+// sub-images (tile_grid.h), so both are served with the taps that are left. Source: Lavin & Gray,
+// Fast algorithms for convolutional neural networks (2015), algorithm 1.
 #include "winograd.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/sizes.h"
-#include "geometry/winograd_error.h"
 #include "base/winograd_matrix.h"
+#include "geometry/winograd_error.h"
 
-_Static_assert((int)CUDA_PRODUCT_SEGMENT == (int)WINOGRAD_TERMS, "errors are predicted for chains as long as these");
+_Static_assert((int)CUDA_PRODUCT_SEGMENT == (int)WINOGRAD_TERMS,
+               "errors are predicted for chains as long as these");
 
 enum {
-    MOST_BYTES = 256 << 20, // of matrices, where there is no limit: runs that take longer than to queue them
-    TILES_AT_ONCE = 32,     // runs are of whole such, if there are several
-    ENOUGH_BLOCKS = 1024,   // of products: several for each processor of any device
-    BLOCK_EDGE = 64,        // of C in one such block, about
+    MOST_BYTES =
+        256 << 20, // of matrices, where there is no limit: runs that take longer than to queue them
+    TILES_AT_ONCE = 32,   // runs are of whole such, if there are several
+    ENOUGH_BLOCKS = 1024, // of products: several for each processor of any device
+    BLOCK_EDGE = 64,      // of C in one such block, about
     MOST_TILES = INT32_MAX,
 };
 static const double LAUNCH = 3e-6; // seconds to queue a kernel
-// Times of a multiply-add for an element of a transformed tile, counted from the machine code (sm_90, F(4x4,3x3)).
+// Times of a multiply-add for an element of a transformed tile, counted from the machine code
+// (sm_90, F(4x4,3x3)).
 static const double ELEMENT = 23;
 
-static struct cuda_winograd_side side_of(const struct tile_axis *axis, bool outputs, bool has_phases)
+static struct cuda_winograd_side side_of(const struct tile_axis *axis, bool outputs,
+                                         bool has_phases)
 {
     const struct tile_side *side = outputs ? &axis->out : &axis->in;
     const ptrdiff_t first = outputs ? tile_output(axis, 0) : tile_input(axis, 0);
@@ -45,7 +49,8 @@ static struct cuda_winograd_side side_of(const struct tile_axis *axis, bool outp
     };
 }
 
-static struct cuda_winograd_tiles tiles_of(const struct cuda_winograd *winograd, bool outputs, size_t run)
+static struct cuda_winograd_tiles tiles_of(const struct cuda_winograd *winograd, bool outputs,
+                                           size_t run)
 {
     const struct tile_grid *grid = &winograd->grid;
     const enum cuda_element element = winograd->product.element;
@@ -53,15 +58,17 @@ static struct cuda_winograd_tiles tiles_of(const struct cuda_winograd *winograd,
                                         .channels = (int64_t)(outputs ? grid->out : grid->in),
                                         .pitch = cuda_product_pitch(element, (int64_t)run)};
     for (int a = 0; a < CUDA_WINOGRAD_AXES; a++)
-        tiles.axis[a] = side_of(cuda_winograd_axis(winograd, a), outputs, outputs == grid->phases_out);
+        tiles.axis[a] =
+            side_of(cuda_winograd_axis(winograd, a), outputs, outputs == grid->phases_out);
     const struct cuda_winograd_side *along = &tiles.axis[1];
     const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(element);
-    tiles.wide =
-        along->step == 1 && along->base == 0 && along->tile % vector == 0 && along->tile * along->tiles == along->size;
+    tiles.wide = along->step == 1 && along->base == 0 && along->tile % vector == 0 &&
+                 along->tile * along->tiles == along->size;
     return tiles;
 }
 
-static struct cuda_winograd_taps taps_of(const struct cuda_winograd *winograd, size_t in, size_t out, bool weight)
+static struct cuda_winograd_taps taps_of(const struct cuda_winograd *winograd, size_t in,
+                                         size_t out, bool weight)
 {
     const struct tile_grid *grid = &winograd->grid;
     struct cuda_winograd_taps taps = {
@@ -84,8 +91,10 @@ static struct cuda_winograd_taps taps_of(const struct cuda_winograd *winograd, s
     return taps;
 }
 
-// The products of a run: taps by tiles, or (backward weight) tiles of gy by tiles of x, along which the sums go.
-static void set_product(struct cuda_winograd *winograd, size_t in, size_t out, size_t run, bool weight)
+// The products of a run: taps by tiles, or (backward weight) tiles of gy by tiles of x, along which
+// the sums go.
+static void set_product(struct cuda_winograd *winograd, size_t in, size_t out, size_t run,
+                        bool weight)
 {
     struct cuda_product *product = &winograd->product;
     const int64_t pitch = cuda_product_pitch(product->element, (int64_t)run);
@@ -105,20 +114,23 @@ static void set_product(struct cuda_winograd *winograd, size_t in, size_t out, s
     product->part_plane = product->batch * product->c.plane;
 }
 
-// Backward weight: parts of the tiles that are summed by blocks of their own, where blocks are few without, as far as
-// a quarter of the workspace has room for their sums.
+// Backward weight: parts of the tiles that are summed by blocks of their own, where blocks are few
+// without, as far as a quarter of the workspace has room for their sums.
 static size_t parts_of(const struct cuda_winograd *winograd, size_t in, size_t out, size_t limit)
 {
     const size_t pairs = winograd->frequencies * winograd->grid.groups;
     const size_t blocks = size_mul(pairs, ceil_div(in, BLOCK_EDGE) * ceil_div(out, BLOCK_EDGE));
-    const size_t bytes = size_mul(size_mul(pairs, out), (size_t)winograd->taps.pitch * winograd->grid.scalar_bytes);
+    const size_t bytes =
+        size_mul(size_mul(pairs, out), (size_t)winograd->taps.pitch * winograd->grid.scalar_bytes);
     const size_t parts =
-        lesser(lesser(ceil_div(ENOUGH_BLOCKS, blocks), winograd->tiles / CUDA_PRODUCT_SEGMENT), limit / 4 / bytes);
+        lesser(lesser(ceil_div(ENOUGH_BLOCKS, blocks), winograd->tiles / CUDA_PRODUCT_SEGMENT),
+               limit / 4 / bytes);
     return parts > 1 ? parts : 1;
 }
 
 // Tiles of a run, by what the workspace holds besides `taken` bytes.
-static size_t cut_run(const struct cuda_winograd *winograd, size_t lines, size_t limit, size_t taken)
+static size_t cut_run(const struct cuda_winograd *winograd, size_t lines, size_t limit,
+                      size_t taken)
 {
     const size_t bytes = size_mul(winograd->frequencies * winograd->grid.scalar_bytes, lines);
     const size_t most = (limit > taken ? limit - taken : 0) / bytes, vector = TILES_AT_ONCE / 8;
@@ -136,11 +148,13 @@ static void set_bytes(struct cuda_winograd *winograd, size_t in, size_t out, boo
     const size_t pitch = (size_t)winograd->from.pitch;
     winograd->from_bytes = mem_round(size_mul(size_mul(batch, in), pitch * scalar));
     winograd->other_bytes = weight ? mem_round(size_mul(size_mul(batch, out), pitch * scalar)) : 0;
-    winograd->sum_bytes = mem_round(size_mul((size_t)(product->parts * product->part_plane), scalar));
+    winograd->sum_bytes =
+        mem_round(size_mul((size_t)(product->parts * product->part_plane), scalar));
 }
 
 // Seconds and error of what was decided.
-static void account(const struct cuda_winograd *winograd, const struct request *request, struct estimate *ret)
+static void account(const struct cuda_winograd *winograd, const struct request *request,
+                    struct estimate *ret)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const struct shape *shape = request->shape;
@@ -148,18 +162,23 @@ static void account(const struct cuda_winograd *winograd, const struct request *
     const double scalar = (double)shape->scalar_bytes, tiles = (double)winograd->tiles;
     const double runs = ceil(tiles / (double)winograd->run), groups = (double)shape->groups;
     const double in = (double)winograd->taps.in, out = (double)winograd->taps.out;
-    const double matrices =
-        groups * (double)winograd->frequencies * scalar; // bytes of a tile, or of a pair of channels
-    const double rate = device->flops / 2 / (shape->f64 ? device->f64_share : 1) / device->processors;
-    const double samples = (double)shape->batch * ((double)shape->in_channels * (double)shape_inputs(shape) +
-                                                   (double)shape->out_channels * (double)shape_outputs(shape));
+    const double matrices = groups * (double)winograd->frequencies *
+                            scalar; // bytes of a tile, or of a pair of channels
+    const double rate =
+        device->flops / 2 / (shape->f64 ? device->f64_share : 1) / device->processors;
+    const double samples =
+        (double)shape->batch * ((double)shape->in_channels * (double)shape_inputs(shape) +
+                                (double)shape->out_channels * (double)shape_outputs(shape));
     // Tiles are written by one kernel and read by the next, and so are sums.
     const double between = matrices * tiles * (in + out);
-    const double taps = matrices * in * out * (weight ? (double)winograd->product.parts * (runs + 1) : runs);
-    const double transforms =
-        fmax(ELEMENT * between / scalar / (rate * device->processors), (samples * scalar + between) / device->bytes);
-    const double products = runs * cuda_product_slots(&winograd->product, device->processors) / rate;
-    ret->seconds = runs * 3 * LAUNCH + transforms + fmax(products, (between + taps) / device->bytes);
+    const double taps =
+        matrices * in * out * (weight ? (double)winograd->product.parts * (runs + 1) : runs);
+    const double transforms = fmax(ELEMENT * between / scalar / (rate * device->processors),
+                                   (samples * scalar + between) / device->bytes);
+    const double products =
+        runs * cuda_product_slots(&winograd->product, device->processors) / rate;
+    ret->seconds =
+        runs * 3 * LAUNCH + transforms + fmax(products, (between + taps) / device->bytes);
     ret->flops = 2 * groups * in * out * (double)winograd->frequencies * tiles;
     ret->error = winograd_error(&winograd->grid, shape->f64, weight ? tiles : in);
     ret->shared = winograd->from_bytes + winograd->other_bytes + winograd->sum_bytes;
@@ -173,9 +192,11 @@ static const size_t extents[] = {1, 4, 6, 8};
 enum { EXTENTS = sizeof extents / sizeof *extents, VARIANTS = EXTENTS * EXTENTS };
 
 // The plan of one variant, a pair of extents; false if it has none.
-static bool decide(const struct request *request, int variant, struct cuda_winograd *ret, struct estimate *estimate)
+static bool decide(const struct request *request, int variant, struct cuda_winograd *ret,
+                   struct estimate *estimate)
 {
-    const size_t edge[CUDA_WINOGRAD_AXES] = {extents[variant / EXTENTS], extents[variant % EXTENTS]};
+    const size_t edge[CUDA_WINOGRAD_AXES] = {extents[variant / EXTENTS],
+                                             extents[variant % EXTENTS]};
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     size_t tile[3] = {1, 1, 1};
     *ret = (struct cuda_winograd){.frequencies = edge[0] * edge[1]};
@@ -205,7 +226,8 @@ static bool decide(const struct request *request, int variant, struct cuda_winog
     ret->to.relu = request->shape->relu && request->direction == PARTITA_FORWARD;
     set_product(ret, in, out, ret->run, weight);
     set_bytes(ret, in, out, weight);
-    *estimate = (struct estimate){.variant = variant, .transform = edge[0] > edge[1] ? edge[0] : edge[1]};
+    *estimate =
+        (struct estimate){.variant = variant, .transform = edge[0] > edge[1] ? edge[0] : edge[1]};
     account(ret, request, estimate);
     snprintf(estimate->way, sizeof estimate->way, "F(%zux%zu,%zux%zu)", tile[1], tile[2],
              cuda_winograd_axis(ret, 0)->taps, cuda_winograd_axis(ret, 1)->taps);
@@ -228,16 +250,21 @@ static void estimate(const struct request *request, struct estimate *ret)
         if (request->like && request->like->variant != variant) continue;
         least_error = fmin(least_error, now.error);
         if (now.error > winograd_budget(request)) continue;
-        const bool fits = now.shared <= request->workspace_limit, fitted = ret->shared <= request->workspace_limit;
-        if (!ret->applicable || (fits && !fitted) || (fits == fitted && now.seconds < ret->seconds)) *ret = now;
+        const bool fits = now.shared <= request->workspace_limit,
+                   fitted = ret->shared <= request->workspace_limit;
+        if (!ret->applicable || (fits && !fitted) || (fits == fitted && now.seconds < ret->seconds))
+            *ret = now;
     }
     if (ret->applicable) return;
     if (least_error < INFINITY)
-        snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e", least_error,
-                 winograd_budget(request));
+        snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e",
+                 least_error, winograd_budget(request));
     else if (request->transform)
-        snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps", request->transform);
-    else snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis", WINOGRAD_EXTENT - 1);
+        snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps",
+                 request->transform);
+    else
+        snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis",
+                 WINOGRAD_EXTENT - 1);
 }
 
 static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT
-// Winograd's transforms of one tile in registers, along one axis. Points come in pairs +-p (winograd_matrix.h), whose
-// rows have equal even parts and opposite odd parts: each part is computed once. Extents are constants, so that a tile
-// stays in registers; coefficients are parameters of the launch, which multiply-adds read as they go; counts of outputs
+// SPDX-License-Identifier: MIT Winograd's transforms of one tile in registers, along one axis.
+// Points come in pairs +-p (winograd_matrix.h), whose rows have equal even parts and opposite odd
+// parts: each part is computed once. Extents are constants, so that a tile stays in registers;
+// coefficients are parameters of the launch, which multiply-adds read as they go; counts of outputs
 // and taps are the same for all threads.
 #ifndef PARTITA_CUDA_WINOGRAD_CUH
 #define PARTITA_CUDA_WINOGRAD_CUH
@@ -13,7 +13,8 @@
 template <typename T> struct winograd_points {
     enum { PAIRS = WINOGRAD_EXTENT / 2 - 1 };
     T p[PAIRS];
-    // Product of (x^2 - q^2) over all pairs, and over all but one: coefficients of 1, x^2, .., of which the last is 1.
+    // Product of (x^2 - q^2) over all pairs, and over all but one: coefficients of 1, x^2, .., of
+    // which the last is 1.
     T all[PAIRS + 1], others[PAIRS][PAIRS];
     T power[PAIRS][WINOGRAD_EXTENT]; // p^k
     T taps[PAIRS][WINOGRAD_EXTENT];  // that over the divisor of p's row of G
@@ -51,7 +52,8 @@ template <int DEGREE, typename T> inline __device__ T every_other(const T *x, in
 }
 
 // y = B' x, `E` of both.
-template <int E, typename T> inline __device__ void input_tile(T *y, const T *x, const winograd_points<T> &points)
+template <int E, typename T>
+inline __device__ void input_tile(T *y, const T *x, const winograd_points<T> &points)
 {
     y[0] = every_other<E / 2 - 1>(x, 0, points.all);
     y[E - 1] = every_other<E / 2 - 1>(x, 1, points.all);
@@ -92,7 +94,8 @@ inline __device__ void taps_tile(T *y, const T *x, int count, const winograd_poi
         if (k >= count) break;
         if (k + 1 == count) y[E - 1] = x[k];
 #pragma unroll
-        for (int pair = 0; pair < E / 2 - 1; pair++) part[pair][k % 2] += points.taps[pair][k] * x[k];
+        for (int pair = 0; pair < E / 2 - 1; pair++)
+            part[pair][k % 2] += points.taps[pair][k] * x[k];
     }
     y[0] = points.first * x[0];
 #pragma unroll

@@ -46,8 +46,8 @@ extern "C" {
 extern struct hostdev_index threadIdx, blockIdx, blockDim, gridDim;
 
 void hostdev_barrier(const char *file, int line);
-cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol, size_t parameter_bytes,
-                           cudaStream_t stream);
+cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
+                           size_t parameter_bytes, cudaStream_t stream);
 }
 
 #define __syncthreads() hostdev_barrier(__FILE__, __LINE__)
@@ -63,17 +63,19 @@ template <typename Call> void hostdev_release(void *call)
 }
 
 template <typename Call>
-cudaError_t hostdev_queue_kernel(const cudaLaunchConfig_t *config, const void *symbol, size_t parameter_bytes,
-                                 Call call)
+cudaError_t hostdev_queue_kernel(const cudaLaunchConfig_t *config, const void *symbol,
+                                 size_t parameter_bytes, Call call)
 {
     const dim3 grid = config->gridDim, block = config->blockDim;
-    const hostdev_kernel kernel = {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, config->dynamicSmemBytes,
-                                   hostdev_run<Call>,        hostdev_release<Call>,       new Call(call)};
+    const hostdev_kernel kernel = {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+                                   config->dynamicSmemBytes, hostdev_run<Call>,
+                                   hostdev_release<Call>,    new Call(call)};
     return hostdev_launch(&kernel, symbol, parameter_bytes, config->stream);
 }
 
 template <typename... Parameters, typename... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...), Arguments... arguments)
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
+                               Arguments... arguments)
 {
     return hostdev_queue_kernel(config, (const void *)kernel, (sizeof(Parameters) + ... + 0),
                                 [=] { kernel(static_cast<Parameters>(arguments)...); });

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The part of the CUDA run-time's interface that the engines use, under its own names, served by hostdev.
+// SPDX-License-Identifier: MIT The part of the CUDA run-time's interface that the engines use,
+// under its own names, served by hostdev.
 #ifndef HOSTDEV_CUDA_RUNTIME_API_H
 #define HOSTDEV_CUDA_RUNTIME_API_H
 
@@ -24,7 +24,8 @@ typedef enum cudaError {
     cudaErrorStreamCaptureInvalidated = 901,
 } cudaError_t;
 
-// A stream is known by its handle alone; there is the default one, one for each thread, and those that are made.
+// A stream is known by its handle alone; there is the default one, one for each thread, and those
+// that are made.
 typedef struct CUstream_st *cudaStream_t;
 #define cudaStreamPerThread ((cudaStream_t)2)
 #define cudaStreamNonBlocking 1
@@ -57,8 +58,17 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
 };
 
-enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDefault = 4 };
-enum cudaMemoryType { cudaMemoryTypeUnregistered, cudaMemoryTypeHost, cudaMemoryTypeDevice, cudaMemoryTypeManaged };
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice = 1,
+    cudaMemcpyDeviceToHost = 2,
+    cudaMemcpyDefault = 4
+};
+enum cudaMemoryType {
+    cudaMemoryTypeUnregistered,
+    cudaMemoryTypeHost,
+    cudaMemoryTypeDevice,
+    cudaMemoryTypeManaged
+};
 
 struct cudaPointerAttributes {
     enum cudaMemoryType type;
@@ -87,17 +97,20 @@ const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute,
+                                    void *value);
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t bytes, size_t rows,
-                              enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t bytes, size_t rows, enum cudaMemcpyKind kind,
+                              cudaStream_t stream);
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *memory);
 
@@ -112,7 +125,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                 unsigned long long flags);
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);

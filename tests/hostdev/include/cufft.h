@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// As much of cuFFT's interface as the module and the peers of bench_gpu use, for the stand-in: transforms in place, in
-// rows, carried out by FFTW when what was queued is.
+// SPDX-License-Identifier: MIT As much of cuFFT's interface as the module and the peers of
+// bench_gpu use, for the stand-in: transforms in place, in rows, carried out by FFTW when what was
+// queued is.
 #ifndef HOSTDEV_CUFFT_H
 #define HOSTDEV_CUFFT_H
 
@@ -18,9 +18,10 @@ enum { CUFFT_FORWARD = -1, CUFFT_INVERSE = 1 };
 
 cufftResult cufftCreate(cufftHandle *handle);
 cufftResult cufftSetAutoAllocation(cufftHandle handle, int wanted);
-cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_extent, long long in_stride,
-                                long long in_distance, long long *out_extent, long long out_stride,
-                                long long out_distance, cufftType type, long long batch, size_t *area);
+cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long long *in_extent,
+                                long long in_stride, long long in_distance, long long *out_extent,
+                                long long out_stride, long long out_distance, cufftType type,
+                                long long batch, size_t *area);
 cufftResult cufftSetStream(cufftHandle handle, cudaStream_t stream);
 cufftResult cufftSetWorkArea(cufftHandle handle, void *area);
 cufftResult cufftExecC2C(cufftHandle handle, void *from, void *to, int direction);
@@ -29,7 +30,8 @@ cufftResult cufftExecR2C(cufftHandle handle, void *from, void *to);
 cufftResult cufftExecC2R(cufftHandle handle, void *from, void *to);
 cufftResult cufftDestroy(cufftHandle handle);
 
-// From now on no plan is made, with that result; CUFFT_SUCCESS: plans are made again. Tests find it by its name.
+// From now on no plan is made, with that result; CUFFT_SUCCESS: plans are made again. Tests find it
+// by its name.
 void hostdev_cufft_refuse(int result);
 
 #endif
