@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT A program as a user would write it: echoes of an impulse, streamed.
-// Built and run against the installed library.
+// SPDX-License-Identifier: MIT
+// A program as a user would write it: echoes of an impulse, streamed. Built and run against the
+// installed library.
 #include <partita/partita.h>
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT A watch over what must not be called, see interpose.h. The C
-// library's own calls among its functions do not come by here; those of the library under test do,
-// for the executable's symbols go first.
+// SPDX-License-Identifier: MIT
+// A watch over what must not be called, see interpose.h. The C library's own calls among its
+// functions do not come by here; those of the library under test do, for the executable's symbols
+// go first.
 
 #include "interpose.h"
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What the kernel tests share: memory between two pages that fault,
-// sums in twice the precision of a double with a bound on what a kernel may be off, and comparison
-// by that bound, by class (NaN, infinity) and by bits.
+// SPDX-License-Identifier: MIT
+// What the kernel tests share: memory between two pages that fault, sums in twice the precision of
+// a double with a bound on what a kernel may be off, and comparison by that bound, by class (NaN,
+// infinity) and by bits.
 #ifndef PARTITA_KERNEL_CHECK_H
 #define PARTITA_KERNEL_CHECK_H
 

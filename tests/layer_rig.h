@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT A layer set up to run in all directions: random arrays, plan and
-// filter, the oracle's answers and their gates.
+// SPDX-License-Identifier: MIT
+// A layer set up to run in all directions: random arrays, plan and filter, the oracle's answers and
+// their gates.
 #ifndef PARTITA_TEST_LAYER_RIG_H
 #define PARTITA_TEST_LAYER_RIG_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Host models made up for a test, see model.h. They go through the
-// wisdom file, as a measured model does.
+// SPDX-License-Identifier: MIT
+// Host models made up for a test, see model.h. They go through the wisdom file, as a measured model
+// does.
 
 #include "model.h"
 

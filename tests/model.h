@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Host models made up for a test, so that the planner's choice does
-// not hang on the machine that runs it.
+// SPDX-License-Identifier: MIT
+// Host models made up for a test, so that the planner's choice does not hang on the machine that
+// runs it.
 #ifndef PARTITA_TEST_MODEL_H
 #define PARTITA_TEST_MODEL_H
 

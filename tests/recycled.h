@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Memory for partita_options.allocator that is given out again at
-// once, so that objects follow others at one address.
+// SPDX-License-Identifier: MIT
+// Memory for partita_options.allocator that is given out again at once, so that objects follow
+// others at one address.
 #ifndef PARTITA_TEST_RECYCLED_H
 #define PARTITA_TEST_RECYCLED_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The oracle, see reference.h. Slow on purpose: every product of the
-// sum, one after the other, in long double.
+// SPDX-License-Identifier: MIT
+// The oracle, see reference.h. Slow on purpose: every product of the sum, one after the other, in
+// long double.
 
 #include "reference.h"
 

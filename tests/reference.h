@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The oracle: the formula of partita/problem.h as plain loops over
-// complex numbers in long double. It shares no code with the library, fills in its own defaults and
-// knows nothing of blocks, transforms or threads.
+// SPDX-License-Identifier: MIT
+// The oracle: the formula of partita/problem.h as plain loops over complex numbers in long double.
+// It shares no code with the library, fills in its own defaults and knows nothing of blocks,
+// transforms or threads.
 #ifndef PARTITA_TEST_REFERENCE_H
 #define PARTITA_TEST_REFERENCE_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The oracle of layers, see reference_layer.h. All directions are one
-// walk over the products of the sum; what differs is which of the three factors is summed into.
+// SPDX-License-Identifier: MIT
+// The oracle of layers, see reference_layer.h. All directions are one walk over the products of the
+// sum; what differs is which of the three factors is summed into.
 #include "reference_layer.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The oracle of layers: forward with bias and activation, and the
-// gradients, as the formulas of partita/layer.h in plain loops over long doubles, one product after
-// the other. It shares no code with the library.
+// SPDX-License-Identifier: MIT
+// The oracle of layers: forward with bias and activation, and the gradients, as the formulas of
+// partita/layer.h in plain loops over long doubles, one product after the other. It shares no code
+// with the library.
 #ifndef PARTITA_TEST_REFERENCE_LAYER_H
 #define PARTITA_TEST_REFERENCE_LAYER_H
 

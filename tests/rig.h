@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT A problem set up to run: random taps and signal, plan, filter and
-// the gate that its result must meet.
+// SPDX-License-Identifier: MIT
+// A problem set up to run: random taps and signal, plan, filter and the gate that its result must
+// meet.
 #ifndef PARTITA_TEST_RIG_H
 #define PARTITA_TEST_RIG_H
 

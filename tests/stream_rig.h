@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT A stream set up to run: random taps and input, fed in calls of any
-// cut, checked against the oracle.
+// SPDX-License-Identifier: MIT
+// A stream set up to run: random taps and input, fed in calls of any cut, checked against the
+// oracle.
 #ifndef PARTITA_TEST_STREAM_RIG_H
 #define PARTITA_TEST_STREAM_RIG_H
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT A run with several filters, handed over on the way, and what each of
-// them alone makes of the input: so that every output of a swap can be held against the header's
-// blend.
+// SPDX-License-Identifier: MIT
+// A run with several filters, handed over on the way, and what each of them alone makes of the
+// input: so that every output of a swap can be held against the header's blend.
 #ifndef PARTITA_TEST_SWAP_RIG_H
 #define PARTITA_TEST_SWAP_RIG_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What every test shares: seeded random samples, guarded buffers,
-// errors measured against the oracle, the table of gates, captured log lines, and a runner that
-// prints TAP. Failures go through cmocka.
+// SPDX-License-Identifier: MIT
+// What every test shares: seeded random samples, guarded buffers, errors measured against the
+// oracle, the table of gates, captured log lines, and a runner that prints TAP. Failures go through
+// cmocka.
 #ifndef PARTITA_TEST_H
 #define PARTITA_TEST_H
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Memory that runs out: the n-th allocation of every public call
-// fails, for every n until the call succeeds. It must answer NOMEM, leave its result untouched and
-// nothing allocated. Objects go through the caller's allocator; what has no allocator of its own
-// goes through malloc and its kin, which the linker replaces in the library (--wrap).
+// SPDX-License-Identifier: MIT
+// Memory that runs out: the n-th allocation of every public call fails, for every n until the call
+// succeeds. It must answer NOMEM, leave its result untouched and nothing allocated. Objects go
+// through the caller's allocator; what has no allocator of its own goes through malloc and its kin,
+// which the linker replaces in the library (--wrap).
 
 #include "rig.h"
 

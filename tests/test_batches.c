@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Batches of long signals with long filters, one a channel or several:
-// block engines in all directions against the oracle, gradients against the transpose identity, any
-// number of threads, any workspace.
+// SPDX-License-Identifier: MIT
+// Batches of long signals with long filters, one a channel or several: block engines in all
+// directions against the oracle, gradients against the transpose identity, any number of threads,
+// any workspace.
 #include "layer_rig.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT cpu/blocks beyond what every engine promises (test_engines.c): parts
-// of imposed sizes, equal ones and the schedule of divisions with the examples it comes from;
-// narrow windows of lags; slices with few blocks; workspace limits; sums over more parts than are
-// summed in a row; threads.
+// SPDX-License-Identifier: MIT
+// cpu/blocks beyond what every engine promises (test_engines.c): parts of imposed sizes, equal ones
+// and the schedule of divisions with the examples it comes from; narrow windows of lags; slices
+// with few blocks; workspace limits; sums over more parts than are summed in a row; threads.
 
 #include "rig.h"
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT cpu/partitioned where the products of several blocks are made
-// together: right whatever falls silent in the midst of a bundle, whenever a filter is exchanged,
-// saved or forgotten, on any number of threads. Most plans are made by models that make two or four
-// sums at once cheap, so that every CPU level and type has bundles of either length.
+// SPDX-License-Identifier: MIT
+// cpu/partitioned where the products of several blocks are made together: right whatever falls
+// silent in the midst of a bundle, whenever a filter is exchanged, saved or forgotten, on any
+// number of threads. Most plans are made by models that make two or four sums at once cheap, so
+// that every CPU level and type has bundles of either length.
 
 #include "model.h"
 #include "pool.h"

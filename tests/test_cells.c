@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Filters made of cells: a sparse matrix is the dense one with zeros,
-// on every engine; what cells may not be; filters edited cell by cell, whose base may be gone.
+// SPDX-License-Identifier: MIT
+// Filters made of cells: a sparse matrix is the dense one with zeros, on every engine; what cells
+// may not be; filters edited cell by cell, whose base may be gone.
 
 #include "stream_rig.h"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The one-call helpers: every mode, range and lag window against the
-// oracle, for sizes on both sides of each other.
+// SPDX-License-Identifier: MIT
+// The one-call helpers: every mode, range and lag window against the oracle, for sizes on both
+// sides of each other.
 
 #include "test.h"
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT cpu/depthwise on layers made for it, each of its ways forced on the
-// same ones: random and hostile geometry against the oracle, one sample against one tap, the same
-// bits for any number of threads, workspace, choice and its words. (Its kernels are in
-// test_lanes_kernels.c; what holds for every engine of layers in test_layers.c.)
+// SPDX-License-Identifier: MIT
+// cpu/depthwise on layers made for it, each of its ways forced on the same ones: random and hostile
+// geometry against the oracle, one sample against one tap, the same bits for any number of threads,
+// workspace, choice and its words. (Its kernels are in test_lanes_kernels.c; what holds for every
+// engine of layers in test_layers.c.)
 #include "core/engine.h" // before <complex.h>, which makes `complex` a macro
 
 #include "layer_rig.h"

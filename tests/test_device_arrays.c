@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Arrays in the memory of a CUDA device, on the stand-in and, as part
-// of the suite gpu, on a real one: at any address that is aligned to a sample, mixed with arrays of
-// the host, and in calls on several threads at once.
+// SPDX-License-Identifier: MIT
+// Arrays in the memory of a CUDA device, on the stand-in and, as part of the suite gpu, on a real
+// one: at any address that is aligned to a sample, mixed with arrays of the host, and in calls on
+// several threads at once.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT Every engine over whole signals: a table of problems of every type
-// against the oracle, then the properties that need no oracle (impulses, linearity, shift,
-// agreement) and the promises of partita_forward (input kept, exact ranges, workspace, thread
-// count).
+// SPDX-License-Identifier: MIT
+// Every engine over whole signals: a table of problems of every type against the oracle, then the
+// properties that need no oracle (impulses, linearity, shift, agreement) and the promises of
+// partita_forward (input kept, exact ranges, workspace, thread count).
 
 #include "rig.h"
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What cpu/partitioned says of itself: its table covers every tap
-// once, its shares make a whole, its figures are those of partita_plan_load, its timeline is as
-// wide as it says and as high as the worst call.
+// SPDX-License-Identifier: MIT
+// What cpu/partitioned says of itself: its table covers every tap once, its shares make a whole,
+// its figures are those of partita_plan_load, its timeline is as wide as it says and as high as the
+// worst call.
 
 #include "test.h"
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The spectral seam (lib/fft.h), white box: products of spectra are
-// convolutions where nothing wraps around, for every good size, real and complex, both precisions,
-// through both providers where both are built.
+// SPDX-License-Identifier: MIT
+// The spectral seam (lib/fft.h), white box: products of spectra are convolutions where nothing
+// wraps around, for every good size, real and complex, both precisions, through both providers
+// where both are built.
 
 #include "fft/fft.h" // before complex.h: it has a field of that name
 

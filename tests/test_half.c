@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Samples stored in two bytes: conversions of every level against
-// exact arithmetic, over all 65536 values and around every place where rounding changes; layers in
-// f16 and bf16 against the oracle; what is refused.
+// SPDX-License-Identifier: MIT
+// Samples stored in two bytes: conversions of every level against exact arithmetic, over all 65536
+// values and around every place where rounding changes; layers in f16 and bf16 against the oracle;
+// what is refused.
 #include <stdio.h>
 
 #include "kernel_check.h"

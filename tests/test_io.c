@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Unit tests of the program's files: names of encodings, conversion of
-// samples, headers beyond 4 GiB, sources and sinks, resampling. Whole files of every kind are
-// tested through the program, in tests/apps.
+// SPDX-License-Identifier: MIT
+// Unit tests of the program's files: names of encodings, conversion of samples, headers beyond 4
+// GiB, sources and sinks, resampling. Whole files of every kind are tested through the program, in
+// tests/apps.
 #include <fcntl.h>
 #include <float.h>
 #include <math.h>

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Every kernel of every level this machine has against the contract of
-// kernels.h: values against sums in twice the precision, NaNs and infinities where they belong, all
-// tails, no access outside the stated ranges, and the same bits however calls are cut. The C
-// reference goes through the same tests, so that each level also agrees with it.
+// SPDX-License-Identifier: MIT
+// Every kernel of every level this machine has against the contract of kernels.h: values against
+// sums in twice the precision, NaNs and infinities where they belong, all tails, no access outside
+// the stated ranges, and the same bits however calls are cut. The C reference goes through the same
+// tests, so that each level also agrees with it.
 #include "kernel_check.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT The kernels for planes side by side, every level this machine has,
-// against the contract of kernels.h: rows of every length around those of a vector, runs of every
-// length, transforms against their definition. Operands lie between pages that fault or guard
-// bytes. The C reference goes through the same tests.
+// SPDX-License-Identifier: MIT
+// The kernels for planes side by side, every level this machine has, against the contract of
+// kernels.h: rows of every length around those of a vector, runs of every length, transforms
+// against their definition. Operands lie between pages that fault or guard bytes. The C reference
+// goes through the same tests.
 #include "kernel_check.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The promises of the calls of layers: the same bits for any number of
-// threads, workspace as large as asked for and no larger than allowed, NaN where it belongs, bias
-// and activation with any engine, refusals that leave results alone.
+// SPDX-License-Identifier: MIT
+// The promises of the calls of layers: the same bits for any number of threads, workspace as large
+// as asked for and no larger than allowed, NaN where it belongs, bias and activation with any
+// engine, refusals that leave results alone.
 #include "layer_rig.h"
 
 #include <math.h>

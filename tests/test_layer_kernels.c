@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT The kernels of layers, every level this machine has, against the
-// contract of kernels.h: every number of channels, taps and positions around the sizes of their
-// rectangles, against sums in twice the precision. Operands lie between pages that fault. The C
-// reference goes through the same tests.
+// SPDX-License-Identifier: MIT
+// The kernels of layers, every level this machine has, against the contract of kernels.h: every
+// number of channels, taps and positions around the sizes of their rectangles, against sums in
+// twice the precision. Operands lie between pages that fault. The C reference goes through the same
+// tests.
 #include "kernel_check.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Layers in all directions: a table of hostile shapes and many random
-// ones against the oracle, gradients against finite differences and against the transpose identity
-// <gy, A x> = <A' gy, x>. (The promises of the calls are in test_layer_calls.c.)
+// SPDX-License-Identifier: MIT
+// Layers in all directions: a table of hostile shapes and many random ones against the oracle,
+// gradients against finite differences and against the transpose identity <gy, A x> = <A' gy, x>.
+// (The promises of the calls are in test_layer_calls.c.)
 #include "layer_rig.h"
 
 #include <math.h>

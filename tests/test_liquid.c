@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT liquid-dsp as a second reference: firfilt, fftfilt and firdecim of
-// each kind over random lengths against streams. Both sides compute in f32, so that the limit is
-// the sum of both gates; liquid's own algorithm is a plain sum (firfilt, firdecim) or one transform
-// of twice the block (fftfilt).
+// SPDX-License-Identifier: MIT
+// liquid-dsp as a second reference: firfilt, fftfilt and firdecim of each kind over random lengths
+// against streams. Both sides compute in f32, so that the limit is the sum of both gates; liquid's
+// own algorithm is a plain sum (firfilt, firdecim) or one transform of twice the block (fftfilt).
 
 #include "rig.h"
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT cpu/partitioned against the oracle: every type, at zero and chosen
-// latency, tap counts around the borders of its partitions, any block, any cut, the taps one by
-// one, the tail to its last sample.
+// SPDX-License-Identifier: MIT
+// cpu/partitioned against the oracle: every type, at zero and chosen latency, tap counts around the
+// borders of its partitions, any block, any cut, the taps one by one, the tail to its last sample.
 
 #include "stream_rig.h"
 

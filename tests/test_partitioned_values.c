@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT What special values do to cpu/partitioned: a NaN or infinity touches
-// the outputs its taps reach and no bit of others, tiny values stay right, silence that is skipped
-// leaves no trace.
+// SPDX-License-Identifier: MIT
+// What special values do to cpu/partitioned: a NaN or infinity touches the outputs its taps reach
+// and no bit of others, tiny values stay right, silence that is skipped leaves no trace.
 
 #include "stream_rig.h"
 

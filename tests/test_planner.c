@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The planner: what explain says, forced engines, each wish of the
-// options honoured or refused with a reason, time to plan, PARTITA_CPU. Choices themselves are
-// free.
+// SPDX-License-Identifier: MIT
+// The planner: what explain says, forced engines, each wish of the options honoured or refused with
+// a reason, time to plan, PARTITA_CPU. Choices themselves are free.
 
 #include "rig.h"
 

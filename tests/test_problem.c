@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Problems and options that are not well formed: refused with the
-// field and its value in the log line, before anything is allocated; and the output size, also at
-// the edges of what is well formed.
+// SPDX-License-Identifier: MIT
+// Problems and options that are not well formed: refused with the field and its value in the log
+// line, before anything is allocated; and the output size, also at the edges of what is well
+// formed.
 
 #include "test.h"
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Where audio threads go the library neither allocates, locks, sleeps,
-// calls the system nor touches a file: a watch (interpose.h) over all that is said to be real-time
-// safe, on every engine, type and kind of threads, while filters are swapped. And over the watch
-// itself: what it is there to see ends the program.
+// SPDX-License-Identifier: MIT
+// Where audio threads go the library neither allocates, locks, sleeps, calls the system nor touches
+// a file: a watch (interpose.h) over all that is said to be real-time safe, on every engine, type
+// and kind of threads, while filters are swapped. And over the watch itself: what it is there to
+// see ends the program.
 
 #include "interpose.h"
 #include "pool.h"

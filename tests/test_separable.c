@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The promise that taps are separable: cuda/separable against the
-// oracle, forward and backward data, at every edge of its tiles; what keeps the promise and what
-// does not; other engines, which compute what they would without.
+// SPDX-License-Identifier: MIT
+// The promise that taps are separable: cuda/separable against the oracle, forward and backward
+// data, at every edge of its tiles; what keeps the promise and what does not; other engines, which
+// compute what they would without.
 #include "core/engine.h"
 
 #include "layer_rig.h"

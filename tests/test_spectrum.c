@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Spectra as objects: products of two of them, in either operation,
-// any slice, against the oracle; with a signal as it is; with themselves; any number of threads; on
-// the device that PARTITA_TEST_DEVICE names. Then normalised correlation, which is the CPU's.
+// SPDX-License-Identifier: MIT
+// Spectra as objects: products of two of them, in either operation, any slice, against the oracle;
+// with a signal as it is; with themselves; any number of threads; on the device that
+// PARTITA_TEST_DEVICE names. Then normalised correlation, which is the CPU's.
 
 #include "layer_rig.h"
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT A stream's state outside the stream: saved, restored here and
-// elsewhere, cloned, continuing bit for bit from the most awkward positions; refused where it does
-// not belong. What a stream tells about its calls.
+// SPDX-License-Identifier: MIT
+// A stream's state outside the stream: saved, restored here and elsewhere, cloned, continuing bit
+// for bit from the most awkward positions; refused where it does not belong. What a stream tells
+// about its calls.
 
 #include "stream_rig.h"
 

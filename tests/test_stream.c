@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Every engine as a stream: against the oracle, and the same bits
-// however the input is cut and laid out: calls of any size, in place, interleaved, decimated, after
-// a reset, beside another stream of the same plan.
+// SPDX-License-Identifier: MIT
+// Every engine as a stream: against the oracle, and the same bits however the input is cut and laid
+// out: calls of any size, in place, interleaved, decimated, after a reset, beside another stream of
+// the same plan.
 
 #include "stream_rig.h"
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT The kernels that streams alone use, every level this machine has,
-// against the contract of kernels.h: sums over lines of tiles against sums in twice the precision,
-// the peak by its bits, fades against their formula. What they may read lies between pages that
-// fault, what they must not read is NaN. The C reference goes through the same tests.
+// SPDX-License-Identifier: MIT
+// The kernels that streams alone use, every level this machine has, against the contract of
+// kernels.h: sums over lines of tiles against sums in twice the precision, the peak by its bits,
+// fades against their formula. What they may read lies between pages that fault, what they must not
+// read is NaN. The C reference goes through the same tests.
 #include "kernel_check.h"
 
 #include <stdio.h>

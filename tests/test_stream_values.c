@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What comes out of a stream, and when: exact latency, the tail, how
-// far special values reach, extreme values.
+// SPDX-License-Identifier: MIT
+// What comes out of a stream, and when: exact latency, the tail, how far special values reach,
+// extreme values.
 
 #include "stream_rig.h"
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Filters exchanged in a running stream: before the fade the old one's
-// output, then the header's blend of what either filter alone gives, then the new one's; the last
-// filter wins; swapping tells when the others are free.
+// SPDX-License-Identifier: MIT
+// Filters exchanged in a running stream: before the fade the old one's output, then the header's
+// blend of what either filter alone gives, then the new one's; the last filter wins; swapping tells
+// when the others are free.
 
 #include "swap_rig.h"
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What may be shared is shared at once: one plan and filter under many
-// streams and forward calls, plans made in parallel. Each thread compares with what a single thread
-// computed. Meant for the thread sanitizer too.
+// SPDX-License-Identifier: MIT
+// What may be shared is shared at once: one plan and filter under many streams and forward calls,
+// plans made in parallel. Each thread compares with what a single thread computed. Meant for the
+// thread sanitizer too.
 
 #include "test.h"
 

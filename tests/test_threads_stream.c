@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT One stream on several threads: the library's own or the host's. The
-// bits of one thread, always; streams opened and closed in turn; many of one plan at once. Meant
-// for the thread sanitizer too.
+// SPDX-License-Identifier: MIT
+// One stream on several threads: the library's own or the host's. The bits of one thread, always;
+// streams opened and closed in turn; many of one plan at once. Meant for the thread sanitizer too.
 
 #include "pool.h"
 #include "stream_rig.h"

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT Grids of tiles (lib/tile_grid.h): for many random axes every product
-// of the defining sum is met exactly once by some image, phase, tile, output and tap of it, in
-// every direction, and no other is met. And the kinds of passes that the same axes fall into
-// (lib/cpu/conv_pass.h).
+// SPDX-License-Identifier: MIT
+// Grids of tiles (lib/tile_grid.h): for many random axes every product of the defining sum is met
+// exactly once by some image, phase, tile, output and tap of it, in every direction, and no other
+// is met. And the kinds of passes that the same axes fall into (lib/cpu/conv_pass.h).
 #include "cpu/conv/pass.h"
 #include "cpu/tiles/tiles.h"
 #include "geometry/tile_grid.h"

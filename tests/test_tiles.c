@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT What cpu/tiles is made of, from inside: transforms of every size
-// against the definition in double, at every level and in both precisions; and layers in every way
-// that the planner may take (size of tiles, blocks, parts, products), which the tables of
-// test_layers.c see only where it is the cheapest.
+// SPDX-License-Identifier: MIT
+// What cpu/tiles is made of, from inside: transforms of every size against the definition in
+// double, at every level and in both precisions; and layers in every way that the planner may take
+// (size of tiles, blocks, parts, products), which the tables of test_layers.c see only where it is
+// the cheapest.
 #include "cpu/tiles/tiles.h" // before the complex numbers of test.h
 #include "planner/estimate.h"
 

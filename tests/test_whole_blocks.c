@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Streams that promise calls of whole blocks (problem.whole_blocks):
-// right at the same latency, the same bits however many blocks a call holds; tails and fades as
-// they are promised, frames beyond whole blocks unheard.
+// SPDX-License-Identifier: MIT
+// Streams that promise calls of whole blocks (problem.whole_blocks): right at the same latency, the
+// same bits however many blocks a call holds; tails and fades as they are promised, frames beyond
+// whole blocks unheard.
 
 #include "pool.h"
 #include "swap_rig.h"

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT cpu/winograd from inside: its kernels at every level against the
-// convolution they are to compute, every tile size in every direction against the oracle, its
-// errors against what it predicts and against Lavin and Gray's order. With PARTITA_TEST_DEVICE it
-// is that device's engine, but for what the CPU's alone has.
+// SPDX-License-Identifier: MIT
+// cpu/winograd from inside: its kernels at every level against the convolution they are to compute,
+// every tile size in every direction against the oracle, its errors against what it predicts and
+// against Lavin and Gray's order. With PARTITA_TEST_DEVICE it is that device's engine, but for what
+// the CPU's alone has.
 #include "core/engine.h"
 
 #include "kernel_check.h"

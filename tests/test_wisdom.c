@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The wisdom file: round trip, and refusal of everything that is not
-// exactly such a file of this host, with the store unchanged. Files that are wrong in content carry
-// a right checksum here, so that the content is what is refused.
+// SPDX-License-Identifier: MIT
+// The wisdom file: round trip, and refusal of everything that is not exactly such a file of this
+// host, with the store unchanged. Files that are wrong in content carry a right checksum here, so
+// that the content is what is refused.
 
 #include "test.h"
 

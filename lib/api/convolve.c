@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The one-call helpers: a slice of a full convolution or correlation
-// is a bounded problem with its own padding.
+// SPDX-License-Identifier: MIT
+// The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its
+// own padding.
 #include "bounded.h"
 #include "core/slice.h"
 #include "filter.h"

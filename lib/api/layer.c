@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Public functions of layers: arguments are checked, then one internal
-// call follows. And what is the same for every engine: bias, activation and the gradient of the
-// bias.
+// SPDX-License-Identifier: MIT
+// Public functions of layers: arguments are checked, then one internal call follows. And what is
+// the same for every engine: bias, activation and the gradient of the bias.
 #include "layer.h"
 
 #include "base/thread.h"

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT Normalised cross-correlation: the correlation over the lengths of
-// both operands. The signal's length under the template is a sliding sum of squares, in double.
-// Sliding by differences would leave a loud passage's rounding errors in the quiet one behind it,
-// so the sums that share a sample are made of two parts that only grow: from the shared sample back
-// to a window's start, and on to its end (van Herk 1992; Gil and Werman 1993, for maxima).
+// SPDX-License-Identifier: MIT
+// Normalised cross-correlation: the correlation over the lengths of both operands. The signal's
+// length under the template is a sliding sum of squares, in double. Sliding by differences would
+// leave a loud passage's rounding errors in the quiet one behind it, so the sums that share a
+// sample are made of two parts that only grow: from the shared sample back to a window's start, and
+// on to its end (van Herk 1992; Gil and Werman 1993, for maxima).
 #include <math.h>
 
 #include "base/mem.h"

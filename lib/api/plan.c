@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Public functions of plans, of running them forward and of opening
-// streams: arguments are checked, then one internal call follows. Below, they are trusted. (Filters
-// are in filter.c, running streams in stream.c and stream_state.c, the one-call helpers in
-// convolve.c, gradients in layer.c, the store of facts in wisdom.c.)
+// SPDX-License-Identifier: MIT
+// Public functions of plans, of running them forward and of opening streams: arguments are checked,
+// then one internal call follows. Below, they are trusted. (Filters are in filter.c, running
+// streams in stream.c and stream_state.c, the one-call helpers in convolve.c, gradients in layer.c,
+// the store of facts in wisdom.c.)
 #include <string.h>
 
 #include "bounded.h"

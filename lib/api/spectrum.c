@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Spectra as objects: the public functions. Arguments are checked
-// here; everything else is the keeper's (spectrum.h).
+// SPDX-License-Identifier: MIT
+// Spectra as objects: the public functions. Arguments are checked here; everything else is the
+// keeper's (spectrum.h).
 #include "core/spectrum.h"
 
 #include "base/log.h"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Streams: the loop that feeds an engine until a call's frames are
-// used up, and when which filter is heard. Everything else is the engine's.
+// SPDX-License-Identifier: MIT
+// Streams: the loop that feeds an engine until a call's frames are used up, and when which filter
+// is heard. Everything else is the engine's.
 #include "core/engine.h"
 
 #include <string.h>

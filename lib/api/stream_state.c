@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Saving, restoring and cloning streams: a header that says what the
-// state fits, then the engine's region as it is.
+// SPDX-License-Identifier: MIT
+// Saving, restoring and cloning streams: a header that says what the state fits, then the engine's
+// region as it is.
 #include <string.h>
 
 #include "base/hash.h"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Processor features as the compiler's run-time library reports them
-// (it also asks whether the operating system saves the wide registers), and the size of the
-// affinity mask.
+// SPDX-License-Identifier: MIT
+// Processor features as the compiler's run-time library reports them (it also asks whether the
+// operating system saves the wide registers), and the size of the affinity mask.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

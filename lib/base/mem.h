@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Aligned memory through the caller's hooks, and arenas: one
-// allocation an object, cut into aligned slices.
+// SPDX-License-Identifier: MIT
+// Aligned memory through the caller's hooks, and arenas: one allocation an object, cut into aligned
+// slices.
 #ifndef PARTITA_MEM_H
 #define PARTITA_MEM_H
 

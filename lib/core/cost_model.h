@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The host model: what the planner believes about this machine, in
-// seconds. The built-in one was measured on one machine and is scaled roughly to other instruction
-// sets; partita_wisdom_calibrate replaces it with this machine's own.
+// SPDX-License-Identifier: MIT
+// The host model: what the planner believes about this machine, in seconds. The built-in one was
+// measured on one machine and is scaled roughly to other instruction sets; partita_wisdom_calibrate
+// replaces it with this machine's own.
 #ifndef PARTITA_HOST_H
 #define PARTITA_HOST_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Devices besides the CPU: found by name, served by modules that are
-// loaded when first asked for. A module is compiled against the same internal headers as the
-// library and no other build of it; the two are installed together.
+// SPDX-License-Identifier: MIT
+// Devices besides the CPU: found by name, served by modules that are loaded when first asked for. A
+// module is compiled against the same internal headers as the library and no other build of it; the
+// two are installed together.
 #ifndef PARTITA_INTERNAL_DEVICE_H
 #define PARTITA_INTERNAL_DEVICE_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The only internal interface that algorithms see: an engine is one
-// algorithm on one device; a plan is an engine's choice of everything for one shape. The planner
-// knows engines through this table alone.
+// SPDX-License-Identifier: MIT
+// The only internal interface that algorithms see: an engine is one algorithm on one device; a plan
+// is an engine's choice of everything for one shape. The planner knows engines through this table
+// alone.
 #ifndef PARTITA_ENGINE_H
 #define PARTITA_ENGINE_H
 

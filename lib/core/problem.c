@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Fills in defaults and refuses what cannot be: after this file no
-// size can overflow and no field contradicts another.
+// SPDX-License-Identifier: MIT
+// Fills in defaults and refuses what cannot be: after this file no size can overflow and no field
+// contradicts another.
 #include "problem.h"
 
 #include "base/mem.h"

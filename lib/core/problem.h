@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The canonical form of a problem: every default filled in, every size
-// checked against overflow. Engines and planner see only this.
+// SPDX-License-Identifier: MIT
+// The canonical form of a problem: every default filled in, every size checked against overflow.
+// Engines and planner see only this.
 #ifndef PARTITA_INTERNAL_PROBLEM_H
 #define PARTITA_INTERNAL_PROBLEM_H
 

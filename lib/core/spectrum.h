@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Spectra as objects, of any device: what the public functions
-// (spectrum.c) ask of whoever keeps them, the CPU (cpu/spectra.c) or a device's module (decision
-// 28).
+// SPDX-License-Identifier: MIT
+// Spectra as objects, of any device: what the public functions (spectrum.c) ask of whoever keeps
+// them, the CPU (cpu/spectra.c) or a device's module (decision 28).
 #ifndef PARTITA_INTERNAL_SPECTRUM_H
 #define PARTITA_INTERNAL_SPECTRUM_H
 

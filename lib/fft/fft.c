@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The seam itself: picks the provider. Which providers exist is
-// decided when the library is built (-Dfft=...); PARTITA_FFT=native|fftw prefers one of them in
-// tests and benches.
+// SPDX-License-Identifier: MIT
+// The seam itself: picks the provider. Which providers exist is decided when the library is built
+// (-Dfft=...); PARTITA_FFT=native|fftw prefers one of them in tests and benches.
 #include "fft.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT The spectral seam: transforms from samples to spectra whose products
-// are convolutions. The order and meaning of bins are private to the provider; multiplying two
-// spectra of one transform bin by bin and going back gives the convolution of their samples, of
-// which only what does not wrap around the end is defined: a provider may wrap cyclically or
-// negacyclically.
+// SPDX-License-Identifier: MIT
+// The spectral seam: transforms from samples to spectra whose products are convolutions. The order
+// and meaning of bins are private to the provider; multiplying two spectra of one transform bin by
+// bin and going back gives the convolution of their samples, of which only what does not wrap
+// around the end is defined: a provider may wrap cyclically or negacyclically.
 //
 // A spectrum is a run of blocks of SPECTRUM_BLOCK_BYTES real lanes, then as many imaginary lanes
 // (kernels.h).

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Transforms by FFTW 3 (any size; the reference provider). The only
-// file that includes fftw3.h. Real transforms keep their n/2 + 1 bins as they are, so every bin of
-// a spectrum is an ordinary complex number.
+// SPDX-License-Identifier: MIT
+// Transforms by FFTW 3 (any size; the reference provider). The only file that includes fftw3.h.
+// Real transforms keep their n/2 + 1 bins as they are, so every bin of a spectrum is an ordinary
+// complex number.
 #include <fftw3.h>
 #include <pthread.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT The transform made for convolution: no re-ordering, vectors all the
-// way, nothing to plan. Samples are a polynomial modulo u^L - e^(-2 pi i phi), which every pass
-// splits into smaller ones of the same kind (fft_kernels.h). Complex samples start with phi = 0, an
-// ordinary DFT. Real samples x[2L] are taken as x[j] - i x[j + L] with phi = 1/4: products modulo
-// u^L + i are convolutions that wrap negacyclically after 2L samples, and no bin needs its mirror
-// image.
+// SPDX-License-Identifier: MIT
+// The transform made for convolution: no re-ordering, vectors all the way, nothing to plan. Samples
+// are a polynomial modulo u^L - e^(-2 pi i phi), which every pass splits into smaller ones of the
+// same kind (fft_kernels.h). Complex samples start with phi = 0, an ordinary DFT. Real samples
+// x[2L] are taken as x[j] - i x[j + L] with phi = 1/4: products modulo u^L + i are convolutions
+// that wrap negacyclically after 2L samples, and no bin needs its mirror image.
 #include <math.h>
 #include <string.h>
 

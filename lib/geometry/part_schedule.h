@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT Parts of two sizes that a caller imposes, whatever the device: which
-// pairs of parts begin at which output. Pair (i, j) covers the taps_part + signal_part - 1 outputs
-// from i * taps_part + j * signal_part on, a multiple of what divides both. Division k holds the
-// intervals that begin at k units and every `apart` outputs on: within a division none overlaps
-// another. (theory.md, section 7; parts.md)
+// SPDX-License-Identifier: MIT
+// Parts of two sizes that a caller imposes, whatever the device: which pairs of parts begin at
+// which output. Pair (i, j) covers the taps_part + signal_part - 1 outputs from i * taps_part + j *
+// signal_part on, a multiple of what divides both. Division k holds the intervals that begin at k
+// units and every `apart` outputs on: within a division none overlaps another. (theory.md, section
+// 7; parts.md)
 #ifndef PARTITA_DIVISIONS_H
 #define PARTITA_DIVISIONS_H
 

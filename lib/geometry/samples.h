@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Moving samples: strided copies, windows that read zeros outside a
-// signal, and taps brought into causal order.
+// SPDX-License-Identifier: MIT
+// Moving samples: strided copies, windows that read zeros outside a signal, and taps brought into
+// causal order.
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 

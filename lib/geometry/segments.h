@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT How a bounded problem of one axis is cut into blocks, whatever the
-// device: which taps its outputs see, which blocks of a line hold anything, which outputs a block
-// makes.
+// SPDX-License-Identifier: MIT
+// How a bounded problem of one axis is cut into blocks, whatever the device: which taps its outputs
+// see, which blocks of a line hold anything, which outputs a block makes.
 #ifndef PARTITA_CUT_H
 #define PARTITA_CUT_H
 

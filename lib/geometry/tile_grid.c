@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Grids of tiles, see tile_grid.h. With g the common divisor of stride
-// s and dilation d, outputs fall into d/g images and taps into s/g phases: output i + (d/g) q of
-// image i meets with tap j + (s/g) k of phase j the sample s i + d j + (s d / g)(q + k), which is
-// position q + k of that image and phase.
+// SPDX-License-Identifier: MIT
+// Grids of tiles, see tile_grid.h. With g the common divisor of stride s and dilation d, outputs
+// fall into d/g images and taps into s/g phases: output i + (d/g) q of image i meets with tap j +
+// (s/g) k of phase j the sample s i + d j + (s d / g)(q + k), which is position q + k of that image
+// and phase.
 #include "tile_grid.h"
 #include "base/sizes.h"
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Tables of the transforms of tiles, and their axes in order. Elements
-// of neighbouring rows, and of planes, are an odd number of elements apart, so that a column does
-// not meet itself in the cache.
+// SPDX-License-Identifier: MIT
+// Tables of the transforms of tiles, and their axes in order. Elements of neighbouring rows, and of
+// planes, are an odd number of elements apart, so that a column does not meet itself in the cache.
 #include "tile_transform.h"
 
 #include <math.h>

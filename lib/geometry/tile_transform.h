@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Transforms of whole tiles of up to three axes, a line of tiles at a
-// time, two of them as the real and the imaginary part of one complex transform. A bin is kept for
-// every pair of a frequency and its negative, in an order of its own that all arrays of one
-// transform share; bins of a pair that is one frequency have an imaginary part of 0.
+// SPDX-License-Identifier: MIT
+// Transforms of whole tiles of up to three axes, a line of tiles at a time, two of them as the real
+// and the imaginary part of one complex transform. A bin is kept for every pair of a frequency and
+// its negative, in an order of its own that all arrays of one transform share; bins of a pair that
+// is one frequency have an imaginary part of 0.
 #ifndef PARTITA_TILE_TRANSFORM_H
 #define PARTITA_TILE_TRANSFORM_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The error that tiles of Winograd's minimal filtering leave, for all
-// engines that have them (decision 14).
+// SPDX-License-Identifier: MIT
+// The error that tiles of Winograd's minimal filtering leave, for all engines that have them
+// (decision 14).
 #ifndef PARTITA_WINOGRAD_ERROR_H
 #define PARTITA_WINOGRAD_ERROR_H
 

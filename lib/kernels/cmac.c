@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT Products of spectra in blocks of real and imaginary lanes, summed
-// over terms in registers. The four products of a complex multiplication have a sum each, so that
-// no addition waits for another of the same term, and the order of operations is the same for every
-// bin.
+// SPDX-License-Identifier: MIT
+// Products of spectra in blocks of real and imaginary lanes, summed over terms in registers. The
+// four products of a complex multiplication have a sum each, so that no addition waits for another
+// of the same term, and the order of operations is the same for every bin.
 #include "vector.h"
 
 enum {

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Rows become columns: as many vectors as there are rows, shuffled
-// like cards. Two halves of a deck of rows, zipped as often as the number of rows has factors of
-// two, leave the columns one after the other.
+// SPDX-License-Identifier: MIT
+// Rows become columns: as many vectors as there are rows, shuffled like cards. Two halves of a deck
+// of rows, zipped as often as the number of rows has factors of two, leave the columns one after
+// the other.
 #include "vector.h"
 
 enum { DECK = (int)CONV_CHANNELS < (int)LANES ? (int)CONV_CHANNELS : (int)LANES };

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT The sums of layers. conv: vectors along the positions times output
-// channels, a rectangle of sums in registers over all taps and input channels; a vector of x is
-// loaded once and meets every channel, a weight is spread once and meets every vector. conv_weight:
-// the same rectangle of output channels times taps, summed along the positions. Source: Goto & van
-// de Geijn, Anatomy of high-performance matrix multiplication (2008), for the rectangle; taps as
-// offsets are the indirect convolution of Dukhan (2019) without its pointers.
+// SPDX-License-Identifier: MIT
+// The sums of layers. conv: vectors along the positions times output channels, a rectangle of sums
+// in registers over all taps and input channels; a vector of x is loaded once and meets every
+// channel, a weight is spread once and meets every vector. conv_weight: the same rectangle of
+// output channels times taps, summed along the positions. Source: Goto & van de Geijn, Anatomy of
+// high-performance matrix multiplication (2008), for the rectangle; taps as offsets are the
+// indirect convolution of Dukhan (2019) without its pointers.
 #include "vector.h"
 
 // Rectangles by number of registers: sums, one row or column of operands, one operand in flight.

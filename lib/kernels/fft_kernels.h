@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Kernels of the native transform (fft_native.c): passes over complex
-// numbers in the blocked layout of kernels.h.
+// SPDX-License-Identifier: MIT
+// Kernels of the native transform (fft_native.c): passes over complex numbers in the blocked layout
+// of kernels.h.
 //
 // A node of length L holds a polynomial in u modulo u^L - e^(-2 pi i phi). A pass of radix r splits
 // it into r nodes of length L/r, one after the other in the same memory: node q has phase (phi + q)

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The passes of fft_kernels.h. `back` and `radix` are constants
-// wherever they are used, so each combination becomes a straight loop.
+// SPDX-License-Identifier: MIT
+// The passes of fft_kernels.h. `back` and `radix` are constants wherever they are used, so each
+// combination becomes a straight loop.
 #include "fft_kernels.h"
 #include "fft_lanes.h"
 

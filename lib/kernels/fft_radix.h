@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Butterflies of vectors of complex numbers, and the factors of a node
-// before them: what the passes of fft_passes.c, lanes_dft.c and tile_dft.c share.
+// SPDX-License-Identifier: MIT
+// Butterflies of vectors of complex numbers, and the factors of a node before them: what the passes
+// of fft_passes.c, lanes_dft.c and tile_dft.c share.
 #ifndef PARTITA_FFT_RADIX_H
 #define PARTITA_FFT_RADIX_H
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT Direct FIR filters, vectors along the outputs. A vector holds ROW
-// taps' worth of shift (LANES reals, or half as many complex numbers). Write tap j = ROW*a + s:
-// then the vector of x that starts s taps before output vector p serves tap (a, s) of output vector
-// p + a. So one load, mostly unaligned, feeds up to DEPTH multiplications (all a of one s), and
-// WIDTH output vectors stay in registers. Rows with one tap fewer run in a loop of their own: there
-// are no zero taps, which would waste time and turn infinities into NaNs.
+// SPDX-License-Identifier: MIT
+// Direct FIR filters, vectors along the outputs. A vector holds ROW taps' worth of shift (LANES
+// reals, or half as many complex numbers). Write tap j = ROW*a + s: then the vector of x that
+// starts s taps before output vector p serves tap (a, s) of output vector p + a. So one load,
+// mostly unaligned, feeds up to DEPTH multiplications (all a of one s), and WIDTH output vectors
+// stay in registers. Rows with one tap fewer run in a loop of their own: there are no zero taps,
+// which would waste time and turn infinities into NaNs.
 #include "vector.h"
 
 enum {

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT What the vector extensions cannot say, by intrinsics: a product and
-// a sum in one rounding whatever the compiler makes of its surroundings, on which "the same bits at
-// every position" rests, and the first lanes of a vector from memory and to it. Included by
-// vector.h.
+// SPDX-License-Identifier: MIT
+// What the vector extensions cannot say, by intrinsics: a product and a sum in one rounding
+// whatever the compiler makes of its surroundings, on which "the same bits at every position"
+// rests, and the first lanes of a vector from memory and to it. Included by vector.h.
 #ifndef PARTITA_KERNEL_INTRINSICS_H
 #define PARTITA_KERNEL_INTRINSICS_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Chooses the table of a level. Which levels exist is the build's
-// choice (HAVE_...), which one runs is the caller's.
+// SPDX-License-Identifier: MIT
+// Chooses the table of a level. Which levels exist is the build's choice (HAVE_...), which one runs
+// is the caller's.
 #include "kernels.h"
 
 extern const struct kernels k_table_f32_c, k_table_f64_c;

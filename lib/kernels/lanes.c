@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT Planes side by side: the sums of depthwise layers. Since a vector
-// holds one sample of many planes, any tap of any position is an aligned load and every row is as
-// good as a long one; the price is a transposition on the way in and on the way out. lanes_conv
-// keeps a stretch of outputs in registers over all taps, and the taps of a run beside them: a
-// vector of x is loaded once a run. With WIDTH outputs and T taps that is WIDTH + 2T - 1 loads for
-// WIDTH * T products.
+// SPDX-License-Identifier: MIT
+// Planes side by side: the sums of depthwise layers. Since a vector holds one sample of many
+// planes, any tap of any position is an aligned load and every row is as good as a long one; the
+// price is a transposition on the way in and on the way out. lanes_conv keeps a stretch of outputs
+// in registers over all taps, and the taps of a run beside them: a vector of x is loaded once a
+// run. With WIDTH outputs and T taps that is WIDTH + 2T - 1 loads for WIDTH * T products.
 #include "vector.h"
 
 #if VECTOR_BYTES == 32

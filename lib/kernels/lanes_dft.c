@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Transforms of planes side by side: the passes of fft_passes.c, but
-// one transform in each lane, so that every element is an aligned pair of vectors, nothing is
-// shuffled, and any length that the radices make up will do.
+// SPDX-License-Identifier: MIT
+// Transforms of planes side by side: the passes of fft_passes.c, but one transform in each lane, so
+// that every element is an aligned pair of vectors, nothing is shuffled, and any length that the
+// radices make up will do.
 #include "fft_radix.h"
 
 // All nodes of `length` elements: reads from, writes to.

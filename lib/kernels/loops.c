@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The loops around the transforms: overlap, scale, and the change
-// between interleaved and blocked complex numbers.
+// SPDX-License-Identifier: MIT
+// The loops around the transforms: overlap, scale, and the change between interleaved and blocked
+// complex numbers.
 #include "vector.h"
 
 void KERNEL(add)(void *y_, const void *x_, size_t n)

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Names of the kernels of one instruction set and precision. The build
-// passes ISA (c, avx2, ...), TYPE (f32, f64) and REAL (float, double), and compiles each source
-// once per pair, so that a kernel is an ordinary function.
+// SPDX-License-Identifier: MIT
+// Names of the kernels of one instruction set and precision. The build passes ISA (c, avx2, ...),
+// TYPE (f32, f64) and REAL (float, double), and compiles each source once per pair, so that a
+// kernel is an ordinary function.
 #ifndef PARTITA_KERNEL_NAMES_H
 #define PARTITA_KERNEL_NAMES_H
 

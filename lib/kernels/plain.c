@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Loops that the compiler makes vectors of by itself: reference and
-// vector version in one, built for every level.
+// SPDX-License-Identifier: MIT
+// Loops that the compiler makes vectors of by itself: reference and vector version in one, built
+// for every level.
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT Small complex transforms in lanes, see tile_kernels.h: no shuffle
-// anywhere, every vector is 4 to 16 transforms. Passes of decimation in frequency forward, in time
-// inverse, in place, so that nothing is put in order. The inverse is the forward pass mirrored with
-// real and imaginary parts exchanged. Source: Gentleman & Sande, Fast Fourier transforms
-// - for fun and profit (1966).
+// SPDX-License-Identifier: MIT
+// Small complex transforms in lanes, see tile_kernels.h: no shuffle anywhere, every vector is 4 to
+// 16 transforms. Passes of decimation in frequency forward, in time inverse, in place, so that
+// nothing is put in order. The inverse is the forward pass mirrored with real and imaginary parts
+// exchanged. Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
 #include "fft_radix.h"
 
 enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };

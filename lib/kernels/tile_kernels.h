@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT Kernels of cpu/tiles: small complex transforms, a line of
-// independent ones at a time. A line is TILE_LINE_BYTES of reals, lane l of every line belonging to
-// transform l; an element is a line of real parts and one of imaginary parts. Lines are aligned to
-// 64 bytes. Source and levels as the kernels of kernels.h; tests/test_tiles.c holds them against
-// the definition of the transform in double.
+// SPDX-License-Identifier: MIT
+// Kernels of cpu/tiles: small complex transforms, a line of independent ones at a time. A line is
+// TILE_LINE_BYTES of reals, lane l of every line belonging to transform l; an element is a line of
+// real parts and one of imaginary parts. Lines are aligned to 64 bytes. Source and levels as the
+// kernels of kernels.h; tests/test_tiles.c holds them against the definition of the transform in
+// double.
 #ifndef PARTITA_TILE_KERNELS_H
 #define PARTITA_TILE_KERNELS_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Samples into lines and back, two real spectra out of a complex one
-// and back: the edges of the transforms of tile_dft.c. Contracts in tile_kernels.h.
+// SPDX-License-Identifier: MIT
+// Samples into lines and back, two real spectra out of a complex one and back: the edges of the
+// transforms of tile_dft.c. Contracts in tile_kernels.h.
 #include "vector.h"
 
 enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The vector type of the kernels: VECTOR_BYTES wide (16 NEON, 32 AVX2,
-// 64 AVX-512), GCC and Clang vector extensions. Everything is static and inlined: an out-of-line
-// copy compiled for one instruction set must never be picked by the linker for another.
+// SPDX-License-Identifier: MIT
+// The vector type of the kernels: VECTOR_BYTES wide (16 NEON, 32 AVX2, 64 AVX-512), GCC and Clang
+// vector extensions. Everything is static and inlined: an out-of-line copy compiled for one
+// instruction set must never be picked by the linker for another.
 #ifndef PARTITA_KERNEL_VECTOR_H
 #define PARTITA_KERNEL_VECTOR_H
 

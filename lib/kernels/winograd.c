@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Winograd's transforms along one axis of tiles, vectors over the
-// tiles. Points come in pairs +-p (winograd_matrix.h), whose rows have equal even parts and
-// opposite odd parts: each part is computed once. Extents and counts are constants in every
-// instance, so that entries 0 and 1 cost nothing. And rows of samples dealt out to tiles and back.
+// SPDX-License-Identifier: MIT
+// Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p
+// (winograd_matrix.h), whose rows have equal even parts and opposite odd parts: each part is
+// computed once. Extents and counts are constants in every instance, so that entries 0 and 1 cost
+// nothing. And rows of samples dealt out to tiles and back.
 #include "base/winograd_matrix.h"
 #include "vector.h"
 

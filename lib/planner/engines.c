@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The list of the CPU's engines: the only file that knows them all. In
-// doubt the planner takes the earlier one. (Those of other devices are listed in their modules:
-// device.h.)
+// SPDX-License-Identifier: MIT
+// The list of the CPU's engines: the only file that knows them all. In doubt the planner takes the
+// earlier one. (Those of other devices are listed in their modules: device.h.)
 #include "core/engine.h"
 
 extern const struct engine engine_direct, engine_gemm, engine_winograd, engine_tiles,

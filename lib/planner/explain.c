@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The planner's decision in words: one line for the problem, one for
-// each engine, details of the chosen one.
+// SPDX-License-Identifier: MIT
+// The planner's decision in words: one line for the problem, one for each engine, details of the
+// chosen one.
 #include "explain.h"
 
 // "3x3": one number of each axis.

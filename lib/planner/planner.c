@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Asks every engine for its estimate, keeps the cheapest within the
-// options; with PARTITA_MEASURE times the likely ones on this machine first and remembers the
-// winner.
+// SPDX-License-Identifier: MIT
+// Asks every engine for its estimate, keeps the cheapest within the options; with PARTITA_MEASURE
+// times the likely ones on this machine first and remembers the winner.
 #include "planner.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The store behind struct partita_wisdom and its file: lines of text,
-// keyed by host, closed by a checksum, so that a file that was cut short, edited or made elsewhere
-// is refused as a whole.
+// SPDX-License-Identifier: MIT
+// The store behind struct partita_wisdom and its file: lines of text, keyed by host, closed by a
+// checksum, so that a file that was cut short, edited or made elsewhere is refused as a whole.
 #include "wisdom.h"
 
 #include <errno.h>

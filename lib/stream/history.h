@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT The last frames of every input of a stream, in a line that is read
-// in windows, and what came in that was no number. In a transform such a sample would spread over
-// whole blocks, so it is a zero here, and is remembered for the outputs that hear it. Frames are
-// counted from the stream's begin.
+// SPDX-License-Identifier: MIT
+// The last frames of every input of a stream, in a line that is read in windows, and what came in
+// that was no number. In a transform such a sample would spread over whole blocks, so it is a zero
+// here, and is remembered for the outputs that hear it. Frames are counted from the stream's begin.
 #ifndef PARTITA_HISTORY_H
 #define PARTITA_HISTORY_H
 

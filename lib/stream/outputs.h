@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Outputs of a stream whose inputs are in a history, channel by
-// channel: those by the stream's filter, the incoming one's faded into them, no numbers where a
-// sample is heard that was none, and of them what the stride leaves.
+// SPDX-License-Identifier: MIT
+// Outputs of a stream whose inputs are in a history, channel by channel: those by the stream's
+// filter, the incoming one's faded into them, no numbers where a sample is heard that was none, and
+// of them what the stride leaves.
 #ifndef PARTITA_OUTPUTS_H
 #define PARTITA_OUTPUTS_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Which cells a filter of partitions is made of: those given and those
-// taken over from another filter, by output channel, cells of the same contents found out.
+// SPDX-License-Identifier: MIT
+// Which cells a filter of partitions is made of: those given and those taken over from another
+// filter, by output channel, cells of the same contents found out.
 #ifndef PARTITA_CELLS_H
 #define PARTITA_CELLS_H
 

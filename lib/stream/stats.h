@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Times of a stream's calls, counted in a histogram that one thread
-// fills and any may read, without locks.
+// SPDX-License-Identifier: MIT
+// Times of a stream's calls, counted in a histogram that one thread fills and any may read, without
+// locks.
 #ifndef PARTITA_STATS_H
 #define PARTITA_STATS_H
 

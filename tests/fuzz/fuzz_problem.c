@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Fuzz target: any problem and options -> plan; if one comes out and
-// is small, run it and hold it against the oracle. The first bytes choose fields, most of them
-// small, some of any size, so that both the refusals and the engines see every field.
+// SPDX-License-Identifier: MIT
+// Fuzz target: any problem and options -> plan; if one comes out and is small, run it and hold it
+// against the oracle. The first bytes choose fields, most of them small, some of any size, so that
+// both the refusals and the engines see every field.
 
 #include <math.h>
 #include <stdlib.h>

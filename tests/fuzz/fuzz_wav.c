@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The WAV and RF64 reader on any bytes. The first byte chooses: as
-// they are, or behind a RIFF header, or behind one with a format chunk, or with the start of the
-// data too, so that short inputs reach the chunks and the samples.
+// SPDX-License-Identifier: MIT
+// The WAV and RF64 reader on any bytes. The first byte chooses: as they are, or behind a RIFF
+// header, or behind one with a format chunk, or with the start of the data too, so that short
+// inputs reach the chunks and the samples.
 #include "read_all.h"
 
 static const uint8_t header[] = {'R', 'I', 'F',  'F',  0xff, 0xff, 0xff, 0xff, 'W',  'A',  'V',

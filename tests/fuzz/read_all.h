@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What the fuzz targets of the program's formats share: open bytes as
-// a file and as a pipe, skip, read to the end.
+// SPDX-License-Identifier: MIT
+// What the fuzz targets of the program's formats share: open bytes as a file and as a pipe, skip,
+// read to the end.
 #ifndef PARTITA_FUZZ_READ_ALL_H
 #define PARTITA_FUZZ_READ_ALL_H
 

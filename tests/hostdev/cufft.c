@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT A stand-in for cuFFT, under its own names: transforms on FFTW,
-// queued as kernels are. A plan that is not to allocate a work area insists on the one that it was
-// told, as cuFFT does, and spoils what lies there.
+// SPDX-License-Identifier: MIT
+// A stand-in for cuFFT, under its own names: transforms on FFTW, queued as kernels are. A plan that
+// is not to allocate a work area insists on the one that it was told, as cuFFT does, and spoils
+// what lies there.
 #include <cufft.h>
 
 #include <fftw3.h>

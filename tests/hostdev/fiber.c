@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Fibers: one for each thread of a block, on stacks that are kept. One
-// of them runs at a time, until it ends or comes to a barrier.
+// SPDX-License-Identifier: MIT
+// Fibers: one for each thread of a block, on stacks that are kept. One of them runs at a time,
+// until it ends or comes to a barrier.
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT A stand-in for a GPU that is as unkind as the rules of CUDA allow:
-// threads of a block run as fibers in an order that is drawn, and no further than a barrier; memory
-// begins as NaN, lies between guard pages and cannot be touched by the host; what is queued happens
-// when somebody waits for it, or, where orders are drawn, at any time before; any call may fail.
-// What breaks the rules ends the process with a message. What is here is for tests; engines know
-// cuda_runtime_api.h alone.
+// SPDX-License-Identifier: MIT
+// A stand-in for a GPU that is as unkind as the rules of CUDA allow: threads of a block run as
+// fibers in an order that is drawn, and no further than a barrier; memory begins as NaN, lies
+// between guard pages and cannot be touched by the host; what is queued happens when somebody waits
+// for it, or, where orders are drawn, at any time before; any call may fail. What breaks the rules
+// ends the process with a message. What is here is for tests; engines know cuda_runtime_api.h
+// alone.
 #ifndef HOSTDEV_H
 #define HOSTDEV_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What the parts of hostdev know of each other. One lock, taken in
-// runtime.c, is held around all of it.
+// SPDX-License-Identifier: MIT
+// What the parts of hostdev know of each other. One lock, taken in runtime.c, is held around all of
+// it.
 #ifndef HOSTDEV_INTERNAL_H
 #define HOSTDEV_INTERNAL_H
 

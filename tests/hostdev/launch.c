@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Kernels: block after block, in an order that is drawn, threads as
-// fibers, shared memory poisoned and guarded.
+// SPDX-License-Identifier: MIT
+// Kernels: block after block, in an order that is drawn, threads as fibers, shared memory poisoned
+// and guarded.
 #include <stdlib.h>
 #include <string.h>
 

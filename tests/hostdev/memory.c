@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Device memory: one range of addresses that is closed to everybody
-// unless the device runs. Allocations lie in it with poison between them, which is NaN to whoever
-// reads it and must be there still when they are released.
+// SPDX-License-Identifier: MIT
+// Device memory: one range of addresses that is closed to everybody unless the device runs.
+// Allocations lie in it with poison between them, which is NaN to whoever reads it and must be
+// there still when they are released.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Layers whose arrays a caller has in any memory, and calls that fail:
-// for subjects of arrays in pieces.
+// SPDX-License-Identifier: MIT
+// Layers whose arrays a caller has in any memory, and calls that fail: for subjects of arrays in
+// pieces.
 #ifndef HOSTDEV_PLACES_H
 #define HOSTDEV_PLACES_H
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT What is queued, and when it happens: as late as the rules allow,
-// that is when somebody waits for it, or for something that waits for it. Other streams then stand
-// where they stood. Where orders are drawn, things also happen at once, so that neither what runs
-// ahead nor what lags behind without having been told to wait goes unseen.
+// SPDX-License-Identifier: MIT
+// What is queued, and when it happens: as late as the rules allow, that is when somebody waits for
+// it, or for something that waits for it. Other streams then stand where they stood. Where orders
+// are drawn, things also happen at once, so that neither what runs ahead nor what lags behind
+// without having been told to wait goes unseen.
 #include <stdlib.h>
 #include <string.h>
 

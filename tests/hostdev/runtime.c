@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The run-time's functions: every call is counted and may be made to
-// fail; what is queued goes to queue.c.
+// SPDX-License-Identifier: MIT
+// The run-time's functions: every call is counted and may be made to fail; what is queued goes to
+// queue.c.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Streams that are made, graphs that are recorded on them, and pinned
-// memory of the host. A launch of a graph waits like everything else that is queued; a stream that
-// is destroyed leaves behind what nobody has waited for.
+// SPDX-License-Identifier: MIT
+// Streams that are made, graphs that are recorded on them, and pinned memory of the host. A launch
+// of a graph waits like everything else that is queued; a stream that is destroyed leaves behind
+// what nobody has waited for.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What only devices have, on the stand-in: arrays in the device's
-// memory, the same bits in any order of threads, an error at any call, and that the stand-in itself
-// catches what it is there to catch.
+// SPDX-License-Identifier: MIT
+// What only devices have, on the stand-in: arrays in the device's memory, the same bits in any
+// order of threads, an error at any call, and that the stand-in itself catches what it is there to
+// catch.
 #include "core/engine.h"
 #include "cuda/kernels/kernels.h"
 

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT What cuda/blocks promises besides results (test_blocks.c,
-// test_batches.c, test_engines.c on the stand-in): arrays in the device's memory at any address,
-// taps read there without a filter, the same bits in any order of threads, an error at any call,
-// calls at once that share a plan.
+// SPDX-License-Identifier: MIT
+// What cuda/blocks promises besides results (test_blocks.c, test_batches.c, test_engines.c on the
+// stand-in): arrays in the device's memory at any address, taps read there without a filter, the
+// same bits in any order of threads, an error at any call, calls at once that share a plan.
 #include "../rig.h"
 
 #include "../layer_rig.h"

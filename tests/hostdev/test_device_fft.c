@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The device's transforms: products of spectra are convolutions,
-// cyclic or negacyclic (lib/cuda/fft.h). Nothing else is known of a spectrum, so nothing else is
-// asked.
+// SPDX-License-Identifier: MIT
+// The device's transforms: products of spectra are convolutions, cyclic or negacyclic
+// (lib/cuda/fft.h). Nothing else is known of a spectrum, so nothing else is asked.
 #include "cuda/device/cufft.h"
 #include "cuda/device/device.h"
 #include "cuda/kernels/kernels.h"

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT The gradient of the taps as one kernel (lib/cuda/gradient.h), cut in
-// ways that no plan would choose at these sizes: any window, one sum or two, runs and chains, more
-// products than are summed in a row. Against plain sums, in several orders of threads to the same
-// bits.
+// SPDX-License-Identifier: MIT
+// The gradient of the taps as one kernel (lib/cuda/gradient.h), cut in ways that no plan would
+// choose at these sizes: any window, one sum or two, runs and chains, more products than are summed
+// in a row. Against plain sums, in several orders of threads to the same bits.
 #include "cuda/device/device.h"
 #include "cuda/overlap/weight.h"
 

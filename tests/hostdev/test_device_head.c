@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT Streams of a device whose head is a stream of the CPU's: named in
-// the plan, and nothing is heard of it: right at any latency, in any cut the same bits, fades that
-// are the blend of both parts, states that hold both, no numbers in their reach, nothing allocated
-// while it runs.
+// SPDX-License-Identifier: MIT
+// Streams of a device whose head is a stream of the CPU's: named in the plan, and nothing is heard
+// of it: right at any latency, in any cut the same bits, fades that are the blend of both parts,
+// states that hold both, no numbers in their reach, nothing allocated while it runs.
 #include "../swap_rig.h"
 
 #include "../layer_rig.h"

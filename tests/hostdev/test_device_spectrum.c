@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT What spectra on a device promise besides results (test_spectrum.c on
-// the stand-in): arrays in the device's memory at any address, blocks of long transforms, the same
-// bits in any order of threads and in runs of any length, an error at any call, calls at once, and
-// that what does not fit together is refused in words.
+// SPDX-License-Identifier: MIT
+// What spectra on a device promise besides results (test_spectrum.c on the stand-in): arrays in the
+// device's memory at any address, blocks of long transforms, the same bits in any order of threads
+// and in runs of any length, an error at any call, calls at once, and that what does not fit
+// together is refused in words.
 #include "../layer_rig.h"
 
 #include <math.h>

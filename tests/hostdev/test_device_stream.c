@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Streams of a device where it is unkind: the same bits in any order
-// of threads, an error at any call, silence and a lasting status from there on, other streams
-// unharmed, nothing left behind.
+// SPDX-License-Identifier: MIT
+// Streams of a device where it is unkind: the same bits in any order of threads, an error at any
+// call, silence and a lasting status from there on, other streams unharmed, nothing left behind.
 #include "../stream_rig.h"
 
 #include "../layer_rig.h"

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT cuda/tiles on the stand-in in every way that the planner may take
-// (size of tiles, kind, blocks of positions), which the tables of test_layers.c see only where it
-// is the cheapest; and what forward saves for backward weight.
+// SPDX-License-Identifier: MIT
+// cuda/tiles on the stand-in in every way that the planner may take (size of tiles, kind, blocks of
+// positions), which the tables of test_layers.c see only where it is the cheapest; and what forward
+// saves for backward weight.
 #include "core/engine.h" // before the complex numbers of test.h
 
 #include "../layer_rig.h"

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Every CUDA call may fail. Each engine of the module's own table, by
-// name, on a layer, a signal and a stream as far as it serves them: with the k-th call failing, for
-// every k until nothing fails any more, each failure is a status or does no harm, is said once with
-// its place, leaves nothing behind on the device, and is nothing to the CPU or to other plans.
+// SPDX-License-Identifier: MIT
+// Every CUDA call may fail. Each engine of the module's own table, by name, on a layer, a signal
+// and a stream as far as it serves them: with the k-th call failing, for every k until nothing
+// fails any more, each failure is a status or does no harm, is said once with its place, leaves
+// nothing behind on the device, and is nothing to the CPU or to other plans.
 #include "core/engine.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Long lines in the host's memory, piece by piece (decision 27): every
-// engine's results are right wherever a line is cut and the same from any memory; signals and
-// filters may be larger than the device's memory; a failure leaves nothing behind.
+// SPDX-License-Identifier: MIT
+// Long lines in the host's memory, piece by piece (decision 27): every engine's results are right
+// wherever a line is cut and the same from any memory; signals and filters may be larger than the
+// device's memory; a failure leaves nothing behind.
 #include "../rig.h"
 
 #include <math.h>

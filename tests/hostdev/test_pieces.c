@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Batches in the host's memory, some items at a time (decision 27):
-// every engine's results are right and the same from any memory; batches may be larger than the
-// device's; nothing is made twice; a failure leaves nothing behind.
+// SPDX-License-Identifier: MIT
+// Batches in the host's memory, some items at a time (decision 27): every engine's results are
+// right and the same from any memory; batches may be larger than the device's; nothing is made
+// twice; a failure leaves nothing behind.
 #include "core/engine.h"
 
 #include <complex.h>

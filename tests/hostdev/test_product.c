@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The batched products of lib/cuda/product.h, which the engines with
-// tiles are built on: every element type, both layouts, all edges of the thread blocks' tiles, sums
-// in parts.
+// SPDX-License-Identifier: MIT
+// The batched products of lib/cuda/product.h, which the engines with tiles are built on: every
+// element type, both layouts, all edges of the thread blocks' tiles, sums in parts.
 #include "../test.h"
 
 #include <math.h>

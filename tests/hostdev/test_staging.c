@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Pageable memory on its way to the device and back (decision 27):
-// every chunk arrives, whatever runs ahead or lags behind; a failure leaves nothing behind.
+// SPDX-License-Identifier: MIT
+// Pageable memory on its way to the device and back (decision 27): every chunk arrives, whatever
+// runs ahead or lags behind; a failure leaves nothing behind.
 #include "cuda/device/staging.h"
 
 #include "../layer_rig.h"

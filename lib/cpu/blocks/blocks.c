@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT cpu/blocks: both the signal and the taps in parts, for filters about
-// as long as the signal, and for a few outputs of long operands. How it is cut is blocks_layout.c's
-// choice; what is done then is in a file a way. Source: convolution in parts after Stockham (1966);
-// the halves brought together in the spectrum: theory.md, 7.
+// SPDX-License-Identifier: MIT
+// cpu/blocks: both the signal and the taps in parts, for filters about as long as the signal, and
+// for a few outputs of long operands. How it is cut is blocks_layout.c's choice; what is done then
+// is in a file a way. Source: convolution in parts after Stockham (1966); the halves brought
+// together in the spectrum: theory.md, 7.
 #include <math.h>
 
 #include "blocks.h"

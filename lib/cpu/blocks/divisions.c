@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Parts of sizes that the caller imposes. All pairs that begin at one
-// output are summed, in one transform or in time; the intervals of a division do not overlap, so
-// they are added to the result in parallel, one division after the other.
+// SPDX-License-Identifier: MIT
+// Parts of sizes that the caller imposes. All pairs that begin at one output are summed, in one
+// transform or in time; the intervals of a division do not overlap, so they are added to the result
+// in parallel, one division after the other.
 #include <string.h>
 
 #include "base/thread.h"

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Few outputs of long operands: the lags around zero of two
-// recordings. A window of outputs sees each part of the taps through a window of the signal; all
-// their products lie on the same outputs, so one spectrum sums them and one inverse transform ends
-// it. Memory is that of some spectra, however long the operands are.
+// SPDX-License-Identifier: MIT
+// Few outputs of long operands: the lags around zero of two recordings. A window of outputs sees
+// each part of the taps through a window of the signal; all their products lie on the same outputs,
+// so one spectrum sums them and one inverse transform ends it. Memory is that of some spectra,
+// however long the operands are.
 //
 // Parts are summed in runs of up to 64, of which LAGS_RUNS go in parallel; their sums are brought
 // together in pairs, in one order for any number of threads.

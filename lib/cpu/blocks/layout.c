@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT How to cut: which taps any output sees at all, then for every size
-// of transform the predicted cost of pairs of parts and of windows of lags, within the workspace
-// allowed.
+// SPDX-License-Identifier: MIT
+// How to cut: which taps any output sees at all, then for every size of transform the predicted
+// cost of pairs of parts and of windows of lags, within the workspace allowed.
 #include <math.h>
 #include <stdio.h>
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The usual way of cpu/blocks: all pairs of parts (parts.h), a run of
-// output blocks after the other.
+// SPDX-License-Identifier: MIT
+// The usual way of cpu/blocks: all pairs of parts (parts.h), a run of output blocks after the
+// other.
 #include <string.h>
 
 #include "blocks.h"

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT Two signals in parts: each cut into disjoint blocks of half a
-// transform, each block transformed once, zeros behind it. Products of all pairs of blocks that
-// meet in an output block are summed in the spectrum; the halves by which neighbouring sums overlap
-// are brought together there too, so every output block is gathered by one inverse transform and
-// nothing is ever added to samples. (theory.md, section 7; decision 10.)
+// SPDX-License-Identifier: MIT
+// Two signals in parts: each cut into disjoint blocks of half a transform, each block transformed
+// once, zeros behind it. Products of all pairs of blocks that meet in an output block are summed in
+// the spectrum; the halves by which neighbouring sums overlap are brought together there too, so
+// every output block is gathered by one inverse transform and nothing is ever added to samples.
+// (theory.md, section 7; decision 10.)
 #ifndef PARTITA_PARTS_H
 #define PARTITA_PARTS_H
 

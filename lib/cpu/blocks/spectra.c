@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Spectra as objects on the CPU: what cpu/blocks keeps of its
-// operands, for callers who use them again (parts.h).
+// SPDX-License-Identifier: MIT
+// Spectra as objects on the CPU: what cpu/blocks keeps of its operands, for callers who use them
+// again (parts.h).
 #include <string.h>
 
 #include "base/sizes.h"

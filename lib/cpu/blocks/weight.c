@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Backward weight of cpu/blocks: gw is the correlation of x with gy
-// (shape_gradient), added up over the batch. Parts of both are transformed item by item; the sums
-// of all pairs stay in the spectrum until the last item is done, so that every part of a cell's
-// gradient takes one inverse transform however large the batch is.
+// SPDX-License-Identifier: MIT
+// Backward weight of cpu/blocks: gw is the correlation of x with gy (shape_gradient), added up over
+// the batch. Parts of both are transformed item by item; the sums of all pairs stay in the spectrum
+// until the last item is done, so that every part of a cell's gradient takes one inverse transform
+// however large the batch is.
 #include "blocks.h"
 #include "geometry/samples.h"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What the ways of summing layers directly cost, by counting:
-// multiply-adds, loads where they are what bounds, samples and rows that are moved.
+// SPDX-License-Identifier: MIT
+// What the ways of summing layers directly cost, by counting: multiply-adds, loads where they are
+// what bounds, samples and rows that are moved.
 #ifndef PARTITA_CONV_COST_H
 #define PARTITA_CONV_COST_H
 

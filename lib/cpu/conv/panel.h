@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Panels: what some terms (input channels and taps) of a pass read for
-// a box of outputs, row by row and without gaps between the rows, planes and images of the box: an
-// implicit im2col, made from packed inputs (conv_pass.h).
+// SPDX-License-Identifier: MIT
+// Panels: what some terms (input channels and taps) of a pass read for a box of outputs, row by row
+// and without gaps between the rows, planes and images of the box: an implicit im2col, made from
+// packed inputs (conv_pass.h).
 #ifndef PARTITA_CONV_PANEL_H
 #define PARTITA_CONV_PANEL_H
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT A layer as passes. A pass is a correlation with stride 1 over inputs
-// dealt out by their residues: forward is one pass, in which each tap reads the residue of its
-// position modulo the stride; backward data is one pass for each residue of gx, with those taps
-// that reach it. A pass is computed box by box: the samples that a box of outputs reads are packed
-// into memory with zeros for padding, and a tap becomes one offset into it. Source: polyphase
-// decomposition, Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
+// SPDX-License-Identifier: MIT
+// A layer as passes. A pass is a correlation with stride 1 over inputs dealt out by their residues:
+// forward is one pass, in which each tap reads the residue of its position modulo the stride;
+// backward data is one pass for each residue of gx, with those taps that reach it. A pass is
+// computed box by box: the samples that a box of outputs reads are packed into memory with zeros
+// for padding, and a tap becomes one offset into it. Source: polyphase decomposition, Crochiere &
+// Rabiner, Multirate Digital Signal Processing (1983), 3.3.
 #ifndef PARTITA_CONV_PASS_H
 #define PARTITA_CONV_PASS_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What is summed in runs: each run has sums of its own, which are
-// added in a binary tree at the end, so that the order does not depend on threads (decision 4). Of
-// gradients of taps the first run's sums are in the caller's array.
+// SPDX-License-Identifier: MIT
+// What is summed in runs: each run has sums of its own, which are added in a binary tree at the
+// end, so that the order does not depend on threads (decision 4). Of gradients of taps the first
+// run's sums are in the caller's array.
 #ifndef PARTITA_RUN_SUMS_H
 #define PARTITA_RUN_SUMS_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What engines that sum over passes (conv_pass.h) share, forward and
-// backward data: the list of a direction's passes as the engine cuts them, taps packed in blocks of
-// output channels, tasks, and the rows of results.
+// SPDX-License-Identifier: MIT
+// What engines that sum over passes (conv_pass.h) share, forward and backward data: the list of a
+// direction's passes as the engine cuts them, taps packed in blocks of output channels, tasks, and
+// the rows of results.
 #ifndef PARTITA_CONV_RUNS_H
 #define PARTITA_CONV_RUNS_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What the files of cpu/depthwise share: which planes lie side by side
-// in the lanes of a vector, and its two ways, sums tap by tap over packed boxes
-// (depthwise_direct.c, depthwise_weight.c) and transforms (depthwise_fft.c).
+// SPDX-License-Identifier: MIT
+// What the files of cpu/depthwise share: which planes lie side by side in the lanes of a vector,
+// and its two ways, sums tap by tap over packed boxes (depthwise_direct.c, depthwise_weight.c) and
+// transforms (depthwise_fft.c).
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
 

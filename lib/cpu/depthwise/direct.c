@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT Forward and backward data of cpu/depthwise tap by tap: passes
-// (conv_pass.h) run box by box on planes that lie side by side. A task packs a box of its planes,
-// transposed, sums row after row of outputs (kernels->lanes_conv) and transposes them back with
-// bias and activation. Boxes are cut by shape alone and an output's sum has one order, so bits do
-// not depend on the number of threads.
+// SPDX-License-Identifier: MIT
+// Forward and backward data of cpu/depthwise tap by tap: passes (conv_pass.h) run box by box on
+// planes that lie side by side. A task packs a box of its planes, transposed, sums row after row of
+// outputs (kernels->lanes_conv) and transposes them back with bias and activation. Boxes are cut by
+// shape alone and an output's sum has one order, so bits do not depend on the number of threads.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

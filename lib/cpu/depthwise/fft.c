@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT cpu/depthwise by transforms: tile by tile (depthwise_grid.h) the
-// rows of a window are read side by side and transformed, then column after column transformed,
-// multiplied by the filter's spectrum and transformed back while it is in the nearest cache, then
-// the rows of the results. No spectrum leaves the L2 cache. Of the gradient of the taps the
-// products of the spectra of x and gy are summed over tiles and images, and transformed back once.
+// SPDX-License-Identifier: MIT
+// cpu/depthwise by transforms: tile by tile (depthwise_grid.h) the rows of a window are read side
+// by side and transformed, then column after column transformed, multiplied by the filter's
+// spectrum and transformed back while it is in the nearest cache, then the rows of the results. No
+// spectrum leaves the L2 cache. Of the gradient of the taps the products of the spectra of x and gy
+// are summed over tiles and images, and transformed back once.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

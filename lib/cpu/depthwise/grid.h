@@ -1,12 +1,12 @@
-// SPDX-License-Identifier: MIT The way of cpu/depthwise by transforms: how a map is cut into tiles
-// and what a tile's transform looks like. A tile is a rectangle of outputs; the window of x that
-// they see lies from its own corner on in the edges t of the transform. Along the last axis a
-// transform is one of t real samples modulo u^t + 1, as t/2 complex elements; along the other one
-// it is cyclic. So a spectrum has t t/2 elements and no bin is special. An edge is long enough if
-// what wraps around its end falls on nothing that is wanted; zeros around the map need not be
-// transformed. Source: overlap-save after Oppenheim & Schafer, Discrete-Time Signal Processing,
-// 8.7; the real transform after Crandall & Fagin, Discrete weighted transforms and large-integer
-// arithmetic (1994).
+// SPDX-License-Identifier: MIT
+// The way of cpu/depthwise by transforms: how a map is cut into tiles and what a tile's transform
+// looks like. A tile is a rectangle of outputs; the window of x that they see lies from its own
+// corner on in the edges t of the transform. Along the last axis a transform is one of t real
+// samples modulo u^t + 1, as t/2 complex elements; along the other one it is cyclic. So a spectrum
+// has t t/2 elements and no bin is special. An edge is long enough if what wraps around its end
+// falls on nothing that is wanted; zeros around the map need not be transformed. Source:
+// overlap-save after Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7; the real transform
+// after Crandall & Fagin, Discrete weighted transforms and large-integer arithmetic (1994).
 #ifndef PARTITA_DEPTHWISE_GRID_H
 #define PARTITA_DEPTHWISE_GRID_H
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Backward weight of cpu/depthwise tap by tap: forward's pass packed
-// as there, and for each row of gy one sum a tap (kernels->lanes_weight), lane by lane. A task is a
-// block of lanes and a run of its boxes and images, both cut by shape alone; runs have sums of
-// their own, added in a tree at the end, and then those of the lanes of one channel.
+// SPDX-License-Identifier: MIT
+// Backward weight of cpu/depthwise tap by tap: forward's pass packed as there, and for each row of
+// gy one sum a tap (kernels->lanes_weight), lane by lane. A task is a block of lanes and a run of
+// its boxes and images, both cut by shape alone; runs have sums of their own, added in a tree at
+// the end, and then those of the lanes of one channel.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT cpu/direct: the defining sum, tap by tap, without added latency.
-// With a stride it runs polyphase: the input is dealt out to `stride` lines and each line is
-// filtered at the output's rate, so discarded outputs are never computed. Bounded problems of real
-// types may instead run as layers (layer_direct.c), which share inputs between channels. Source:
-// Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
+// SPDX-License-Identifier: MIT
+// cpu/direct: the defining sum, tap by tap, without added latency. With a stride it runs polyphase:
+// the input is dealt out to `stride` lines and each line is filtered at the output's rate, so
+// discarded outputs are never computed. Bounded problems of real types may instead run as layers
+// (layer_direct.c), which share inputs between channels. Source: Crochiere & Rabiner, Multirate
+// Digital Signal Processing (1983), 3.3.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Forward and backward data of cpu/direct on layers. Both are passes
-// (conv_pass.h) run box by box: pack the inputs of some channels, sum eight output channels at once
-// over all taps (kernels->conv), store the sums in their rows. Boxes are cut by shape alone and an
-// output's sum has one order, so bits do not depend on the number of threads.
+// SPDX-License-Identifier: MIT
+// Forward and backward data of cpu/direct on layers. Both are passes (conv_pass.h) run box by box:
+// pack the inputs of some channels, sum eight output channels at once over all taps
+// (kernels->conv), store the sums in their rows. Boxes are cut by shape alone and an output's sum
+// has one order, so bits do not depend on the number of threads.
 #include "layer.h"
 
 #include <math.h>

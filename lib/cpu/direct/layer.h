@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT cpu/direct on layers: the defining sums in all three directions, of
-// any rank, on plain arrays. Part of cpu/direct, which takes it for everything but streams, complex
-// types and signals of few channels (direct.c).
+// SPDX-License-Identifier: MIT
+// cpu/direct on layers: the defining sums in all three directions, of any rank, on plain arrays.
+// Part of cpu/direct, which takes it for everything but streams, complex types and signals of few
+// channels (direct.c).
 #ifndef PARTITA_LAYER_DIRECT_H
 #define PARTITA_LAYER_DIRECT_H
 

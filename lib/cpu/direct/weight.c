@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Backward weight of cpu/direct on layers: forward's one pass
-// (conv_pass.h), its packed inputs against gy packed to the same positions, so that every tap's
-// gradient is one long dot product (kernels->conv_weight). A task is a part of the channels and a
-// run of boxes, both cut by shape alone; runs have sums of their own, added in a tree at the end.
+// SPDX-License-Identifier: MIT
+// Backward weight of cpu/direct on layers: forward's one pass (conv_pass.h), its packed inputs
+// against gy packed to the same positions, so that every tap's gradient is one long dot product
+// (kernels->conv_weight). A task is a part of the channels and a run of boxes, both cut by shape
+// alone; runs have sums of their own, added in a tree at the end.
 #include <math.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT The gradient of the taps as products of matrices: gy of a box of
-// outputs times its panel (conv_panel.h), both transposed, so that an output is a term of the sums,
-// eight output channels are its weights and the taps lie along the vectors: the kernel of forward
-// without a sum across lanes. A task is a part of the output channels, a stretch of the taps and a
-// run of boxes, all cut by shape alone; runs have sums of their own, added in a tree at the end.
+// SPDX-License-Identifier: MIT
+// The gradient of the taps as products of matrices: gy of a box of outputs times its panel
+// (conv_panel.h), both transposed, so that an output is a term of the sums, eight output channels
+// are its weights and the taps lie along the vectors: the kernel of forward without a sum across
+// lanes. A task is a part of the output channels, a stretch of the taps and a run of boxes, all cut
+// by shape alone; runs have sums of their own, added in a tree at the end.
 #include "weight.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT cpu/overlap-add: each block is transformed alone; the span-1 samples
-// by which its result is longer are added to what follows. Bounded signals are cut into runs of
-// blocks: a run carries its overlap along by itself, what sticks out of it is gathered afterwards,
-// so runs go in parallel without two of them ever writing one sample (decision 3). Source:
-// Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
+// SPDX-License-Identifier: MIT
+// cpu/overlap-add: each block is transformed alone; the span-1 samples by which its result is
+// longer are added to what follows. Bounded signals are cut into runs of blocks: a run carries its
+// overlap along by itself, what sticks out of it is gathered afterwards, so runs go in parallel
+// without two of them ever writing one sample (decision 3). Source: Stockham, High-speed
+// convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include <string.h>
 
 #include "base/thread.h"

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Transforms of which two would not fit beside each other into the
-// cache that cores share: all threads work on one. Its first pass is cut by columns; then its nodes
-// have nothing to do with each other, so each goes forward, is multiplied and comes back as one
-// task; its last pass is cut by columns again. The bits are those of the whole.
+// SPDX-License-Identifier: MIT
+// Transforms of which two would not fit beside each other into the cache that cores share: all
+// threads work on one. Its first pass is cut by columns; then its nodes have nothing to do with
+// each other, so each goes forward, is multiplied and comes back as one task; its last pass is cut
+// by columns again. The bits are those of the whole.
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "geometry/samples.h"

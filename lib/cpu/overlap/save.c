@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT cpu/overlap-save (also called overlap-discard): each block is
-// transformed together with the span-1 samples before it; the outputs that the transform wraps
-// around are discarded. Backward data is the same with the adjoint problem; backward weight is
-// spectral_weight.c's. Source: Stockham, High-speed convolution and correlation, AFIPS 1966;
-// Oppenheim & Schafer, 8.7.3.
+// SPDX-License-Identifier: MIT
+// cpu/overlap-save (also called overlap-discard): each block is transformed together with the
+// span-1 samples before it; the outputs that the transform wraps around are discarded. Backward
+// data is the same with the adjoint problem; backward weight is spectral_weight.c's. Source:
+// Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include <stdio.h>
 #include <string.h>
 

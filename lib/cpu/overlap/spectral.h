@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What overlap-add and overlap-save share: the choice of the FFT size,
-// the filter's spectra, the products that sum the channels of a group, and the stream that collects
-// input into blocks and pays them out.
+// SPDX-License-Identifier: MIT
+// What overlap-add and overlap-save share: the choice of the FFT size, the filter's spectra, the
+// products that sum the channels of a group, and the stream that collects input into blocks and
+// pays them out.
 #ifndef PARTITA_SPECTRAL_H
 #define PARTITA_SPECTRAL_H
 

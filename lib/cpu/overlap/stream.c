@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The stream of the block engines: collects a block of input of every
-// channel, has it run, pays the outputs out one for one with the inputs of the next block. Blocks
-// lie at fixed positions, so cutting calls differently changes nothing.
+// SPDX-License-Identifier: MIT
+// The stream of the block engines: collects a block of input of every channel, has it run, pays the
+// outputs out one for one with the inputs of the next block. Blocks lie at fixed positions, so
+// cutting calls differently changes nothing.
 #include <string.h>
 
 #include "geometry/samples.h"

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Backward weight by the blocks of cpu/overlap-save: gw[r] = sum over
-// the batch and outputs q of gy[q] x[begin + q + r], r < span, is what the window of a block of
-// outputs and these outputs make when they are correlated. Spectra of these correlations add up
-// over blocks and batch, and one inverse transform a cell ends them.
+// SPDX-License-Identifier: MIT
+// Backward weight by the blocks of cpu/overlap-save: gw[r] = sum over the batch and outputs q of
+// gy[q] x[begin + q + r], r < span, is what the window of a block of outputs and these outputs make
+// when they are correlated. Spectra of these correlations add up over blocks and batch, and one
+// inverse transform a cell ends them.
 #ifndef PARTITA_SPECTRAL_WEIGHT_H
 #define PARTITA_SPECTRAL_WEIGHT_H
 

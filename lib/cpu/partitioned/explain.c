@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT A partitioned plan in words: the levels as a table, what a call
-// costs, and a timeline of the work that the calls of the longest level's period bring due.
+// SPDX-License-Identifier: MIT
+// A partitioned plan in words: the levels as a table, what a call costs, and a timeline of the work
+// that the calls of the longest level's period bring due.
 #include <math.h>
 
 #include "partitioned.h"

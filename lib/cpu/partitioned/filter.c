@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Filters of cpu/partitioned: each cell's taps cut into the head and
-// the partitions of every level, these transformed, cells and partitions of zeros left out, cells
-// with the same taps stored once.
+// SPDX-License-Identifier: MIT
+// Filters of cpu/partitioned: each cell's taps cut into the head and the partitions of every level,
+// these transformed, cells and partitions of zeros left out, cells with the same taps stored once.
 #include <string.h>
 
 #include "geometry/samples.h"

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT Which partitions: the shortest path over predicted costs. A node is
-// a hop with which a level may begin, an edge a level that covers the taps up to where the next,
-// larger hop is in time. Source: Garcia, Optimal filter partition for efficient convolution with
-// short input/output delay, AES 113 (2002); Wefers, Partitioned convolution algorithms for
-// real-time auralization (2015).
+// SPDX-License-Identifier: MIT
+// Which partitions: the shortest path over predicted costs. A node is a hop with which a level may
+// begin, an edge a level that covers the taps up to where the next, larger hop is in time. Source:
+// Garcia, Optimal filter partition for efficient convolution with short input/output delay, AES 113
+// (2002); Wefers, Partitioned convolution algorithms for real-time auralization (2015).
 #include <math.h>
 
 #include "partitioned.h"

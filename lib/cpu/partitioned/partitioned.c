@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT cpu/partitioned: long filters at low latency, in partitions that
-// grow with their distance, with the work of every level spread over all calls (partitioned.h says
-// how it goes). Source: Gardner, Efficient convolution without input-output delay, JAES 43 (1995);
-// Garcia, AES 113 (2002).
+// SPDX-License-Identifier: MIT
+// cpu/partitioned: long filters at low latency, in partitions that grow with their distance, with
+// the work of every level spread over all calls (partitioned.h says how it goes). Source: Gardner,
+// Efficient convolution without input-output delay, JAES 43 (1995); Garcia, AES 113 (2002).
 #include "partitioned.h"
 
 #include <math.h>

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT What the files of cpu/partitioned share. A long filter is cut into
-// levels: the head's first taps are summed directly, level 0 covers what follows in partitions of
-// its size, level 1 what follows that in larger ones, and so on (partition_layout.c). Time goes by
-// in ticks of a few frames. A level collects `hop` frames of input, then works on this block in a
-// window of ticks: a list of small slices, of which each tick runs as many as a table says
-// (partition_schedule.c); then its outputs are played, one tick's worth a tick.
+// SPDX-License-Identifier: MIT
+// What the files of cpu/partitioned share. A long filter is cut into levels: the head's first taps
+// are summed directly, level 0 covers what follows in partitions of its size, level 1 what follows
+// that in larger ones, and so on (partition_layout.c). Time goes by in ticks of a few frames. A
+// level collects `hop` frames of input, then works on this block in a window of ticks: a list of
+// small slices, of which each tick runs as many as a table says (partition_schedule.c); then its
+// outputs are played, one tick's worth a tick.
 //
 //      ticks        | 0 1 2 3 | 4 5 6 7 | 8 9 ...         a level with hop = 4 ticks, window = 2
 //      collect      | block 0 | block 1 | block 2         (partition_stream.c)

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Which slices run in a tick: those that the table wants done by its
-// end, on this thread or by a team.
+// SPDX-License-Identifier: MIT
+// Which slices run in a tick: those that the table wants done by its end, on this thread or by a
+// team.
 #include "work.h"
 #include "workers.h"
 

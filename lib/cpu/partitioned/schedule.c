@@ -1,12 +1,13 @@
-// SPDX-License-Identifier: MIT The table that keeps the load flat. A level's work on a block is cut
-// into slices of about the same time, in the order in which they must run; the deadline of all of
-// them is the last tick of its window. Levels are placed from the shortest period to the longest:
-// each fills the ticks that the shorter ones left low, up to the lowest ceiling under which its
-// slices still fit. Slices per tick follow from a table fixed beforehand; nothing is counted per
-// incoming sample. Source: slices of the work of a block over the calls until it is due are as old
-// as Gardner, Efficient convolution without input-output delay, JAES 43 (1995); filling to a level
-// is scheduling by earliest deadline of tasks with one deadline (Liu & Layland 1973) under a
-// ceiling found by bisection.
+// SPDX-License-Identifier: MIT
+// The table that keeps the load flat. A level's work on a block is cut into slices of about the
+// same time, in the order in which they must run; the deadline of all of them is the last tick of
+// its window. Levels are placed from the shortest period to the longest: each fills the ticks that
+// the shorter ones left low, up to the lowest ceiling under which its slices still fit. Slices per
+// tick follow from a table fixed beforehand; nothing is counted per incoming sample. Source: slices
+// of the work of a block over the calls until it is due are as old as Gardner, Efficient
+// convolution without input-output delay, JAES 43 (1995); filling to a level is scheduling by
+// earliest deadline of tasks with one deadline (Liu & Layland 1973) under a ceiling found by
+// bisection.
 #include <math.h>
 
 #include "partitioned.h"

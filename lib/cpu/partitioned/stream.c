@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Streams of cpu/partitioned: input into the ring, outputs from the
-// head and from what the levels have ready, and a tick of work whenever a tick's frames are
-// complete.
+// SPDX-License-Identifier: MIT
+// Streams of cpu/partitioned: input into the ring, outputs from the head and from what the levels
+// have ready, and a tick of work whenever a tick's frames are complete.
 #include <string.h>
 
 #include "stream.h"

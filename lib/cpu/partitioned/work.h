@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Slices of work: what each one does (partition_work.c), which ones
-// run when (partition_run.c), and who runs them (partition_team.c).
+// SPDX-License-Identifier: MIT
+// Slices of work: what each one does (partition_work.c), which ones run when (partition_run.c), and
+// who runs them (partition_team.c).
 #ifndef PARTITA_PARTITION_WORK_H
 #define PARTITA_PARTITION_WORK_H
 

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Several threads on one stream's slices: threads of the stream's own,
-// which run ahead of what is due, or the host's, which are called for what is due. The stream's
-// thread takes over whatever is due and not begun, so a late helper costs time, never samples.
-// Chains are claimed one by one and their slices run in order, so results are the same.
+// SPDX-License-Identifier: MIT
+// Several threads on one stream's slices: threads of the stream's own, which run ahead of what is
+// due, or the host's, which are called for what is due. The stream's thread takes over whatever is
+// due and not begun, so a late helper costs time, never samples. Chains are claimed one by one and
+// their slices run in order, so results are the same.
 #ifndef PARTITA_PARTITION_TEAM_H
 #define PARTITA_PARTITION_TEAM_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT How a layer is cut into tiles, blocks and parts, what arrays that
-// needs and what it costs: the choice of cpu/tiles (decision 15).
+// SPDX-License-Identifier: MIT
+// How a layer is cut into tiles, blocks and parts, what arrays that needs and what it costs: the
+// choice of cpu/tiles (decision 15).
 #include <math.h>
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT Products of spectra: one matrix product for every bin, by
-// kernels->conv. A complex product is a real one over twice the terms: with rows [-im | re | im] of
-// x side by side, the real factor meets [re | im] and the imaginary one [-im | re]. Gauss's has
-// three real products over rows [re + im | re | im]. Source: Knuth, The Art of Computer Programming
-// 2, 4.6.4, on Gauss's product; Vasilache et al., Fast convolutional nets with fbfft (2015), on
-// products by frequency.
+// SPDX-License-Identifier: MIT
+// Products of spectra: one matrix product for every bin, by kernels->conv. A complex product is a
+// real one over twice the terms: with rows [-im | re | im] of x side by side, the real factor meets
+// [re | im] and the imaginary one [-im | re]. Gauss's has three real products over rows [re + im |
+// re | im]. Source: Knuth, The Art of Computer Programming 2, 4.6.4, on Gauss's product; Vasilache
+// et al., Fast convolutional nets with fbfft (2015), on products by frequency.
 #include <string.h>
 
 #include "base/sizes.h"

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Tiles of samples into spectra and spectra into tiles of samples. A
-// task is two lines of positions, of neighbouring channels as a rule, as the real and the imaginary
-// part of one transform.
+// SPDX-License-Identifier: MIT
+// Tiles of samples into spectra and spectra into tiles of samples. A task is two lines of
+// positions, of neighbouring channels as a rule, as the real and the imaginary part of one
+// transform.
 #include <string.h>
 
 #include "base/sizes.h"

@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: MIT Layers by transforms of tiles (decision 15). A layer is a grid of
-// tiles that sees neither stride nor dilation (tile_grid.h). Tiles overlap by the taps, as in
-// overlap-save along every axis; the products of all tiles and channels at one frequency are one
-// matrix product. Backward data are the same with gy and reversed taps; backward weight multiplies
-// x by the conjugate of gy without its overlap, sums over tiles and keeps the lags that are taps.
-// Source: Mathieu, Henaff & LeCun, Fast training of convolutional networks through FFTs (2013);
-// Zlateski, Jia, Li & Durand, FFT convolutions are faster than Winograd on modern CPUs, here's why
-// (2018), for tiles of any size.
+// SPDX-License-Identifier: MIT
+// Layers by transforms of tiles (decision 15). A layer is a grid of tiles that sees neither stride
+// nor dilation (tile_grid.h). Tiles overlap by the taps, as in overlap-save along every axis; the
+// products of all tiles and channels at one frequency are one matrix product. Backward data are the
+// same with gy and reversed taps; backward weight multiplies x by the conjugate of gy without its
+// overlap, sums over tiles and keeps the lags that are taps. Source: Mathieu, Henaff & LeCun, Fast
+// training of convolutional networks through FFTs (2013); Zlateski, Jia, Li & Durand, FFT
+// convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any size.
 #include "tiles.h"
 #include "base/sizes.h"
 

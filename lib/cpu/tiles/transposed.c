@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: MIT Products of spectra turned over, for few positions: output channels
-// lie along the vectors, so that none of their lanes is idle (decision 15). A row of sums is a
-// position, of backward weight an input channel. Real and imaginary parts of the sums are rows of
-// one call of kernels->conv, so that each factor is read once for both: the real part of a factor
-// meets [re | im] of the other operand, its imaginary part [-im | re], or [im | -re] where the
-// factor is to be conjugated. Operands small enough to be read again and again are the scalars: x.
-// Factors come in panels, in the order in which they are read.
+// SPDX-License-Identifier: MIT
+// Products of spectra turned over, for few positions: output channels lie along the vectors, so
+// that none of their lanes is idle (decision 15). A row of sums is a position, of backward weight
+// an input channel. Real and imaginary parts of the sums are rows of one call of kernels->conv, so
+// that each factor is read once for both: the real part of a factor meets [re | im] of the other
+// operand, its imaginary part [-im | re], or [im | -re] where the factor is to be conjugated.
+// Operands small enough to be read again and again are the scalars: x. Factors come in panels, in
+// the order in which they are read.
 #include <string.h>
 
 #include "base/sizes.h"

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT Forward and backward data of cpu/winograd: tiles of a block are
-// transformed, for each frequency output channels are sums of input channels times transformed taps
-// (kernels->conv, an input channel being a term and tiles positions), and the sums are transformed
-// back, with bias and activation on the way into their rows (Lavin & Gray, algorithm 1, block by
-// block). Blocks and parts of the output channels are tasks, cut by shape alone. Where there are
-// parts, and room for it, inputs are transformed once for all of them, before the first.
+// SPDX-License-Identifier: MIT
+// Forward and backward data of cpu/winograd: tiles of a block are transformed, for each frequency
+// output channels are sums of input channels times transformed taps (kernels->conv, an input
+// channel being a term and tiles positions), and the sums are transformed back, with bias and
+// activation on the way into their rows (Lavin & Gray, algorithm 1, block by block). Blocks and
+// parts of the output channels are tasks, cut by shape alone. Where there are parts, and room for
+// it, inputs are transformed once for all of them, before the first.
 #include <string.h>
 
 #include "base/sizes.h"

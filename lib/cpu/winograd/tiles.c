@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Tiles of cpu/winograd: blocks of them, their samples dealt out so
-// that tiles lie side by side, and the nesting of two transforms along one axis into one along both
-// (Lavin & Gray, eq. 8).
+// SPDX-License-Identifier: MIT
+// Tiles of cpu/winograd: blocks of them, their samples dealt out so that tiles lie side by side,
+// and the nesting of two transforms along one axis into one along both (Lavin & Gray, eq. 8).
 #include <string.h>
 
 #include "base/sizes.h"

@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: MIT cpu/winograd: layers by minimal filtering, F(m x m, r x r): tiles of
-// m outputs along an axis cost m + r - 1 products where the defining sum takes m r. This file
-// chooses tiles and blocks; winograd_tiles.c deals samples out to tiles, winograd_run.c runs
-// forward and backward data, winograd_weight.c backward weight, F(r x r, m x m). Stride is
-// polyphase, dilation sub-images (tile_grid.h), so both are served with the taps that are left.
-// Source: Lavin & Gray, Fast algorithms for convolutional neural networks (2015);
-// winograd_matrix.h.
+// SPDX-License-Identifier: MIT
+// cpu/winograd: layers by minimal filtering, F(m x m, r x r): tiles of m outputs along an axis cost
+// m + r - 1 products where the defining sum takes m r. This file chooses tiles and blocks;
+// winograd_tiles.c deals samples out to tiles, winograd_run.c runs forward and backward data,
+// winograd_weight.c backward weight, F(r x r, m x m). Stride is polyphase, dilation sub-images
+// (tile_grid.h), so both are served with the taps that are left. Source: Lavin & Gray, Fast
+// algorithms for convolutional neural networks (2015); winograd_matrix.h.
 #include "winograd.h"
 #include "base/sizes.h"
 

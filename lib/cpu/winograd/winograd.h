@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What the files of cpu/winograd share: the choice of tiles and
-// blocks, and the transforms along both axes.
+// SPDX-License-Identifier: MIT
+// What the files of cpu/winograd share: the choice of tiles and blocks, and the transforms along
+// both axes.
 #ifndef PARTITA_WINOGRAD_H
 #define PARTITA_WINOGRAD_H
 

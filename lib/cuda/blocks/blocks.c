@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT cuda/blocks: the signal and the taps in parts, for filters about as
-// long as the signal, and for a few outputs of long operands. How it is cut is blocks_layout.c's
-// choice; what is done then is in a file a way. (decision 24)
+// SPDX-License-Identifier: MIT
+// cuda/blocks: the signal and the taps in parts, for filters about as long as the signal, and for a
+// few outputs of long operands. How it is cut is blocks_layout.c's choice; what is done then is in
+// a file a way. (decision 24)
 #include "blocks.h"
 
 #include <math.h>

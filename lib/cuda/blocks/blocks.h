@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT cuda/blocks: long signals by long filters, in parts; what its files
-// share. All directions are forward problems (decision 18).
+// SPDX-License-Identifier: MIT
+// cuda/blocks: long signals by long filters, in parts; what its files share. All directions are
+// forward problems (decision 18).
 #ifndef PARTITA_CUDA_BLOCKS_H
 #define PARTITA_CUDA_BLOCKS_H
 

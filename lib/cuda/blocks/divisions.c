@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Parts of two sizes that the caller imposes: division by division,
-// the pairs of every interval summed, one inverse an interval, its samples added to the outputs.
+// SPDX-License-Identifier: MIT
+// Parts of two sizes that the caller imposes: division by division, the pairs of every interval
+// summed, one inverse an interval, its samples added to the outputs.
 #include "geometry/part_schedule.h"
 
 #include "base/sizes.h"

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Sums of pairs of parts of two sizes, an interval of outputs each,
-// and their way into the outputs. Intervals of one division do not overlap, and divisions are
-// launches one after the other: nothing is added by two threads at once.
+// SPDX-License-Identifier: MIT
+// Sums of pairs of parts of two sizes, an interval of outputs each, and their way into the outputs.
+// Intervals of one division do not overlap, and divisions are launches one after the other: nothing
+// is added by two threads at once.
 #include "cuda/kernels/spectra.cuh"
 #include "intervals.h"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Kernels for parts of two sizes (lib/divisions.h): sums over the
-// pairs that begin at one output, and adding what their inverses hold to the outputs.
+// SPDX-License-Identifier: MIT
+// Kernels for parts of two sizes (lib/divisions.h): sums over the pairs that begin at one output,
+// and adding what their inverses hold to the outputs.
 #ifndef PARTITA_CUDA_INTERVALS_H
 #define PARTITA_CUDA_INTERVALS_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Few outputs of long operands: sums of runs of parts for every window
-// of outputs, brought together in groups, one inverse transform a window.
+// SPDX-License-Identifier: MIT
+// Few outputs of long operands: sums of runs of parts for every window of outputs, brought together
+// in groups, one inverse transform a window.
 #include "base/sizes.h"
 #include "blocks.h"
 

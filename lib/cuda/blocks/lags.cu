@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT A few outputs of long operands: windows of both are transformed,
-// multiplied and summed without leaving the thread block, so that both operands are read once and
-// nothing else of their size is ever written.
+// SPDX-License-Identifier: MIT
+// A few outputs of long operands: windows of both are transformed, multiplied and summed without
+// leaving the thread block, so that both operands are read once and nothing else of their size is
+// ever written.
 #include "cuda/kernels/outputs.cuh"
 #include "cuda/kernels/spectra.cuh"
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT How to cut: for every number of points the predicted cost of pairs
-// of parts and of windows of lags, within the workspace allowed.
+// SPDX-License-Identifier: MIT
+// How to cut: for every number of points the predicted cost of pairs of parts and of windows of
+// lags, within the workspace allowed.
 #include <math.h>
 #include <stdio.h>
 

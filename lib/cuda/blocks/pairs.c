@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT All pairs of parts: spectra of x, a run of output blocks after the
-// other, sums of products, one inverse transform a block.
+// SPDX-License-Identifier: MIT
+// All pairs of parts: spectra of x, a run of output blocks after the other, sums of products, one
+// inverse transform a block.
 #include "base/sizes.h"
 #include "blocks.h"
 

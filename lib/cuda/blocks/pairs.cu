@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Sums over all pairs of blocks that meet in an output block, bin by
-// bin. A thread has one bin and makes a run of output blocks, SUMS of them at a time: one bin of a
-// left block is read for all of them, and right blocks go through the registers as through a ring,
-// so that every product of SUMS takes two loads.
+// SPDX-License-Identifier: MIT
+// Sums over all pairs of blocks that meet in an output block, bin by bin. A thread has one bin and
+// makes a run of output blocks, SUMS of them at a time: one bin of a left block is read for all of
+// them, and right blocks go through the registers as through a ring, so that every product of SUMS
+// takes two loads.
 #include "cuda/kernels/spectra.cuh"
 
 #include <math.h>

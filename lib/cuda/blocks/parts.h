@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Spectra of parts of lines and the way back, by transforms within a
-// thread block or by cuFFT: what cuda/blocks and spectra as objects have in common (decisions 24
-// and 28).
+// SPDX-License-Identifier: MIT
+// Spectra of parts of lines and the way back, by transforms within a thread block or by cuFFT: what
+// cuda/blocks and spectra as objects have in common (decisions 24 and 28).
 #ifndef PARTITA_CUDA_PARTS_H
 #define PARTITA_CUDA_PARTS_H
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT One call on a device: arrays that are there already are used as they
-// are, others get a copy there for the time of the call, through staging.h where the host's pages
-// are not pinned.
+// SPDX-License-Identifier: MIT
+// One call on a device: arrays that are there already are used as they are, others get a copy there
+// for the time of the call, through staging.h where the host's pages are not pinned.
 #ifndef PARTITA_CUDA_CALL_H
 #define PARTITA_CUDA_CALL_H
 

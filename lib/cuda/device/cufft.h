@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT cuFFT, opened when first needed and never linked: the module loads
-// and works without it. Of its interface only what long transforms use, with the types of its
-// header in CUDA 11 to 13 (cufftHandle and the enumerations are ints).
+// SPDX-License-Identifier: MIT
+// cuFFT, opened when first needed and never linked: the module loads and works without it. Of its
+// interface only what long transforms use, with the types of its header in CUDA 11 to 13
+// (cufftHandle and the enumerations are ints).
 #ifndef PARTITA_CUDA_CUFFT_H
 #define PARTITA_CUDA_CUFFT_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT One NVIDIA GPU as a plan sees it: its figures, memory, and the one
-// place where results of CUDA calls are looked at. Work is queued on the calling thread's own
-// stream, which waits for what was queued on the default stream before.
+// SPDX-License-Identifier: MIT
+// One NVIDIA GPU as a plan sees it: its figures, memory, and the one place where results of CUDA
+// calls are looked at. Work is queued on the calling thread's own stream, which waits for what was
+// queued on the default stream before.
 #ifndef PARTITA_CUDA_DEVICE_H
 #define PARTITA_CUDA_DEVICE_H
 

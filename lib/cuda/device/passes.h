@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT The directions of a layer as passes (kernels.h): forward is one;
-// backward data is one for each residue of gx, modulo the stride, that any tap reaches (decision
-// 12).
+// SPDX-License-Identifier: MIT
+// The directions of a layer as passes (kernels.h): forward is one; backward data is one for each
+// residue of gx, modulo the stride, that any tap reaches (decision 12).
 #ifndef PARTITA_CUDA_PASSES_H
 #define PARTITA_CUDA_PASSES_H
 

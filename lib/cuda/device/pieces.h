@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT Arrays in the host's memory in pieces, each for a plan of its own:
-// so many items of a batch; where an item is too large and has one axis, so many outputs of its
-// lines, with the inputs that they see; where few outputs see long taps, so many taps. (decision
-// 27)
+// SPDX-License-Identifier: MIT
+// Arrays in the host's memory in pieces, each for a plan of its own: so many items of a batch;
+// where an item is too large and has one axis, so many outputs of its lines, with the inputs that
+// they see; where few outputs see long taps, so many taps. (decision 27)
 #ifndef PARTITA_CUDA_PIECES_H
 #define PARTITA_CUDA_PIECES_H
 

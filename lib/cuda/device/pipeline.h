@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Arrays in the host's memory piece by piece (pieces.h): each is
-// computed while the next one is on its way to the device and the one before on its way back. The
-// device holds the arrays of two pieces. (decision 27)
+// SPDX-License-Identifier: MIT
+// Arrays in the host's memory piece by piece (pieces.h): each is computed while the next one is on
+// its way to the device and the one before on its way back. The device holds the arrays of two
+// pieces. (decision 27)
 #ifndef PARTITA_CUDA_PIPELINE_H
 #define PARTITA_CUDA_PIPELINE_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT A queue of its own on a device (a CUDA stream), and on it a graph of
-// kernels that is recorded once and launched again and again.
+// SPDX-License-Identifier: MIT
+// A queue of its own on a device (a CUDA stream), and on it a graph of kernels that is recorded
+// once and launched again and again.
 #ifndef PARTITA_CUDA_QUEUE_H
 #define PARTITA_CUDA_QUEUE_H
 

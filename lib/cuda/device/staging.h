@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Pageable memory of the host to the device and back: chunk by chunk
-// through two pinned buffers, one of which is copied by the device while the host fills or empties
-// the other, on as many threads as the plan has. (decision 27)
+// SPDX-License-Identifier: MIT
+// Pageable memory of the host to the device and back: chunk by chunk through two pinned buffers,
+// one of which is copied by the device while the host fills or empties the other, on as many
+// threads as the plan has. (decision 27)
 #ifndef PARTITA_CUDA_STAGING_H
 #define PARTITA_CUDA_STAGING_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT cuda/direct: the sum itself, for layers. Its variants (kernels.h)
-// are engines too, so that each can be asked for, tested and timed by name; cuda/direct is the one
-// among them that should be fastest.
+// SPDX-License-Identifier: MIT
+// cuda/direct: the sum itself, for layers. Its variants (kernels.h) are engines too, so that each
+// can be asked for, tested and timed by name; cuda/direct is the one among them that should be
+// fastest.
 #include "direct.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT The first two rungs of cuda/direct: one thread an output, samples
-// through the caches, taps from memory or from constant memory (Hwu, Kirk and El Hajj, Programming
-// Massively Parallel Processors, chapter 7). Constant memory is that of the launch's parameters:
-// nothing is shared between launches, so calls on several threads cannot meet in it.
+// SPDX-License-Identifier: MIT
+// The first two rungs of cuda/direct: one thread an output, samples through the caches, taps from
+// memory or from constant memory (Hwu, Kirk and El Hajj, Programming Massively Parallel Processors,
+// chapter 7). Constant memory is that of the launch's parameters: nothing is shared between
+// launches, so calls on several threads cannot meet in it.
 #include "cuda/kernels/grid.cuh"
 
 namespace {

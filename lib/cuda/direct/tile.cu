@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT The upper rungs of cuda/direct: a thread block shares a tile of
-// samples and the taps of one input channel; a thread sums CUDA_TILE_COLUMNS outputs of up to
-// CUDA_TILE_CHANNELS channels in registers. The tile has its halo (CUDA_HALO), or only the samples
-// in the middle of what its outputs see, the rest coming through the caches (CUDA_CACHED). Along
-// planes there is no tile: each plane of taps is a turn of its own.
+// SPDX-License-Identifier: MIT
+// The upper rungs of cuda/direct: a thread block shares a tile of samples and the taps of one input
+// channel; a thread sums CUDA_TILE_COLUMNS outputs of up to CUDA_TILE_CHANNELS channels in
+// registers. The tile has its halo (CUDA_HALO), or only the samples in the middle of what its
+// outputs see, the rest coming through the caches (CUDA_CACHED). Along planes there is no tile:
+// each plane of taps is a turn of its own.
 #include "cuda/kernels/grid.cuh"
 
 namespace {

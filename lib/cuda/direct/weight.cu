@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Sums over all outputs: gradients of taps and of biases. A thread
-// block sums CUDA_WEIGHT_TAPS taps of one pair of channels over a run of rows, each thread its own
-// columns; then the threads' sums are added as a binary tree. No atomics, so that the order is one.
+// SPDX-License-Identifier: MIT
+// Sums over all outputs: gradients of taps and of biases. A thread block sums CUDA_WEIGHT_TAPS taps
+// of one pair of channels over a run of rows, each thread its own columns; then the threads' sums
+// are added as a binary tree. No atomics, so that the order is one.
 #include "cuda/kernels/grid.cuh"
 
 namespace {

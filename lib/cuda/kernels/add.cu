@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Overlap-add. Windows that share outputs are kept apart: their heads
-// are gathered afterwards (decision 3), or windows of one step are too far from each other to meet,
-// and steps are launches one after the other (the source's schedule of K steps).
+// SPDX-License-Identifier: MIT
+// Overlap-add. Windows that share outputs are kept apart: their heads are gathered afterwards
+// (decision 3), or windows of one step are too far from each other to meet, and steps are launches
+// one after the other (the source's schedule of K steps).
 #include "cuda/overlap/filtering.cuh"
 
 namespace {

@@ -1,9 +1,9 @@
-// SPDX-License-Identifier: MIT Transforms inside a thread block. n points are held by n/16 threads,
-// 16 in each one's registers, and change hands through shared memory between passes. A transform
-// divides a polynomial modulo u^m - z^m into its rests modulo u^(m/R) - z_k^(m/R), k < R, pass
-// after pass (Fiduccia 1972; Bernstein, Multidigit multiplication for mathematicians, 2001): all
-// factors of a node are powers of one number, so a table has two numbers a node. Nothing is put in
-// order.
+// SPDX-License-Identifier: MIT
+// Transforms inside a thread block. n points are held by n/16 threads, 16 in each one's registers,
+// and change hands through shared memory between passes. A transform divides a polynomial modulo
+// u^m - z^m into its rests modulo u^(m/R) - z_k^(m/R), k < R, pass after pass (Fiduccia 1972;
+// Bernstein, Multidigit multiplication for mathematicians, 2001): all factors of a node are powers
+// of one number, so a table has two numbers a node. Nothing is put in order.
 //
 // Before fft_forward and after fft_inverse thread t holds points t + j*threads as v[j]; after
 // fft_forward and before fft_inverse it holds 16 bins, which are kept coalesced as

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What kernels share: launching, the shape of a grid, positions of
-// samples and taps, the end of a sum.
+// SPDX-License-Identifier: MIT
+// What kernels share: launching, the shape of a grid, positions of samples and taps, the end of a
+// sum.
 #ifndef PARTITA_CUDA_GRID_CUH
 #define PARTITA_CUDA_GRID_CUH
 

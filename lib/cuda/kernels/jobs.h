@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Jobs (save.h) in pieces, for windows that no thread block holds and
-// for gradients of taps: points of windows into memory, products of spectra, points into outputs.
-// Queued one after the other; all arrays are in the device's memory.
+// SPDX-License-Identifier: MIT
+// Jobs (save.h) in pieces, for windows that no thread block holds and for gradients of taps: points
+// of windows into memory, products of spectra, points into outputs. Queued one after the other; all
+// arrays are in the device's memory.
 #ifndef PARTITA_CUDA_JOBS_H
 #define PARTITA_CUDA_JOBS_H
 

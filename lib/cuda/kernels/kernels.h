@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What the kernels of cuda/direct are asked to do, in words that C and
-// CUDA share: a pass of stride-free sums over taps (decision 19), and the functions that queue one.
-// All arrays are in the device's memory.
+// SPDX-License-Identifier: MIT
+// What the kernels of cuda/direct are asked to do, in words that C and CUDA share: a pass of
+// stride-free sums over taps (decision 19), and the functions that queue one. All arrays are in the
+// device's memory.
 #ifndef PARTITA_CUDA_KERNELS_H
 #define PARTITA_CUDA_KERNELS_H
 

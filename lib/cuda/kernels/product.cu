@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT Batched products of matrices: a thread block sums a tile of C,
-// stepping along the terms through panels of A and B in shared memory, one being read from memory
-// while the other is multiplied; a thread has 64 reals of the tile in registers, in groups of a
-// vector of 16 bytes, and a warp reads each vector of a panel at most once per phase. Source: the
-// blocking is that of Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra (2008), and
-// of NVIDIA's CUTLASS (efficient GEMM in CUDA, its documentation).
+// SPDX-License-Identifier: MIT
+// Batched products of matrices: a thread block sums a tile of C, stepping along the terms through
+// panels of A and B in shared memory, one being read from memory while the other is multiplied; a
+// thread has 64 reals of the tile in registers, in groups of a vector of 16 bytes, and a warp reads
+// each vector of a panel at most once per phase. Source: the blocking is that of Volkov and Demmel,
+// Benchmarking GPUs to tune dense linear algebra (2008), and of NVIDIA's CUTLASS (efficient GEMM in
+// CUDA, its documentation).
 #include "product.h"
 
 #include "complex.cuh"

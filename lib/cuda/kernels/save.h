@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT Overlap-save and overlap-add as one kernel: windows of the inputs of
-// a group are transformed, and while their spectra are at hand multiplied by those of every filter,
-// summed, transformed back and stored. A window of overlap-save keeps what does not wrap. One of
-// overlap-add holds `hop` samples and zeros, and all of its samples are wanted: from the skip-th
-// one on they are outputs of its own, those before it, its head, belong to the windows before. (The
-// kernel is in filtering.cuh, how windows are cut in save_cut.c, heads are added by add.cu.)
+// SPDX-License-Identifier: MIT
+// Overlap-save and overlap-add as one kernel: windows of the inputs of a group are transformed, and
+// while their spectra are at hand multiplied by those of every filter, summed, transformed back and
+// stored. A window of overlap-save keeps what does not wrap. One of overlap-add holds `hop` samples
+// and zeros, and all of its samples are wanted: from the skip-th one on they are outputs of its
+// own, those before it, its head, belong to the windows before. (The kernel is in filtering.cuh,
+// how windows are cut in save_cut.c, heads are added by add.cu.)
 #ifndef PARTITA_CUDA_SAVE_H
 #define PARTITA_CUDA_SAVE_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Samples of parts on their way into spectra and back: with the
-// transform where that fits a thread block, else to and from the points that cuFFT transforms.
+// SPDX-License-Identifier: MIT
+// Samples of parts on their way into spectra and back: with the transform where that fits a thread
+// block, else to and from the points that cuFFT transforms.
 #include "spectra.cuh"
 
 namespace {

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What the kernels of cuda/blocks share: lines found by digits,
-// results put in their place, thread blocks of several transforms.
+// SPDX-License-Identifier: MIT
+// What the kernels of cuda/blocks share: lines found by digits, results put in their place, thread
+// blocks of several transforms.
 #ifndef PARTITA_CUDA_SPECTRA_CUH
 #define PARTITA_CUDA_SPECTRA_CUH
 

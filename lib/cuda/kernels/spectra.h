@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Kernels of cuda/blocks and of kept spectra: spectra of parts of
-// lines, sums of their products, and the way back.
+// SPDX-License-Identifier: MIT
+// Kernels of cuda/blocks and of kept spectra: spectra of parts of lines, sums of their products,
+// and the way back.
 //
 // A part has as many samples as a transform has points, and zeros behind it: of real samples the
 // turned transform (fft.h), modulo u^points + i; of complex ones two planes, modulo u^points - 1

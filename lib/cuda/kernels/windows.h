@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What transforms of lines are asked to do, in words that C and CUDA
-// share: which samples a window of a line holds, and the functions that queue its transform and the
-// way back. All arrays are in the device's memory.
+// SPDX-License-Identifier: MIT
+// What transforms of lines are asked to do, in words that C and CUDA share: which samples a window
+// of a line holds, and the functions that queue its transform and the way back. All arrays are in
+// the device's memory.
 #ifndef PARTITA_CUDA_WINDOWS_H
 #define PARTITA_CUDA_WINDOWS_H
 

@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT cuda/overlap-add: blocks of inputs that do not overlap, whose
-// outputs do. Two ways of adding them without atomics: what a window has for the ones before it is
-// kept aside and gathered afterwards (cuda/overlap-add, decision 3), or launches take turns, each
-// on windows that are too far apart to meet (cuda/overlap-add-2-steps, -3-steps). Source: Stockham,
-// High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
+// SPDX-License-Identifier: MIT
+// cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do. Two ways of adding them
+// without atomics: what a window has for the ones before it is kept aside and gathered afterwards
+// (cuda/overlap-add, decision 3), or launches take turns, each on windows that are too far apart to
+// meet (cuda/overlap-add-2-steps, -3-steps). Source: Stockham, High-speed convolution and
+// correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include "add.h"
 
 #include <stdio.h>

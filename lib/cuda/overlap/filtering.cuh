@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The kernel of overlap-save and overlap-add (save.h), by what a group
-// has of inputs and outputs and by what becomes of the samples of a window.
+// SPDX-License-Identifier: MIT
+// The kernel of overlap-save and overlap-add (save.h), by what a group has of inputs and outputs
+// and by what becomes of the samples of a window.
 #ifndef PARTITA_CUDA_FILTERING_CUH
 #define PARTITA_CUDA_FILTERING_CUH
 

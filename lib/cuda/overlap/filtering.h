@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What overlap-save and overlap-add share on the host: a problem as
-// jobs of windows (save.h), and what they cost.
+// SPDX-License-Identifier: MIT
+// What overlap-save and overlap-add share on the host: a problem as jobs of windows (save.h), and
+// what they cost.
 #ifndef PARTITA_CUDA_FILTERING_H
 #define PARTITA_CUDA_FILTERING_H
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT The gradient of the taps of one axis as one kernel: a thread block
-// transforms windows of x and blocks of gy and adds their products up in registers, so that nothing
-// is written but sums (decision 23).
+// SPDX-License-Identifier: MIT
+// The gradient of the taps of one axis as one kernel: a thread block transforms windows of x and
+// blocks of gy and adds their products up in registers, so that nothing is written but sums
+// (decision 23).
 //
 // Lag l of a cell is the sum over positions n of gy[n] x[n + l], counted from the sample that the
 // first tap of output 0 meets; every `dilation`-th lag is a tap. Sum p of a cell has lags p*part ..

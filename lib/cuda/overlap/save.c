@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT cuda/overlap-save: windows of the inputs, each with the span-1
-// samples before it, as one kernel (save.h) where a window fits a thread block. Backward data is
-// the same with the adjoint problem (decision 18). Backward weight has ways of its own, which are
-// engines too, so that each can be asked for, tested and timed by name. Source: Stockham,
-// High-speed convolution and correlation, AFIPS 1966; Adamek, Dimoudi, Giles, Armour, GPU fast
-// convolution via the overlap-and-save method in shared memory, ACM TACO 2020.
+// SPDX-License-Identifier: MIT
+// cuda/overlap-save: windows of the inputs, each with the span-1 samples before it, as one kernel
+// (save.h) where a window fits a thread block. Backward data is the same with the adjoint problem
+// (decision 18). Backward weight has ways of its own, which are engines too, so that each can be
+// asked for, tested and timed by name. Source: Stockham, High-speed convolution and correlation,
+// AFIPS 1966; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the overlap-and-save method
+// in shared memory, ACM TACO 2020.
 #include "save_engine.h"
 
 #include <math.h>

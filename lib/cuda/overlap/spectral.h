@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What the engines with transforms of one axis share: which problem
-// they run, the search for a size, what transforms cost, and filters as spectra.
+// SPDX-License-Identifier: MIT
+// What the engines with transforms of one axis share: which problem they run, the search for a
+// size, what transforms cost, and filters as spectra.
 #ifndef PARTITA_CUDA_SPECTRAL_H
 #define PARTITA_CUDA_SPECTRAL_H
 

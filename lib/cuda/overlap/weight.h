@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT The gradient of the taps of one axis: windows of x correlated with
-// blocks of gy, added up in the spectrum over all blocks and the batch, one inverse a cell
-// (decision 18). Spectra go through memory, or one kernel makes them and adds their products up
-// (decision 23).
+// SPDX-License-Identifier: MIT
+// The gradient of the taps of one axis: windows of x correlated with blocks of gy, added up in the
+// spectrum over all blocks and the batch, one inverse a cell (decision 18). Spectra go through
+// memory, or one kernel makes them and adds their products up (decision 23).
 #ifndef PARTITA_CUDA_WEIGHT_H
 #define PARTITA_CUDA_WEIGHT_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT How a stream is cut for a device: length of a tick, levels, and what
-// is left to the host, by predicted cost.
+// SPDX-License-Identifier: MIT
+// How a stream is cut for a device: length of a tick, levels, and what is left to the host, by
+// predicted cost.
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Filters of cuda/partitioned: each cell's taps cut into the head,
-// which stays with the host, and the partitions of every level, transformed by the device;
-// partitions and cells of zeros are left out, cells with the same taps stored once.
+// SPDX-License-Identifier: MIT
+// Filters of cuda/partitioned: each cell's taps cut into the head, which stays with the host, and
+// the partitions of every level, transformed by the device; partitions and cells of zeros are left
+// out, cells with the same taps stored once.
 #include <string.h>
 
 #include "geometry/samples.h"

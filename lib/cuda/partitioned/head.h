@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT The head of a stream on a device as a stream of the CPU's own, where
-// that is cheaper than to sum its taps directly: a stream within the stream, which takes the same
-// frames and changes filters when the outer one does. It hears samples that are no numbers as
-// zeros, as the device does: the outer stream marks what they reach.
+// SPDX-License-Identifier: MIT
+// The head of a stream on a device as a stream of the CPU's own, where that is cheaper than to sum
+// its taps directly: a stream within the stream, which takes the same frames and changes filters
+// when the outer one does. It hears samples that are no numbers as zeros, as the device does: the
+// outer stream marks what they reach.
 #ifndef PARTITA_CUDA_PARTITION_HEAD_H
 #define PARTITA_CUDA_PARTITION_HEAD_H
 

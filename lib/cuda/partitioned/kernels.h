@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT What the kernels of cuda/partitioned are asked to do, in words that
-// C and CUDA share (decision 25). Time goes by in ticks of `tick` frames, each of which runs the
-// same three kernels:
+// SPDX-License-Identifier: MIT
+// What the kernels of cuda/partitioned are asked to do, in words that C and CUDA share (decision
+// 25). Time goes by in ticks of `tick` frames, each of which runs the same three kernels:
 //
 //   forward    of every level whose block of input is complete: one transform an input, into its
 //   ring of spectra products   of every level: a share of the bins of every output, over all

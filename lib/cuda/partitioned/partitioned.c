@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT cuda/partitioned: streams of many channels and long filters on a
-// device, in partitions of up to three sizes, spectra of filter and history resident there, one
-// graph of three kernels a tick (partitions.h, decision 25). Source: Gardner, Efficient convolution
-// without input-output delay, JAES 43 (1995).
+// SPDX-License-Identifier: MIT
+// cuda/partitioned: streams of many channels and long filters on a device, in partitions of up to
+// three sizes, spectra of filter and history resident there, one graph of three kernels a tick
+// (partitions.h, decision 25). Source: Gardner, Efficient convolution without input-output delay,
+// JAES 43 (1995).
 #include "head.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT What the host's files of cuda/partitioned share: how a stream is cut
-// for a device, filters, and the running stream. The first taps may be left to the host (`head`),
-// which sums them directly or runs a stream of the CPU's (partition_head.h).
+// SPDX-License-Identifier: MIT
+// What the host's files of cuda/partitioned share: how a stream is cut for a device, filters, and
+// the running stream. The first taps may be left to the host (`head`), which sums them directly or
+// runs a stream of the CPU's (partition_head.h).
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 

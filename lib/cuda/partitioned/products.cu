@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Products of cuda/partitioned: of every output the sum over its cells
-// and their partitions, for the tick's share of the bins of each level. Both spectra are read once,
-// 16 bytes a thread, and nothing else is: sums stay in registers. Lanes take pieces of the share,
-// groups of them cells in turn, or where these are few a cell's partitions.
+// SPDX-License-Identifier: MIT
+// Products of cuda/partitioned: of every output the sum over its cells and their partitions, for
+// the tick's share of the bins of each level. Both spectra are read once, 16 bytes a thread, and
+// nothing else is: sums stay in registers. Lanes take pieces of the share, groups of them cells in
+// turn, or where these are few a cell's partitions.
 #include "cuda/kernels/fft.cuh"
 #include "cuda/kernels/grid.cuh"
 #include "kernels.h"

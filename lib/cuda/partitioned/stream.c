@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT Streams of cuda/partitioned: input into the history, a launch
-// whenever a tick is complete, outputs from the head and from what the device has written; it is
-// waited for no earlier than that. What the device holds is mirrored on the host only while a state
-// is saved or restored.
+// SPDX-License-Identifier: MIT
+// Streams of cuda/partitioned: input into the history, a launch whenever a tick is complete,
+// outputs from the head and from what the device has written; it is waited for no earlier than
+// that. What the device holds is mirrored on the host only while a state is saved or restored.
 #include <string.h>
 
 #include "head.h"

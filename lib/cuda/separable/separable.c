@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: MIT cuda/separable: two axes one after the other, in one pass over
-// memory, where the problem promises that the taps of each cell are products of a factor of their
-// row and one of their column; a channel from one channel. The factors are found when a filter is
-// made.
+// SPDX-License-Identifier: MIT
+// cuda/separable: two axes one after the other, in one pass over memory, where the problem promises
+// that the taps of each cell are products of a factor of their row and one of their column; a
+// channel from one channel. The factors are found when a filter is made.
 #include "separable.h"
 
 #include <float.h>

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT What cuda/tiles would cost, by counting operations, issue slots and
-// bytes: a model, of which nothing was measured.
+// SPDX-License-Identifier: MIT
+// What cuda/tiles would cost, by counting operations, issue slots and bytes: a model, of which
+// nothing was measured.
 #include <math.h>
 #include <stdio.h>
 

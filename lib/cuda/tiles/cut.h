@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT How cuda/tiles cuts a layer: into tiles of a transform that fits a
-// thread block's shared memory, and the work on them into runs of groups and positions whose
-// spectra fit the workspace (decision 22).
+// SPDX-License-Identifier: MIT
+// How cuda/tiles cuts a layer: into tiles of a transform that fits a thread block's shared memory,
+// and the work on them into runs of groups and positions whose spectra fit the workspace (decision
+// 22).
 #ifndef PARTITA_CUDA_TILES_CUT_H
 #define PARTITA_CUDA_TILES_CUT_H
 

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT Complex transforms of small tiles in shared memory, by all threads
-// of a block: passes of radix 8, 6, 4, 3 and 2 in place, decimation in frequency forward, in time
-// inverse, so that nothing is put in order; tables are those of ../cpu/tile_transform.h.
-// Neighbouring threads take neighbouring lines, which lie an odd number of elements apart along
-// rows and one apart along columns: no two of them meet in a bank, and all read the same factors.
-// Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
+// SPDX-License-Identifier: MIT
+// Complex transforms of small tiles in shared memory, by all threads of a block: passes of radix 8,
+// 6, 4, 3 and 2 in place, decimation in frequency forward, in time inverse, so that nothing is put
+// in order; tables are those of ../cpu/tile_transform.h. Neighbouring threads take neighbouring
+// lines, which lie an odd number of elements apart along rows and one apart along columns: no two
+// of them meet in a bank, and all read the same factors. Source: Gentleman & Sande, Fast Fourier
+// transforms - for fun and profit (1966).
 #ifndef PARTITA_CUDA_TILE_FFT_CUH
 #define PARTITA_CUDA_TILE_FFT_CUH
 

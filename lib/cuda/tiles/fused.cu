@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT Tiles of layers without sums over many channels, from samples to
-// samples in one kernel. Two tiles of a channel are one complex transform; both meet the same taps,
-// so that the product needs none of their spectra by itself: the pair's is multiplied by the taps'
-// as it is. For the gradient of the taps the two are a tile of x and the one of gy that meets it.
+// SPDX-License-Identifier: MIT
+// Tiles of layers without sums over many channels, from samples to samples in one kernel. Two tiles
+// of a channel are one complex transform; both meet the same taps, so that the product needs none
+// of their spectra by itself: the pair's is multiplied by the taps' as it is. For the gradient of
+// the taps the two are a tile of x and the one of gy that meets it.
 #include "spectra.cuh"
 
 namespace {

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Where the samples of tiles are (../tile_grid.h), as seen by a thread
-// block that holds pairs of tiles in shared memory: the real parts of elements are one tile, the
-// imaginary parts its neighbour.
+// SPDX-License-Identifier: MIT
+// Where the samples of tiles are (../tile_grid.h), as seen by a thread block that holds pairs of
+// tiles in shared memory: the real parts of elements are one tile, the imaginary parts its
+// neighbour.
 #ifndef PARTITA_CUDA_TILE_PLACES_CUH
 #define PARTITA_CUDA_TILE_PLACES_CUH
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The calls of cuda/tiles: runs of groups and positions, each taken
-// through spectra, products and back.
+// SPDX-License-Identifier: MIT
+// The calls of cuda/tiles: runs of groups and positions, each taken through spectra, products and
+// back.
 #include "cuda/device/call.h"
 #include "tiles.h"
 

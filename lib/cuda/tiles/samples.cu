@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Tiles of samples into spectra, and spectra into tiles of samples: a
-// thread block holds pairs of neighbouring positions of one channel, each pair the real and the
-// imaginary part of one transform, and reads or writes runs of 2*pairs of them at every bin.
+// SPDX-License-Identifier: MIT
+// Tiles of samples into spectra, and spectra into tiles of samples: a thread block holds pairs of
+// neighbouring positions of one channel, each pair the real and the imaginary part of one
+// transform, and reads or writes runs of 2*pairs of them at every bin.
 #include "spectra.cuh"
 
 namespace {

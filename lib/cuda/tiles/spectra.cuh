@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Spectra of pairs of tiles between shared memory and the device's,
-// where they begin with the bin (tiles_kernels.h).
+// SPDX-License-Identifier: MIT
+// Spectra of pairs of tiles between shared memory and the device's, where they begin with the bin
+// (tiles_kernels.h).
 #ifndef PARTITA_CUDA_TILE_SPECTRA_CUH
 #define PARTITA_CUDA_TILE_SPECTRA_CUH
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Taps into spectra and the gradient's spectra into taps: a thread
-// block holds pairs of neighbouring output channels for one input channel.
+// SPDX-License-Identifier: MIT
+// Taps into spectra and the gradient's spectra into taps: a thread block holds pairs of
+// neighbouring output channels for one input channel.
 #include "spectra.cuh"
 
 namespace {

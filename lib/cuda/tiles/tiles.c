@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT cuda/tiles: layers by transforms of tiles, the algorithm of
-// cpu/tiles (decision 15) as a device wants it (decision 22). Its kinds are engines too, so that
-// each can be asked for, tested and timed by name.
+// SPDX-License-Identifier: MIT
+// cuda/tiles: layers by transforms of tiles, the algorithm of cpu/tiles (decision 15) as a device
+// wants it (decision 22). Its kinds are engines too, so that each can be asked for, tested and
+// timed by name.
 #include "tiles.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: MIT Tiles that no thread block holds: pairs of them lie in memory in
-// natural order, where cuFFT transforms them. What is here brings samples or taps there and back,
-// and spectra to where the products want them. A unit is one pair.
+// SPDX-License-Identifier: MIT
+// Tiles that no thread block holds: pairs of them lie in memory in natural order, where cuFFT
+// transforms them. What is here brings samples or taps there and back, and spectra to where the
+// products want them. A unit is one pair.
 #include "spectra.cuh"
 
 namespace {

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: MIT What the kernels of cuda/winograd are asked to do, in words that C
-// and CUDA share: transforms of tiles into matrices [frequency][line][position] and back, products
-// of which (product.h) are the layer. All arrays are in the device's memory. Frequency (i, j) is
-// i*extent of the last axis + j; extents are those that cuda_winograd_extents allows.
+// SPDX-License-Identifier: MIT
+// What the kernels of cuda/winograd are asked to do, in words that C and CUDA share: transforms of
+// tiles into matrices [frequency][line][position] and back, products of which (product.h) are the
+// layer. All arrays are in the device's memory. Frequency (i, j) is i*extent of the last axis + j;
+// extents are those that cuda_winograd_extents allows.
 #ifndef PARTITA_CUDA_WINOGRAD_KERNELS_H
 #define PARTITA_CUDA_WINOGRAD_KERNELS_H
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Calls of cuda/winograd: runs of tiles, three kernels each, on the
-// thread's stream; and its filters.
+// SPDX-License-Identifier: MIT
+// Calls of cuda/winograd: runs of tiles, three kernels each, on the thread's stream; and its
+// filters.
 #include "cuda/device/call.h"
 #include "winograd.h"
 

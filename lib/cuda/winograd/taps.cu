@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Taps of cuda/winograd: transformed for a filter, and gradients of
-// taps from sums over tiles. One thread a pair of channels, neighbours along the lines of the
-// matrices.
+// SPDX-License-Identifier: MIT
+// Taps of cuda/winograd: transformed for a filter, and gradients of taps from sums over tiles. One
+// thread a pair of channels, neighbours along the lines of the matrices.
 #include "kernels.h"
 
 #include "winograd.cuh"

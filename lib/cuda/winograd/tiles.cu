@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT Tiles of cuda/winograd: samples transformed into matrices, one
-// thread a tile of a line, and sums transformed back. Neighbouring threads have neighbouring tiles,
-// so that matrices are written and read in whole lines of memory; the samples that tiles share come
-// through the caches. Source: Lavin & Gray, Fast algorithms for convolutional neural networks
-// (2015), 4.1 and 4.2.
+// SPDX-License-Identifier: MIT
+// Tiles of cuda/winograd: samples transformed into matrices, one thread a tile of a line, and sums
+// transformed back. Neighbouring threads have neighbouring tiles, so that matrices are written and
+// read in whole lines of memory; the samples that tiles share come through the caches. Source:
+// Lavin & Gray, Fast algorithms for convolutional neural networks (2015), 4.1 and 4.2.
 #include "kernels.h"
 
 #include "winograd.cuh"

@@ -1,9 +1,10 @@
-// SPDX-License-Identifier: MIT cuda/winograd: layers by minimal filtering, F(m x m, r x r), on a
-// device. All tiles of a run are transformed into matrices, one for each frequency, products of
-// these are summed over channels (over tiles, backward weight), and the sums are transformed back.
-// This file chooses tiles and runs; winograd_run.c queues them. Stride is polyphase, dilation
-// sub-images (tile_grid.h), so both are served with the taps that are left. Source: Lavin & Gray,
-// Fast algorithms for convolutional neural networks (2015), algorithm 1.
+// SPDX-License-Identifier: MIT
+// cuda/winograd: layers by minimal filtering, F(m x m, r x r), on a device. All tiles of a run are
+// transformed into matrices, one for each frequency, products of these are summed over channels
+// (over tiles, backward weight), and the sums are transformed back. This file chooses tiles and
+// runs; winograd_run.c queues them. Stride is polyphase, dilation sub-images (tile_grid.h), so both
+// are served with the taps that are left. Source: Lavin & Gray, Fast algorithms for convolutional
+// neural networks (2015), algorithm 1.
 #include "winograd.h"
 
 #include <math.h>

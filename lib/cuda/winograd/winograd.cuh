@@ -1,8 +1,9 @@
-// SPDX-License-Identifier: MIT Winograd's transforms of one tile in registers, along one axis.
-// Points come in pairs +-p (winograd_matrix.h), whose rows have equal even parts and opposite odd
-// parts: each part is computed once. Extents are constants, so that a tile stays in registers;
-// coefficients are parameters of the launch, which multiply-adds read as they go; counts of outputs
-// and taps are the same for all threads.
+// SPDX-License-Identifier: MIT
+// Winograd's transforms of one tile in registers, along one axis. Points come in pairs +-p
+// (winograd_matrix.h), whose rows have equal even parts and opposite odd parts: each part is
+// computed once. Extents are constants, so that a tile stays in registers; coefficients are
+// parameters of the launch, which multiply-adds read as they go; counts of outputs and taps are the
+// same for all threads.
 #ifndef PARTITA_CUDA_WINOGRAD_CUH
 #define PARTITA_CUDA_WINOGRAD_CUH
 

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The part of the CUDA run-time's interface that the engines use,
-// under its own names, served by hostdev.
+// SPDX-License-Identifier: MIT
+// The part of the CUDA run-time's interface that the engines use, under its own names, served by
+// hostdev.
 #ifndef HOSTDEV_CUDA_RUNTIME_API_H
 #define HOSTDEV_CUDA_RUNTIME_API_H
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT As much of cuFFT's interface as the module and the peers of
-// bench_gpu use, for the stand-in: transforms in place, in rows, carried out by FFTW when what was
-// queued is.
+// SPDX-License-Identifier: MIT
+// As much of cuFFT's interface as the module and the peers of bench_gpu use, for the stand-in:
+// transforms in place, in rows, carried out by FFTW when what was queued is.
 #ifndef HOSTDEV_CUFFT_H
 #define HOSTDEV_CUFFT_H
 
