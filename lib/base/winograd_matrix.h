@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The matrices of Winograd's minimal filtering F(m, r), generated from points by the construction
-// of Cook and Toom:   y = A' [(G g) . (B' d)], of m + r - 1 = extent inputs d, r taps g, m outputs
-// y = correlation of   d and g. Row i of B' holds the coefficients of the product of (x - p_k) over
-// all k != i, the last row (the point at infinity) those of the product over all k; A' and G hold
-// powers of the points, G divided by the product of (p_i - p_k), k != i. So B' depends on the
-// extent alone, and the gradient of the taps, F(r, m), uses the same B'.
+// of Cook and Toom:
+//   y = A' [(G g) . (B' d)], of m + r - 1 = extent inputs d, r taps g, m outputs y = correlation of
+//   d and g.
+// Row i of B' holds the coefficients of the product of (x - p_k) over all k != i, the last row (the
+// point at infinity) those of the product over all k; A' and G hold powers of the points, G divided
+// by the product of (p_i - p_k), k != i. So B' depends on the extent alone, and the gradient of the
+// taps, F(r, m), uses the same B'.
 //
 // Points are 0, pairs +-p, and infinity. The p have few bits, so that all entries but quotients are
 // exact in double. They were chosen by the error of random tiles in f32 among multiples of 1/8: for

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Taps into spectra and the gradient's spectra into taps: lanes are output channels here, a line of
 // them for one input channel. Spectra of a filter are conjugated and laid out for kernels->conv:
-// [group][bin]        [8 output channels][in][re, im][output channel]    four real products
-// [group][bin][three] [8 output channels][in][output channel]            Gauss's three
-// (tile_factors_fn)
+//   [group][bin]        [8 output channels][in][re, im][output channel]    four real products
+//   [group][bin][three] [8 output channels][in][output channel]            Gauss's three
+//   (tile_factors_fn)
 #include <string.h>
 
 #include "base/sizes.h"

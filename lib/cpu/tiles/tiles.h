@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/tiles share: a plan, its arrays, one call. Arrays of spectra begin with the
 // bin, so that all of a bin's channels and positions, the operands of one matrix product, lie
-// together:   x [bin][in][re, im][block]    y [bin][part][re, im][block]    gw [bin][in][re,
-// im][out, whole   lines] block counts positions: tiles of all images and items of the batch, a
-// whole number of lines of them at once. Turned, lanes are output channels, in panels of a few
-// lines, and there is one block (tiles_turned.c):   x [bin][re, im][four positions][in][position]
-// y [bin][part's panel][four positions][re, im][position][output channel], gw the same with input
-// channels for positions d [bin][panel][position][re, im][output channel], as a filter's factors
-// are with input channels for positions
+// together:
+//   x [bin][in][re, im][block]    y [bin][part][re, im][block]    gw [bin][in][re, im][out, whole
+//   lines]
+// block counts positions: tiles of all images and items of the batch, a whole number of lines of
+// them at once. Turned, lanes are output channels, in panels of a few lines, and there is one block
+// (tiles_turned.c):
+//   x [bin][re, im][four positions][in][position]
+//   y [bin][part's panel][four positions][re, im][position][output channel], gw the same with input
+//   channels for positions d [bin][panel][position][re, im][output channel], as a filter's factors
+//   are with input channels for positions
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
 

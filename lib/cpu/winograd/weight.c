@@ -5,11 +5,12 @@
 // Gray, 4.1). Channels are turned over into panels a vector at a time, while their transforms are
 // near. Sums are kept in one of three ways: - by runs, with few channels: a task has sums of its
 // own of a run of blocks, and makes taps of them; runs are added. - together, with many: block by
-// block a task makes one piece of the panels that all threads share; when all are made, a   task
-// adds the products of one frequency and 256 x 256 channels to sums that are shared as well;   last
-// come taps. - once, where one block has all tiles: with shared panels a task makes the sums of a
-// strip of input channels and four   blocks of output channels, for all frequencies, and at once
-// their taps.
+// block a task makes one piece of the panels that all threads share; when all are made, a
+//   task adds the products of one frequency and 256 x 256 channels to sums that are shared as well;
+//   last come taps.
+// - once, where one block has all tiles: with shared panels a task makes the sums of a strip of
+// input channels and four
+//   blocks of output channels, for all frequencies, and at once their taps.
 #include <string.h>
 
 #include "base/sizes.h"

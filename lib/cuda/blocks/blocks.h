@@ -23,12 +23,12 @@ struct cuda_blocks_layout {
     size_t part, parts; // taps of a part, parts
     size_t signal_part; // divisions: samples of a part of x
     size_t hop,
-        blocks;        // outputs of a block, window or interval, blocks; of intervals as many as a
-                       // division has at most
-    size_t units, run; // pairs: what is worked on at once, items of [batch][groups] and blocks of
-                       // outputs; of the gradient of taps items of the batch, all blocks
-    size_t transforms;        // pairs: of one call of a long transform
-    size_t items, runs;       // lags: windows of lines at once, runs of parts of each
+        blocks;         // outputs of a block, window or interval, blocks; of intervals as many as a
+                        // division has at most
+    size_t units, run;  // pairs: what is worked on at once, items of [batch][groups] and blocks of
+                        // outputs; of the gradient of taps items of the batch, all blocks
+    size_t transforms;  // pairs: of one call of a long transform
+    size_t items, runs; // lags: windows of lines at once, runs of parts of each
     size_t filter, workspace; // bytes; workspace without what a long transform wants
     double seconds, flops;
 };

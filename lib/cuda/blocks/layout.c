@@ -16,9 +16,9 @@ enum {
 };
 
 // Times in multiply-adds of one thread, counted from the kernels' inner loops; not measured.
-static const double PASS_SLOTS = 20; // a point in one pass of a transform: of 16 points 170
-                                     // additions and products in the sum, 100 in turning, and
-                                     // passing them on through shared memory
+static const double PASS_SLOTS = 20;   // a point in one pass of a transform: of 16 points 170
+                                       // additions and products in the sum, 100 in turning, and
+                                       // passing them on through shared memory
 static const double EDGE_SLOTS = 10;   // a point's loading or storing, with its address
 static const double PRODUCT_SLOTS = 6; // four multiply-adds and a share of two loads
 static const double LOAD_SLOTS = 4;    // a load that serves one product

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The spectral seam of the device (decision 23): transforms of n complex points whose bins lie in
 // an order of their own, so that spectra may be multiplied, conjugated products included, and
-// added, and nothing else. Two forms:   cyclic    complex samples x[n]; products wrap cyclically
-// after n samples.   turned    2n real samples as the points x[j] - i x[j+n] modulo u^n + i;
-// products wrap   negacyclically after 2n             samples (decision 2). No bin is special, no
-// bin needs its mirror image. Transforms up to cuda_fft_most points run inside a thread block, in
-// the registers and shared memory of whoever fuses them with loading and storing (fft.cuh). Longer
-// ones are passes over memory by cuFFT, which is opened when the first of them is asked for
-// (cufft.h).
+// added, and nothing else. Two forms:
+//   cyclic    complex samples x[n]; products wrap cyclically after n samples.
+//   turned    2n real samples as the points x[j] - i x[j+n] modulo u^n + i; products wrap
+//   negacyclically after 2n
+//             samples (decision 2). No bin is special, no bin needs its mirror image.
+// Transforms up to cuda_fft_most points run inside a thread block, in the registers and shared
+// memory of whoever fuses them with loading and storing (fft.cuh). Longer ones are passes over
+// memory by cuFFT, which is opened when the first of them is asked for (cufft.h).
 #ifndef PARTITA_CUDA_FFT_H
 #define PARTITA_CUDA_FFT_H
 

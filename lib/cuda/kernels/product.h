@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Batched matrix products in the device's memory, for engines that transform tiles: for each of
-// `batch` matrices   C = A B,   C[row][column] = sum over terms t of A[row][t] B[t][column], all of
-// one type. Nothing but FMA: products of f32 are those of f32, no TF32.
+// `batch` matrices
+//   C = A B,   C[row][column] = sum over terms t of A[row][t] B[t][column],
+// all of one type. Nothing but FMA: products of f32 are those of f32, no TF32.
 //
 // Complex products take four multiplications. With three (Gauss) they are real products of three
 // times as many matrices: of ar+ai, ar, ai by br, bi-br, br+bi; the first less the third is the

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What the kernels of cuda/tiles are asked to do, in words that C and CUDA share: tiles of a grid
 // (../tile_grid.h, whose names these are) into spectra, products of spectra, spectra into tiles
-// (decision 22). All arrays are in the device's memory. Spectra begin with the bin:   x
-// [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]   taps
-// [group][bin][in][out]   gw [group][bin][in][out] of complex elements, of one run of `groups` and
-// one of `block` positions, lines of them `pitch` apart, and those of output channels out_pitch; by
-// Gauss (product.h) of reals, three times as many: [group][form][bin].
+// (decision 22). All arrays are in the device's memory. Spectra begin with the bin:
+//   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]
+//   taps [group][bin][in][out]   gw [group][bin][in][out]
+// of complex elements, of one run of `groups` and one of `block` positions, lines of them `pitch`
+// apart, and those of output channels out_pitch; by Gauss (product.h) of reals, three times as
+// many: [group][form][bin].
 #ifndef PARTITA_CUDA_TILES_KERNELS_H
 #define PARTITA_CUDA_TILES_KERNELS_H
 
