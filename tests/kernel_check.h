@@ -183,10 +183,10 @@ static inline int test_all_levels(const struct promise *promises, size_t n_promi
     unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
     size_t n = 0;
     struct kernel_subject *s = subjects;
-    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
+    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
         for (int f64 = 0; f64 < 2; f64++) {
             s->kernels = kernels_select(level, f64);
-            if (strcmp(s->kernels->isa, cpu_level_name(level)) != 0) continue;
+            if (strcmp(s->kernels->isa, cpu_isa_name(level)) != 0) continue;
             snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", s->kernels->isa);
             for (size_t p = 0; p < n_promises; p++)
                 tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);

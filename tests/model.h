@@ -6,7 +6,7 @@
 
 #include <partita/plan.h>
 
-// A store whose host model is one of round figures in which a product costs product[i] nanoseconds
+// A store whose cost model is one of round figures in which a product costs product[i] nanoseconds
 // where 1, 2 or 4 sums are made at once, wherever its operands are. Transforms cost as much in
 // proportion as on a machine with vectors, and the direct sum as well.
 struct partita_wisdom *model_wisdom(const double product[3]);

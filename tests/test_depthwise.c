@@ -23,12 +23,12 @@ enum { N_WAYS = sizeof ways / sizeof *ways };
 // Another way for one direction. False if it cannot be had.
 static bool replan(struct partita_plan *plan, size_t transform)
 {
-    struct host host;
+    struct cost_model host;
     struct estimate estimate = {0};
-    host_default(&host, plan->level);
+    cost_model_default(&host, plan->level);
     const struct request request = {.shape = &plan->shape,
                                     .direction = plan->direction,
-                                    .host = &host,
+                                    .model = &host,
                                     .transform = transform,
                                     .workspace_limit = SIZE_MAX};
     plan->engine->estimate(&request, &estimate);

@@ -269,8 +269,8 @@ static void turned_by_half(void **state)
         fft_forward(lab.fft, lab.spectrum_x, lab.x, lab.scratch);
         fft_forward(lab.fft, lab.spectrum_h, lab.h, lab.scratch);
         const size_t at = cut * 2 * SPECTRUM_BLOCK_BYTES;
-        fft_add_turned(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, cut, back);
-        fft_add_turned(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
+        fft_add_rotated(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, cut, back);
+        fft_add_rotated(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
         fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);
         for (size_t i = 0; i < c->n; i++)
             sample_put(lab.type, lab.y, i,

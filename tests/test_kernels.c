@@ -457,13 +457,13 @@ static void test_split_and_join(void **state)
 static void test_select(void **state)
 {
     (void)state;
-    for (enum cpu_level level = CPU_C; level <= CPU_AVX512; level++)
+    for (enum cpu_isa level = CPU_C; level <= CPU_AVX512; level++)
         for (int f64 = 0; f64 < 2; f64++) {
             const struct kernels *k = kernels_select(level, f64);
             assert_non_null(k);
             assert_int_equal(k->f64, f64);
             if (level <= cpu_detect() && (level == CPU_C || level == cpu_detect()))
-                assert_string_equal(k->isa, cpu_level_name(level));
+                assert_string_equal(k->isa, cpu_isa_name(level));
         }
 }
 
@@ -471,9 +471,9 @@ static void test_cpu_wish(void **state)
 {
     (void)state;
     unsetenv("PARTITA_CPU");
-    const enum cpu_level best = cpu_detect();
-    for (enum cpu_level level = CPU_C; level <= CPU_AVX512; level++) {
-        setenv("PARTITA_CPU", cpu_level_name(level), 1);
+    const enum cpu_isa best = cpu_detect();
+    for (enum cpu_isa level = CPU_C; level <= CPU_AVX512; level++) {
+        setenv("PARTITA_CPU", cpu_isa_name(level), 1);
         assert_int_equal(cpu_detect(), level < best ? level : best);
     }
     setenv("PARTITA_CPU", "mmx", 1);
@@ -517,10 +517,10 @@ int main(void)
 {
     unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
     size_t n_tables = 0;
-    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
+    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
         for (int f64 = 0; f64 < 2; f64++) {
             const struct kernels *k = kernels_select(level, f64);
-            if (!strcmp(k->isa, cpu_level_name(level))) add_table(k, subjects[n_tables++]);
+            if (!strcmp(k->isa, cpu_isa_name(level))) add_table(k, subjects[n_tables++]);
         }
     add_test(test_select, NULL, "select");
     add_test(test_cpu_wish, NULL, "PARTITA_CPU");

@@ -394,11 +394,11 @@ static void cpu_level_from_environment(void **state)
     struct partita_plan *plan;
     unsetenv("PARTITA_CPU");
     assert_ok(partita_plan_create(&longish, NULL, &plan));
-    enum cpu_level highest = plan->level;
+    enum cpu_isa highest = plan->level;
     partita_plan_destroy(plan);
     static const struct {
         const char *word;
-        enum cpu_level level;
+        enum cpu_isa level;
     } words[] = {{"c", CPU_C}, {"avx2", CPU_AVX2}, {"avx512", CPU_AVX512}, {"neon", CPU_NEON}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         setenv("PARTITA_CPU", words[i].word, 1);
@@ -440,11 +440,11 @@ static void measured_choice_is_remembered(void **state)
     partita_plan_destroy(plan);
     options.wisdom = NULL;
     assert_ok(partita_plan_create(problem, &options, &plan));
-    assert_non_null(strstr(explain(plan), "; chosen by the host model"));
+    assert_non_null(strstr(explain(plan), "; chosen by the cost model"));
     partita_plan_destroy(plan);
     options.engine = engine;
     assert_ok(partita_plan_create(problem, &options, &plan));
-    assert_non_null(strstr(explain(plan), "; the engine as asked, its sizes by the host model"));
+    assert_non_null(strstr(explain(plan), "; the engine as asked, its sizes by the cost model"));
     partita_plan_destroy(plan);
     free(engine);
     partita_wisdom_destroy(wisdom);

@@ -65,7 +65,7 @@ static void every_product_once(void **state)
         const struct axis *axis = &shape.axis[0];
         for (int d = 0; d < 2; d++) {
             assert_true(tile_grid_make(&shape, d ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, &grid));
-            tile_grid_cut(&grid, (const size_t[]){1, 1, 1 + random_below(&random, 7)});
+            tile_grid_split(&grid, (const size_t[]){1, 1, 1 + random_below(&random, 7)});
             memset(met, 0, sizeof met);
             count(&grid, d, met);
             for (size_t y = 0; y < axis->out; y++)
@@ -97,7 +97,7 @@ static void outputs_once(void **state)
         for (int d = 0; d < 2; d++) {
             unsigned char seen[100] = {0};
             assert_true(tile_grid_make(&shape, d ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, &grid));
-            tile_grid_cut(&grid, (const size_t[]){1, 1, 3});
+            tile_grid_split(&grid, (const size_t[]){1, 1, 3});
             const struct tile_axis *a = &grid.axis[2];
             for (size_t image = 0; image < a->images; image++)
                 for (size_t phase = 0; phase < (d ? a->phases : 1); phase++) {

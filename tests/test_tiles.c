@@ -302,8 +302,8 @@ static void biased_rows(void **state)
 // Makes a plan of one direction again, another way; false if there is none such.
 static bool remake(struct partita_plan *plan, const struct tiles_way *way)
 {
-    struct host host;
-    host_default(&host, plan->level);
+    struct cost_model host;
+    cost_model_default(&host, plan->level);
     const struct request request =
         estimate_request(plan, &(struct partita_options){0}, &host, way->transform);
     struct tiles tiles;

@@ -174,7 +174,7 @@ static struct device *subject_device;
 struct forced {
     struct partita_plan plan;
     struct partita_filter filter;
-    struct host host;
+    struct cost_model host;
 };
 
 static bool force(struct forced *forced, const struct partita_problem *problem,
@@ -189,10 +189,10 @@ static bool force(struct forced *forced, const struct partita_problem *problem,
     plan->level = cpu_detect();
     plan->kernels = kernels_select(plan->level, plan->shape.f64);
     plan->threads = 1;
-    host_default(&forced->host, plan->level);
+    cost_model_default(&forced->host, plan->level);
     const struct request request = {.shape = &plan->shape,
                                     .direction = direction,
-                                    .host = &forced->host,
+                                    .model = &forced->host,
                                     .device = plan->device,
                                     .transform = edge,
                                     .workspace_limit = SIZE_MAX,
@@ -510,7 +510,7 @@ static void budget(void **state)
     assert_true(force(&forced, &p, PARTITA_FORWARD, 8));
     struct request request = {.shape = &forced.plan.shape,
                               .direction = PARTITA_FORWARD,
-                              .host = &forced.host,
+                              .model = &forced.host,
                               .device = subject_device,
                               .transform = 8,
                               .workspace_limit = SIZE_MAX};
@@ -529,10 +529,10 @@ static void budget(void **state)
 static size_t list_kernels(struct subject *s, struct CMUnitTest *tests)
 {
     size_t n = 0;
-    for (enum cpu_level level = CPU_C; level <= cpu_detect(); level++)
+    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
         for (int f64 = 0; f64 < 2; f64++) {
             const struct kernels *k = kernels_select(level, f64);
-            if (strcmp(k->isa, cpu_level_name(level)) != 0) continue;
+            if (strcmp(k->isa, cpu_isa_name(level)) != 0) continue;
             s->kernels = k;
             snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", k->isa);
             tests[n++] = named_test(minimal_filtering, s, "%s: minimal filtering", s->name);

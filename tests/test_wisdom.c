@@ -40,7 +40,7 @@ static void write_all(const char *to, const char *text, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-// A store with a host model and one measured choice, saved to `path`; measured by the first caller,
+// A store with a cost model and one measured choice, saved to `path`; measured by the first caller,
 // then loaded.
 static struct partita_wisdom *filled_store(void)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How exact our ways of computing a layer are, as A. Lavin & S. Gray, Fast Algorithms for Convolutional Neural Networks
-// (2015), table 4, tabulate theirs: forward on layers of VGG-E, samples and weights uniform in [-1, 1), the truth
-// summed in float64 over the whole result. White-box: tile sizes are imposed as the measuring planner imposes them,
-// whatever the error budget says. Prints CSV; `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3),
-// 6 for F(4x4, 3x3), 8 for F(6x6, 3x3); a number for FFT tiles; 0 without tiles.
+// How exact our ways of computing a layer are, as A. Lavin & S. Gray, Fast Algorithms for
+// Convolutional Neural Networks (2015), table 4, tabulate theirs: forward on layers of VGG-E,
+// samples and weights uniform in [-1, 1), the truth summed in float64 over the whole result.
+// White-box: tile sizes are imposed as the measuring planner imposes them, whatever the error
+// budget says. Prints CSV; `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2,
+// 3x3), 6 for F(4x4, 3x3), 8 for F(6x6, 3x3); a number for FFT tiles; 0 without tiles.
 #include "workloads/layer.h"
 
 #include <math.h>
@@ -31,12 +32,14 @@ static float *uniform(size_t n, uint64_t seed)
 }
 
 // right += tap (row r, column q) of one plane of x, times it; stride 1.
-static void add_tap(double *right, const float *x, double tap, const struct layer_sizes *s, size_t r, size_t q)
+static void add_tap(double *right, const float *x, double tap, const struct layer_sizes *s,
+                    size_t r, size_t q)
 {
     const struct layer_axis *row = &s->axis[0], *column = &s->axis[1];
     const ptrdiff_t down = (ptrdiff_t)r - row->pad, across = (ptrdiff_t)q - column->pad;
     const ptrdiff_t width = (ptrdiff_t)column->size, columns = (ptrdiff_t)column->out;
-    const ptrdiff_t first = across < 0 ? -across : 0, last = width - across < columns ? width - across : columns;
+    const ptrdiff_t first = across < 0 ? -across : 0,
+                    last = width - across < columns ? width - across : columns;
     for (ptrdiff_t i = 0; i < (ptrdiff_t)row->out; i++) {
         if (i + down < 0 || i + down >= (ptrdiff_t)row->size) continue;
         const float *from = x + (i + down) * width + across;
@@ -52,8 +55,9 @@ static void truth(const struct arrays *a)
     for (size_t k = 0; k < s->out; k++)
         for (size_t c = 0; c < s->in; c++)
             for (size_t r = 0; r < s->taps; r++)
-                add_tap(a->right + k * s->outputs, a->x + c * s->plane, (double)a->w[(k * s->in + c) * s->taps + r], s,
-                        r / s->axis[1].kernel, r % s->axis[1].kernel);
+                add_tap(a->right + k * s->outputs, a->x + c * s->plane,
+                        (double)a->w[(k * s->in + c) * s->taps + r], s, r / s->axis[1].kernel,
+                        r % s->axis[1].kernel);
 }
 
 static void print_errors(const char *layer, const struct partita_plan *plan, const struct arrays *a)
@@ -65,24 +69,26 @@ static void print_errors(const char *layer, const struct partita_plan *plan, con
         error += difference * difference;
         norm += a->right[i] * a->right[i];
     }
-    printf("%s,%s,%zu,%.3g,%.3g\n", layer, plan->engine->name, plan->choice.transform, largest, sqrt(error / norm));
+    printf("%s,%s,%zu,%.3g,%.3g\n", layer, plan->engine->name, plan->choice.transform, largest,
+           sqrt(error / norm));
     fflush(stdout);
 }
 
-// Runs engine i with one size of tiles and prints its errors; nothing if it has no such tiles. False without memory.
+// Runs engine i with one size of tiles and prints its errors; nothing if it has no such tiles.
+// False without memory.
 static bool try_engine(const char *layer, const struct partita_plan *plan, size_t i, size_t tile,
                        const struct arrays *a)
 {
     const struct partita_options options = {.threads = 1, .error_budget = 1};
     struct partita_plan trial = *plan;
     struct partita_filter *filter = NULL;
-    struct host host;
-    wisdom_host(NULL, plan->level, &host);
-    estimate_engine(plan, &options, &host, i, tile, &trial.choice);
+    struct cost_model model;
+    wisdom_cost_model(NULL, plan->level, &model);
+    estimate_engine(plan, &options, &model, i, tile, &trial.choice);
     if (!trial.choice.applicable || trial.choice.transform != tile) return true;
     trial.engine = plan->engines[i];
     trial.state = NULL;
-    const struct request request = estimate_request(&trial, &options, &host, tile);
+    const struct request request = estimate_request(&trial, &options, &model, tile);
     bool fine = trial.engine->plan_create(&trial, &request) == PARTITA_OK &&
                 partita_filter_create(&trial, a->w, &filter) == PARTITA_OK;
     if (fine) {
@@ -96,7 +102,8 @@ static bool try_engine(const char *layer, const struct partita_plan *plan, size_
     return fine;
 }
 
-static bool try_engines(const char *layer, const struct partita_problem *problem, const struct arrays *a)
+static bool try_engines(const char *layer, const struct partita_problem *problem,
+                        const struct arrays *a)
 {
     const struct partita_options options = {.threads = 1, .directions = PARTITA_FORWARD};
     struct partita_plan *plan;
@@ -135,7 +142,8 @@ int main(void)
         char name[48];
         snprintf(name, sizeof name, "%s-n1-forward", layers[i]);
         for (size_t k = 0; k < n; k++)
-            if (strcmp(cases[k].name, name) == 0) fine &= run_layer(layers[i], &cases[k].layer.problem);
+            if (strcmp(cases[k].name, name) == 0)
+                fine &= run_layer(layers[i], &cases[k].layer.problem);
     }
     free(cases);
     return fine ? 0 : 1;

@@ -238,7 +238,7 @@ enum partita_status partita_stream_open(const struct partita_plan *plan,
     if (!stream) return PARTITA_ERR_NOMEM;
     stream->plan = plan;
     stream->filter = filter;
-    mailbox_open(&stream->mailbox);
+    swap_queue_open(&stream->swap_queue);
     const enum partita_status status = plan->engine->stream_open(stream);
     if (status != PARTITA_OK) {
         partita_stream_close(stream);

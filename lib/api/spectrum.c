@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Spectra as objects: the public functions. Arguments are checked here; everything else is the
-// keeper's (spectrum.h).
+// backend's (spectrum.h).
 #include "core/spectrum.h"
 
 #include "base/log.h"
@@ -42,7 +42,7 @@ static enum partita_status make(const struct signal *signal, const struct partit
         if (!like) device_close(device);
         return PARTITA_ERR_NOMEM;
     }
-    *spectrum = (struct partita_spectrum){.keeper = device ? device->spectra : &cpu_spectra,
+    *spectrum = (struct partita_spectrum){.backend = device ? device->spectra : &cpu_spectra,
                                           .device = device,
                                           .like = like,
                                           .type = signal->type,
@@ -53,7 +53,8 @@ static enum partita_status make(const struct signal *signal, const struct partit
                                           .workspace_limit = options->workspace_limit,
                                           .allocator = options->allocator,
                                           .log = options->log};
-    const enum partita_status status = spectrum->keeper->create(spectrum, signal->x, signal->block);
+    const enum partita_status status =
+        spectrum->backend->create(spectrum, signal->x, signal->block);
     if (status == PARTITA_OK) *ret_spectrum = spectrum;
     else partita_spectrum_destroy(spectrum);
     return status;
@@ -80,7 +81,7 @@ void partita_spectrum_destroy(struct partita_spectrum *spectrum)
 {
     if (!spectrum) return;
     const struct partita_allocator allocator = spectrum->allocator;
-    spectrum->keeper->destroy(spectrum);
+    spectrum->backend->destroy(spectrum);
     if (!spectrum->like) device_close(spectrum->device);
     mem_release(&allocator, spectrum);
 }
@@ -107,8 +108,8 @@ static const char *place_of(const struct partita_spectrum *spectrum)
 
 static bool meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
-    if (x->type == h->type && x->block == h->block && x->keeper == h->keeper &&
-        x->keeper->meet(x, h))
+    if (x->type == h->type && x->block == h->block && x->backend == h->backend &&
+        x->backend->meet(x, h))
         return true;
     log_line(&x->log,
              "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
@@ -123,7 +124,7 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
 {
     if (!y || !x || !h || (uintptr_t)y % x->scalar_bytes || !meet(x, h)) return PARTITA_ERR_ARG;
     const struct range range = slice_resolve(op, x->n, h->n, slice);
-    return range.size ? x->keeper->multiply(op, y, x, h, &range) : PARTITA_ERR_ARG;
+    return range.size ? x->backend->multiply(op, y, x, h, &range) : PARTITA_ERR_ARG;
 }
 
 enum partita_status partita_spectrum_convolve(void *y, const struct partita_spectrum *x,

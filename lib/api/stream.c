@@ -23,18 +23,18 @@ static void settle_swap(struct partita_stream *stream)
     }
     if (swap->state == SWAP_SETTLING && swap->left == 0) {
         swap->state = SWAP_NONE;
-        mailbox_settle(&stream->mailbox);
+        swap_queue_settle(&stream->swap_queue);
     }
 }
 
 // Takes a waiting filter over unless a swap is under way.
 static void begin_swap(struct partita_stream *stream)
 {
-    const struct letter *letter =
-        stream->swap.state == SWAP_NONE ? mailbox_take(&stream->mailbox) : NULL;
-    if (!letter) return;
-    stream->swap =
-        (struct swap){.state = SWAP_WAITING, .incoming = letter->filter, .fade = letter->fade};
+    const struct pending_swap *pending_swap =
+        stream->swap.state == SWAP_NONE ? swap_queue_take(&stream->swap_queue) : NULL;
+    if (!pending_swap) return;
+    stream->swap = (struct swap){
+        .state = SWAP_WAITING, .incoming = pending_swap->filter, .fade = pending_swap->fade};
     stream->swap.left = stream->plan->engine->swap_begin(stream);
     settle_swap(stream);
 }
@@ -52,7 +52,7 @@ static void end_swap(struct partita_stream *stream)
 {
     struct swap *swap = &stream->swap;
     if (swap->incoming) stream->filter = swap->incoming;
-    if (swap->state != SWAP_NONE) mailbox_settle(&stream->mailbox);
+    if (swap->state != SWAP_NONE) swap_queue_settle(&stream->swap_queue);
     *swap = (struct swap){.state = SWAP_NONE};
 }
 
@@ -61,10 +61,10 @@ static struct step answer_failed(struct partita_stream *stream, const struct fra
 {
     const size_t due = partita_stream_output_frames(stream, frames->n);
     end_swap(stream);
-    const struct letter *letter = mailbox_take(&stream->mailbox);
-    if (letter) {
-        stream->filter = letter->filter;
-        mailbox_settle(&stream->mailbox);
+    const struct pending_swap *pending_swap = swap_queue_take(&stream->swap_queue);
+    if (pending_swap) {
+        stream->filter = pending_swap->filter;
+        swap_queue_settle(&stream->swap_queue);
     }
     silence(stream, frames, frames->n);
     return (struct step){frames->n, due};
@@ -159,7 +159,7 @@ enum partita_status partita_stream_status(const struct partita_stream *stream)
 
 bool partita_stream_swapping(const struct partita_stream *stream)
 {
-    return !mailbox_settled(&stream->mailbox);
+    return !swap_queue_settled(&stream->swap_queue);
 }
 
 enum partita_status partita_stream_swap(struct partita_stream *stream,
@@ -167,7 +167,7 @@ enum partita_status partita_stream_swap(struct partita_stream *stream,
 {
     if (!stream || !filter || filter->plan != stream->plan) return PARTITA_ERR_ARG;
     if (!stream->plan->engine->swap_begin) return PARTITA_ERR_UNSUPPORTED;
-    mailbox_post(&stream->mailbox, filter, fade);
+    swap_queue_post(&stream->swap_queue, filter, fade);
     return PARTITA_OK;
 }
 

@@ -17,7 +17,7 @@ static const char *const names[] = {
     [CPU_AVX512] = "avx512",
 };
 
-static enum cpu_level supported_level(void)
+static enum cpu_isa supported_level(void)
 {
 #if defined __x86_64__
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_C;
@@ -31,16 +31,16 @@ static enum cpu_level supported_level(void)
 #endif
 }
 
-enum cpu_level cpu_detect(void)
+enum cpu_isa cpu_detect(void)
 {
-    const enum cpu_level level = supported_level();
+    const enum cpu_isa level = supported_level();
     const char *wish = getenv("PARTITA_CPU");
-    for (enum cpu_level lower = CPU_C; wish && lower < level; lower++)
+    for (enum cpu_isa lower = CPU_C; wish && lower < level; lower++)
         if (!strcmp(wish, names[lower])) return lower;
     return level;
 }
 
-const char *cpu_level_name(enum cpu_level level)
+const char *cpu_isa_name(enum cpu_isa level)
 {
     return names[level];
 }

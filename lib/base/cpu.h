@@ -3,7 +3,7 @@
 #ifndef PARTITA_CPU_H
 #define PARTITA_CPU_H
 
-enum cpu_level {
+enum cpu_isa {
     CPU_C,      // plain C
     CPU_NEON,   // aarch64
     CPU_AVX2,   // AVX2 and FMA
@@ -12,9 +12,9 @@ enum cpu_level {
 
 // The highest level the processor and operating system support, lowered (never raised) by the
 // environment variable PARTITA_CPU=c|neon|avx2|avx512; other values of it are ignored.
-enum cpu_level cpu_detect(void);
+enum cpu_isa cpu_detect(void);
 
-const char *cpu_level_name(enum cpu_level level);
+const char *cpu_isa_name(enum cpu_isa level);
 
 // Cores this process may run on; at least 1.
 int cpu_count(void);

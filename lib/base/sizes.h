@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-static inline size_t lesser(size_t a, size_t b)
+static inline size_t size_min(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -23,7 +23,7 @@ static inline size_t ceil_div(size_t a, size_t b)
     return a / b + (a % b > 0);
 }
 
-static inline size_t common_divisor(size_t a, size_t b)
+static inline size_t size_gcd(size_t a, size_t b)
 {
     while (b) {
         const size_t rest = a % b;

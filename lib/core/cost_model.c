@@ -12,12 +12,12 @@
 // Figures of `partita plan --calibrate` on a 2022 server core with AVX-512, f32, in ns; only their
 // ratios matter for a choice. Twice as long scalars cost twice as much, narrower vectors more in
 // proportion.
-static const double fft_real[HOST_FFT_SIZES] = {4.4,  3.6,  2.3,  0.66, 0.63, 0.64, 0.68, 0.71,
+static const double fft_real[COST_FFT_SIZES] = {4.4,  3.6,  2.3,  0.66, 0.63, 0.64, 0.68, 0.71,
                                                 0.79, 0.93, 0.96, 1.01, 1.08, 1.11, 1.15, 1.21};
-static const double fft_complex[HOST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35, 1.37, 1.46, 1.65,
+static const double fft_complex[COST_FFT_SIZES] = {4.1,  1.9,  1.6,  1.35, 1.35, 1.37, 1.46, 1.65,
                                                    1.74, 1.81, 1.95, 2.05, 2.15, 2.25, 2.35, 2.5};
 
-static const double product[HOST_DISTANCES][3] = {
+static const double product[COST_DISTANCES][3] = {
     {0.14, 0.08, 0.07}, {0.17, 0.1, 0.07}, {0.4, 0.2, 0.1}};
 
 // sysconf adds up the caches of a whole package, but cores share only one of them.
@@ -37,41 +37,42 @@ static size_t last_cache(void)
     return (size_t)1 << 25;
 }
 
-void host_default(struct host *ret, enum cpu_level level)
+void cost_model_default(struct cost_model *ret, enum cpu_isa level)
 {
     const double narrow[] = {[CPU_C] = 6, [CPU_NEON] = 2.5, [CPU_AVX2] = 1.2, [CPU_AVX512] = 1};
-    *ret = (struct host){.level = level, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
+    *ret =
+        (struct cost_model){.level = level, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
     for (int f64 = 0; f64 < 2; f64++) {
         const double wide = 1e-9 * (f64 ? 2 : 1), slow = narrow[level] * wide;
-        struct host_costs *costs = &ret->costs[f64];
+        struct cost_rates *costs = &ret->costs[f64];
         costs->fma = 0.017 * slow;
         costs->fir_call = 50e-9;
         costs->cmac_cached = 0.2 * slow;
         costs->cmac_far = 0.5 * wide;
-        for (int i = 0; i < HOST_DISTANCES * 3; i++)
+        for (int i = 0; i < COST_DISTANCES * 3; i++)
             costs->product[i / 3][i % 3] =
-                fmax(product[i / 3][i % 3] * wide, product[HOST_NEAR][2] * slow);
+                fmax(product[i / 3][i % 3] * wide, product[COST_NEAR][2] * slow);
         costs->fetch = 0.12 * wide;
         costs->copy = 0.073 * wide;
         costs->copy_far = 0.4 * wide;
-        for (int i = 0; i < HOST_FFT_SIZES; i++) {
+        for (int i = 0; i < COST_FFT_SIZES; i++) {
             costs->fft[0][i] = fft_real[i] * slow;
             costs->fft[1][i] = fft_complex[i] * slow;
         }
     }
 }
 
-double host_fft(const struct host *host, bool f64, bool complex, size_t n)
+double cost_model_fft(const struct cost_model *model, bool f64, bool complex, size_t n)
 {
-    const double *cost = host->costs[f64].fft[complex];
-    const double octave = log2((double)n) - HOST_FFT_FIRST;
+    const double *cost = model->costs[f64].fft[complex];
+    const double octave = log2((double)n) - COST_FFT_FIRST;
     if (octave <= 0) return cost[0] * (double)n;
     // Three octaves are a pass over the samples each way, beyond the measured sizes from memory and
     // back.
-    const double beyond = octave - (HOST_FFT_SIZES - 1);
+    const double beyond = octave - (COST_FFT_SIZES - 1);
     const double passes =
-        beyond > 0 ? 2 * (complex ? 2 : 1) * host->costs[f64].copy_far * beyond / 3 : 0;
-    const int below = octave < HOST_FFT_SIZES - 2 ? (int)octave : HOST_FFT_SIZES - 2;
+        beyond > 0 ? 2 * (complex ? 2 : 1) * model->costs[f64].copy_far * beyond / 3 : 0;
+    const int below = octave < COST_FFT_SIZES - 2 ? (int)octave : COST_FFT_SIZES - 2;
     return (cost[below] + (cost[below + 1] - cost[below]) * (octave - below) + passes) * (double)n;
 }
 
@@ -91,10 +92,10 @@ static void processor_name(char name[49])
         if (*c < ' ' || *c > '~') *c = '_';
 }
 
-void host_name(char *text, size_t size, enum cpu_level level)
+void cost_model_machine(char *text, size_t size, enum cpu_isa level)
 {
     char processor[49];
     processor_name(processor);
     snprintf(text, size, "%s; %ld cores; %s", processor, sysconf(_SC_NPROCESSORS_ONLN),
-             cpu_level_name(level));
+             cpu_isa_name(level));
 }

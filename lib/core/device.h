@@ -10,7 +10,7 @@
 struct engine;
 struct operands;
 struct request;
-struct spectrum_keeper;
+struct spectrum_backend;
 
 // A device that was opened for a plan, or for spectra. The module's own struct begins with this
 // one.
@@ -20,7 +20,7 @@ struct device {
     const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
     const struct engine *const
         *host_engines; // the CPU's, for what of a problem stays there; set by the caller
-    const struct spectrum_keeper *spectra;
+    const struct spectrum_backend *spectra;
     // Makes what `run` needs besides the engine's plan; after plan_create.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
     // Bounded problems on arrays in any memory, in place of engine->run.

@@ -38,7 +38,7 @@ struct estimate {
 struct request {
     const struct shape *shape;
     enum partita_direction direction; // which way to run it; PARTITA_FORWARD for streams
-    const struct host *host;
+    const struct cost_model *model;
     const struct device *device; // NULL: the CPU
     size_t transform;            // this FFT size and no other; 0: the engine chooses
     size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
@@ -193,7 +193,7 @@ struct partita_plan {
     const struct kernels *kernels;
     struct shape shape;
     struct estimate choice;
-    enum cpu_level level;
+    enum cpu_isa level;
     int threads; // of bounded problems: what was asked for, or as many as the workspace limit
                  // allows
     int stream_threads;               // of each stream, the calling one included
@@ -226,23 +226,24 @@ static inline convert_fn *plan_narrow(const struct partita_plan *plan)
 
 // Seconds of moving a bounded signal and its result through memory, where they do not fit into the
 // cache.
-static inline double memory_seconds(const struct host *host, const struct shape *shape)
+static inline double memory_seconds(const struct cost_model *model, const struct shape *shape)
 {
     const size_t scalars =
         shape->batch *
         (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape)) *
         (shape->complex_signal ? 2 : 1);
-    return scalars * shape->scalar_bytes <= host->cache_bytes
+    return scalars * shape->scalar_bytes <= model->cache_bytes
                ? 0
-               : (double)scalars / 2 * host->costs[shape->f64].copy_far;
+               : (double)scalars / 2 * model->costs[shape->f64].copy_far;
 }
 
 // A lone signal is convolved once: then memory that is new costs what clearing and fetching it
 // takes.
-static inline double fresh_seconds(const struct host *host, const struct shape *shape, size_t bytes)
+static inline double fresh_seconds(const struct cost_model *model, const struct shape *shape,
+                                   size_t bytes)
 {
-    if (!shape_lone(shape) || bytes <= host->cache_bytes) return 0;
-    return (double)bytes / (double)shape->scalar_bytes * host->costs[shape->f64].copy_far;
+    if (!shape_lone(shape) || bytes <= model->cache_bytes) return 0;
+    return (double)bytes / (double)shape->scalar_bytes * model->costs[shape->f64].copy_far;
 }
 
 static inline size_t plan_workspace(const struct partita_plan *plan)
@@ -283,7 +284,7 @@ struct partita_stream {
     const struct partita_filter *filter;
     size_t phase; // input frames taken so far, modulo the stride
     struct swap swap;
-    struct mailbox mailbox; // filters handed over, from another thread
+    struct swap_queue swap_queue; // filters handed over, from another thread
     struct stats stats;
     atomic_int status; // enum partita_status; a failed device's, set by a step that did nothing
     void *state;       // one arena

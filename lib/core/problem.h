@@ -65,7 +65,7 @@ static inline size_t shape_taps(const struct shape *shape)
 }
 
 // Which of the caller's cells [out_channels][group_in] meets an input of its group in an output.
-static inline size_t shape_cell(const struct shape *shape, size_t out, size_t in)
+static inline size_t shape_path(const struct shape *shape, size_t out, size_t in)
 {
     const size_t first = out / shape->group_out * shape->group_in, k = out % shape->group_out;
     return shape->adjoint ? (first + in) * shape->group_out + k : out * shape->group_in + in;

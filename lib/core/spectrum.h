@@ -12,7 +12,7 @@
 #include "slice.h"
 
 struct partita_spectrum {
-    const struct spectrum_keeper *keeper;
+    const struct spectrum_backend *backend;
     struct device *device;               // NULL: the CPU
     const struct partita_spectrum *like; // of the same type and block, whose device and transforms
                                          // this one uses while it lives; NULL: it has its own
@@ -23,12 +23,12 @@ struct partita_spectrum {
     size_t workspace_limit; // 0: none
     struct partita_allocator allocator;
     struct partita_log log;
-    void *state; // the keeper's
+    void *state; // the backend's
 };
 
 // Keeps the spectra of blocks on one kind of device. Arguments were checked; spectra that meet have
-// one type, block and keeper.
-struct spectrum_keeper {
+// one type, block and backend.
+struct spectrum_backend {
     // Sets block and bytes of a spectrum and makes its state from x [n], in blocks of so many
     // samples at least (0: spectrum_wished). On failure the caller calls destroy.
     enum partita_status (*create)(struct partita_spectrum *spectrum, const void *x, size_t block);
@@ -40,7 +40,7 @@ struct spectrum_keeper {
                                     const struct partita_spectrum *h, const struct range *range);
 };
 
-extern const struct spectrum_keeper cpu_spectra;
+extern const struct spectrum_backend cpu_spectra;
 
 enum { SPECTRUM_LARGEST_BLOCK = 1 << 27 };
 
@@ -52,7 +52,7 @@ static inline size_t spectrum_wished(size_t n, size_t block)
     if (block) return block;
     block = n < USUAL ? n : USUAL;
     if (n / MOST_BLOCKS <= block) return block;
-    return lesser(n / MOST_BLOCKS, SPECTRUM_LARGEST_BLOCK);
+    return size_min(n / MOST_BLOCKS, SPECTRUM_LARGEST_BLOCK);
 }
 
 static inline size_t spectrum_count(const struct partita_spectrum *spectrum)

@@ -182,8 +182,8 @@ void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double eve
     }
 }
 
-void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
-                    bool back)
+void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
+                     bool back)
 {
     fft->provider->add_turned(fft, y, x, first, count, back);
 }

@@ -18,7 +18,7 @@ struct fft_request {
     size_t n;          // samples; fft_good_size says which are served
     bool f64, complex; // type of a sample; complex samples are interleaved
     bool measure;      // let the provider time variants now
-    enum cpu_level level;
+    enum cpu_isa level;
 };
 
 // Smallest size >= n that is served well, for either type of sample; 0 if there is none in range.
@@ -86,8 +86,8 @@ void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scr
 // transform, towards the end or the start; what passes the end comes back as the provider wraps. Of
 // x's blocks first .. first+count-1, y and x pointing at the first of these, 64-byte aligned. Bin
 // by bin a factor of modulus 1 that costs no multiplication.
-void fft_add_turned(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
-                    bool back);
+void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
+                     bool back);
 
 // Conjugates `count` blocks: of real samples the spectrum of x[0], x[-1], .. as the provider wraps.
 void fft_conjugate(bool f64, void *x, size_t count);

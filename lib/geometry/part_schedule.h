@@ -9,31 +9,32 @@
 
 #include "segments.h"
 
-struct divisions {
+struct part_schedule {
     size_t taps_part, signal_part, unit; // sizes; their greatest common divisor
     size_t apart, count;                 // both sizes together; divisions: apart/unit
     size_t taps, signals;                // parts of either
     ptrdiff_t first, end;                // outputs of the full result that are wanted
 };
-struct divisions divisions_of(const struct shape *shape, size_t taps_part, size_t signal_part);
+struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_part,
+                                      size_t signal_part);
 
 // Parts of the signal that meet any pair of an interval with wanted outputs.
-struct cut_range divisions_signals(const struct divisions *divisions);
+struct segment_range part_schedule_signals(const struct part_schedule *divisions);
 
 // Intervals of division k that reach wanted outputs, numbered from 0: how many, and the output that
 // one begins at.
-size_t divisions_intervals(const struct divisions *divisions, size_t k);
-size_t divisions_begin(const struct divisions *divisions, size_t k, size_t interval);
+size_t part_schedule_intervals(const struct part_schedule *divisions, size_t k);
+size_t part_schedule_begin(const struct part_schedule *divisions, size_t k, size_t interval);
 
 // Pairs (taps' part, signal's part) of the interval that begins at an output: the first one, and
 // how far it is from each to the next, up in the taps, down in the signal.
-struct divisions_pairs {
+struct part_schedule_pairs {
     size_t taps, taps_step, signal, signal_step, count;
 };
-struct divisions_pairs divisions_pairs(const struct divisions *divisions, size_t begin);
+struct part_schedule_pairs part_schedule_pairs(const struct part_schedule *divisions, size_t begin);
 
 // The schedule in words: division by division the output that each interval begins at and its
 // pairs.
-void divisions_explain(const struct divisions *divisions, struct text *text);
+void part_schedule_explain(const struct part_schedule *divisions, struct text *text);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/sizes.h"
 
-struct trimmed cut_trim(const struct shape *shape)
+struct trimmed segments_trim(const struct shape *shape)
 {
     const struct axis *axis = &shape->axis[0];
     const size_t outputs = (axis->out - 1) * axis->stride + 1;
@@ -18,17 +18,17 @@ struct trimmed cut_trim(const struct shape *shape)
                             .outputs = outputs};
 }
 
-struct cut_range cut_inside(ptrdiff_t origin, size_t length, size_t size)
+struct segment_range segments_inside(ptrdiff_t origin, size_t length, size_t size)
 {
     const ptrdiff_t first = floor_div(-origin, length),
                     last = floor_div((ptrdiff_t)size - 1 - origin, length);
-    return (struct cut_range){first, (size_t)(last - first) + 1};
+    return (struct segment_range){first, (size_t)(last - first) + 1};
 }
 
-struct cut_outputs cut_outputs(const struct axis *axis, size_t from, size_t end)
+struct segment_outputs segment_outputs(const struct axis *axis, size_t from, size_t end)
 {
     const size_t first = ceil_div(from, axis->stride),
-                 behind = lesser(ceil_div(end, axis->stride), axis->out);
-    return (struct cut_outputs){first, behind > first ? behind - first : 0,
-                                first * axis->stride - from};
+                 behind = size_min(ceil_div(end, axis->stride), axis->out);
+    return (struct segment_outputs){first, behind > first ? behind - first : 0,
+                                    first * axis->stride - from};
 }

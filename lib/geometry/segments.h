@@ -20,21 +20,21 @@ struct trimmed {
     ptrdiff_t first;
     size_t outputs; // at full rate, those between strides included
 };
-struct trimmed cut_trim(const struct shape *shape);
+struct trimmed segments_trim(const struct shape *shape);
 
 // Blocks that lie in [0, size): the first one of those that start at origin + i*length, and how
 // many.
-struct cut_range {
+struct segment_range {
     ptrdiff_t first;
     size_t count;
 };
-struct cut_range cut_inside(ptrdiff_t origin, size_t length, size_t size);
+struct segment_range segments_inside(ptrdiff_t origin, size_t length, size_t size);
 
 // Outputs of the problem that lie in [from, end) of those at full rate, and where the first of them
 // is.
-struct cut_outputs {
+struct segment_outputs {
     size_t first, count, skip; // index, number; of the first, from `from`
 };
-struct cut_outputs cut_outputs(const struct axis *axis, size_t from, size_t end);
+struct segment_outputs segment_outputs(const struct axis *axis, size_t from, size_t end);
 
 #endif

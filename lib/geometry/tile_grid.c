@@ -23,16 +23,15 @@ static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *
     // Where they mean nothing, stride and dilation are what makes the fewest images and phases.
     const size_t stride = axis->out == 1 ? axis->dilation : axis->stride;
     const size_t dilation = axis->kernel == 1 ? stride : axis->dilation;
-    const size_t common = common_divisor(stride, dilation),
-                 step = size_mul(stride / common, dilation);
+    const size_t common = size_gcd(stride, dilation), step = size_mul(stride / common, dilation);
     if (step > PTRDIFF_MAX / 4) return false;
     const struct tile_side x = {axis->size, axis->begin, stride, dilation, step};
     const struct tile_side y = {axis->out, 0, 1, 0, dilation / common};
     *ret = (struct tile_axis){.in = backward ? y : x,
                               .out = backward ? x : y,
-                              .images = lesser(dilation / common, axis->out),
+                              .images = size_min(dilation / common, axis->out),
                               .period = stride / common,
-                              .phases = lesser(stride / common, axis->kernel),
+                              .phases = size_min(stride / common, axis->kernel),
                               .kernel = axis->kernel,
                               .taps = ceil_div(axis->kernel, stride / common),
                               .reversed = backward};
@@ -71,7 +70,7 @@ bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
     return true;
 }
 
-void tile_grid_cut(struct tile_grid *grid, const size_t tile[3])
+void tile_grid_split(struct tile_grid *grid, const size_t tile[3])
 {
     grid->tiles = 1;
     for (int i = 0; i < 3; i++) {
@@ -134,5 +133,5 @@ struct tile_range tile_within(const struct tile_side *side, size_t image, size_t
     const ptrdiff_t first = tile_sample(side, image, phase, q), size = (ptrdiff_t)side->size;
     const size_t begin = first < 0 ? ceil_div((size_t)-first, side->step) : 0;
     const size_t end = first < size ? ceil_div((size_t)(size - first), side->step) : 0;
-    return (struct tile_range){lesser(begin, lesser(end, n)), lesser(end, n)};
+    return (struct tile_range){size_min(begin, size_min(end, n)), size_min(end, n)};
 }

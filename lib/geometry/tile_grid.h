@@ -51,7 +51,7 @@ bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
                     struct tile_grid *ret);
 
 // Cuts each axis into tiles of that many outputs.
-void tile_grid_cut(struct tile_grid *grid, const size_t tile[3]);
+void tile_grid_split(struct tile_grid *grid, const size_t tile[3]);
 
 // An index over images (or phases) of all axes, taken apart; the same for tiles.
 void tile_grid_image(const struct tile_grid *grid, size_t image, size_t ret[3]);

@@ -5,7 +5,7 @@
 #include "base/sizes.h"
 #include "tile_transform.h"
 
-size_t tile_cut_whole(const struct tile_axis *axis)
+size_t tile_size_whole(const struct tile_axis *axis)
 {
     enum { MOST_SEEN = 64 };
     if (axis->count == 0) return tile_transform_size(axis->taps);
@@ -27,20 +27,21 @@ size_t tile_cut_whole(const struct tile_axis *axis)
     return tile_transform_size(n);
 }
 
-bool tile_cut(struct tile_grid *grid, size_t transform, size_t most_elements, size_t ret_n[3])
+bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_elements,
+                     size_t ret_n[3])
 {
     size_t tile[3], elements = 1;
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid->axis[i];
-        if (axis->taps > TILE_CUT_MOST_TAPS) return false;
-        const size_t all = axis->count > TILE_TRANSFORM_MOST ? SIZE_MAX : tile_cut_whole(axis);
-        ret_n[i] = lesser(transform, all);
+        if (axis->taps > TILE_SIZE_MAX_TAPS) return false;
+        const size_t all = axis->count > TILE_TRANSFORM_MOST ? SIZE_MAX : tile_size_whole(axis);
+        ret_n[i] = size_min(transform, all);
         if (ret_n[i] < axis->taps || !tile_transform_has(ret_n[i])) return false;
         tile[i] = ret_n[i] - axis->taps + 1;
         if (ret_n[i] == all && axis->count) tile[i] = axis->count;
         elements = size_mul(elements, ret_n[i]);
     }
     if (elements > most_elements) return false;
-    tile_grid_cut(grid, tile);
+    tile_grid_split(grid, tile);
     return true;
 }

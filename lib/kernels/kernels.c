@@ -8,7 +8,7 @@ extern const struct kernels k_table_f32_neon, k_table_f64_neon;
 extern const struct kernels k_table_f32_avx2, k_table_f64_avx2;
 extern const struct kernels k_table_f32_avx512, k_table_f64_avx512;
 
-const struct kernels *kernels_select(enum cpu_level level, bool f64)
+const struct kernels *kernels_select(enum cpu_isa level, bool f64)
 {
 #ifdef HAVE_AVX512
     if (level >= CPU_AVX512) return f64 ? &k_table_f64_avx512 : &k_table_f32_avx512;

@@ -224,12 +224,13 @@ typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
 
 // y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count
 // samples, step apart. May read and write as if n were a multiple of a block.
-typedef void deal_fn(void *y, size_t stride, const void *x, size_t step, size_t count, size_t n);
+typedef void deinterleave_fn(void *y, size_t stride, const void *x, size_t step, size_t count,
+                             size_t n);
 
 // y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or
 // lines a panel. Likewise, up to y[pitch*n' - 1] for n' the next multiple.
-typedef void collect_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
-                        size_t n);
+typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
+                           size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
@@ -260,14 +261,14 @@ struct kernels {
     sum_fn *sum;
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
     winograd_fn *winograd_input, *winograd_output, *winograd_taps;
-    deal_fn *deal;
-    collect_fn *collect;
+    deinterleave_fn *deal;
+    interleave_fn *collect;
     const struct fft_kernels *fft;
     struct tile_kernels tile;
 };
 
 // The table for a level and precision; levels that were not built fall back to the next lower one.
 // Never NULL.
-const struct kernels *kernels_select(enum cpu_level level, bool f64);
+const struct kernels *kernels_select(enum cpu_isa level, bool f64);
 
 #endif

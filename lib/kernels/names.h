@@ -40,8 +40,8 @@ convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16),
 winograd_fn KERNEL(winograd_input);
 winograd_fn KERNEL(winograd_output);
 winograd_fn KERNEL(winograd_taps);
-deal_fn KERNEL(deal);
-collect_fn KERNEL(collect);
+deinterleave_fn KERNEL(deal);
+interleave_fn KERNEL(collect);
 tile_dft_fn KERNEL(tile_forward);
 tile_dft_fn KERNEL(tile_inverse);
 tile_gather_fn KERNEL(tile_gather);

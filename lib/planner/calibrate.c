@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measures the host model in several short runs on this thread each, all of it in under a second.
+// Measures the cost model in several short runs on this thread each, all of it in under a second.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct bench {
     const struct fft *fft;
     char *a, *b, *c, *scratch;
     size_t n;
-    enum host_distance distance;
+    enum cost_distance distance;
     size_t sums;
 };
 
@@ -81,11 +81,11 @@ static void run_products(const struct bench *bench)
                                      .multiple = 1,
                                      .sums = bench->sums,
                                      .fresh = {true, true, true, true},
-                                     .ahead = bench->distance == HOST_NEAR ? 0 : 2 * TERMS};
+                                     .ahead = bench->distance == COST_NEAR ? 0 : 2 * TERMS};
     const struct cmac_line line = {.x = bench->b,
                                    .h = bench->c,
                                    .count = TERMS,
-                                   .x_tile = bench->distance == HOST_MEMORY ? 0 : slots,
+                                   .x_tile = bench->distance == COST_MEMORY ? 0 : slots,
                                    .h_tile = TERMS};
     void *y[CMAC_SUMS];
     for (size_t k = 0; k < CMAC_SUMS; k++) y[k] = bench->a + k * tiles * TILE_BYTES;
@@ -114,7 +114,7 @@ static const struct partita_allocator plain;
 
 // What `run` does with a transform of at least `least` samples, seconds for each of these, or 0
 // without memory. The samples stay zero: speed does not depend on them.
-static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_level level)
+static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_isa level)
 {
     const size_t n = fft_good_size(least);
     const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
@@ -146,22 +146,22 @@ enum {
     NEAR = 1 << 18
 }; // beyond the caches; beyond those of a core; in them
 
-static void measure_products(struct host_costs *costs, struct bench *bench)
+static void measure_products(struct cost_rates *costs, struct bench *bench)
 {
-    static const size_t bytes[HOST_DISTANCES] = {NEAR, FAR, BYTES};
+    static const size_t bytes[COST_DISTANCES] = {NEAR, FAR, BYTES};
     const size_t scalar = bench->kernels->f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
-    for (int distance = 0; distance < HOST_DISTANCES; distance++)
+    for (int distance = 0; distance < COST_DISTANCES; distance++)
         for (int i = 0; i < 3; i++) {
-            bench->distance = (enum host_distance)distance;
+            bench->distance = (enum cost_distance)distance;
             bench->sums = (size_t)1 << i;
             bench->n = bytes[distance] / (2 * SPECTRUM_BLOCK_BYTES);
-            const double seconds = distance == HOST_NEAR ? best_time(run_products, bench)
+            const double seconds = distance == COST_NEAR ? best_time(run_products, bench)
                                                          : usual_time(run_products, bench);
             costs->product[distance][i] = seconds / (double)(bench->sums * bench->n * lanes);
         }
 }
 
-static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level level)
+static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa level)
 {
     char *memory = mem_allocate(&plain, 3 * BYTES);
     if (!memory) return false;
@@ -187,25 +187,25 @@ static bool measure_kernels(struct host_costs *costs, bool f64, enum cpu_level l
     return true;
 }
 
-enum partita_status host_calibrate(struct host *ret, enum cpu_level level)
+enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa level)
 {
-    struct host host;
-    host_default(&host, level);
+    struct cost_model model;
+    cost_model_default(&model, level);
     for (int f64 = 0; f64 < 2; f64++) {
-        if (!measure_kernels(&host.costs[f64], f64, level)) return PARTITA_ERR_NOMEM;
+        if (!measure_kernels(&model.costs[f64], f64, level)) return PARTITA_ERR_NOMEM;
         const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, level);
         const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, level);
         if (near <= 0 || far <= 0) return PARTITA_ERR_NOMEM;
-        host.costs[f64].fetch =
+        model.costs[f64].fetch =
             far > near ? far - near : near / 8; // never nothing: a saved model holds positive costs
         for (int complex = 0; complex < 2; complex++) {
-            for (int i = 0; i < HOST_FFT_SIZES; i++) {
-                double *cost = &host.costs[f64].fft[complex][i];
-                *cost = fft_cost(run_fft, (size_t)1 << (i + HOST_FFT_FIRST), f64, complex, level);
+            for (int i = 0; i < COST_FFT_SIZES; i++) {
+                double *cost = &model.costs[f64].fft[complex][i];
+                *cost = fft_cost(run_fft, (size_t)1 << (i + COST_FFT_FIRST), f64, complex, level);
                 if (*cost <= 0) return PARTITA_ERR_NOMEM;
             }
         }
     }
-    *ret = host;
+    *ret = model;
     return PARTITA_OK;
 }

@@ -15,12 +15,12 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
 }
 
 struct request estimate_request(const struct partita_plan *plan,
-                                const struct partita_options *options, const struct host *host,
-                                size_t transform)
+                                const struct partita_options *options,
+                                const struct cost_model *model, size_t transform)
 {
     return (struct request){.shape = &plan->shape,
                             .direction = plan->direction,
-                            .host = host,
+                            .model = model,
                             .device = plan->device,
                             .transform = transform,
                             .workspace_limit =
@@ -30,9 +30,10 @@ struct request estimate_request(const struct partita_plan *plan,
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
-                     const struct host *host, size_t i, size_t transform, struct estimate *ret)
+                     const struct cost_model *model, size_t i, size_t transform,
+                     struct estimate *ret)
 {
-    const struct request request = estimate_request(plan, options, host, transform);
+    const struct request request = estimate_request(plan, options, model, transform);
     const struct engine *engine = plan->engines[i];
     const size_t limit = request.workspace_limit;
     *ret = (struct estimate){0};

@@ -7,12 +7,13 @@
 
 // What an engine is asked, FFT size included (0: any).
 struct request estimate_request(const struct partita_plan *plan,
-                                const struct partita_options *options, const struct host *host,
-                                size_t transform);
+                                const struct partita_options *options,
+                                const struct cost_model *model, size_t transform);
 
 // Asks engine i of the list for its estimate with one FFT size (0: any) and holds it against the
 // options' limits.
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
-                     const struct host *host, size_t i, size_t transform, struct estimate *ret);
+                     const struct cost_model *model, size_t i, size_t transform,
+                     struct estimate *ret);
 
 #endif

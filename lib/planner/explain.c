@@ -101,7 +101,7 @@ static void describe_chooser(const struct partita_plan *plan, struct text *text)
 {
     const char *chooser = plan->remembered ? "measurement"
                           : plan->device   ? "the device's model"
-                                           : "the host model";
+                                           : "the cost model";
     if (plan->parts_asked) text_add(text, "; as asked\n");
     else if (plan->engine_asked)
         text_add(text, "; the engine as asked, its sizes by %s\n", chooser);

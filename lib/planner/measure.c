@@ -141,7 +141,7 @@ done:
 struct contest {
     const struct partita_plan *plan;
     const struct partita_options *options;
-    const struct host *host;
+    const struct cost_model *model;
     double best;
     size_t *index;
     struct estimate *choice;
@@ -152,7 +152,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
 {
     struct partita_plan trial = *contest->plan;
     struct estimate estimate;
-    estimate_engine(contest->plan, contest->options, contest->host, i, transform, &estimate);
+    estimate_engine(contest->plan, contest->options, contest->model, i, transform, &estimate);
     if (!estimate.applicable) return true;
     trial.engine = trial.engines[i];
     trial.state = NULL;
@@ -160,12 +160,12 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     trial.choice = estimate;
     if (!trial.shape.stream) {
         shorten(&trial.shape, trial.direction, transform);
-        estimate_engine(&trial, contest->options, contest->host, i, transform, &trial.choice);
+        estimate_engine(&trial, contest->options, contest->model, i, transform, &trial.choice);
         if (!trial.choice.applicable) return true; // too short for it: nothing to time
     }
     double seconds = -1;
     const struct request request =
-        estimate_request(&trial, contest->options, contest->host, transform);
+        estimate_request(&trial, contest->options, contest->model, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
     trial.engine->plan_destroy(&trial);
     if (seconds >= 0 && seconds < contest->best) {
@@ -187,11 +187,12 @@ static bool has_rivals(const struct partita_plan *plan, const struct partita_opt
 }
 
 enum partita_status measure_best(const struct partita_plan *plan,
-                                 const struct partita_options *options, const struct host *host,
-                                 size_t *index, struct estimate *choice)
+                                 const struct partita_options *options,
+                                 const struct cost_model *model, size_t *index,
+                                 struct estimate *choice)
 {
     const double most = 3 * choice->seconds;
-    struct contest contest = {plan, options, host, 1e30, index, choice};
+    struct contest contest = {plan, options, model, 1e30, index, choice};
     if (!has_rivals(plan, options, *index)) return PARTITA_OK;
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->considered[i];

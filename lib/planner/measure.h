@@ -8,7 +8,8 @@
 // Replaces *index (into engines) and *choice, the cheapest by estimate, by the fastest by the clock
 // among all choices estimated at up to three times its cost. Errors: PARTITA_ERR_NOMEM.
 enum partita_status measure_best(const struct partita_plan *plan,
-                                 const struct partita_options *options, const struct host *host,
-                                 size_t *index, struct estimate *choice);
+                                 const struct partita_options *options,
+                                 const struct cost_model *model, size_t *index,
+                                 struct estimate *choice);
 
 #endif

@@ -26,7 +26,7 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal),
              partita_type_name(shape->taps),
-             plan->device ? plan->device->key : cpu_level_name(plan->level), shape->batch,
+             plan->device ? plan->device->key : cpu_isa_name(plan->level), shape->batch,
              shape->in_channels, shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
@@ -66,7 +66,7 @@ static size_t cheapest(const struct partita_plan *plan, const char *forced)
 
 // A choice that was measured before, if it still fits the options.
 static bool recall(struct partita_plan *plan, const struct partita_options *options,
-                   const struct host *host, const char *key, size_t *ret_index,
+                   const struct cost_model *model, const char *key, size_t *ret_index,
                    struct estimate *ret_choice)
 {
     struct remembered remembered;
@@ -75,7 +75,7 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
     for (size_t i = 0; plan->engines[i]; i++) {
         if (strcmp(plan->engines[i]->name, remembered.engine) != 0) continue;
         struct estimate estimate;
-        estimate_engine(plan, options, host, i, remembered.transform, &estimate);
+        estimate_engine(plan, options, model, i, remembered.transform, &estimate);
         if (!estimate.applicable) return false;
         *ret_index = i;
         *ret_choice = estimate;
@@ -99,7 +99,7 @@ static int affordable_threads(const struct partita_plan *plan,
 
 enum partita_status planner_choose(struct partita_plan *plan, const struct partita_options *options)
 {
-    struct host host;
+    struct cost_model model;
     char key[256];
     if (options->engine && !known_engine(plan, options->engine)) {
         log_line(&plan->log, "options.engine = \"%s\": no such engine", options->engine);
@@ -108,19 +108,19 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->considered =
         mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->considered);
     if (!plan->considered) return PARTITA_ERR_NOMEM;
-    wisdom_host(options->wisdom, plan->level, &host);
+    wisdom_cost_model(options->wisdom, plan->level, &model);
     describe(plan, key, sizeof key);
     for (size_t i = 0; plan->engines[i]; i++)
-        estimate_engine(plan, options, &host, i, 0, &plan->considered[i]);
+        estimate_engine(plan, options, &model, i, 0, &plan->considered[i]);
     size_t index = cheapest(plan, options->engine);
     if (!plan->engines[index]) {
         log_refusals(plan, options->engine);
         return PARTITA_ERR_UNSUPPORTED;
     }
     struct estimate choice = plan->considered[index];
-    plan->remembered = recall(plan, options, &host, key, &index, &choice);
+    plan->remembered = recall(plan, options, &model, key, &index, &choice);
     if (plan->measure && !plan->device && !plan->remembered) {
-        const enum partita_status status = measure_best(plan, options, &host, &index, &choice);
+        const enum partita_status status = measure_best(plan, options, &model, &index, &choice);
         if (status != PARTITA_OK) return status;
         struct remembered fresh = {.transform = choice.transform};
         snprintf(fresh.engine, sizeof fresh.engine, "%s", plan->engines[index]->name);
@@ -131,7 +131,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine_asked = options->engine;
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
-    const struct request request = estimate_request(plan, options, &host, choice.transform);
+    const struct request request = estimate_request(plan, options, &model, choice.transform);
     const enum partita_status status = plan->engine->plan_create(plan, &request);
     if (status == PARTITA_OK) plan->threads = affordable_threads(plan, options);
     return status == PARTITA_OK && plan->device ? plan->device->plan_begin(plan, &request) : status;

@@ -26,8 +26,8 @@ struct entry {
 
 struct partita_wisdom {
     pthread_mutex_t lock; // several plans may be made with one store at once
-    bool has_host;
-    struct host host;
+    bool has_model;
+    struct cost_model model;
     struct entry *entries;
     size_t n_entries;
 };
@@ -55,22 +55,22 @@ void partita_wisdom_destroy(struct partita_wisdom *wisdom)
 enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom)
 {
     if (!wisdom) return PARTITA_ERR_ARG;
-    struct host host;
-    const enum partita_status status = host_calibrate(&host, cpu_detect());
+    struct cost_model model;
+    const enum partita_status status = cost_model_calibrate(&model, cpu_detect());
     if (status != PARTITA_OK) return status;
     pthread_mutex_lock(&wisdom->lock);
-    wisdom->host = host;
-    wisdom->has_host = true;
+    wisdom->model = model;
+    wisdom->has_model = true;
     pthread_mutex_unlock(&wisdom->lock);
     return PARTITA_OK;
 }
 
-void wisdom_host(struct partita_wisdom *wisdom, enum cpu_level level, struct host *ret)
+void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa level, struct cost_model *ret)
 {
-    host_default(ret, level);
+    cost_model_default(ret, level);
     if (!wisdom) return;
     pthread_mutex_lock(&wisdom->lock);
-    if (wisdom->has_host && wisdom->host.level == level) *ret = wisdom->host;
+    if (wisdom->has_model && wisdom->model.level == level) *ret = wisdom->model;
     pthread_mutex_unlock(&wisdom->lock);
 }
 
@@ -116,22 +116,22 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key,
 // All costs in the order of the file.
 enum {
     N_COSTS = 7,
-    N_PRODUCTS = HOST_DISTANCES * 3,
-    ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * HOST_FFT_SIZES
+    N_PRODUCTS = COST_DISTANCES * 3,
+    ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * COST_FFT_SIZES
 };
 
-static void list_costs(struct host_costs *costs, double *list[ALL_COSTS])
+static void list_costs(struct cost_rates *costs, double *list[ALL_COSTS])
 {
     double *const first[N_COSTS] = {&costs->fma,      &costs->fir_call, &costs->cmac_cached,
                                     &costs->cmac_far, &costs->fetch,    &costs->copy,
                                     &costs->copy_far};
     memcpy(list, first, sizeof first);
     for (int i = 0; i < N_PRODUCTS; i++) list[N_COSTS + i] = &costs->product[i / 3][i % 3];
-    for (int i = 0; i < 2 * HOST_FFT_SIZES; i++)
-        list[N_COSTS + N_PRODUCTS + i] = &costs->fft[i / HOST_FFT_SIZES][i % HOST_FFT_SIZES];
+    for (int i = 0; i < 2 * COST_FFT_SIZES; i++)
+        list[N_COSTS + N_PRODUCTS + i] = &costs->fft[i / COST_FFT_SIZES][i % COST_FFT_SIZES];
 }
 
-static void write_costs(FILE *file, struct host_costs costs)
+static void write_costs(FILE *file, struct cost_rates costs)
 {
     double *list[ALL_COSTS];
     list_costs(&costs, list);
@@ -143,10 +143,10 @@ static void write_costs(FILE *file, struct host_costs costs)
 static void write_body(FILE *file, const struct partita_wisdom *wisdom)
 {
     char name[128];
-    host_name(name, sizeof name, cpu_detect());
+    cost_model_machine(name, sizeof name, cpu_detect());
     fprintf(file, HEADER "\nhost %s\n", name);
-    if (wisdom->has_host)
-        for (int f64 = 0; f64 < 2; f64++) write_costs(file, wisdom->host.costs[f64]);
+    if (wisdom->has_model)
+        for (int f64 = 0; f64 < 2; f64++) write_costs(file, wisdom->model.costs[f64]);
     for (size_t i = 0; i < wisdom->n_entries; i++)
         fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine,
                 wisdom->entries[i].choice.transform, wisdom->entries[i].key);
@@ -244,7 +244,7 @@ static char *next_line(char **text)
     return line;
 }
 
-static bool read_costs(const char *line, struct host_costs *costs)
+static bool read_costs(const char *line, struct cost_rates *costs)
 {
     double *list[ALL_COSTS];
     list_costs(costs, list);
@@ -285,22 +285,22 @@ static bool read_fftw(const char *line, bool f64, char **text)
 static bool parse(char *text, struct partita_wisdom *ret)
 {
     char name[128];
-    host_name(name, sizeof name, cpu_detect());
+    cost_model_machine(name, sizeof name, cpu_detect());
     const char *line = next_line(&text);
     if (!line || strcmp(line, HEADER) != 0) return false;
     line = next_line(&text);
     if (!line || strncmp(line, "host ", 5) != 0 || strcmp(line + 5, name) != 0) return false;
-    host_default(&ret->host, cpu_detect());
+    cost_model_default(&ret->model, cpu_detect());
     int costs = 0, fftw = 0;
     while ((line = next_line(&text))) {
         bool good = false;
         if (!strncmp(line, "costs ", 6) && costs < 2)
-            good = read_costs(line + 6, &ret->host.costs[costs++]);
+            good = read_costs(line + 6, &ret->model.costs[costs++]);
         else if (!strncmp(line, "choice ", 7)) good = read_choice(line + 7, ret);
         else if (!strncmp(line, "fftw ", 5) && fftw < 2) good = read_fftw(line + 5, fftw++, &text);
         if (!good) return false;
     }
-    ret->has_host = costs == 2;
+    ret->has_model = costs == 2;
     return costs != 1 && *text == 0;
 }
 
@@ -308,9 +308,9 @@ static bool parse(char *text, struct partita_wisdom *ret)
 static void merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fresh)
 {
     pthread_mutex_lock(&wisdom->lock);
-    if (fresh->has_host) {
-        wisdom->host = fresh->host;
-        wisdom->has_host = true;
+    if (fresh->has_model) {
+        wisdom->model = fresh->model;
+        wisdom->has_model = true;
     }
     for (size_t i = 0; i < fresh->n_entries; i++)
         keep(wisdom, fresh->entries[i].key, &fresh->entries[i].choice);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measured facts that outlive a process: the host model, choices made by timing, FFTW's wisdom.
+// Measured facts that outlive a process: the cost model, choices made by timing, FFTW's wisdom.
 #ifndef PARTITA_WISDOM_H
 #define PARTITA_WISDOM_H
 
@@ -13,9 +13,9 @@ struct remembered {
     size_t transform;
 };
 
-// The host model to plan with: the store's if it has one of this level, else the built-in one.
+// The cost model to plan with: the store's if it has one of this level, else the built-in one.
 // wisdom may be NULL.
-void wisdom_host(struct partita_wisdom *wisdom, enum cpu_level level, struct host *ret);
+void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa level, struct cost_model *ret);
 
 // Looks a problem up by its key; false if it was never measured. wisdom may be NULL.
 bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct remembered *ret);

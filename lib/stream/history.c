@@ -6,7 +6,7 @@
 
 #include "geometry/samples.h"
 
-void history_cut(struct history *history, const struct shape *shape, struct arena *arena)
+void history_layout(struct history *history, const struct shape *shape, struct arena *arena)
 {
     history->loud = arena_take(arena, shape->in_channels * sizeof *history->loud);
     history->bad = arena_take(arena, shape->in_channels * sizeof *history->bad);
@@ -74,16 +74,16 @@ void history_filter(const struct history *history, const struct partita_plan *pl
     else plan->kernels->fir(y, x, taps, n, n_taps, 1);
 }
 
-bool history_tainted(const struct history *history, uint64_t now, size_t channel)
+bool history_nonfinite(const struct history *history, uint64_t now, size_t channel)
 {
     return now < history->poisoned[channel] ||
            (history->bad[channel] && now < history->bad[channel] + history->late);
 }
 
-bool history_any_tainted(const struct history *history, const struct shape *shape, uint64_t now)
+bool history_any_nonfinite(const struct history *history, const struct shape *shape, uint64_t now)
 {
     for (size_t c = 0; c < shape->in_channels; c++)
-        if (history_tainted(history, now, c)) return true;
+        if (history_nonfinite(history, now, c)) return true;
     return false;
 }
 
@@ -100,8 +100,8 @@ static uint64_t poison_from(const struct history *history, const struct shape *s
     return frame + shape->axis[0].span;
 }
 
-void history_poison(const struct history *history, const struct shape *shape, uint64_t now,
-                    size_t channel, char *y, size_t n)
+void history_mark_nonfinite(const struct history *history, const struct shape *shape, uint64_t now,
+                            size_t channel, char *y, size_t n)
 {
     uint64_t until = history->poisoned[channel];
     for (size_t i = 0; i < n; i++) {
@@ -110,10 +110,10 @@ void history_poison(const struct history *history, const struct shape *shape, ui
     }
 }
 
-void history_pass(struct history *history, const struct shape *shape, uint64_t now, size_t n)
+void history_advance(struct history *history, const struct shape *shape, uint64_t now, size_t n)
 {
     for (size_t c = 0; c < shape->in_channels; c++) {
-        if (!history_tainted(history, now, c)) continue;
+        if (!history_nonfinite(history, now, c)) continue;
         for (size_t i = 0; i < n; i++)
             history->poisoned[c] = poison_from(history, shape, c, now + i, history->poisoned[c]);
     }

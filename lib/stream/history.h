@@ -18,7 +18,7 @@ struct history {
 };
 
 // Cut out of an arena that is part of a stream's region; zeros are a history without input.
-void history_cut(struct history *history, const struct shape *shape, struct arena *arena);
+void history_layout(struct history *history, const struct shape *shape, struct arena *arena);
 
 // A frame's place in a channel's line, index < 2 * frames.
 char *history_at(const struct history *history, const struct shape *shape, size_t channel,
@@ -35,14 +35,14 @@ void history_filter(const struct history *history, const struct partita_plan *pl
 
 // Whether outputs from frame `now` on hear, or may yet hear, a sample of an input, or of any, that
 // was no number.
-bool history_tainted(const struct history *history, uint64_t now, size_t channel);
-bool history_any_tainted(const struct history *history, const struct shape *shape, uint64_t now);
+bool history_nonfinite(const struct history *history, uint64_t now, size_t channel);
+bool history_any_nonfinite(const struct history *history, const struct shape *shape, uint64_t now);
 
 // Makes those of the outputs now .. now+n-1 no numbers that hear such a sample of an input.
-void history_poison(const struct history *history, const struct shape *shape, uint64_t now,
-                    size_t channel, char *y, size_t n);
+void history_mark_nonfinite(const struct history *history, const struct shape *shape, uint64_t now,
+                            size_t channel, char *y, size_t n);
 
 // The same for what comes after these frames, whether or not any output fell due.
-void history_pass(struct history *history, const struct shape *shape, uint64_t now, size_t n);
+void history_advance(struct history *history, const struct shape *shape, uint64_t now, size_t n);
 
 #endif

@@ -6,7 +6,7 @@
 static bool hears(const struct outputs *outputs, const struct partita_filter *filter, size_t out,
                   size_t in)
 {
-    const struct cell_view cells = outputs->cells(filter);
+    const struct path_view cells = outputs->cells(filter);
     for (size_t c = cells.first_cell[out]; c < cells.first_cell[out + 1]; c++)
         if (cells.in(cells.filter, c) == in) return true;
     return false;
@@ -18,10 +18,10 @@ static void poison(const struct partita_stream *stream, const struct outputs *ou
 {
     const bool fading = stream->swap.state == SWAP_FADING;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        if (!history_tainted(outputs->history, outputs->now, c)) continue;
+        if (!history_nonfinite(outputs->history, outputs->now, c)) continue;
         if (hears(outputs, stream->filter, channel, c) ||
             (fading && hears(outputs, stream->swap.incoming, channel, c)))
-            history_poison(outputs->history, &stream->plan->shape, outputs->now, c, y, n);
+            history_mark_nonfinite(outputs->history, &stream->plan->shape, outputs->now, c, y, n);
     }
 }
 
@@ -33,7 +33,7 @@ size_t outputs_emit(const struct partita_stream *stream, const struct outputs *o
     const size_t wait = (stride - stream->phase) % stride,
                  due = n > wait ? (n - wait - 1) / stride + 1 : 0;
     const bool straight = stride == 1 && frames->y_stride == 1;
-    const bool poisoned = history_any_tainted(outputs->history, shape, outputs->now);
+    const bool poisoned = history_any_nonfinite(outputs->history, shape, outputs->now);
     for (size_t k = 0; k < shape->out_channels && due; k++) {
         char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : outputs->samples[0];
         outputs->compute(stream, stream->filter, outputs->set, k, y, n);

@@ -17,7 +17,7 @@ struct outputs {
     // Fills y with n outputs of a channel by a filter, to which that set belongs.
     void (*compute)(const struct partita_stream *stream, const struct partita_filter *filter,
                     size_t set, size_t channel, char *y, size_t n);
-    struct cell_view (*cells)(const struct partita_filter *filter);
+    struct path_view (*cells)(const struct partita_filter *filter);
 };
 
 // Writes the outputs that fall due with n frames; returns how many.

@@ -10,7 +10,7 @@ bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n)
     return n == 0 || plan->kernels->peak(taps, n * (plan->shape.complex_taps ? 2 : 1)) == 0;
 }
 
-void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
+void path_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
                       char *causal)
 {
     const struct axis *axis = &shape->axis[0];
@@ -20,8 +20,8 @@ void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell
     causal_taps(shape, causal, row);
 }
 
-static bool same_contents(const struct shape *shape, const struct cell_view *base,
-                          const struct cell_source *a, const struct cell_source *b)
+static bool same_contents(const struct shape *shape, const struct path_view *base,
+                          const struct path_source *a, const struct path_source *b)
 {
     if (!a->fresh || !b->fresh)
         return !a->fresh && !b->fresh &&
@@ -37,8 +37,8 @@ static bool named(const struct partita_cell *cells, size_t n, size_t out, size_t
     return false;
 }
 
-size_t cells_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
-                  const struct cell_view *base, struct cell_source *ret_sources)
+size_t paths_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
+                  const struct path_view *base, struct path_source *ret_sources)
 {
     const struct shape *shape = &plan->shape;
     size_t n = 0;
@@ -46,12 +46,12 @@ size_t cells_list(const struct partita_plan *plan, const struct partita_cell *ce
         for (size_t i = 0; i < n_cells; i++)
             if (cells[i].out == out && !taps_are_zero(plan, cells[i].taps, cells[i].length))
                 ret_sources[n++] =
-                    (struct cell_source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
+                    (struct path_source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
         if (!base->first_cell) continue;
         for (size_t i = base->first_cell[out]; i < base->first_cell[out + 1]; i++) {
             const size_t in = base->in(base->filter, i);
             if (!named(cells, n_cells, out, in))
-                ret_sources[n++] = (struct cell_source){.out = out, .in = in, .kept = i};
+                ret_sources[n++] = (struct path_source){.out = out, .in = in, .kept = i};
         }
     }
     for (size_t i = 0; i < n; i++) {
@@ -62,10 +62,10 @@ size_t cells_list(const struct partita_plan *plan, const struct partita_cell *ce
     return n;
 }
 
-void cells_of_dense(const struct shape *shape, const void *taps, struct partita_cell *ret_cells)
+void paths_of_dense(const struct shape *shape, const void *taps, struct partita_cell *ret_cells)
 {
     const size_t row = shape->axis[0].kernel * shape->tap_bytes;
-    for (size_t i = 0; i < dense_cells(shape); i++) {
+    for (size_t i = 0; i < dense_paths(shape); i++) {
         const size_t out = i / shape->group_in, group = out / shape->group_out;
         ret_cells[i] = (struct partita_cell){.out = out,
                                              .in = group * shape->group_in + i % shape->group_in,

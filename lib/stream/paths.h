@@ -7,7 +7,7 @@
 #include "core/engine.h"
 
 // The cells that a filter has, sorted by output.
-struct cell_view {
+struct path_view {
     const void *filter;       // for the functions
     const size_t *first_cell; // [out_channels + 1]; NULL: there is no filter
     size_t (*in)(const void *filter, size_t cell);
@@ -15,7 +15,7 @@ struct cell_view {
 };
 
 // A cell to be made.
-struct cell_source {
+struct path_source {
     size_t out, in;
     const struct partita_cell *fresh; // from the caller's taps; NULL: taken over,
     size_t kept;                      // this one of the base
@@ -24,20 +24,20 @@ struct cell_source {
 
 // Lists those given that are not zero, and those that base has besides; returns how many. There is
 // room for all.
-size_t cells_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
-                  const struct cell_view *base, struct cell_source *ret_sources);
+size_t paths_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
+                  const struct path_view *base, struct path_source *ret_sources);
 
 bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n);
 
 // causal[span] of a caller's cell; row[kernel] is for work.
-void cell_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
+void path_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
                       char *causal);
 
 // What a dense filter is made of: all cells, of taps in the caller's layout. n_cells of them.
-static inline size_t dense_cells(const struct shape *shape)
+static inline size_t dense_paths(const struct shape *shape)
 {
     return shape->out_channels * shape->group_in;
 }
-void cells_of_dense(const struct shape *shape, const void *taps, struct partita_cell *ret_cells);
+void paths_of_dense(const struct shape *shape, const void *taps, struct partita_cell *ret_cells);
 
 #endif

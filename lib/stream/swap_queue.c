@@ -3,41 +3,43 @@
 
 enum { SLOT = 3, FRESH = 4 };
 
-void mailbox_open(struct mailbox *mailbox)
+void swap_queue_open(struct swap_queue *swap_queue)
 {
-    mailbox->own = 0;
-    mailbox->taken = 1;
-    atomic_init(&mailbox->middle, 2);
-    atomic_init(&mailbox->posted, 0);
-    atomic_init(&mailbox->settled, 0);
+    swap_queue->own = 0;
+    swap_queue->taken = 1;
+    atomic_init(&swap_queue->middle, 2);
+    atomic_init(&swap_queue->posted, 0);
+    atomic_init(&swap_queue->settled, 0);
 }
 
-void mailbox_post(struct mailbox *mailbox, const struct partita_filter *filter, size_t fade)
+void swap_queue_post(struct swap_queue *swap_queue, const struct partita_filter *filter,
+                     size_t fade)
 {
-    const unsigned number = atomic_load_explicit(&mailbox->posted, memory_order_relaxed) + 1;
-    atomic_store_explicit(&mailbox->posted, number, memory_order_release);
-    mailbox->slot[mailbox->own] = (struct letter){filter, fade, number};
-    mailbox->own =
-        atomic_exchange_explicit(&mailbox->middle, mailbox->own | FRESH, memory_order_acq_rel) &
+    const unsigned number = atomic_load_explicit(&swap_queue->posted, memory_order_relaxed) + 1;
+    atomic_store_explicit(&swap_queue->posted, number, memory_order_release);
+    swap_queue->slot[swap_queue->own] = (struct pending_swap){filter, fade, number};
+    swap_queue->own = atomic_exchange_explicit(&swap_queue->middle, swap_queue->own | FRESH,
+                                               memory_order_acq_rel) &
+                      SLOT;
+}
+
+const struct pending_swap *swap_queue_take(struct swap_queue *swap_queue)
+{
+    if (!(atomic_load_explicit(&swap_queue->middle, memory_order_relaxed) & FRESH)) return NULL;
+    swap_queue->taken =
+        atomic_exchange_explicit(&swap_queue->middle, swap_queue->taken, memory_order_acq_rel) &
         SLOT;
+    return &swap_queue->slot[swap_queue->taken];
 }
 
-const struct letter *mailbox_take(struct mailbox *mailbox)
+void swap_queue_settle(struct swap_queue *swap_queue)
 {
-    if (!(atomic_load_explicit(&mailbox->middle, memory_order_relaxed) & FRESH)) return NULL;
-    mailbox->taken =
-        atomic_exchange_explicit(&mailbox->middle, mailbox->taken, memory_order_acq_rel) & SLOT;
-    return &mailbox->slot[mailbox->taken];
-}
-
-void mailbox_settle(struct mailbox *mailbox)
-{
-    atomic_store_explicit(&mailbox->settled, mailbox->slot[mailbox->taken].number,
+    atomic_store_explicit(&swap_queue->settled, swap_queue->slot[swap_queue->taken].number,
                           memory_order_release);
 }
 
-bool mailbox_settled(const struct mailbox *mailbox)
+bool swap_queue_settled(const struct swap_queue *swap_queue)
 {
-    return atomic_load_explicit(&mailbox->settled, memory_order_acquire) ==
-           atomic_load_explicit(&mailbox->posted, memory_order_acquire);
+    return atomic_load_explicit(&swap_queue->settled, memory_order_acquire) ==
+           atomic_load_explicit(&swap_queue->posted, memory_order_acquire);
 }

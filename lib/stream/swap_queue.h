@@ -11,28 +11,29 @@
 
 struct partita_filter;
 
-struct letter {
+struct pending_swap {
     const struct partita_filter *filter;
     size_t fade;
     unsigned number; // of letters posted so far
 };
 
-struct mailbox {
-    struct letter slot[3];
+struct swap_queue {
+    struct pending_swap slot[3];
     unsigned own, taken; // slots of the poster and of the taker
     atomic_uint middle;  // slot, and FRESH if it has not been taken
     atomic_uint posted;  // number of the last letter
     atomic_uint settled; // number of the last letter that is all the stream uses
 };
 
-void mailbox_open(struct mailbox *mailbox);
-void mailbox_post(struct mailbox *mailbox, const struct partita_filter *filter, size_t fade);
+void swap_queue_open(struct swap_queue *swap_queue);
+void swap_queue_post(struct swap_queue *swap_queue, const struct partita_filter *filter,
+                     size_t fade);
 
 // The latest letter that has not been taken, or NULL. It stays valid until the next take.
-const struct letter *mailbox_take(struct mailbox *mailbox);
+const struct pending_swap *swap_queue_take(struct swap_queue *swap_queue);
 
 // The stream uses nothing but the filter of the letter taken last.
-void mailbox_settle(struct mailbox *mailbox);
-bool mailbox_settled(const struct mailbox *mailbox);
+void swap_queue_settle(struct swap_queue *swap_queue);
+bool swap_queue_settled(const struct swap_queue *swap_queue);
 
 #endif

@@ -182,10 +182,10 @@ class Plan(Case):
 
     def test_what_was_asked_for_is_not_chosen(self):
         said = lambda *more: self.run_program("plan", "--taps", 100, "--size", 5000, *more).stdout.decode()
-        self.assertIn("; chosen by the host model\n", said())
-        self.assertIn("; the engine as asked, its sizes by the host model\n", said("--engine", "direct"))
+        self.assertIn("; chosen by the cost model\n", said())
+        self.assertIn("; the engine as asked, its sizes by the cost model\n", said("--engine", "direct"))
         self.assertIn("; as asked\n", said("--parts", "50,100"))
-        self.assertIn("; the engine as asked, its sizes by the host model\n", said("--engine", "blocks"))
+        self.assertIn("; the engine as asked, its sizes by the cost model\n", said("--engine", "blocks"))
 
     def test_a_block_alone_means_a_live_filter(self):
         """--block without --latency asks for no delay; without either any delay will do."""

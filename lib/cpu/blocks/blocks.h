@@ -78,7 +78,7 @@ enum partita_status pairs_filter(struct partita_filter *filter, const void *taps
 void pairs_forward(const struct partita_filter *filter, void *y, const void *x, void *workspace);
 
 // Input blocks that the output blocks first .. end-1 see; spectra of parts.
-struct cut_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end);
+struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end);
 struct parts_kit pairs_kit(const struct partita_plan *plan);
 
 // Backward weight: the parts of x and of gy are transformed, item by item, and their sums kept.
@@ -91,7 +91,7 @@ enum partita_status divisions_filter(struct partita_filter *filter, const void *
 void divisions_forward(const struct partita_filter *filter, void *y, const void *x,
                        void *workspace);
 
-struct divisions blocks_divisions(const struct partita_plan *plan);
+struct part_schedule blocks_divisions(const struct partita_plan *plan);
 
 void lags_sizes(const struct partita_plan *plan, struct blocks *blocks);
 enum partita_status lags_filter(struct partita_filter *filter, const void *taps);

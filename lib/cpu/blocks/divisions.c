@@ -56,17 +56,17 @@ static size_t part_bytes(const struct partita_plan *plan)
                        : mem_round(blocks->layout.part * blocks_shape(plan)->tap_bytes);
 }
 
-struct divisions blocks_divisions(const struct partita_plan *plan)
+struct part_schedule blocks_divisions(const struct partita_plan *plan)
 {
     const struct blocks_layout *layout = &blocks_of(plan)->layout;
-    return divisions_of(blocks_shape(plan), layout->part, layout->signal_part);
+    return part_schedule_of(blocks_shape(plan), layout->part, layout->signal_part);
 }
 
 void divisions_sizes(const struct partita_plan *plan, struct blocks *blocks)
 {
-    const struct divisions divisions = blocks_divisions(plan);
+    const struct part_schedule divisions = blocks_divisions(plan);
     const size_t spectra =
-        size_mul(blocks_shape(plan)->group_in, divisions_signals(&divisions).count);
+        size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&divisions).count);
     blocks->layout.worker = work_bytes(plan);
     blocks->layout.shared = blocks->fft ? size_mul(spectra, fft_spectrum_bytes(blocks->fft)) : 0;
 }
@@ -85,7 +85,7 @@ enum partita_status divisions_filter(struct partita_filter *filter, const void *
         struct work work = cut_work(plan, &arena);
         for (size_t i = 0; i < cells * parts; i++) {
             const size_t from =
-                shape_cell(shape, i / parts / shape->group_in, i / parts % shape->group_in);
+                shape_path(shape, i / parts / shape->group_in, i / parts % shape->group_in);
             const char *cell = (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes;
             const size_t first = i % parts * blocks->layout.part;
             char *to = (char *)filter->state + i * bytes;
@@ -109,8 +109,8 @@ struct call {
     const char *x; // of the group's first channel
     char *y;       // of the output channel
     size_t output, division;
-    struct divisions divisions;
-    struct cut_range signals;
+    struct part_schedule divisions;
+    struct segment_range signals;
     char *spectra, *worker; // [group_in][signals]; [threads] work
 };
 
@@ -151,7 +151,7 @@ static const char *taps_at(const struct call *call, size_t channel, size_t part)
 
 // sum = the samples of all pairs of an interval by one transform. It lies behind the samples in
 // `work`.
-static char *interval_by_transform(const struct call *call, const struct divisions_pairs *pairs,
+static char *interval_by_transform(const struct call *call, const struct part_schedule_pairs *pairs,
                                    struct work *work)
 {
     const struct partita_plan *plan = call->filter->plan;
@@ -178,7 +178,7 @@ static char *interval_by_transform(const struct call *call, const struct divisio
     return work->samples;
 }
 
-static char *interval_in_time(const struct call *call, const struct divisions_pairs *pairs,
+static char *interval_in_time(const struct call *call, const struct part_schedule_pairs *pairs,
                               struct work *work)
 {
     const struct partita_plan *plan = call->filter->plan;
@@ -204,10 +204,10 @@ static void run_interval(void *context, size_t task, int worker)
     const struct call *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
-    const struct divisions *divisions = &call->divisions;
-    const size_t begin = divisions_begin(divisions, call->division, task),
+    const struct part_schedule *divisions = &call->divisions;
+    const size_t begin = part_schedule_begin(divisions, call->division, task),
                  bytes = shape->sample_bytes;
-    const struct divisions_pairs pairs = divisions_pairs(divisions, begin);
+    const struct part_schedule_pairs pairs = part_schedule_pairs(divisions, begin);
     if (!pairs.count) return;
     struct arena arena = {.base = call->worker + (size_t)worker * work_bytes(plan)};
     struct work work = cut_work(plan, &arena);
@@ -226,7 +226,7 @@ static void run_channel(struct call *call)
     const struct partita_plan *plan = call->filter->plan;
     memset(call->y, 0, blocks_shape(plan)->axis[0].out * blocks_shape(plan)->sample_bytes);
     for (call->division = 0; call->division < call->divisions.count; call->division++)
-        thread_loop(plan->threads, divisions_intervals(&call->divisions, call->division),
+        thread_loop(plan->threads, part_schedule_intervals(&call->divisions, call->division),
                     run_interval, call);
 }
 
@@ -240,7 +240,7 @@ void divisions_forward(const struct partita_filter *filter, void *y, const void 
                         .divisions = blocks_divisions(plan),
                         .spectra = workspace,
                         .worker = (char *)workspace + blocks->layout.shared};
-    call.signals = divisions_signals(&call.divisions);
+    call.signals = part_schedule_signals(&call.divisions);
     for (size_t at = 0; at < shape->batch * shape->groups; at++) {
         const size_t item = at / shape->groups, group = at % shape->groups;
         const size_t channel = item * shape->in_channels + group * shape->group_in;

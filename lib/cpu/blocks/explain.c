@@ -6,7 +6,7 @@ static void explain_pairs(const struct partita_plan *plan, const struct blocks_l
                           struct text *text)
 {
     const size_t inputs =
-        cut_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
+        segments_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
     text_add(text,
              "  parts of %zu samples by transforms of %zu: %zu of the taps, %zu of the signal -> "
              "%zu of the result\n",
@@ -37,7 +37,7 @@ void blocks_explain(const struct partita_plan *plan, struct text *text)
     if (layout->way == BLOCKS_PAIRS) explain_pairs(plan, layout, text);
     else if (layout->way == BLOCKS_LAGS) explain_lags(layout, text);
     else {
-        const struct divisions divisions = blocks_divisions(plan);
-        divisions_explain(&divisions, text);
+        const struct part_schedule divisions = blocks_divisions(plan);
+        part_schedule_explain(&divisions, text);
     }
 }

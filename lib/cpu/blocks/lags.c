@@ -61,7 +61,7 @@ static void transform_taps(const struct partita_plan *plan, const char *taps, si
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t left = layout->taps - part * layout->part;
-    const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
+    const size_t from = shape_path(shape, cell / shape->group_in, cell % shape->group_in);
     blocks_load_taps(shape, work->samples, work->narrow,
                      taps + from * shape->axis[0].kernel * shape->tap_bytes,
                      layout->first_tap + part * layout->part,
@@ -223,8 +223,8 @@ static void run_window(struct window *window, size_t block, char *y)
     const struct blocks *blocks = plan->state;
     const struct blocks_layout *layout = &blocks->layout;
     const size_t bytes = shape->sample_bytes, before = layout->part ? layout->part - 1 : 0;
-    const struct cut_outputs out =
-        cut_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
+    const struct segment_outputs out =
+        segment_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
     if (!out.count) return;
     window->base = layout->first + (ptrdiff_t)(block * layout->hop) - (ptrdiff_t)before;
     choose_parts(window);

@@ -18,7 +18,7 @@ enum {
 
 static struct blocks_layout trim(const struct shape *shape)
 {
-    const struct trimmed trimmed = cut_trim(shape);
+    const struct trimmed trimmed = segments_trim(shape);
     return (struct blocks_layout){.first_tap = trimmed.first_tap,
                                   .taps = trimmed.taps,
                                   .first = trimmed.first,
@@ -45,7 +45,8 @@ static size_t transform_bytes(const struct shape *shape, size_t n)
 
 static double half_fft(const struct request *request, size_t n)
 {
-    return host_fft(request->host, request->shape->f64, request->shape->complex_signal, n) / 2;
+    return cost_model_fft(request->model, request->shape->f64, request->shape->complex_signal, n) /
+           2;
 }
 
 // Fewer blocks at once where the workspace is limited; false if not even one fits.
@@ -56,9 +57,9 @@ static bool choose_run(const struct request *request, struct blocks_layout *layo
     layout->worker = size_add(transform_bytes(shape, layout->n), parts_sum_bytes(layout->parts));
     const size_t wished =
         size_mul(layout->parts, RUN_PARTS) > LEAST_RUN ? layout->parts * RUN_PARTS : LEAST_RUN;
-    for (layout->run = lesser(layout->blocks, wished); layout->run > 0;
+    for (layout->run = size_min(layout->blocks, wished); layout->run > 0;
          layout->run = layout->run * 3 / 4) {
-        const size_t held = lesser(inputs, layout->run + layout->parts);
+        const size_t held = size_min(inputs, layout->run + layout->parts);
         layout->shared = size_add(size_mul(group, parts_bytes(tiles, held)),
                                   size_mul(2 * SPECTRUM_BLOCK_BYTES * tiles, layout->run + 1));
         if (size_add(layout->shared, layout->worker) <= request->workspace_limit) return true;
@@ -84,7 +85,7 @@ static bool hold_all(const struct request *request, struct blocks_layout *layout
 static bool cut_pairs(const struct request *request, size_t n, struct blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     layout->way = BLOCKS_PAIRS;
     layout->n = n;
     layout->part = layout->hop = n / 2;
@@ -93,11 +94,12 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     if (layout->parts > MOST_PARTS) return false;
     const size_t reached = size_add(layout->blocks, layout->parts);
     const size_t inputs =
-        lesser(cut_inside(layout->first, layout->part, shape->axis[0].size).count, reached);
+        size_min(segments_inside(layout->first, layout->part, shape->axis[0].size).count, reached);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     if (!(weight ? hold_all : choose_run)(request, layout, inputs)) return false;
-    const double pairs = fmin((double)(layout->blocks + 1) * (double)lesser(layout->parts, inputs),
-                              (double)layout->parts * (double)inputs);
+    const double pairs =
+        fmin((double)(layout->blocks + 1) * (double)size_min(layout->parts, inputs),
+             (double)layout->parts * (double)inputs);
     const double cells = (double)(shape->out_channels * shape->group_in),
                  bins = (double)bins_of(shape, n);
     const double batch = (double)shape->batch,
@@ -109,7 +111,7 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const double transforms = batch * operands + results * (double)layout->blocks;
     const size_t spectra = size_mul(shape->out_channels * shape->group_in,
                                     parts_bytes(spectrum_blocks(shape, n), layout->parts));
-    const bool far = size_add(weight ? 0 : spectra, layout->shared) > request->host->shared_bytes;
+    const bool far = size_add(weight ? 0 : spectra, layout->shared) > request->model->shared_bytes;
     const double move =
         (double)n * (shape->complex_signal ? 2 : 1) * (far ? costs->copy_far : costs->copy);
     layout->filter = weight ? 0 : spectra;
@@ -119,9 +121,9 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
     const double sums =
         results * (double)layout->blocks + batch * cells * (double)layout->parts + added;
     layout->seconds = transforms * (half_fft(request, n) + 2 * move) + sums * move +
-                      batch * cells * pairs * bins * costs->product[HOST_FAR][2] +
-                      memory_seconds(request->host, shape) +
-                      fresh_seconds(request->host, shape, size_add(spectra, layout->shared));
+                      batch * cells * pairs * bins * costs->product[COST_FAR][2] +
+                      memory_seconds(request->model, shape) +
+                      fresh_seconds(request->model, shape, size_add(spectra, layout->shared));
     layout->flops = transforms * (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n) +
                     8 * batch * cells * pairs * bins;
     return true;
@@ -131,11 +133,11 @@ static bool cut_pairs(const struct request *request, size_t n, struct blocks_lay
 static bool cut_lags(const struct request *request, size_t n, struct blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     layout->way = BLOCKS_LAGS;
     layout->n = n;
-    layout->hop = lesser(layout->outputs, n / 2);
-    layout->part = lesser(n - layout->hop + 1, layout->taps);
+    layout->hop = size_min(layout->outputs, n / 2);
+    layout->part = size_min(n - layout->hop + 1, layout->taps);
     layout->parts = layout->part ? ceil_div(layout->taps, layout->part) : 0;
     layout->blocks = ceil_div(layout->outputs, layout->hop);
     layout->run = 1;
@@ -151,9 +153,9 @@ static bool cut_lags(const struct request *request, size_t n, struct blocks_layo
     // the two.
     layout->seconds =
         (double)shape->batch *
-            (terms * (2 * half_fft(request, n) + bins * costs->product[HOST_NEAR][0]) +
+            (terms * (2 * half_fft(request, n) + bins * costs->product[COST_NEAR][0]) +
              (double)(shape->out_channels * layout->blocks) * half_fft(request, n)) +
-        memory_seconds(request->host, shape);
+        memory_seconds(request->model, shape);
     layout->flops =
         (double)shape->batch * terms *
         (2 * (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n) + 8 * bins);
@@ -166,7 +168,7 @@ static bool cut_divisions(const struct request *request, struct blocks_layout *l
 {
     const struct shape *shape = request->shape;
     const struct axis *axis = &shape->axis[0];
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const struct partita_parts *parts = &request->parts;
     layout->way = BLOCKS_DIVISIONS;
     layout->taps = axis->span, layout->first_tap = 0,
@@ -177,7 +179,7 @@ static bool cut_divisions(const struct request *request, struct blocks_layout *l
     layout->n = parts->in_time ? 0 : fft_good_size(layout->hop);
     if (!layout->n && !parts->in_time) return false;
     layout->parts = ceil_div(layout->taps, layout->part);
-    layout->blocks = ceil_div(layout->outputs, lesser(parts->taps, parts->signal));
+    layout->blocks = ceil_div(layout->outputs, size_min(parts->taps, parts->signal));
     layout->run = 1;
     const double cells = (double)(shape->out_channels * shape->group_in),
                  bins = (double)bins_of(shape, layout->n);
@@ -249,9 +251,9 @@ bool blocks_search(const struct request *request, int way, struct blocks_layout 
         // Beyond these sizes one part holds everything.
         // (Few taps of a gradient take long parts: windows of lags are not there to help.)
         const size_t longest =
-            weight && taps > trimmed.outputs ? taps : lesser(taps, trimmed.outputs);
+            weight && taps > trimmed.outputs ? taps : size_min(taps, trimmed.outputs);
         const size_t good = fft_good_size(2 * longest), pairs = good ? good : SIZE_MAX;
-        const size_t lags = fft_good_size(lesser(taps + trimmed.outputs, LARGEST_WINDOW));
+        const size_t lags = fft_good_size(size_min(taps + trimmed.outputs, LARGEST_WINDOW));
         const size_t most = !weight && lags > pairs ? lags : pairs, given = request->transform;
         for (size_t n = fft_good_size(given); n && n <= (given ? given : most);
              n = fft_good_size(n + 1)) {

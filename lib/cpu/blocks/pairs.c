@@ -22,11 +22,11 @@ struct parts_kit pairs_kit(const struct partita_plan *plan)
 }
 
 // As many before the first as there are parts.
-struct cut_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
+struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
 {
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
-    struct cut_range range =
-        cut_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size);
+    struct segment_range range =
+        segments_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size);
     const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->parts;
     ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
     if (range.first < from) range.first = from;
@@ -40,7 +40,7 @@ static size_t most_inputs(const struct partita_plan *plan)
 {
     const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
     const size_t all =
-        cut_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
+        segments_inside(layout->first, layout->part, blocks_shape(plan)->axis[0].size).count;
     return all < layout->run + layout->parts ? all : layout->run + layout->parts;
 }
 
@@ -117,7 +117,7 @@ static void transform_cell_part(void *context, size_t task, int worker)
     struct arena arena = {.base = call->work + (size_t)worker * filtering_bytes(plan)};
     struct parts_work work = cut_worker(plan, &arena);
     char *narrow = arena_take(&arena, layout->part * shape->tap_bytes);
-    const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
+    const size_t from = shape_path(shape, cell / shape->group_in, cell % shape->group_in);
     blocks_load_taps(shape, work.samples, narrow,
                      call->taps + from * shape->axis[0].kernel * shape->tap_bytes,
                      layout->first_tap + i * layout->part,
@@ -144,7 +144,7 @@ struct run {
     const char *x; // of the group's first channel
     char *y;       // of the output channel
     size_t first;
-    struct cut_range inputs;
+    struct segment_range inputs;
     size_t kept; // of these, from the run before
     struct pairs pairs;
 };
@@ -177,8 +177,8 @@ static void transform_input(void *context, size_t task, int worker)
 // had too are kept.
 static void next_inputs(struct run *run, size_t count)
 {
-    const struct cut_range next = pairs_inputs(run->plan, run->first, run->first + count);
-    const struct cut_range last = run->inputs;
+    const struct segment_range next = pairs_inputs(run->plan, run->first, run->first + count);
+    const struct segment_range last = run->inputs;
     const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
     run->kept = end > next.first ? (size_t)(end - next.first) : 0;
     run->inputs = next;
@@ -206,7 +206,8 @@ static void finish_output(void *context, size_t task, int worker)
     const size_t hop = run->kit.block, block = run->first + task;
     struct arena arena = {.base = run->workspace.work + (size_t)worker * worker_bytes(run->plan)};
     struct parts_work work = cut_worker(run->plan, &arena);
-    const struct cut_outputs out = cut_outputs(&shape->axis[0], block * hop, (block + 1) * hop);
+    const struct segment_outputs out =
+        segment_outputs(&shape->axis[0], block * hop, (block + 1) * hop);
     if (!out.count) return;
     parts_inverse(&run->kit, parts_out(&run->pairs, task), &work);
     samples_copy(run->y + out.first * shape->sample_bytes, 1,
@@ -255,7 +256,7 @@ void pairs_forward(const struct partita_filter *filter, void *y, const void *x, 
         for (run.first = 0; run.first < layout->blocks; run.first += layout->run) {
             const size_t left = layout->blocks - run.first,
                          count = left < layout->run ? left : layout->run;
-            if (run.first == 0) run.inputs = (struct cut_range){PTRDIFF_MIN, 0};
+            if (run.first == 0) run.inputs = (struct segment_range){PTRDIFF_MIN, 0};
             next_inputs(&run, count);
             run_outputs(&run, filter, item, group, count, y);
         }

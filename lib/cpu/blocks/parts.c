@@ -219,8 +219,8 @@ static void sum_tiles(void *context, size_t index, int worker)
     }
     for (size_t i = 0; pairs->gather && i < pairs->count; i++) {
         const size_t to = pairs->lags ? i : pairs->count - i, from = pairs->lags ? i + 1 : to - 1;
-        fft_add_turned(pairs->kit->fft, spectrum(pairs, to) + first * TILE_BYTES,
-                       spectrum(pairs, from) + first * TILE_BYTES, first, tiles, !pairs->lags);
+        fft_add_rotated(pairs->kit->fft, spectrum(pairs, to) + first * TILE_BYTES,
+                        spectrum(pairs, from) + first * TILE_BYTES, first, tiles, !pairs->lags);
     }
 }
 

@@ -137,7 +137,7 @@ static void run_product(struct product *call, size_t run, int threads)
     for (ptrdiff_t block = wanted->block; block < wanted->end;
          block += (ptrdiff_t)call->pairs.count) {
         call->pairs.first = block;
-        call->pairs.count = lesser((size_t)(wanted->end - block), run);
+        call->pairs.count = size_min((size_t)(wanted->end - block), run);
         parts_sum(&call->pairs, threads);
         thread_loop(threads, call->pairs.count, finish_block, call);
     }
@@ -150,7 +150,7 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     const struct parts_kit *kit = &kept->kit;
     const size_t left = kept_of(h)->parts.count, twice = 2 * left,
                  blocks = range->size / kit->block + 2;
-    const size_t run = lesser(blocks, twice > LEAST_RUN ? twice : LEAST_RUN),
+    const size_t run = size_min(blocks, twice > LEAST_RUN ? twice : LEAST_RUN),
                  threads = (size_t)x->threads;
     struct product call = {.kit = kit,
                            .y = y,
@@ -176,5 +176,5 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     return PARTITA_OK;
 }
 
-const struct spectrum_keeper cpu_spectra = {
+const struct spectrum_backend cpu_spectra = {
     .create = create, .destroy = destroy, .meet = meet, .multiply = multiply};

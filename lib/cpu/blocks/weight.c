@@ -11,7 +11,7 @@ struct weight {
     struct parts_kit kit;
     const char *x, *gy; // of the item's and group's first channels
     char *gw;           // of the group's first cell
-    struct cut_range inputs;
+    struct segment_range inputs;
     char *x_parts, *gy_parts; // spectra of the group's channels
     char *sums;               // of its cells [out][in]
     char *pairs_work;         // [threads] of what a task of sums needs
@@ -146,8 +146,8 @@ static void finish_part(void *context, size_t task, int worker)
     const struct blocks_layout *layout = &blocks_of(call->plan)->layout;
     const size_t cell = task / layout->blocks, block = task % layout->blocks,
                  bytes = call->kit.sample_bytes;
-    const struct cut_outputs out =
-        cut_outputs(axis, block * layout->hop, (block + 1) * layout->hop);
+    const struct segment_outputs out =
+        segment_outputs(axis, block * layout->hop, (block + 1) * layout->hop);
     struct pairs sums = call->pairs;
     struct parts_work work = work_of(call, worker);
     if (!out.count) return;

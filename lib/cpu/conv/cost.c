@@ -44,12 +44,12 @@ void conv_cost_estimate(const struct request *request, double terms, const struc
                         struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     ret->applicable = true;
     ret->flops = 2 * (double)shape->batch * (double)shape->out_channels *
                  (double)shape_outputs(shape) * (double)shape->group_in * (double)shape_taps(shape);
     ret->seconds = work->sums * costs->fma + (work->moved + ROW_SAMPLES * work->rows) * costs->copy;
-    ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
+    ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
     // The rounding walk of one segment's terms, then of the segments.
     const double segment = fmin(terms, MOST_SEGMENT);
     ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + terms / segment);

@@ -31,9 +31,9 @@ static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
 static void complete(struct conv_axis *axis)
 {
     const size_t slope = (size_t)(axis->slope < 0 ? -axis->slope : axis->slope);
-    const size_t period = axis->step / common_divisor(axis->step, slope % axis->step);
+    const size_t period = axis->step / size_gcd(axis->step, slope % axis->step);
     const ptrdiff_t first = tap_low(axis, 0), last = tap_low(axis, axis->taps - 1);
-    axis->phases = lesser(period, axis->taps);
+    axis->phases = size_min(period, axis->taps);
     axis->low = first < last ? first : last;
     axis->reach = (size_t)(first < last ? last - first : first - last);
 }
@@ -92,12 +92,12 @@ void conv_pass_forward(const struct shape *shape, struct conv_pass *ret)
 // Distance of the taps that reach one residue of gx.
 static size_t tap_period(const struct axis *axis)
 {
-    return axis->stride / common_divisor(axis->stride, axis->dilation);
+    return axis->stride / size_gcd(axis->stride, axis->dilation);
 }
 
 static size_t residues(const struct axis *axis)
 {
-    return lesser(axis->kernel, tap_period(axis));
+    return size_min(axis->kernel, tap_period(axis));
 }
 
 size_t conv_pass_count(const struct shape *shape)
@@ -142,7 +142,7 @@ static struct conv_axis backward_axis(const struct axis *axis, size_t r)
 static bool next_residue(const struct axis *axis, struct conv_axis *ret)
 {
     const size_t r = ret->tap_first + 1;
-    if (r < lesser(ret->kernel, ret->tap_spread)) {
+    if (r < size_min(ret->kernel, ret->tap_spread)) {
         set_residue(ret, r, (ptrdiff_t)(ret->first + axis->dilation));
         return true;
     }
@@ -269,7 +269,7 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     }; // in one call of the kernel: weights of eight channels take half of the L1 cache
     const struct conv_axis *axis = pass->axis;
     size_t chunk = ENOUGH_TERMS / pass->terms;
-    chunk = chunk < 1 ? 1 : lesser(chunk, pass->in);
+    chunk = chunk < 1 ? 1 : size_min(chunk, pass->in);
     for (;; chunk = (chunk + 1) / 2) {
         pass->chunk = even(pass->in, chunk);
         pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
@@ -321,12 +321,12 @@ struct conv_place conv_pass_place(const struct conv_pass *pass, size_t index)
 
 size_t conv_place_count(const struct conv_pass *pass, const struct conv_place *place, int axis)
 {
-    return lesser(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
+    return size_min(pass->box.count[axis], pass->axis[axis].count - place->at[axis]);
 }
 
 size_t conv_place_items(const struct conv_pass *pass, const struct conv_place *place)
 {
-    return lesser(pass->box.images, pass->batch - place->item);
+    return size_min(pass->box.images, pass->batch - place->item);
 }
 
 // Packed sample i of a residue of a box along an axis, as a sample of x; may lie outside.
@@ -354,7 +354,7 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *lin
     }
     uint16_t row[PIECE];
     for (size_t i = 0; i < n; i += PIECE) {
-        const size_t piece = lesser(PIECE, n - i);
+        const size_t piece = size_min(PIECE, n - i);
         const char *from = line + i * step * sizeof *row;
         if (step > 1) samples_copy(row, 1, from, step, piece, sizeof *row);
         pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)row : from, piece);

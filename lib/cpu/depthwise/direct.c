@@ -41,7 +41,7 @@ static size_t planes_in(const struct request *request)
 static size_t most_packed(const struct request *request)
 {
     const size_t tasks = depthwise_tasks(request->shape);
-    size_t most = request->host->cache_bytes / 2;
+    size_t most = request->model->cache_bytes / 2;
     if (tasks < ENOUGH_TASKS) most /= 2;
     // The other half of a tight limit is for a row of sums.
     return request->workspace_limit / 2 < most ? request->workspace_limit / 2 : most;

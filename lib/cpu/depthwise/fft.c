@@ -87,7 +87,7 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     ret->hop = grid->axis[0].length * grid->axis[1].length;
     ret->flops = grid_operations(request, grid) * (1 + multiple) / 2;
     ret->seconds = depthwise_seconds(
-        request, seconds / request->host->costs[shape->f64].fma * (1 + multiple) / 2,
+        request, seconds / request->model->costs[shape->f64].fma * (1 + multiple) / 2,
         (window + out * multiple) * planes);
     ret->worker = size_add(size_mul(spectra(request), grid->bytes), row_bytes(grid));
     ret->bytes =

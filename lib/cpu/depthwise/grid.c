@@ -13,14 +13,14 @@ enum {
 struct grid_window grid_window(const struct grid_axis *axis, size_t tile)
 {
     struct grid_window w = {.at = tile * axis->length};
-    w.length = lesser(axis->length, axis->out - w.at);
+    w.length = size_min(axis->length, axis->out - w.at);
     w.first = axis->begin + (ptrdiff_t)w.at;
     const size_t whole = w.length + axis->span - 1;
     const ptrdiff_t end = (ptrdiff_t)axis->size - w.first;
-    w.begin = w.first < 0 ? lesser(whole, (size_t)-w.first) : 0;
-    w.end = end > 0 ? lesser(whole, (size_t)end) : 0;
+    w.begin = w.first < 0 ? size_min(whole, (size_t)-w.first) : 0;
+    w.end = end > 0 ? size_min(whole, (size_t)end) : 0;
     if (w.end <= w.begin) w.begin = w.end = 0; // padding alone
-    w.n = axis->edge ? lesser(whole, axis->edge) : whole;
+    w.n = axis->edge ? size_min(whole, axis->edge) : whole;
     return w;
 }
 
@@ -141,7 +141,7 @@ double grid_operations(const struct request *request, const struct grid *grid)
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
     const double columns = (double)w->edge / 2, row = operations(w->edge / 2),
                  column = operations(h->edge);
-    const double rows = (double)lesser(h->size, lesser(h->edge, h->length + h->span - 1));
+    const double rows = (double)size_min(h->size, size_min(h->edge, h->length + h->span - 1));
     const double one = rows * row + columns * column, product = 8 * columns * (double)h->edge;
     const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch *
                          (double)request->shape->in_channels;
@@ -154,12 +154,12 @@ static double seconds_of(const struct request *request, const struct grid *grid)
     // and the L2 cache; measured on AVX-512 with edges of 60 to 96. Three spectra do not fit into
     // the cache as well as one.
     const double slower = request->direction == PARTITA_BACKWARD_WEIGHT ? 1.4 : 1.1;
-    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double tiles = (double)grid_tiles(grid) * (double)request->shape->batch *
                          (double)request->shape->in_channels;
     const double samples = tiles * (double)grid->axis[0].edge * (double)grid->axis[1].edge;
     // Beyond the cache rows and columns are fetched, there and back.
-    const double fetched = grid->bytes > request->host->cache_bytes ? 4 * samples : 0;
+    const double fetched = grid->bytes > request->model->cache_bytes ? 4 * samples : 0;
     return grid_operations(request, grid) * slower * costs->fma + fetched * costs->fetch;
 }
 
@@ -194,7 +194,7 @@ bool grid_choose(const struct request *request, size_t edge, size_t bytes, struc
     size_t n[2];
     for (int i = 0; i < 2; i++) {
         set_axis(request, i, &axis);
-        n[i] = candidates(&axis, i == 1, edge ? lesser(edge, MOST_EDGE) : MOST_EDGE, list[i]);
+        n[i] = candidates(&axis, i == 1, edge ? size_min(edge, MOST_EDGE) : MOST_EDGE, list[i]);
     }
     double best = cheapest(request, list, n, edge, bytes, ret);
     if (edge && isinf(best)) best = cheapest(request, list, n, 0, bytes, ret);

@@ -15,8 +15,8 @@ size_t depthwise_blocks(const struct shape *shape)
 struct depthwise_block depthwise_block(const struct shape *shape, size_t i)
 {
     const size_t width = depthwise_width(shape), first = i * width;
-    const size_t channels = lesser(width, shape->in_channels - first);
-    return (struct depthwise_block){first, channels, lesser(width / channels, shape->batch)};
+    const size_t channels = size_min(width, shape->in_channels - first);
+    return (struct depthwise_block){first, channels, size_min(width / channels, shape->batch)};
 }
 
 size_t depthwise_turns(const struct shape *shape, const struct depthwise_block *block)
@@ -29,8 +29,8 @@ struct depthwise_lanes depthwise_lanes(const struct shape *shape,
                                        size_t planes)
 {
     const size_t item = turn * block->images;
-    struct depthwise_lanes ret = {.used =
-                                      lesser(block->images, shape->batch - item) * block->channels};
+    struct depthwise_lanes ret = {.used = size_min(block->images, shape->batch - item) *
+                                          block->channels};
     for (size_t l = 0; l < ret.used; l++)
         ret.plane[l] = ((item + l / block->channels) * shape->in_channels + block->first +
                         l % block->channels) *
@@ -46,7 +46,7 @@ size_t depthwise_tasks(const struct shape *shape)
 
 struct depthwise_task depthwise_task(const struct shape *shape, size_t i)
 {
-    const size_t block = lesser(i / shape->batch, depthwise_blocks(shape) - 1);
+    const size_t block = size_min(i / shape->batch, depthwise_blocks(shape) - 1);
     return (struct depthwise_task){block, i - block * shape->batch};
 }
 
@@ -70,9 +70,9 @@ double depthwise_seconds(const struct request *request, double products, double 
     // AVX2, either way.
     enum { PRODUCTS = 9 };
     const struct shape *shape = request->shape;
-    const double fma = request->host->costs[shape->f64].fma;
+    const double fma = request->model->costs[shape->f64].fma;
     return fmax((products + moved * PRODUCTS) * fma / depthwise_filled(shape),
-                memory_seconds(request->host, shape));
+                memory_seconds(request->model, shape));
 }
 
 void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
@@ -81,8 +81,8 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
     const size_t bytes = plan->shape.scalar_bytes, step = row->step;
     size_t begin = 0, end = 0; // what lies inside
     if (row->first < (ptrdiff_t)row->size) {
-        if (row->first < 0) begin = lesser(row->n, ((size_t)-row->first + step - 1) / step);
-        end = lesser(row->n, ((size_t)((ptrdiff_t)row->size - row->first) + step - 1) / step);
+        if (row->first < 0) begin = size_min(row->n, ((size_t)-row->first + step - 1) / step);
+        end = size_min(row->n, ((size_t)((ptrdiff_t)row->size - row->first) + step - 1) / step);
     }
     if (end < begin) end = begin;
     memset(to, 0, begin * CONV_BLOCK_BYTES);

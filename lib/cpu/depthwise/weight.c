@@ -43,16 +43,16 @@ static void decide(const struct request *request, struct weight *ret)
 {
     const struct shape *shape = request->shape;
     const size_t blocks = depthwise_blocks(shape), limit = request->workspace_limit;
-    size_t most = request->host->cache_bytes / 2;
+    size_t most = request->model->cache_bytes / 2;
     if (limit / 2 < most) most = limit / 2;
     conv_pass_forward(shape, &ret->pass);
     ret->pass.in = ret->pass.out = ret->pass.batch = 1;
     conv_pass_cut(&ret->pass, SIZE_MAX, most / depthwise_width(shape), 1);
     ret->sum_bytes = size_mul(ret->pass.terms * depthwise_multiple(shape), CONV_BLOCK_BYTES);
-    ret->runs = lesser((ENOUGH_TASKS + blocks - 1) / blocks,
-                       size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
+    ret->runs = size_min((ENOUGH_TASKS + blocks - 1) / blocks,
+                         size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
-    ret->runs = lesser(ret->runs, left / size_mul(blocks, ret->sum_bytes));
+    ret->runs = size_min(ret->runs, left / size_mul(blocks, ret->sum_bytes));
     if (ret->runs == 0) ret->runs = 1;
 }
 

@@ -57,7 +57,7 @@ static void filter_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct axis *axis = &shape->axis[0];
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double outputs =
         shape->stream ? 1.0 / (double)axis->stride : (double)axis->out * (double)shape->batch;
     const double moved = outputs * (double)(shape->complex_signal ? 2 : 1) *
@@ -70,7 +70,7 @@ static void filter_estimate(const struct request *request, struct estimate *ret)
     ret->seconds =
         outputs * real_products(shape) * costs->fma + moved * costs->copy + calls * costs->fir_call;
     // Memory is read ahead while the sums run: whichever takes longer counts.
-    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->host, shape));
+    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
     ret->hop = TILE;
     ret->worker = shape->stream ? 0 : tile_bytes(shape);
     ret->bytes = size_add(ret->worker, size_mul(shape->out_channels * shape->group_in,

@@ -56,14 +56,14 @@ static void decide(const struct request *request, struct weight *ret)
     ret->pass.box_vectors = ADDED_LANES;
     conv_pass_cut(&ret->pass, MOST_POSITIONS, limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED,
                   ENOUGH_TASKS);
-    ret->channels = lesser(ret->pass.out, MOST_CHANNELS);
+    ret->channels = size_min(ret->pass.out, MOST_CHANNELS);
     while (ret->channels > 1 && worker_bytes(ret) > limit) ret->channels = (ret->channels + 1) / 2;
     ret->run_bytes =
         mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
-    ret->runs = lesser(ceil_div(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
+    ret->runs = size_min(ceil_div(ENOUGH_TASKS, channel_tasks(ret)), conv_pass_boxes(&ret->pass));
     // The first run sums in the caller's gw.
     const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
-    ret->runs = lesser(ret->runs, 1 + left / ret->run_bytes);
+    ret->runs = size_min(ret->runs, 1 + left / ret->run_bytes);
 }
 
 void layer_weight_estimate(const struct request *request, struct estimate *ret)
@@ -81,7 +81,7 @@ void layer_weight_estimate(const struct request *request, struct estimate *ret)
     // Rectangles of taps by at most four channels; taps lie anywhere, so that most vectors take two
     // loads.
     work.sums = boxes * (positions + ADDED_LANES * lanes) * terms *
-                conv_cost_channels(lesser(pass->out, 4), 6, 2) * fmax(1, (double)pass->out / 4);
+                conv_cost_channels(size_min(pass->out, 4), 6, 2) * fmax(1, (double)pass->out / 4);
     conv_cost_pack(&work, pass, (double)pass->in, boxes * blocks);
     work.moved += boxes * chunks * 2 * (double)pass->out * positions;
     work.rows += boxes * chunks * (double)pass->out * (double)pass->box.images *
@@ -165,8 +165,8 @@ static void sum_run(void *context, size_t task, int worker)
                  first = task / chunks % blocks * weight->channels;
     const size_t group = task / chunks / blocks % pass->groups,
                  run = task / chunks / blocks / pass->groups;
-    const size_t n = lesser(pass->chunk, pass->in - in),
-                 n_out = lesser(weight->channels, pass->out - first);
+    const size_t n = size_min(pass->chunk, pass->in - in),
+                 n_out = size_min(weight->channels, pass->out - first);
     const size_t boxes = conv_pass_boxes(pass), begin = run * boxes / weight->runs,
                  end = (run + 1) * boxes / weight->runs;
     char *inputs = call->workers + (size_t)worker * call->plan->choice.worker;

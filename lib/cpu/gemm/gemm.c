@@ -80,13 +80,14 @@ struct scratch {
 static size_t sums_stride(const struct conv_run *run)
 {
     const size_t lanes = CONV_BLOCK_BYTES / run->pass.scalar_bytes;
-    return (ceil_div(lesser(run->part_out, run->padded), lanes) | 1) * lanes;
+    return (ceil_div(size_min(run->part_out, run->padded), lanes) | 1) * lanes;
 }
 
 static struct scratch cut_scratch(const struct conv_run *run, struct arena *arena)
 {
     const struct conv_pass *pass = &run->pass;
-    const size_t bytes = pass->scalar_bytes, terms = lesser(pass->chunk * pass->terms, MOST_TERMS),
+    const size_t bytes = pass->scalar_bytes,
+                 terms = size_min(pass->chunk * pass->terms, MOST_TERMS),
                  row = size_mul(conv_panel_stride(pass), bytes);
     struct scratch scratch = {.packed = arena_take(arena, conv_run_packed_bytes(run))};
     if (!conv_panel_is_packed(pass))
@@ -95,7 +96,7 @@ static struct scratch cut_scratch(const struct conv_run *run, struct arena *aren
         scratch.sums = arena_take(arena, size_mul(sums_stride(run), row));
         scratch.blocks = arena_take(arena, size_add(size_mul(terms, row), CONV_BLOCK_BYTES));
         scratch.columns = arena_take(arena, size_mul(run->block, row));
-    } else scratch.sums = arena_take(arena, size_mul(lesser(run->part_out, pass->out), row));
+    } else scratch.sums = arena_take(arena, size_mul(size_min(run->part_out, pass->out), row));
     return scratch;
 }
 
@@ -110,14 +111,14 @@ static void cut(struct conv_run *run, size_t limit)
 {
     struct conv_pass *pass = &run->pass;
     const size_t chunk = MOST_TERMS / pass->terms;
-    pass->chunk = even(pass->in, chunk < 1 ? 1 : lesser(chunk, pass->in));
+    pass->chunk = even(pass->in, chunk < 1 ? 1 : size_min(chunk, pass->in));
     for (size_t most = MOST_POSITIONS;; most /= 2) {
         conv_panel_cut(pass, most);
         choose_vectors(run);
         const size_t tasks = conv_pass_boxes(pass) * pass->groups,
                      wanted = ceil_div(ENOUGH_TASKS, tasks);
         const size_t parts =
-            lesser(wanted, pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS);
+            size_min(wanted, pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS);
         const size_t needed = ceil_div(pass->out, MOST_CHANNELS);
         conv_run_split(run, parts > needed ? parts : needed);
         if (worker_bytes(run) <= limit || most <= LEAST_POSITIONS) break;
@@ -219,7 +220,7 @@ static void sum_positions(const struct conv_call *call, const struct conv_task *
                  strip = STRIP / bytes, lanes = CONV_BLOCK_BYTES / bytes,
                  positions = conv_panel_vectors(pass, panel->positions);
     for (size_t i = 0, n; i < positions; i += n) {
-        n = positions - i == 4 * lanes ? 2 * lanes : lesser(positions - i, strip);
+        n = positions - i == 4 * lanes ? 2 * lanes : size_min(positions - i, strip);
         for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS)
             call->plan->kernels->conv(sums + ((first - task->begin) * stride + i) * bytes, stride,
                                       panel->x + i * bytes, panel->offset, panel->terms,
@@ -240,14 +241,14 @@ static void sum_channels(const struct conv_call *call, const struct conv_task *t
     size_t offset[MOST_TERMS];
     for (size_t p = 0; p < panel->positions; p += CONV_CHANNELS)
         kernels->conv_rows(blocks + p * terms * bytes, panel->x + (panel->offset[0] + p) * bytes,
-                           row, terms, lesser(CONV_CHANNELS, panel->positions - p));
+                           row, terms, size_min(CONV_CHANNELS, panel->positions - p));
     for (size_t first = task->begin; first < task->end; first += call->run->block) {
         const size_t width = conv_run_width(call->run, first);
         for (size_t t = 0; t < terms; t++) offset[t] = t * width;
         for (size_t p = 0; p < panel->positions; p += CONV_CHANNELS)
             kernels->conv(sums + (p * stride + first - task->begin) * bytes, stride,
                           taps_of(call, task, panel, first), offset, terms,
-                          blocks + p * terms * bytes, lesser(CONV_CHANNELS, panel->positions - p),
+                          blocks + p * terms * bytes, size_min(CONV_CHANNELS, panel->positions - p),
                           width, p ? 0 : CONV_AHEAD_BYTES);
     }
 }
@@ -263,7 +264,7 @@ static void sum_chunk(const struct conv_call *call, const struct conv_task *task
     for (size_t t = 0; t < MOST_TERMS; t++) offset[t] = t * conv_panel_stride(pass);
     for (size_t t = 0; t < all; t += step) {
         struct panel panel = {
-            scratch->packed, call->run->offset + t, lesser(step, all - t), positions, in, t};
+            scratch->packed, call->run->offset + t, size_min(step, all - t), positions, in, t};
         if (!conv_panel_is_packed(pass)) {
             conv_panel_gather(call->plan->kernels, pass, &task->place, scratch->panel,
                               scratch->packed, panel.offset, panel.terms);
@@ -311,7 +312,7 @@ static void run_box(void *context, size_t index, int worker)
     const size_t rows = along_channels(call->run) ? sums_stride(call->run) : task.end - task.begin;
     memset(scratch.sums, 0, rows * conv_panel_stride(pass) * pass->scalar_bytes);
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
-        const size_t n = lesser(pass->chunk, pass->in - in);
+        const size_t n = size_min(pass->chunk, pass->in - in);
         conv_pass_pack(pass, &task.place, scratch.packed, call->from, task.group * pass->in + in,
                        n);
         sum_chunk(call, &task, in, n, &scratch);

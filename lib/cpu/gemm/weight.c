@@ -95,7 +95,7 @@ static void cut(struct weight *weight, size_t limit)
         const size_t positions = MOST_POSITIONS >> halves, channels = MOST_CHANNELS >> halves;
         const size_t chunk = terms / pass->terms;
         pass->chunk =
-            ceil_div(pass->in, ceil_div(pass->in, chunk < 1 ? 1 : lesser(chunk, pass->in)));
+            ceil_div(pass->in, ceil_div(pass->in, chunk < 1 ? 1 : size_min(chunk, pass->in)));
         weight->stretches = ceil_div(pass->chunk * pass->terms, terms);
         weight->stretch = ceil_div(pass->chunk * pass->terms, weight->stretches);
         cut_parts(weight, channels > CONV_CHANNELS ? channels : CONV_CHANNELS);
@@ -113,10 +113,10 @@ static void decide(const struct request *request, struct weight *ret)
     cut(ret, limit);
     ret->run_bytes =
         mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->scalar_bytes);
-    ret->runs = lesser(ceil_div(ENOUGH_TASKS, task_count(ret)), conv_pass_boxes(&ret->pass));
+    ret->runs = size_min(ceil_div(ENOUGH_TASKS, task_count(ret)), conv_pass_boxes(&ret->pass));
     // The first run sums in the caller's gw.
     const size_t worker = worker_bytes(ret), left = limit > worker ? limit - worker : 0;
-    ret->runs = lesser(ret->runs, 1 + left / ret->run_bytes);
+    ret->runs = size_min(ret->runs, 1 + left / ret->run_bytes);
 }
 
 void gemm_weight_estimate(const struct request *request, struct estimate *ret)
@@ -199,10 +199,10 @@ static struct task task_of(const struct weight *weight, size_t index)
     index /= chunks * weight->parts;
     task.group = index % pass->groups;
     task.run = index / pass->groups;
-    task.n_in = lesser(pass->chunk, pass->in - task.in);
+    task.n_in = size_min(pass->chunk, pass->in - task.in);
     const size_t terms = task.n_in * pass->terms;
-    task.n = task.t < terms ? lesser(weight->stretch, terms - task.t) : 0;
-    task.n_out = lesser(weight->part_out, pass->out - task.first);
+    task.n = task.t < terms ? size_min(weight->stretch, terms - task.t) : 0;
+    task.n_out = size_min(weight->part_out, pass->out - task.first);
     return task;
 }
 
@@ -244,7 +244,7 @@ static void pack_blocks(const struct call *call, const struct task *task,
     size_t extent[3];
     const size_t positions = conv_panel_vectors(pass, conv_panel_extent(pass, place, extent));
     for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-        const size_t channels = lesser(CONV_CHANNELS, task->n_out - k);
+        const size_t channels = size_min(CONV_CHANNELS, task->n_out - k);
         for (size_t c = 0; c < channels; c++) {
             char *to = scratch->outputs + c * stride * bytes;
             memset(to + positions * bytes - CONV_BLOCK_BYTES, 0, CONV_BLOCK_BYTES);
@@ -277,12 +277,12 @@ static void sum_box(const struct call *call, const struct task *task, size_t pos
     size_t offset[MOST_POSITIONS];
     for (size_t i = 0; i < positions; i++) offset[i] = i * row;
     for (size_t t = 0, n; t < terms; t += n) {
-        n = terms - t == 4 * lanes ? 2 * lanes : lesser(strip, terms - t);
+        n = terms - t == 4 * lanes ? 2 * lanes : size_min(strip, terms - t);
         for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS)
             call->plan->kernels->conv(scratch->sums + (k * row + t) * bytes, row,
                                       scratch->columns + t * bytes, offset, positions,
                                       scratch->blocks + k * conv_panel_stride(pass) * bytes,
-                                      lesser(CONV_CHANNELS, task->n_out - k), n, 0);
+                                      size_min(CONV_CHANNELS, task->n_out - k), n, 0);
     }
 }
 

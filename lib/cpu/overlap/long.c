@@ -80,7 +80,7 @@ static void write_piece(void *context, size_t task, int worker)
 static void run(struct passage *passage, int threads)
 {
     const size_t steps = fft_edge_steps(passage->fft);
-    passage->pieces = lesser(steps, MOST_PIECES);
+    passage->pieces = size_min(steps, MOST_PIECES);
     thread_loop(threads, passage->pieces, read_piece, passage);
     thread_loop(threads, fft_nodes(passage->fft), run_node, passage);
     if (passage->taps) thread_loop(threads, passage->pieces, write_piece, passage);
@@ -120,7 +120,7 @@ static void copy_piece(void *context, size_t task, int worker)
     const struct copy *copy = context;
     const size_t at = task * COPY_SAMPLES;
     samples_copy(copy->y + at * copy->bytes, 1, copy->x + at * copy->stride * copy->bytes,
-                 copy->stride, lesser(copy->n - at, COPY_SAMPLES), copy->bytes);
+                 copy->stride, size_min(copy->n - at, COPY_SAMPLES), copy->bytes);
 }
 
 void spectral_long_copy(void *y, const void *x, size_t stride, size_t n, size_t bytes, int threads)

@@ -76,16 +76,16 @@ static const double BLOCK_SECONDS = 3e-7;
 double spectral_block_seconds(const struct request *request, size_t n, double moves)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const size_t filter = cells_of(shape) * spectral_bytes(shape, n);
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
     // A block that no cache holds goes through memory with every move.
-    const bool beyond = spectral_bytes(shape, n) > request->host->shared_bytes / 2;
+    const bool beyond = spectral_bytes(shape, n) > request->model->shared_bytes / 2;
     return BLOCK_SECONDS +
-           channels / 2 * host_fft(request->host, shape->f64, shape->complex_signal, n) +
+           channels / 2 * cost_model_fft(request->model, shape->f64, shape->complex_signal, n) +
            (double)cells_of(shape) * (double)bins_of(shape, n) *
-               (filter > request->host->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached) +
+               (filter > request->model->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached) +
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }
 
@@ -95,8 +95,8 @@ static double once_seconds(const struct request *request, size_t n, size_t work)
     const struct shape *shape = request->shape;
     if (!shape_lone(shape)) return 0;
     const size_t filter = cells_of(shape) * spectral_bytes(shape, n);
-    return host_fft(request->host, shape->f64, shape->complex_signal, n) / 2 +
-           fresh_seconds(request->host, shape, size_add(work, filter));
+    return cost_model_fft(request->model, shape->f64, shape->complex_signal, n) / 2 +
+           fresh_seconds(request->model, shape, size_add(work, filter));
 }
 
 bool spectral_filtering(const struct request *request, size_t n, double moves, double limit,
@@ -114,7 +114,7 @@ bool spectral_filtering(const struct request *request, size_t n, double moves, d
                               : (double)shape->batch * (double)spectral_blocks(shape, hop);
     // The transforms of a block wait for its samples: what memory takes comes on top.
     const double memory =
-        shape->stream ? 0 : memory_seconds(request->host, shape) + once_seconds(request, n, work);
+        shape->stream ? 0 : memory_seconds(request->model, shape) + once_seconds(request, n, work);
     const double seconds = blocks * spectral_block_seconds(request, n, moves) + memory;
     if (seconds >= limit) return false;
     const double transforms =
@@ -244,7 +244,7 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
             continue;
         }
         for (size_t cell = 0; cell < cells; cell++) {
-            const size_t from = shape_cell(shape, cell / shape->group_in, cell % shape->group_in);
+            const size_t from = shape_path(shape, cell / shape->group_in, cell % shape->group_in);
             load_taps(plan, samples, causal,
                       (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
             char *spectrum = (char *)filter->state + cell * bytes;

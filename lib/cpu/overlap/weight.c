@@ -51,11 +51,11 @@ static bool consider_weight(const struct request *request, size_t n, double move
         runs > 1 ? several : size_add(several, size_mul(group_cells(shape), spectrum));
     if (worker > request->workspace_limit) return false;
     const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)n / 2 + 1;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
-    const double end = cells * (host_fft(request->host, shape->f64, false, n) / 2 +
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const double end = cells * (cost_model_fft(request->model, shape->f64, false, n) / 2 +
                                 (double)n * (double)(runs + 1) * costs->copy);
     const double seconds = (double)terms * spectral_block_seconds(request, n, moves) + end +
-                           memory_seconds(request->host, shape);
+                           memory_seconds(request->model, shape);
     if (seconds >= limit) return false;
     const double transforms =
         (double)terms * (double)(shape->in_channels + shape->out_channels) + cells;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a layout's parts cost, by the host model.
+// What a layout's parts cost, by the cost model.
 #include <math.h>
 
 #include "partitioned.h"
@@ -19,17 +19,17 @@ static size_t bins_of(const struct shape *shape, const struct level *level)
 }
 
 // How far away a level's spectra are: all cells' partitions and all inputs' slots.
-static enum host_distance distance_of(const struct request *request, const struct level *level)
+static enum cost_distance distance_of(const struct request *request, const struct level *level)
 {
     const struct shape *shape = request->shape;
     const size_t bytes = 2 * bins_of(shape, level) * shape->scalar_bytes,
-                 shared = request->host->shared_bytes;
+                 shared = request->model->shared_bytes;
     const size_t held =
         bytes * (cells_of(shape) * level->parts + shape->in_channels * level_slots(level));
     // A filter that no cache holds comes from memory block after block, but for its small levels.
     const size_t filter = 2 * cells_of(shape) * shape->axis[0].span * shape->tap_bytes;
-    if (filter > shared / 2 && held > shared / 16) return HOST_MEMORY;
-    return held > request->host->cache_bytes / 2 ? HOST_FAR : HOST_NEAR;
+    if (filter > shared / 2 && held > shared / 16) return COST_MEMORY;
+    return held > request->model->cache_bytes / 2 ? COST_FAR : COST_NEAR;
 }
 
 // Seconds of a bin's product, with 1, 2 and 4 sums at once. The outputs share what they read of the
@@ -37,14 +37,14 @@ static enum host_distance distance_of(const struct request *request, const struc
 static void prices_of(const struct request *request, const struct level *level, double prices[3])
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
-    const enum host_distance distance = distance_of(request, level);
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const enum cost_distance distance = distance_of(request, level);
     const double share =
         fmin(1, (double)(level->multiple * shape->in_channels) / (double)cells_of(shape));
     for (int i = 0; i < 3; i++) {
-        const double near = costs->product[HOST_NEAR][i], own = costs->product[distance][i];
-        if (distance == HOST_NEAR) prices[i] = near;
-        else if (distance == HOST_FAR) prices[i] = fmax(near, own * (1 + share) / 2);
+        const double near = costs->product[COST_NEAR][i], own = costs->product[distance][i];
+        if (distance == COST_NEAR) prices[i] = near;
+        else if (distance == COST_FAR) prices[i] = fmax(near, own * (1 + share) / 2);
         else prices[i] = own * (1 + share);
     }
 }
@@ -79,7 +79,7 @@ void cost_bundle(const struct request *request, struct level *level)
         (level->parts - 1) * level->multiple; // blocks before, of the last partition
     double prices[3];
     prices_of(request, level, prices);
-    level->far = distance_of(request, level) != HOST_NEAR;
+    level->far = distance_of(request, level) != COST_NEAR;
     level->bundle = 1;
     double least = block_seconds(request, level, prices);
     for (size_t bundle = 2; bundle <= MAX_BUNDLE && bundle <= tiles && bundle - 1 <= known;
@@ -106,7 +106,8 @@ struct level_costs cost_level(const struct request *request, const struct level 
     double prices[3];
     prices_of(request, level, prices);
     return (struct level_costs){
-        .transform = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2,
+        .transform =
+            cost_model_fft(request->model, shape->f64, shape->complex_signal, level->n) / 2,
         .product = bin_seconds(level, prices) * (double)bins_of(shape, level),
     };
 }
@@ -115,18 +116,19 @@ double cost_transforms(const struct request *request, const struct level *level)
 {
     const struct shape *shape = request->shape;
     const double channels = (double)(shape->in_channels + shape->out_channels);
-    const struct host_costs *host = &request->host->costs[shape->f64];
-    const double one = host_fft(request->host, shape->f64, shape->complex_signal, level->n) / 2;
+    const struct cost_rates *model = &request->model->costs[shape->f64];
+    const double one =
+        cost_model_fft(request->model, shape->f64, shape->complex_signal, level->n) / 2;
     // Inputs are fetched; half of the outputs is written.
     const double moved =
-        (double)(level->n * (shape->complex_signal ? 2 : 1)) * (host->copy / 4 + host->fetch);
+        (double)(level->n * (shape->complex_signal ? 2 : 1)) * (model->copy / 4 + model->fetch);
     return channels * (one + moved + 4 * SLICE_SECONDS) / (double)level->hop;
 }
 
 double cost_head(const struct request *request, size_t head, size_t tick)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const size_t call = shape->block < tick ? shape->block : tick;
     const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     const double cell =

@@ -10,7 +10,7 @@
 struct build {
     const struct partita_plan *plan;
     const struct partitioned_filter *base; // NULL: none
-    struct cell_source *sources;
+    struct path_source *sources;
     size_t n_sources;
     struct cell *cells;                                // as the sources
     char *row, *causal, *samples, *spectrum, *scratch; // [kernel], [span], [largest n], ...
@@ -80,14 +80,14 @@ static void copy_spectra(const struct build *build, size_t i, const struct cell_
 }
 
 // What a cell consists of: taps of its head, and partitions of each level.
-static void measure_cell(struct build *build, const struct cell_source *source, struct cell *cell)
+static void measure_cell(struct build *build, const struct path_source *source, struct cell *cell)
 {
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     const size_t bytes = build->plan->shape.tap_bytes;
     *cell =
         source->fresh ? (struct cell){.head_taps = layout->head} : build->base->cells[source->kept];
     if (!source->fresh) return;
-    cell_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
+    path_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
     while (cell->head_taps &&
            taps_are_zero(build->plan, build->causal + (cell->head_taps - 1) * bytes, 1))
         cell->head_taps--;
@@ -95,12 +95,12 @@ static void measure_cell(struct build *build, const struct cell_source *source, 
         find_ranges(build, &layout->level[i], cell->level[i]);
 }
 
-static void fill_cell(struct build *build, const struct cell_source *source,
+static void fill_cell(struct build *build, const struct path_source *source,
                       const struct cell *cell, char *head)
 {
     const struct layout *layout = &((const struct partitioned *)build->plan->state)->layout;
     const struct cell *kept = source->fresh ? NULL : &build->base->cells[source->kept];
-    if (!kept) cell_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
+    if (!kept) path_causal_taps(&build->plan->shape, source->fresh, build->row, build->causal);
     memcpy(head, kept ? kept->head : build->causal, cell->head_taps * build->plan->shape.tap_bytes);
     for (size_t i = 0; i < layout->n_levels * SECTIONS; i++) {
         const size_t level = i / SECTIONS, s = i % SECTIONS;
@@ -162,10 +162,10 @@ static const void *contents_of(const void *filter, size_t cell)
     return ((const struct partitioned_filter *)filter)->cells[cell].head;
 }
 
-struct cell_view partitioned_cells(const struct partita_filter *filter)
+struct path_view partitioned_cells(const struct partita_filter *filter)
 {
     const struct partitioned_filter *state = filter ? filter->state : NULL;
-    return (struct cell_view){state, state ? state->first_cell : NULL, input_of, contents_of};
+    return (struct path_view){state, state ? state->first_cell : NULL, input_of, contents_of};
 }
 
 // All that building needs besides the filter itself; counted, then cut.
@@ -215,7 +215,7 @@ enum partita_status partitioned_filter_create(struct partita_filter *filter,
     const struct partita_plan *plan = filter->plan;
     const struct partitioned_filter *old = base ? base->state : NULL;
     const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
-    const struct cell_view kept = partitioned_cells(base);
+    const struct path_view kept = partitioned_cells(base);
     struct build build = {.plan = plan, .base = old};
     struct arena temporary = {0};
     cut_temporary(&build, most, &temporary);
@@ -223,7 +223,7 @@ enum partita_status partitioned_filter_create(struct partita_filter *filter,
     if (!temporary.base) return PARTITA_ERR_NOMEM;
     temporary.used = 0;
     cut_temporary(&build, most, &temporary);
-    build.n_sources = cells_list(plan, cells, n_cells, &kept, build.sources);
+    build.n_sources = paths_list(plan, cells, n_cells, &kept, build.sources);
     cut_filter(&build);
     build.arena.base = mem_reserve(&plan->allocator, build.arena.used);
     if (build.arena.base) {

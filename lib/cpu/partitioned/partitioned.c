@@ -120,10 +120,10 @@ static enum partita_status dense_filter_create(struct partita_filter *filter, co
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const size_t n = dense_cells(shape);
+    const size_t n = dense_paths(shape);
     struct partita_cell *cells = mem_allocate(&plan->allocator, size_mul(n, sizeof *cells));
     if (!cells) return PARTITA_ERR_NOMEM;
-    cells_of_dense(shape, taps, cells);
+    paths_of_dense(shape, taps, cells);
     const enum partita_status status = partitioned_filter_create(filter, cells, n, NULL);
     mem_release(&plan->allocator, cells);
     return status;

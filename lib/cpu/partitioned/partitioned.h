@@ -218,7 +218,7 @@ struct partitioned_filter {
 };
 
 // Its cells; none of NULL.
-struct cell_view partitioned_cells(const struct partita_filter *filter);
+struct path_view partitioned_cells(const struct partita_filter *filter);
 
 enum partita_status partitioned_filter_create(struct partita_filter *filter,
                                               const struct partita_cell *cells, size_t n_cells,

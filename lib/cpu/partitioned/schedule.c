@@ -46,10 +46,10 @@ static enum partita_status cut_level(struct partita_plan *plan, const struct req
     if (status != PARTITA_OK) return status;
     const struct level_costs costs = cost_level(request, level);
     // A block's samples and the spectra of the last one have left the core's cache meanwhile.
-    const struct host_costs *host = &request->host->costs[shape->f64];
+    const struct cost_rates *model = &request->model->costs[shape->f64];
     const double scalars = (double)(level->n * (shape->complex_signal ? 2 : 1));
-    const double fetch = scalars * host->fetch;
-    const double store = scalars * host->copy + fetch / 2;
+    const double fetch = scalars * model->fetch;
+    const double store = scalars * model->copy + fetch / 2;
     work->tiles = fft_blocks(work->fft);
     work->pitch = work->tiles + 1;
     work->transform = cut_work(costs.transform, target, fft_steps(work->fft));

@@ -62,7 +62,7 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
     fresh.history = (struct history){.frames = partitioned->ring, .late = layout->latency};
-    history_cut(&fresh.history, shape, arena);
+    history_layout(&fresh.history, shape, arena);
     for (size_t i = 0; i < layout->n_levels; i++) cut_level(plan, i, &fresh.level[i], arena);
     fresh.region.bytes = arena->used - begin;
     if (state) *state = fresh;
@@ -184,7 +184,7 @@ static struct step step_whole(struct partita_stream *stream, const struct frames
     }
     const size_t room = tick - position->fill, n = frames->n < room ? frames->n : room;
     const size_t written = emit(stream, frames, n);
-    history_pass(&state->history, &stream->plan->shape, now(stream), n);
+    history_advance(&state->history, &stream->plan->shape, now(stream), n);
     position->fill = (position->fill + n) % tick;
     return (struct step){n, written};
 }
@@ -198,7 +198,7 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
     const size_t room = layout->tick - position->fill, n = frames->n < room ? frames->n : room;
     history_take(&state->history, stream->plan, now(stream), frames, n);
     const size_t written = emit(stream, frames, n);
-    history_pass(&state->history, &stream->plan->shape, now(stream), n);
+    history_advance(&state->history, &stream->plan->shape, now(stream), n);
     position->fill += n;
     if (position->fill == layout->tick) end_tick(stream);
     return (struct step){n, written};

@@ -24,7 +24,7 @@ static bool cut_tiles(const struct request *request, size_t transform, struct ti
     *ret = (struct tiles){.direction = request->direction};
     struct tile_grid *grid = &ret->grid;
     if (!tile_grid_make(request->shape, request->direction, grid) ||
-        !tile_cut(grid, transform, MOST_ELEMENTS, ret_n))
+        !tile_size_split(grid, transform, MOST_ELEMENTS, ret_n))
         return false;
     ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
     ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
@@ -48,9 +48,9 @@ static void cut_turned(const struct tiles_way *way, struct tiles *tiles)
     tiles->block = tiles->positions;
     tiles->cells = tiles_round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
     tiles->part = way->part < tiles->out ? tiles_wide(tiles, way->part) : tiles->out;
-    tiles->in_part = lesser(tiles->in, WEIGHT_IN);
+    tiles->in_part = size_min(tiles->in, WEIGHT_IN);
     tiles->chunk =
-        weight ? tiles->positions : lesser(tiles->in, MOST_TERMS / 2); // FEW positions at most
+        weight ? tiles->positions : size_min(tiles->in, MOST_TERMS / 2); // FEW positions at most
     const size_t rows = weight ? tiles->in_part : tiles->positions;
     tiles->x_bin = bin_of(tiles, size_mul(2, tiles->cells));
     tiles->y_bin = bin_of(tiles, size_mul(2 * rows, tiles_wide(tiles, tiles->part)));
@@ -72,10 +72,10 @@ static void cut_blocks(const struct tiles_way *way, struct tiles *tiles)
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
     tiles->block = tiles_round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
     if (tiles->block == 0) tiles->block = tiles->lanes;
-    tiles->part = weight ? tiles->out : lesser(way->part, tiles->out);
+    tiles->part = weight ? tiles->out : size_min(way->part, tiles->out);
     tiles->chunk =
-        weight ? lesser(tiles->block, MOST_TERMS / 2)
-               : lesser(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
+        weight ? size_min(tiles->block, MOST_TERMS / 2)
+               : size_min(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
     const size_t row = 2 * tiles->block,
                  outputs = weight ? 2 * tiles_round_up(tiles->out, tiles->lanes) : row;
     tiles->x_bin = bin_of(tiles, size_mul(tiles->in, row));
@@ -128,10 +128,10 @@ size_t tiles_filter_scalars(const struct tiles *tiles, size_t bins)
 // Seconds of moving scalars once, a working set of so many bytes.
 static double moving(const struct request *request, double scalars, double bytes)
 {
-    const struct host_costs *costs = &request->host->costs[request->shape->f64];
-    const double near = (double)request->host->cache_bytes;
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double near = (double)request->model->cache_bytes;
     // A last cache of hundreds of MiB is several, of other cores.
-    const double shared = fmin((double)request->host->shared_bytes, 32 * near);
+    const double shared = fmin((double)request->model->shared_bytes, 32 * near);
     return scalars * (bytes <= near         ? costs->copy
                       : bytes <= shared / 2 ? (costs->copy + costs->copy_far) / 3
                                             : costs->copy_far);
@@ -185,7 +185,7 @@ static double moving_turned_weight(const struct request *request, const struct t
            moving(request, d * (1 + times / 2), scalar * (held + d));
 }
 
-// Seconds by the host model: operations of transforms and products, samples in and out, spectra to
+// Seconds by the cost model: operations of transforms and products, samples in and out, spectra to
 // where they fit.
 static double seconds_of(const struct request *request, const struct candidate *candidate,
                          double *ret_flops)
@@ -194,7 +194,7 @@ static double seconds_of(const struct request *request, const struct candidate *
     // sample on its way in or out so many copies; products clear, load and store their sums.
     // Decision 15.
     static const double TRANSFORM = 0.8, EDGE = 4, SUMS = 3, TASK = 1e-6;
-    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const struct tiles *tiles = &candidate->tiles;
     const size_t *n = candidate->n;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT,
@@ -236,7 +236,7 @@ static double seconds_of(const struct request *request, const struct candidate *
     }
     seconds *= (double)tiles->grid.groups;
     *ret_flops = (double)tiles->grid.groups * (transforms + 2 * products);
-    return fmax(seconds, memory_seconds(request->host, request->shape));
+    return fmax(seconds, memory_seconds(request->model, request->shape));
 }
 
 static void consider(const struct request *request, const struct candidate *candidate,
@@ -320,20 +320,20 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
     size_t most = 1;
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid.axis[i];
-        if (axis->taps > TILE_CUT_MOST_TAPS) {
+        if (axis->taps > TILE_SIZE_MAX_TAPS) {
             snprintf(ret->reason, sizeof ret->reason,
-                     "tiles hold %d taps along an axis at most, not %zu", TILE_CUT_MOST_TAPS,
+                     "tiles hold %d taps along an axis at most, not %zu", TILE_SIZE_MAX_TAPS,
                      axis->taps);
             return;
         }
         const size_t n =
-            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_cut_whole(axis);
+            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_size_whole(axis);
         if (n > most) most = n;
     }
     if (request->transform) consider_blocks(request, request->transform, ret);
     else
         // Long ones a quarter apart at least.
-        for (size_t n = 1; n <= lesser(most, TILE_TRANSFORM_MOST);
+        for (size_t n = 1; n <= size_min(most, TILE_TRANSFORM_MOST);
              n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
             consider_blocks(request, n, ret);
     if (!ret->applicable)

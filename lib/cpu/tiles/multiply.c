@@ -69,11 +69,11 @@ static void multiply_bin(void *context, size_t bin, int worker)
     char *packed = tiles_scratch(call, worker), *sums = packed + tiles->chunk * 3 * row;
     memset(y, 0, call->part_n * 2 * row);
     for (size_t c = 0; c < tiles->in; c += tiles->chunk) {
-        const size_t n = lesser(tiles->chunk, tiles->in - c);
+        const size_t n = size_min(tiles->chunk, tiles->in - c);
         pack_rows(call, packed, x + c * 2 * row, n);
         for (size_t i = 0; i < call->part_n; i += CONV_CHANNELS) {
             const size_t k = call->part_first + i;
-            const size_t rows = lesser(CONV_CHANNELS, tiles->out - k),
+            const size_t rows = size_min(CONV_CHANNELS, tiles->out - k),
                          first = k * tiles->in + c * rows;
             if (gauss)
                 multiply_gauss(call, y + i * 2 * row, packed, w + first * bytes, cells * bytes, n,
@@ -123,10 +123,10 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     memset(zeros, 0, tiles->chunk * bytes);
     if (call->first == 0) memset(y, 0, tiles->in * 2 * out * bytes);
     for (size_t p = 0; p < tiles->block; p += tiles->chunk) {
-        const size_t n = lesser(tiles->chunk, tiles->block - p);
+        const size_t n = size_min(tiles->chunk, tiles->block - p);
         pack_positions(call, packed, d + p * bytes, n, zeros);
         for (size_t c = 0; c < tiles->in; c += CONV_CHANNELS) {
-            const size_t rows = lesser(CONV_CHANNELS, tiles->in - c);
+            const size_t rows = size_min(CONV_CHANNELS, tiles->in - c);
             for (size_t i = 0; i < 2 * rows; i++)
                 samples_copy(weights + (i % 2 * rows + i / 2) * bytes, 2 * rows,
                              x + (2 * c + i) * row + p * bytes, 1, n, bytes);

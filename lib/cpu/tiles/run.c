@@ -53,11 +53,11 @@ static void place_lane(const struct tiles_call *call, const struct tiles_array *
         line->range[l][a] = tile_within(side, place->image[a], phase[a], q,
                                         array->outputs ? axis->tile : axis->extent);
         if (line->range[l][a].begin >= line->range[l][a].end) continue;
-        line->any[a].begin = lesser(line->any[a].begin, line->range[l][a].begin);
+        line->any[a].begin = size_min(line->any[a].begin, line->range[l][a].begin);
         line->any[a].end = most(line->any[a].end, line->range[l][a].end);
     }
     line->all.begin = most(line->all.begin, line->range[l][2].begin);
-    line->all.end = lesser(line->all.end, line->range[l][2].end);
+    line->all.end = size_min(line->all.end, line->range[l][2].end);
 }
 
 // Lines of an array.
@@ -91,7 +91,7 @@ static struct unit unit_of(const struct tiles *tiles, const struct tiles_array *
     const size_t cell = unit * tiles->lanes + lane,
                  group = cell / (tiles->in * TILES_ROWS) * TILES_ROWS;
     if (group >= tiles->positions) return (struct unit){0, tiles->positions};
-    const size_t rows = lesser(TILES_ROWS, tiles->positions - group),
+    const size_t rows = size_min(TILES_ROWS, tiles->positions - group),
                  own = cell - group * tiles->in;
     return own / rows < tiles->in ? (struct unit){own / rows, group + own % rows}
                                   : (struct unit){0, tiles->positions};
@@ -197,7 +197,8 @@ static struct limits limits_of(const struct tiles *tiles, const struct line *lin
 static void clip_row(const struct kernels *kernels, const struct line *line,
                      const struct limits *limits, char *z, size_t n)
 {
-    const size_t begin = lesser(line->all.begin, n), end = most(begin, lesser(line->all.end, n));
+    const size_t begin = size_min(line->all.begin, n),
+                 end = most(begin, size_min(line->all.end, n));
     kernels->tile.clip(z, 2, limits->begin, limits->end, 0, begin);
     kernels->tile.clip(z, 2, limits->begin, limits->end, end, n);
 }
@@ -223,7 +224,7 @@ static void load_rows(const struct load *load, const struct line *line, int n_li
     const struct kernels *kernels = load->call->plan->kernels;
     const size_t *n = tiles->transform.n;
     const struct tile_axis *axis = &tiles->grid.axis[2];
-    const size_t columns = lesser(load->array->outputs ? axis->tile : axis->extent, n[2]);
+    const size_t columns = size_min(load->array->outputs ? axis->tile : axis->extent, n[2]);
     struct limits limits[2];
     for (int i = 0; i < n_lines; i++) limits[i] = limits_of(tiles, &line[i]);
     for (size_t d = 0; d < n[0]; d++)
@@ -321,7 +322,7 @@ static struct conv_finish finish_of(const struct tiles_call *call, const struct 
     if (tiles->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
     const char *from = call->filter->bias;
     for (size_t l = 0; from && l < tiles->lanes; l++) {
-        const size_t channel = lesser(unit_of(tiles, array, unit, l).channel, array->n - 1);
+        const size_t channel = size_min(unit_of(tiles, array, unit, l).channel, array->n - 1);
         memcpy(bias + l * bytes, from + (call->group * tiles->out + array->first + channel) * bytes,
                bytes);
     }

@@ -110,7 +110,7 @@ static void run_parts(struct tiles_call *call)
 {
     const struct tiles *tiles = call->tiles;
     for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
-        call->part_n = lesser(tiles->part, tiles->out - call->part_first);
+        call->part_n = size_min(tiles->part, tiles->out - call->part_first);
         if (tiles->product == TILES_TURNED) tiles_multiply_turned(call);
         else tiles_multiply(call);
         tiles_store(call);
@@ -123,10 +123,10 @@ static void run_weight_parts(struct tiles_call *call)
 {
     const struct tiles *tiles = call->tiles;
     for (call->in_first = 0; call->in_first < tiles->in; call->in_first += tiles->in_part) {
-        call->in_n = lesser(tiles->in_part, tiles->in - call->in_first);
+        call->in_n = size_min(tiles->in_part, tiles->in - call->in_first);
         tiles_pack_turned(call);
         for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
-            call->part_n = lesser(tiles->part, tiles->out - call->part_first);
+            call->part_n = size_min(tiles->part, tiles->out - call->part_first);
             tiles_multiply_weight_turned(call);
             tiles_store_weight(call);
         }

@@ -88,7 +88,7 @@ bool tiles_cut(const struct request *request, const struct tiles_way *way, struc
 // that it has no room for, where a part is all output channels and nobody asks.
 static inline int tiles_variant(const struct tiles *tiles)
 {
-    return (int)(lesser(tiles->part, INT_MAX >> 2) << 2) | (int)tiles->product;
+    return (int)(size_min(tiles->part, INT_MAX >> 2) << 2) | (int)tiles->product;
 }
 
 static inline struct tiles_way tiles_way_of(const struct estimate *choice)

@@ -49,8 +49,8 @@ static void multiply_bin(void *context, size_t bin, int worker)
     memset(turned.sums, 0, 2 * positions * tiles_wide(tiles, call->part_n) * bytes);
     for (size_t p = 0; p < positions; p += TILES_ROWS)
         for (size_t c = 0; c < tiles->in; c += tiles->chunk) {
-            const size_t rows = lesser(TILES_ROWS, positions - p),
-                         n = lesser(tiles->chunk, tiles->in - c);
+            const size_t rows = size_min(TILES_ROWS, positions - p),
+                         n = size_min(tiles->chunk, tiles->in - c);
             const struct tile_scalars from = {.re = x + (p * tiles->in + c * rows) * bytes,
                                               .im = tiles->cells,
                                               .row = 1,
@@ -81,10 +81,10 @@ static void pack_weight_bin(void *context, size_t bin, int worker)
     const size_t bytes = tiles->grid.scalar_bytes, positions = tiles->positions;
     const char *x = call->x + bin * tiles->x_bin * bytes;
     for (size_t c = 0; c < call->in_n; c += TILES_ROWS) {
-        const size_t rows = lesser(TILES_ROWS, call->in_n - c);
+        const size_t rows = size_min(TILES_ROWS, call->in_n - c);
         // Terms are positions, of which four at most lie together.
         for (size_t p = 0; p < positions; p += TILES_ROWS) {
-            const size_t n = lesser(TILES_ROWS, positions - p);
+            const size_t n = size_min(TILES_ROWS, positions - p);
             const struct tile_scalars from = {.re = x + (p * tiles->in + (call->in_first + c) * n) *
                                                             bytes,
                                               .im = tiles->cells,
@@ -112,7 +112,7 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
                                   tiles->positions};
     memset(turned.sums, 0, 2 * call->in_n * tiles_wide(tiles, call->part_n) * bytes);
     for (size_t c = 0; c < call->in_n; c += TILES_ROWS)
-        multiply_rows(&turned, c, lesser(TILES_ROWS, call->in_n - c), 0, tiles->positions,
+        multiply_rows(&turned, c, size_min(TILES_ROWS, call->in_n - c), 0, tiles->positions,
                       packed_rows(call, bin, c));
 }
 

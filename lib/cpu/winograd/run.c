@@ -64,7 +64,7 @@ enum partita_status winograd_filter_create(struct partita_filter *filter, const 
     for (size_t group = 0; group < plan->shape.groups; group++)
         for (size_t first = 0; first < winograd->out; first += winograd->width) {
             const size_t left = winograd->out - first,
-                         n = winograd->turned ? winograd->width : lesser(left, winograd->width);
+                         n = winograd->turned ? winograd->width : size_min(left, winograd->width);
             char *to =
                 (char *)filter->state +
                 (group * frequencies * winograd->filter_plane + first * winograd->in) * bytes;
@@ -108,7 +108,7 @@ static void multiply(const struct task *task, size_t first, size_t n)
     const char *filter = task->call->filter->state;
     for (size_t f = 0; f < winograd->frequencies; f++)
         for (size_t k = task->first; k < task->end; k += CONV_CHANNELS) {
-            const size_t channels = lesser(task->end - k, CONV_CHANNELS);
+            const size_t channels = size_min(task->end - k, CONV_CHANNELS);
             const size_t plane = (task->group * winograd->frequencies + f) * winograd->filter_plane;
             char *sums =
                 task->at.out + (f * winograd->out_plane + (k - task->first) * pitch) * bytes;
@@ -150,7 +150,7 @@ static char *make_panel(const struct task *task, size_t f)
     for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
         task->call->plan->kernels->conv_rows(
             panel + t * in * bytes, task->at.in + (f * winograd->in_plane + t) * bytes,
-            winograd->positions, in, lesser(tiles - t, CONV_CHANNELS));
+            winograd->positions, in, size_min(tiles - t, CONV_CHANNELS));
     return panel;
 }
 
@@ -174,11 +174,12 @@ static void multiply_turned(const struct task *task)
                     bytes;
             for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
                 for (size_t c = 0; c < in; c += WINOGRAD_TERMS) {
-                    const size_t n = lesser(tiles - t, CONV_CHANNELS);
+                    const size_t n = size_min(tiles - t, CONV_CHANNELS);
                     kernels->conv(task->at.out_panel + (t * pitch + k - task->first) * bytes, pitch,
                                   taps + c * winograd->width * bytes, winograd->offset,
-                                  lesser(in - c, WINOGRAD_TERMS), panel + (t * in + c * n) * bytes,
-                                  n, winograd->width, t ? 0 : CONV_AHEAD_BYTES);
+                                  size_min(in - c, WINOGRAD_TERMS),
+                                  panel + (t * in + c * n) * bytes, n, winograd->width,
+                                  t ? 0 : CONV_AHEAD_BYTES);
                 }
         }
         for (size_t t = 0; t < tiles; t += lanes)
@@ -291,7 +292,7 @@ static void run_inputs(void *context, size_t index, int worker)
     const struct task task =
         task_of(call, index / pieces / groups, index / pieces % groups, worker);
     const size_t first = index % pieces * SHARED_CHANNELS;
-    transform_inputs(&task, first, lesser(SHARED_CHANNELS, winograd->in - first), first);
+    transform_inputs(&task, first, size_min(SHARED_CHANNELS, winograd->in - first), first);
 }
 
 // The panel of a frequency, for all parts.
@@ -315,10 +316,10 @@ static void run_task(void *context, size_t index, int worker)
                  bytes = winograd->grid.scalar_bytes;
     struct task task = task_of(call, index / parts / groups, index / parts % groups, worker);
     task.first = index % parts * winograd->part;
-    task.end = lesser(task.first + winograd->part, winograd->out);
+    task.end = size_min(task.first + winograd->part, winograd->out);
     task.in = task.at.in;
     for (size_t first = 0; first < winograd->in; first += winograd->chunk) {
-        const size_t n = lesser(winograd->chunk, winograd->in - first);
+        const size_t n = size_min(winograd->chunk, winograd->in - first);
         if (winograd->shares) task.in = task.at.in + first * winograd->positions * bytes;
         else transform_inputs(&task, first, n, 0);
         if (winograd->turned) multiply_turned(&task);

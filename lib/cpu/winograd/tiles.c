@@ -96,9 +96,9 @@ struct winograd_place winograd_place(const struct winograd *winograd, size_t blo
     block /= winograd->blocks[2];
     place.at[0] = block % winograd->blocks[1] * most->rows;
     place.map = block / winograd->blocks[1] * most->maps;
-    place.block.maps = lesser(most->maps, winograd->maps - place.map);
-    place.block.rows = lesser(most->rows, winograd_axis(winograd, 0)->tiles - place.at[0]);
-    place.block.cols = lesser(most->cols, winograd_axis(winograd, 1)->tiles - place.at[1]);
+    place.block.maps = size_min(most->maps, winograd->maps - place.map);
+    place.block.rows = size_min(most->rows, winograd_axis(winograd, 0)->tiles - place.at[0]);
+    place.block.cols = size_min(most->cols, winograd_axis(winograd, 1)->tiles - place.at[1]);
     return place;
 }
 

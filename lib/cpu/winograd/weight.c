@@ -93,8 +93,9 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
                                            .from = outputs ? call->gy : call->x,
                                            .to = task->at.in,
                                            .at = &task->at};
-    if (outputs) winograd_transform_inputs(&inputs, task->out + c, lesser(count, task->n_out - c));
-    else winograd_transform_inputs(&inputs, task->in + c, lesser(count, task->n_in - c));
+    if (outputs)
+        winograd_transform_inputs(&inputs, task->out + c, size_min(count, task->n_out - c));
+    else winograd_transform_inputs(&inputs, task->in + c, size_min(count, task->n_in - c));
     for (size_t f = 0; f < winograd->frequencies; f++)
         call->plan->kernels->collect(outputs ? out_panel(task, c, f) : in_panel(task, c, f),
                                      outputs ? CONV_CHANNELS : winograd->strip,
@@ -117,7 +118,7 @@ static void multiply(const struct task *task, size_t f, size_t first, size_t las
             if (fresh) memset(sums, 0, CONV_CHANNELS * strip * bytes);
             task->call->plan->kernels->conv(
                 sums, strip, in_panel(task, c, f), winograd->offset, tiles, out_panel(task, i, f),
-                CONV_CHANNELS, winograd_positions(winograd, lesser(last - c, strip)), 0);
+                CONV_CHANNELS, winograd_positions(winograd, size_min(last - c, strip)), 0);
         }
 }
 
@@ -132,14 +133,14 @@ static void store_taps(const struct task *task, size_t first, size_t k, const ch
     const size_t taps_of_cell = shape_taps(&task->call->plan->shape);
     const size_t columns = winograd_axis(winograd, 1)->taps,
                  all = winograd_axis(winograd, 0)->taps * columns;
-    const size_t channels = lesser(task->n_in - first, winograd->strip);
+    const size_t channels = size_min(task->n_in - first, winograd->strip);
     char *gw = run_sums_of(&task->call->sums, task->run);
     for (size_t c = 0, n_c; c < channels; c += n_c) { // of one phase
         const size_t in = task->in + first + c,
                      cell = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
         char *to = gw + cell * taps_of_cell * bytes;
         size_t phase[3];
-        n_c = lesser(channels - c, grid->in - in % grid->in);
+        n_c = size_min(channels - c, grid->in - in % grid->in);
         tile_grid_phase(grid, in / grid->in, phase);
         // Whole vectors of channels whose taps follow one another in gw, or would backwards.
         const size_t whole = grid->phases == 1 ? n_c / lanes * lanes : 0;
@@ -201,8 +202,8 @@ static void run_task(void *context, size_t index, int worker)
     task.in = index % n_chunks * winograd->chunk;
     task.out = index / n_chunks % winograd->parts * winograd->part;
     task.run = index / n_chunks / winograd->parts / winograd->grid.groups;
-    task.n_in = lesser(winograd->chunk, winograd->in - task.in);
-    task.n_out = lesser(winograd->part, winograd->out - task.out);
+    task.n_in = size_min(winograd->chunk, winograd->in - task.in);
+    task.n_out = size_min(winograd->part, winograd->out - task.out);
     const size_t blocks = winograd_blocks(winograd);
     const size_t begin = task.run * blocks / winograd->runs,
                  end = (task.run + 1) * blocks / winograd->runs;
@@ -260,8 +261,8 @@ static void run_frequency(void *context, size_t index, int worker)
     const size_t c = index / n_out % n_in * WINOGRAD_WEIGHT_CHANNELS,
                  k = index % n_out * WINOGRAD_WEIGHT_CHANNELS;
     multiply(&task, f % winograd->frequencies, c,
-             lesser(c + WINOGRAD_WEIGHT_CHANNELS, winograd->in), k,
-             lesser(k + WINOGRAD_WEIGHT_CHANNELS, winograd->out), call->block == 0);
+             size_min(c + WINOGRAD_WEIGHT_CHANNELS, winograd->in), k,
+             size_min(k + WINOGRAD_WEIGHT_CHANNELS, winograd->out), call->block == 0);
 }
 
 // The taps of a strip by WINOGRAD_HELD blocks of output channels; once: their products first.
@@ -274,9 +275,9 @@ static void run_taps(void *context, size_t index, int worker)
                  strips = ceil_div(winograd->in, winograd->strip);
     const struct task task = task_together(call, index / pieces / strips, worker);
     const size_t c = index / pieces % strips * winograd->strip, k = index % pieces * channels,
-                 end = lesser(k + channels, winograd->out);
+                 end = size_min(k + channels, winograd->out);
     for (size_t f = 0; f < winograd->frequencies && winograd->once; f++)
-        multiply(&task, f, c, lesser(c + winograd->strip, task.n_in), k, end, true);
+        multiply(&task, f, c, size_min(c + winograd->strip, task.n_in), k, end, true);
     finish(&task, c, k, end);
 }
 
@@ -304,7 +305,7 @@ static void run_together(struct call *call)
 {
     const struct winograd *winograd = call->plan->state;
     for (; call->first < winograd->grid.groups; call->first += winograd->at_once) {
-        call->groups = lesser(winograd->at_once, winograd->grid.groups - call->first);
+        call->groups = size_min(winograd->at_once, winograd->grid.groups - call->first);
         run_groups(call);
     }
 }

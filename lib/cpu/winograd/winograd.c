@@ -40,7 +40,7 @@ static double price(size_t vectors)
 // Blocks along an axis of `count` tiles or maps, up to `most` in each; their number.
 static size_t cut_axis(size_t count, size_t *most)
 {
-    *most = lesser(*most, count);
+    *most = size_min(*most, count);
     return ceil_div(count, *most);
 }
 
@@ -87,7 +87,8 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
     struct winograd_block best = {1, 1, 1};
     double best_price = INFINITY;
     for (size_t parts = 1; parts <= 8; parts++) {
-        struct winograd_block block = {1, 1, even(cols, lesser(ceil_div(cols, parts), most_tiles))};
+        struct winograd_block block = {1, 1,
+                                       even(cols, size_min(ceil_div(cols, parts), most_tiles))};
         for (block.rows = 1; block.rows <= rows && block.rows * block.cols <= most_tiles;
              block.rows++)
             for (block.maps = 1; block.maps <= winograd->maps; block.maps++) {
@@ -106,7 +107,7 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
     return price_of_blocks(winograd, best);
 }
 
-static size_t greater(size_t a, size_t b)
+static size_t size_max(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
@@ -115,7 +116,7 @@ static size_t greater(size_t a, size_t b)
 static void measure_panels(struct winograd *winograd, bool weight)
 {
     const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes,
-                 strip = lesser(STRIP * lanes, winograd->chunk);
+                 strip = size_min(STRIP * lanes, winograd->chunk);
     winograd->sums = winograd->in_panel = winograd->out_panel = 0;
     if (winograd->turned) {
         winograd->in_panel = size_add(size_mul(winograd->positions, winograd->chunk), lanes);
@@ -126,13 +127,13 @@ static void measure_panels(struct winograd *winograd, bool weight)
                  blocks = ceil_div(winograd->part, CONV_CHANNELS);
     const size_t samples = size_mul(winograd->frequencies, winograd->positions);
     winograd->strip = strip;
-    winograd->held = winograd->once ? lesser(WINOGRAD_HELD, blocks) : blocks;
+    winograd->held = winograd->once ? size_min(WINOGRAD_HELD, blocks) : blocks;
     winograd->in_panel = size_mul(samples, strips * strip);
     winograd->out_panel = size_mul(samples, blocks * CONV_CHANNELS);
     winograd->sums = size_mul(winograd->frequencies * CONV_CHANNELS,
                               (winograd->once ? 1 : strips) * strip * winograd->held);
     // Taps of a strip and block on their way from the sums.
-    winograd->in_plane = greater(winograd->in_plane, 2 * CONV_CHANNELS * strip);
+    winograd->in_plane = size_max(winograd->in_plane, 2 * CONV_CHANNELS * strip);
 }
 
 // So many channels of transformed tiles and room behind the last one's last vector: an odd number
@@ -157,8 +158,8 @@ static void measure(struct winograd *winograd, bool weight)
     winograd->out_plane = plane_of(winograd, weight ? CONV_CHANNELS : winograd->part);
     const size_t lines = rows + (down->extent - 1) / down->tile;
     winograd->dealt =
-        greater(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
-                down->tile * along->tile * positions + lanes);
+        size_max(along->extent * down->tile * winograd_residue(winograd, lines, cols) + lanes,
+                 down->tile * along->tile * positions + lanes);
     winograd->joined = winograd_positions(winograd, lines * cols) * along->tile;
     winograd->between = winograd->frequencies * positions;
     const size_t out = winograd->turned
@@ -229,16 +230,17 @@ static bool cut_together(struct winograd *winograd, const struct request *reques
 {
     struct winograd together = *winograd;
     together.once = winograd_blocks(&together) == 1;
-    if (!together.once && greater(together.in, together.out) <= FEW_CHANNELS) return false;
+    if (!together.once && size_max(together.in, together.out) <= FEW_CHANNELS) return false;
     together.together = true;
     together.chunk = together.in;
     together.part = together.out;
     whole_panels(&together);
     measure(&together, true);
     const size_t left =
-        request->workspace_limit - lesser(request->workspace_limit, together.worker);
-    together.at_once = greater(1, lesser(left, ENOUGH_BYTES) / winograd_together_bytes(&together));
-    together.at_once = lesser(together.at_once, together.grid.groups);
+        request->workspace_limit - size_min(request->workspace_limit, together.worker);
+    together.at_once =
+        size_max(1, size_min(left, ENOUGH_BYTES) / winograd_together_bytes(&together));
+    together.at_once = size_min(together.at_once, together.grid.groups);
     if (!fits(&together, request)) return false;
     *winograd = together;
     return true;
@@ -267,8 +269,8 @@ static double cut(struct winograd *winograd, const struct request *request)
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t channel = winograd->frequencies * winograd->grid.scalar_bytes;
     const size_t usual =
-        MOST_BYTES / (channel * (lesser(winograd->in, WINOGRAD_TERMS) + winograd->out));
-    size_t tiles = lesser(MOST_TILES, greater(usual, ENOUGH_TILES));
+        MOST_BYTES / (channel * (size_min(winograd->in, WINOGRAD_TERMS) + winograd->out));
+    size_t tiles = size_min(MOST_TILES, size_max(usual, ENOUGH_TILES));
     winograd->chunk = even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : WINOGRAD_TERMS);
     winograd->width = CONV_CHANNELS;
     winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
@@ -278,11 +280,11 @@ static double cut(struct winograd *winograd, const struct request *request)
     if (weight && cut_together(winograd, request)) return cost;
     const size_t tasks = size_mul(winograd_blocks(winograd), winograd->grid.groups);
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
-        winograd->part = greater(
+        winograd->part = size_max(
             LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
     for (;;) {
         winograd->part =
-            lesser(winograd->out, ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);
+            size_min(winograd->out, ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);
         winograd->parts = ceil_div(winograd->out, winograd->part);
         if (weight) whole_panels(winograd);
         measure(winograd, weight);
@@ -313,8 +315,8 @@ static void cut_runs(struct winograd *winograd, const struct request *request)
                                              shape_taps(shape) * shape->scalar_bytes));
     // The first run sums in the caller's gw.
     winograd->runs = winograd->together ? 1
-                                        : lesser(lesser(ceil_div(ENOUGH_TASKS, tasks), blocks),
-                                                 1 + left / winograd->run_bytes);
+                                        : size_min(size_min(ceil_div(ENOUGH_TASKS, tasks), blocks),
+                                                   1 + left / winograd->run_bytes);
 }
 
 // Multiply-adds of a vector in each transform of a whole tile, roughly: rows of half as many terms
@@ -338,15 +340,15 @@ static double moved(const struct winograd_both *both)
 // not fit a core's cache: half way between the caches and memory, for part of it is still near.
 static double distance_seconds(const struct winograd *winograd, const struct request *request)
 {
-    const struct host_costs *costs = &request->host->costs[request->shape->f64];
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double scalars = (double)(winograd->in + winograd->out) *
                            (double)(winograd->frequencies * winograd->positions);
     const bool far =
-        scalars * (double)request->shape->scalar_bytes > (double)request->host->cache_bytes;
+        scalars * (double)request->shape->scalar_bytes > (double)request->model->cache_bytes;
     return far ? fmax(0, costs->copy_far - costs->copy) / 2 : 0;
 }
 
-static double transform_seconds(const struct winograd *winograd, const struct host_costs *costs,
+static double transform_seconds(const struct winograd *winograd, const struct cost_rates *costs,
                                 bool outputs)
 {
     const struct winograd_both both =
@@ -369,7 +371,7 @@ static void account(const struct winograd *winograd, const struct request *reque
                     struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double lanes = (double)(CONV_BLOCK_BYTES / shape->scalar_bytes),
                  groups = (double)shape->groups;
     const double pairs =
@@ -390,7 +392,7 @@ static void account(const struct winograd *winograd, const struct request *reque
     const double products = pairs * blocks * lanes * costs->fma * each;
     // Every block reads all transformed taps, while products go on; from memory, if they do not fit
     // into the caches.
-    const bool far = pairs * (double)shape->scalar_bytes > (double)request->host->shared_bytes / 2;
+    const bool far = pairs * (double)shape->scalar_bytes > (double)request->model->shared_bytes / 2;
     const double taps = pairs * n_blocks * (far ? costs->copy_far / 2 : costs->copy / 4);
     ret->applicable = true;
     ret->flops = 2 * pairs * (double)winograd->maps * (double)winograd->grid.tiles;
@@ -406,7 +408,7 @@ static void account(const struct winograd *winograd, const struct request *reque
         ret->seconds +=
             (far_sums + pairs / (double)winograd->frequencies * moved(&sums)) * costs->copy;
     }
-    ret->seconds += memory_seconds(request->host, shape);
+    ret->seconds += memory_seconds(request->model, shape);
     ret->error = winograd_error(&winograd->grid, shape->f64,
                                 weight ? (double)winograd->grid.tiles * (double)winograd->maps
                                        : (double)winograd->in);
@@ -438,7 +440,7 @@ static bool decide(const struct request *request, int variant, struct winograd *
         tile[FIRST_AXIS + a] = edge[a] + 1 - taps;
     }
     if (ret->frequencies == 1 || ret->grid.images > MOST_MAPS) return false;
-    tile_grid_cut(&ret->grid, tile);
+    tile_grid_split(&ret->grid, tile);
     const struct tile_grid *grid = &ret->grid;
     if (grid->tiles == 0) return false;
     ret->in = grid->in * (grid->phases_out ? 1 : grid->phases);
@@ -446,7 +448,7 @@ static bool decide(const struct request *request, int variant, struct winograd *
     ret->maps = size_mul(grid->images, grid->batch);
     const double blocks = cut(ret, request);
     if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_runs(ret, request);
-    *estimate = (struct estimate){.variant = variant, .transform = greater(edge[0], edge[1])};
+    *estimate = (struct estimate){.variant = variant, .transform = size_max(edge[0], edge[1])};
     account(ret, request, blocks, estimate);
     snprintf(estimate->way, sizeof estimate->way, "F(%zux%zu,%zux%zu)", tile[1], tile[2],
              winograd_axis(ret, 0)->taps, winograd_axis(ret, 1)->taps);

@@ -243,18 +243,18 @@ static void explain(const struct partita_plan *plan, struct text *text)
     }
     const char *where = blocks->parts.fft.within ? "in a thread block" : "by cuFFT";
     if (layout->way == CUDA_BLOCKS_DIVISIONS) {
-        const struct divisions divisions = cuda_blocks_divisions(&blocks->shape, layout);
+        const struct part_schedule divisions = cuda_blocks_divisions(&blocks->shape, layout);
         text_add(text,
                  "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s "
                  "of %zu\n",
                  layout->part, layout->signal_part, where, layout->n);
         if (layout->run < layout->blocks)
             text_add(text, "  %zu intervals of a division at a time\n", layout->run);
-        divisions_explain(&divisions, text);
+        part_schedule_explain(&divisions, text);
         return;
     }
     const size_t inputs =
-        cut_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
+        segments_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
     text_add(text,
              "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal "
              "-> %zu of the result\n",

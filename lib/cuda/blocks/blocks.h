@@ -73,8 +73,8 @@ struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
                                          enum partita_direction direction,
                                          const struct cuda_blocks_layout *layout);
 
-struct divisions cuda_blocks_divisions(const struct shape *shape,
-                                       const struct cuda_blocks_layout *layout);
+struct part_schedule cuda_blocks_divisions(const struct shape *shape,
+                                           const struct cuda_blocks_layout *layout);
 
 // Which lines of taps and inputs meet in the outputs of some units; the rest is the caller's to
 // say.

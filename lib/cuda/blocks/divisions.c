@@ -7,10 +7,10 @@
 #include "blocks.h"
 #include "intervals.h"
 
-struct divisions cuda_blocks_divisions(const struct shape *shape,
-                                       const struct cuda_blocks_layout *layout)
+struct part_schedule cuda_blocks_divisions(const struct shape *shape,
+                                           const struct cuda_blocks_layout *layout)
 {
-    return divisions_of(shape, layout->part, layout->signal_part);
+    return part_schedule_of(shape, layout->part, layout->signal_part);
 }
 
 // x < n with t*x = at modulo n, t and n having no common divisor: Euclid's algorithm, keeping of
@@ -32,8 +32,8 @@ static size_t solve(size_t t, size_t at, size_t n)
 struct run {
     struct cuda_transforms transforms;
     const struct cuda_blocks *blocks;
-    struct divisions divisions;
-    struct cut_range signals;
+    struct part_schedule divisions;
+    struct segment_range signals;
     char *inputs, *sums; // spectra
     const void *taps;    // likewise
 };
@@ -51,10 +51,10 @@ static struct cuda_windows parts_of_x(const struct run *run)
 static struct cuda_intervals intervals_of(const struct run *run, size_t k,
                                           const struct cuda_pairs *pairs)
 {
-    const struct divisions *divisions = &run->divisions;
+    const struct part_schedule *divisions = &run->divisions;
     const size_t taps = divisions->taps_part / divisions->unit,
                  signal = divisions->signal_part / divisions->unit;
-    const size_t begin = divisions_begin(divisions, k, 0) / divisions->unit;
+    const size_t begin = part_schedule_begin(divisions, k, 0) / divisions->unit;
     return (struct cuda_intervals){.pairs = *pairs,
                                    .taps_units = (int64_t)taps,
                                    .signal_units = (int64_t)signal,
@@ -72,15 +72,15 @@ static enum partita_status run_division(const struct run *run, size_t k,
 {
     const struct partita_plan *plan = run->transforms.plan;
     const struct cuda_kit *kit = &run->transforms.kit;
-    const size_t n = divisions_intervals(&run->divisions, k), most = run->blocks->layout.run;
+    const size_t n = part_schedule_intervals(&run->divisions, k), most = run->blocks->layout.run;
     struct cuda_intervals intervals = intervals_of(run, k, pairs);
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0, count; at < n && status == PARTITA_OK; at += count) {
-        count = lesser(most, n - at);
+        count = size_min(most, n - at);
         intervals.pairs.first = (int64_t)at;
         intervals.pairs.count = (int64_t)count;
         intervals.position =
-            (ptrdiff_t)divisions_begin(&run->divisions, k, at) - run->divisions.first;
+            (ptrdiff_t)part_schedule_begin(&run->divisions, k, at) - run->divisions.first;
         status = CU(plan, cuda_launch_intervals(kit, &intervals, cudaStreamPerThread));
         if (status == PARTITA_OK)
             status =
@@ -138,7 +138,7 @@ enum partita_status cuda_divisions_run(const struct cuda_call *call,
     struct run run = {.blocks = blocks,
                       .divisions = cuda_blocks_divisions(&blocks->shape, layout),
                       .taps = filter->taps};
-    run.signals = divisions_signals(&run.divisions);
+    run.signals = part_schedule_signals(&run.divisions);
     run.inputs = arena_take(&arena, bytes.inputs);
     run.sums = arena_take(&arena, bytes.sums);
     void *area = arena_take(&arena, cuda_fft_area(&blocks->parts.fft));
@@ -146,7 +146,7 @@ enum partita_status cuda_divisions_run(const struct cuda_call *call,
     if (status == PARTITA_OK)
         status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (size_t unit = 0; unit < all && status == PARTITA_OK; unit += layout->units)
-        status = run_units(&run, unit, lesser(layout->units, all - unit), call);
+        status = run_units(&run, unit, size_min(layout->units, all - unit), call);
     if (status == PARTITA_OK) status = finish(&run, call, filter->bias);
     return cuda_transforms_end(&run.transforms, status);
 }

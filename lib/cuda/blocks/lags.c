@@ -83,7 +83,7 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
          at += layout->items) {
         char *sums = NULL;
         lags.first = (int64_t)at;
-        lags.items = (int64_t)lesser(layout->items, all - at);
+        lags.items = (int64_t)size_min(layout->items, all - at);
         status = sum_windows(plan, &kit, &lags, call->workspace, &sums);
         if (status == PARTITA_OK)
             status =

@@ -82,11 +82,12 @@ static size_t spectra_bytes(const struct shape *shape, const struct cuda_blocks_
 static size_t most_inputs(const struct shape *shape, const struct cuda_blocks_layout *layout)
 {
     if (layout->way == CUDA_BLOCKS_DIVISIONS) {
-        const struct divisions divisions = cuda_blocks_divisions(shape, layout);
-        return divisions_signals(&divisions).count;
+        const struct part_schedule divisions = cuda_blocks_divisions(shape, layout);
+        return part_schedule_signals(&divisions).count;
     }
-    const size_t all = cut_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
-    return lesser(all, layout->run + layout->parts);
+    const size_t all =
+        segments_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
+    return size_min(all, layout->run + layout->parts);
 }
 
 struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
@@ -148,10 +149,10 @@ static bool cut_pairs(const struct request *request, size_t limit, size_t points
     layout->parts = ceil_div(layout->trimmed.taps, points);
     layout->blocks = ceil_div(layout->trimmed.outputs, points);
     layout->transforms =
-        cuda_parts_transforms(points, shape->f64, lesser(layout->parts, layout->blocks));
+        cuda_parts_transforms(points, shape->f64, size_min(layout->parts, layout->blocks));
     if (layout->parts > MOST_PARTS || !choose_run(request, limit, layout)) return false;
     const size_t inputs =
-        cut_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
+        segments_inside(layout->trimmed.first, layout->part, shape->axis[0].size).count;
     const double cells = (double)(shape->out_channels * shape->group_in),
                  batch = (double)shape->batch;
     const double results = weight ? cells : batch * (double)shape->out_channels,
@@ -163,7 +164,7 @@ static bool cut_pairs(const struct request *request, size_t limit, size_t points
         (weight ? (double)(shape->out_channels * layout->parts) : 0);
     const double planes = (double)planes_of(shape),
                  transforms = planes * (batch * operands + results * blocks);
-    const double pairs = fmin((blocks + 1) * (double)lesser(layout->parts, inputs),
+    const double pairs = fmin((blocks + 1) * (double)size_min(layout->parts, inputs),
                               (double)(layout->parts * inputs));
     const double bins = planes * (double)points, products = batch * cells * pairs * bins;
     const double moved =
@@ -201,14 +202,14 @@ static bool cut_lags(const struct request *request, size_t limit, size_t points,
     layout->way = CUDA_BLOCKS_LAGS;
     layout->n = n;
     layout->points = points;
-    layout->hop = lesser(layout->trimmed.outputs, n / 2);
-    layout->part = layout->trimmed.taps ? lesser(n - layout->hop + 1, layout->trimmed.taps) : 1;
+    layout->hop = size_min(layout->trimmed.outputs, n / 2);
+    layout->part = layout->trimmed.taps ? size_min(n - layout->hop + 1, layout->trimmed.taps) : 1;
     layout->parts = ceil_div(layout->trimmed.taps, layout->part);
     layout->blocks = ceil_div(layout->trimmed.outputs, layout->hop);
     layout->transforms = 1;
     const size_t elements = size_mul(layout->parts, weight ? shape->batch : shape->group_in);
     const size_t items = size_mul(lines, layout->blocks), wished = ceil_div(ENOUGH_RUNS, items);
-    layout->runs = elements ? lesser(elements, wished) : 1;
+    layout->runs = elements ? size_min(elements, wished) : 1;
     layout->items = items;
     const size_t spectrum = points * 2 * shape->scalar_bytes;
     for (;;) { // sums of runs and of groups of runs
@@ -241,8 +242,8 @@ static void consider(const struct request *request, cut_fn *cut, size_t points,
                      struct cuda_blocks_layout *best)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
-    const size_t limit = lesser(request->workspace_limit, device->memory / 2);
-    struct cuda_blocks_layout layout = {.trimmed = cut_trim(request->shape)};
+    const size_t limit = size_min(request->workspace_limit, device->memory / 2);
+    struct cuda_blocks_layout layout = {.trimmed = segments_trim(request->shape)};
     if (cut(request, limit, points, &layout) && (!best->n || layout.seconds < best->seconds))
         *best = layout;
 }
@@ -261,16 +262,16 @@ static bool cut_divisions(const struct request *request, size_t limit, size_t po
     layout->n = 2 * points;
     layout->points = points;
     layout->part = request->parts.taps, layout->signal_part = request->parts.signal;
-    const struct divisions divisions = cuda_blocks_divisions(shape, layout);
+    const struct part_schedule divisions = cuda_blocks_divisions(shape, layout);
     layout->hop = divisions.apart - 1;
     layout->parts = divisions.taps;
     layout->blocks = ceil_div(layout->trimmed.outputs, divisions.apart) + 1;
     layout->transforms =
-        cuda_parts_transforms(points, shape->f64, lesser(layout->parts, layout->blocks));
+        cuda_parts_transforms(points, shape->f64, size_min(layout->parts, layout->blocks));
     if (!choose_run(request, limit, layout)) return false;
     const double cells = (double)(shape->out_channels * shape->group_in),
                  batch = (double)shape->batch;
-    const double signals = (double)divisions_signals(&divisions).count,
+    const double signals = (double)part_schedule_signals(&divisions).count,
                  count = (double)divisions.count;
     const double intervals = count * (double)layout->blocks,
                  bins = (double)(planes_of(shape) * points);
@@ -324,7 +325,7 @@ static bool search_imposed(const struct request *request, struct cuda_blocks_lay
 bool cuda_blocks_search(const struct request *request, int way, struct cuda_blocks_layout *ret,
                         char *reason, size_t size)
 {
-    const struct trimmed trimmed = cut_trim(request->shape);
+    const struct trimmed trimmed = segments_trim(request->shape);
     const size_t within = cuda_fft_most(request->shape->f64), given = request->transform;
     // Beyond this size one part holds everything.
     const size_t longest = trimmed.taps > trimmed.outputs ? trimmed.taps : trimmed.outputs;

@@ -22,11 +22,11 @@ static struct cuda_windows parts_of_taps(const struct partita_plan *plan)
 }
 
 // Parts of x that output blocks first .. end-1 see.
-static struct cut_range inputs_of(const struct cuda_blocks *blocks, size_t first, size_t end)
+static struct segment_range inputs_of(const struct cuda_blocks *blocks, size_t first, size_t end)
 {
     const struct cuda_blocks_layout *layout = &blocks->layout;
-    struct cut_range range =
-        cut_inside(layout->trimmed.first, layout->part, blocks->shape.axis[0].size);
+    struct segment_range range =
+        segments_inside(layout->trimmed.first, layout->part, blocks->shape.axis[0].size);
     const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->parts;
     ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
     if (range.first < from) range.first = from;
@@ -36,7 +36,7 @@ static struct cut_range inputs_of(const struct cuda_blocks *blocks, size_t first
 }
 
 static struct cuda_windows parts_of_x(const struct partita_plan *plan,
-                                      const struct cut_range *range)
+                                      const struct segment_range *range)
 {
     const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
     struct cuda_windows windows = cuda_blocks_x(plan);
@@ -109,7 +109,7 @@ static enum partita_status run_units(const struct run *run, size_t unit, size_t 
     const struct partita_plan *plan = run->transforms.plan;
     const struct cuda_blocks *blocks = run->blocks;
     const struct shape *shape = &blocks->shape;
-    const struct cut_range range = inputs_of(blocks, first, first + count);
+    const struct segment_range range = inputs_of(blocks, first, first + count);
     const struct cuda_windows windows = parts_of_x(plan, &range);
     const size_t lines = units * shape->group_out;
     struct cuda_pairs pairs = cuda_blocks_lines(blocks, unit, units);
@@ -137,8 +137,8 @@ static enum partita_status run_forward(const struct run *run)
     enum partita_status status = PARTITA_OK;
     for (size_t unit = 0, all = shape->batch * shape->groups; unit < all; unit += layout->units)
         for (size_t at = 0; at < layout->blocks && status == PARTITA_OK; at += layout->run)
-            status = run_units(run, unit, lesser(layout->units, all - unit), at,
-                               lesser(layout->run, layout->blocks - at));
+            status = run_units(run, unit, size_min(layout->units, all - unit), at,
+                               size_min(layout->run, layout->blocks - at));
     return status;
 }
 
@@ -151,7 +151,7 @@ static enum partita_status add_items(const struct run *run, size_t item, size_t 
     const struct shape *shape = &blocks->shape;
     const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out,
                   groups = (int64_t)shape->groups;
-    const struct cut_range range = inputs_of(blocks, 0, blocks->layout.blocks);
+    const struct segment_range range = inputs_of(blocks, 0, blocks->layout.blocks);
     const struct cuda_windows inputs = parts_of_x(plan, &range), taps = parts_of_taps(plan);
     const size_t cells = shape->out_channels * shape->group_in;
     const char *x = lines_from(shape, run->x, shape->axis[0].size, item * shape->in_channels);
@@ -189,7 +189,7 @@ static enum partita_status run_weight(const struct run *run)
     const size_t cells = shape->out_channels * shape->group_in, units = run->blocks->layout.units;
     enum partita_status status = PARTITA_OK;
     for (size_t item = 0; item < shape->batch && status == PARTITA_OK; item += units)
-        status = add_items(run, item, lesser(units, shape->batch - item));
+        status = add_items(run, item, size_min(units, shape->batch - item));
     const struct cuda_sink sink = cuda_blocks_sink(run->transforms.plan, run->y, 0, cells, NULL);
     return status == PARTITA_OK ? cuda_transforms_back(&run->transforms, &sink, run->sums, 0,
                                                        run->blocks->layout.blocks)

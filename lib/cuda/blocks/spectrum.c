@@ -155,7 +155,7 @@ static size_t choose_run(const struct partita_spectrum *x, const struct spectrum
     const size_t limit = x->workspace_limit, least = limit ? 1 : LEAST_RUN,
                  most = (limit ? limit : RUN_BYTES) / block;
     const size_t all = wanted->end > wanted->block ? (size_t)(wanted->end - wanted->block) : 1;
-    return lesser(all, most > least ? most : least);
+    return size_min(all, most > least ? most : least);
 }
 
 static enum partita_status run_blocks(const struct product *product, ptrdiff_t block, size_t count)
@@ -225,7 +225,7 @@ static enum partita_status run_product(struct product *product)
                                          (int64_t)left, cudaStreamPerThread));
     for (ptrdiff_t at = wanted->block; at < wanted->end && status == PARTITA_OK;
          at += (ptrdiff_t)product->run)
-        status = run_blocks(product, at, lesser(product->run, (size_t)(wanted->end - at)));
+        status = run_blocks(product, at, size_min(product->run, (size_t)(wanted->end - at)));
     return cuda_transforms_end(&product->transforms, status);
 }
 
@@ -253,5 +253,5 @@ static enum partita_status multiply(enum partita_op op, void *y, const struct pa
     return cuda_call_end(&product.call, status);
 }
 
-const struct spectrum_keeper cuda_spectra = {
+const struct spectrum_backend cuda_spectra = {
     .create = create, .destroy = destroy, .meet = meet, .multiply = multiply};

@@ -5,6 +5,6 @@
 
 #include "core/spectrum.h"
 
-extern const struct spectrum_keeper cuda_spectra;
+extern const struct spectrum_backend cuda_spectra;
 
 #endif

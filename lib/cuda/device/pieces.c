@@ -126,7 +126,7 @@ static bool sees_all_taps(const struct partita_plan *plan)
     char reason[96];
     if (plan->direction == PARTITA_BACKWARD_WEIGHT) return true; // no filter
     if (!shape_forward(&plan->shape, plan->direction, &shape, reason, sizeof reason)) return true;
-    return cut_trim(&shape).taps == shape.axis[0].span;
+    return segments_trim(&shape).taps == shape.axis[0].span;
 }
 
 // Whether a filter holds more than the taps: gradients of taps have none, engines that read taps in
@@ -140,8 +140,8 @@ static bool has_spectra(const struct partita_plan *plan)
 static size_t cut(const struct partita_plan *plan, enum kind kind, size_t limit)
 {
     const struct shape *shape = &plan->shape;
-    const size_t most = lesser(PIECE_BYTES, limit / 4), all = steps_of(plan, kind);
-    const size_t room = lesser(limit, cuda_device_of(plan)->memory / 2) / 4;
+    const size_t most = size_min(PIECE_BYTES, limit / 4), all = steps_of(plan, kind);
+    const size_t room = size_min(limit, cuda_device_of(plan)->memory / 2) / 4;
     if (kind == OF_BATCH) return cut_batch(plan, most);
     if (shape->rank > 1 || piece_bytes(plan, kind, all) <= most) return all;
     if (kind == OF_TAPS) {
@@ -218,7 +218,7 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
     static const enum kind kinds[] = {OF_TAPS, OF_LINES, OF_BATCH};
     const size_t limit = request->workspace_limit;
     // Lines of items that fit are left whole; taps that are read in place may be long beside them.
-    const bool fits = piece_bytes(plan, OF_BATCH, 1) <= lesser(PIECE_BYTES, limit / 4);
+    const bool fits = piece_bytes(plan, OF_BATCH, 1) <= size_min(PIECE_BYTES, limit / 4);
     const bool possible[] = {
         [OF_TAPS] = !fits || plan->choice.from_taps, [OF_LINES] = !fits, [OF_BATCH] = true};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -259,7 +259,7 @@ static struct cuda_cut_lines sample_lines(size_t lines, size_t size, size_t byte
 // How many of `size` samples lie before `end`.
 static size_t up_to(ptrdiff_t end, size_t size)
 {
-    return end < 0 ? 0 : lesser((size_t)end, size);
+    return end < 0 ? 0 : size_min((size_t)end, size);
 }
 
 // Pieces of n samples, the first from `first` on; none is seen from `end` on.
@@ -368,7 +368,7 @@ bool cuda_pieces_of_bias(const struct partita_plan *plan, struct cuda_pieces *re
             ret->from[0] = batch_lines(shape->batch, ret_piece->batch, item_of_y(shape));
             return true;
         }
-        const size_t n = ret_piece->axis[0].out = lesser(ret_piece->axis[0].out, out);
+        const size_t n = ret_piece->axis[0].out = size_min(ret_piece->axis[0].out, out);
         ret->sets = shape->batch;
         ret->of_set = ceil_div(out, n);
         ret->from[0] = cut_samples(sample_lines(shape->out_channels, out, sample), sample, 0,

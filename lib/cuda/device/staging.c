@@ -104,13 +104,13 @@ static void copy_part(void *context, size_t i, int worker)
     const struct host_copy *copy = context;
     const size_t at = i * copy->part;
     (void)worker;
-    memcpy(copy->to + at, copy->from + at, lesser(copy->part, copy->bytes - at));
+    memcpy(copy->to + at, copy->from + at, size_min(copy->part, copy->bytes - at));
 }
 
 // On the plan's threads, a part each.
 static void copy_on_host(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
 {
-    const size_t parts = lesser((size_t)plan->threads, bytes / LEAST_PART),
+    const size_t parts = size_min((size_t)plan->threads, bytes / LEAST_PART),
                  threads = parts ? parts : 1;
     struct host_copy copy = {to, from, bytes, ceil_div(bytes, threads)};
     thread_loop((int)threads, ceil_div(bytes, copy.part), copy_part, &copy);
@@ -140,7 +140,7 @@ enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_s
 {
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->chunk) {
-        const size_t n = lesser(staging->chunk, bytes - at);
+        const size_t n = size_min(staging->chunk, bytes - at);
         const int buffer = take_turn(staging);
         status = wait_for(plan, staging, buffer);
         if (status != PARTITA_OK) break;
@@ -173,7 +173,7 @@ enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_
     enum partita_status status = PARTITA_OK;
     struct chunk before = {0};
     for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->chunk) {
-        const struct chunk now = {(char *)to + at, lesser(staging->chunk, bytes - at),
+        const struct chunk now = {(char *)to + at, size_min(staging->chunk, bytes - at),
                                   take_turn(staging)};
         status = wait_for(plan, staging, now.buffer);
         if (status == PARTITA_OK)

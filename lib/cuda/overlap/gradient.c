@@ -21,8 +21,8 @@ static void look(const struct shape *shape, ptrdiff_t begin, size_t reach, size_
 {
     const ptrdiff_t before = floor_div(-(ptrdiff_t)samples - begin - (ptrdiff_t)reach, hop) + 1;
     const ptrdiff_t behind = floor_div((ptrdiff_t)shape->axis[0].size - 1 - begin, hop) + 1;
-    *ret_first = before > 0 ? (int)lesser((size_t)before, blocks) : 0;
-    *ret_end = behind > 0 ? (int)lesser((size_t)behind, blocks) : 0;
+    *ret_first = before > 0 ? (int)size_min((size_t)before, blocks) : 0;
+    *ret_end = behind > 0 ? (int)size_min((size_t)behind, blocks) : 0;
     if (*ret_end < *ret_first) *ret_end = *ret_first;
 }
 
@@ -88,15 +88,15 @@ bool cuda_gradient_cut(const struct shape *shape, size_t points, int sums, size_
     if (!runs) {
         const size_t wished =
             ceil_div(ENOUGH_THREADS, size_mul(threads, cells_of(shape) * (size_t)ret->jobs));
-        runs = lesser(lesser(wished, terms / (FEWEST_TERMS * rows)), limit / sum_bytes);
-        if (sums == 2) runs = lesser(runs, shape->batch);
+        runs = size_min(size_min(wished, terms / (FEWEST_TERMS * rows)), limit / sum_bytes);
+        if (sums == 2) runs = size_min(runs, shape->batch);
         if (!runs) runs = 1;
     }
     ret->runs = (int64_t)runs;
     // Chains are no longer than a sum's terms; no row of threads shall be without one.
     const size_t chains = ceil_div(blocks, CUDA_GRADIENT_TERMS),
                  wanted = ceil_div(runs * rows, shape->batch);
-    ret->chains = sums == 2 ? 1 : (int64_t)lesser(wanted > chains ? wanted : chains, blocks);
+    ret->chains = sums == 2 ? 1 : (int64_t)size_min(wanted > chains ? wanted : chains, blocks);
     return sum_bytes <= limit && size_mul(shape->batch, (size_t)ret->chains) <= INT32_MAX / 2;
 }
 

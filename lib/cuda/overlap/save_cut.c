@@ -15,14 +15,14 @@ bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int process
     const size_t jobs = (size_t)(filtering->groups * filtering->batch * filtering->in.windows);
     const size_t enough = (size_t)processors * BLOCKS_OF_PROCESSOR;
     // Outputs are done in parts where jobs alone leave processors idle.
-    const size_t wanted = lesser(ceil_div(enough * rows, jobs), (size_t)filtering->group_out);
+    const size_t wanted = size_min(ceil_div(enough * rows, jobs), (size_t)filtering->group_out);
     const size_t of_part = ceil_div((size_t)filtering->group_out, wanted);
     const size_t parts = ceil_div((size_t)filtering->group_out, of_part);
     size_t blocks = ceil_div(jobs * parts, rows);
     *ret = (struct cuda_save_cut){
         .parts = (int64_t)parts, .of_part = (int)of_part, .in_memory = transforms + spectra > most};
     ret->shared_bytes = transforms + (ret->in_memory ? 0 : spectra);
-    if (ret->in_memory) blocks = lesser(lesser(blocks, enough), kept_limit / spectra);
+    if (ret->in_memory) blocks = size_min(size_min(blocks, enough), kept_limit / spectra);
     if (ret->in_memory) ret->kept_bytes = blocks * spectra;
     ret->blocks = (int64_t)blocks;
     return transforms <= most && blocks > 0 && blocks <= INT32_MAX &&

@@ -50,7 +50,7 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     // block holds.
     const size_t least = ceil_div(span, shape->complex_signal ? 1 : 2);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    size_t first = cuda_fft_size(weight ? lesser(least / 2, within) : least),
+    size_t first = cuda_fft_size(weight ? size_min(least / 2, within) : least),
            last = cuda_fft_size(whole);
     if (request->transform) first = last = cuda_spectral_points(shape, request->transform);
     if (!last) last = CUDA_FFT_LONGEST;
@@ -155,8 +155,8 @@ size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most)
 {
     enum { SECOND_CACHE = 32 << 20 };
     const size_t job = size_mul(spectra, spectrum_bytes);
-    const size_t room = lesser(n, SECOND_CACHE / job ? SECOND_CACHE / job : 1);
-    return lesser(room, most / job);
+    const size_t room = size_min(n, SECOND_CACHE / job ? SECOND_CACHE / job : 1);
+    return size_min(room, most / job);
 }
 
 // Of long transforms the taps' are made as many at once as a call's are, in memory of the call's
@@ -173,7 +173,7 @@ static enum partita_status transform_long_taps(const struct partita_plan *plan,
     if (status == PARTITA_OK) status = cuda_allocate(plan, batch * bytes, &room);
     if (status == PARTITA_OK) status = cuda_fft_borrow(plan, fft, area, &lease);
     for (size_t cell = 0; cell < cells && status == PARTITA_OK; cell += batch) {
-        const size_t n = lesser(batch, cells - cell);
+        const size_t n = size_min(batch, cells - cell);
         const struct cuda_range range = {(int64_t)cell, (int64_t)n};
         status = cuda_spectra_of(plan, fft, lease, windows, &range, room, taps);
         if (status == PARTITA_OK) status = cuda_copy(plan, spectra + cell * bytes, room, n * bytes);

@@ -33,7 +33,7 @@ static size_t lay_out(const struct shape *shape, size_t points, size_t limit, si
     ret->jobs = shape->groups * ret->of_group;
     // Sums of several runs are a small part of what they are made of.
     const size_t blocks = ceil_div(cells * points, 256);
-    ret->runs = runs ? runs : lesser(ceil_div(ENOUGH_BLOCKS, blocks), ceil_div(ret->of_group, 4));
+    ret->runs = runs ? runs : size_min(ceil_div(ENOUGH_BLOCKS, blocks), ceil_div(ret->of_group, 4));
     const size_t spectra = shape->group_in + shape->group_out;
     while (!runs && ret->runs > 1 && size_mul(size_mul(ret->runs, cells), spectrum) > limit / 2)
         ret->runs--;

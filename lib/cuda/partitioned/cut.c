@@ -43,7 +43,7 @@ static double product_seconds(const struct request *request,
 static double copy_seconds(const struct request *request, const struct cuda_cut *cut)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double tick = cut->partitions.tick, reals = shape->complex_signal ? 2 : 1;
     return (double)(shape->in_channels * 3 + shape->out_channels * 2) * tick * reals * costs->copy;
 }

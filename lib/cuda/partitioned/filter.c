@@ -12,7 +12,7 @@ struct build {
     const struct partita_plan *plan;
     const struct cuda_cut *cut;
     const struct cuda_partitioned_filter *base; // NULL: none
-    struct cell_source *sources;
+    struct path_source *sources;
     size_t n_sources, n_fresh; // fresh: to be transformed
     struct cuda_cell *cells;   // as the sources
     size_t *head_taps;         // likewise
@@ -60,13 +60,13 @@ static void find_ranges(const struct build *build, struct cuda_cell *cell)
 static void measure_cell(struct build *build, size_t c)
 {
     const struct shape *shape = &build->plan->shape;
-    const struct cell_source *source = &build->sources[c];
+    const struct path_source *source = &build->sources[c];
     struct cuda_cell *cell = &build->cells[c];
     if (source->fresh) {
         const bool widen = shape->complex_signal && !shape->complex_taps;
         const size_t span = shape->axis[0].span;
         *cell = (struct cuda_cell){.in = 0};
-        cell_causal_taps(shape, source->fresh, build->row, build->causal);
+        path_causal_taps(shape, source->fresh, build->row, build->causal);
         find_ranges(build, cell);
         samples_copy(build->samples + build->n_fresh * span * shape->sample_bytes, widen ? 2 : 1,
                      build->causal, 1, span, shape->tap_bytes);
@@ -89,7 +89,7 @@ static void measure_cell(struct build *build, size_t c)
 static void measure_cells(struct build *build)
 {
     for (size_t c = 0; c < build->n_sources; c++) {
-        const struct cell_source *source = &build->sources[c];
+        const struct path_source *source = &build->sources[c];
         if (source->twin == c) measure_cell(build, c);
         else {
             build->cells[c] = build->cells[source->twin];
@@ -149,10 +149,10 @@ static void fill_filter(struct build *build, struct cuda_partitioned_filter *sta
         build->first_cell[out] = (int)c;
     }
     for (size_t c = 0; c < build->n_sources; c++) {
-        const struct cell_source *source = &build->sources[c];
+        const struct path_source *source = &build->sources[c];
         if (source->twin != c) continue;
         const char *head = source->fresh ? build->causal : build->base->heads[source->kept];
-        if (source->fresh) cell_causal_taps(shape, source->fresh, build->row, build->causal);
+        if (source->fresh) path_causal_taps(shape, source->fresh, build->row, build->causal);
         memcpy(state->heads[c], head, build->head_taps[c] * shape->tap_bytes);
     }
 }
@@ -271,10 +271,10 @@ static const void *contents_of(const void *filter, size_t cell)
     return ((const struct cuda_partitioned_filter *)filter)->heads[cell];
 }
 
-struct cell_view cuda_partitioned_cells(const struct partita_filter *filter)
+struct path_view cuda_partitioned_cells(const struct partita_filter *filter)
 {
     const struct cuda_partitioned_filter *state = filter ? filter->state : NULL;
-    return (struct cell_view){state, state ? state->first_cell : NULL, input_of, contents_of};
+    return (struct path_view){state, state ? state->first_cell : NULL, input_of, contents_of};
 }
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
@@ -283,7 +283,7 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
 {
     const struct partita_plan *plan = filter->plan;
     const struct cuda_partitioned_filter *old = base ? base->state : NULL;
-    const struct cell_view kept = cuda_partitioned_cells(base);
+    const struct path_view kept = cuda_partitioned_cells(base);
     const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
     struct build build = {
         .plan = plan, .cut = &((const struct cuda_partitioned *)plan->state)->cut, .base = old};
@@ -293,7 +293,7 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
     if (!temporary.base) return PARTITA_ERR_NOMEM;
     temporary.used = 0;
     cut_temporary(&build, most, n_cells, &temporary);
-    build.n_sources = cells_list(plan, cells, n_cells, &kept, build.sources);
+    build.n_sources = paths_list(plan, cells, n_cells, &kept, build.sources);
     measure_cells(&build);
     cut_filter(&build, &own);
     own.base = mem_reserve(&plan->allocator, own.used);

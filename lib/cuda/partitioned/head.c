@@ -9,8 +9,8 @@
 void cuda_head_sum(const struct request *request, struct cuda_cut *cut)
 {
     const struct shape *shape = request->shape;
-    const struct host_costs *costs = &request->host->costs[shape->f64];
-    const double cells = (double)dense_cells(shape),
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const double cells = (double)dense_paths(shape),
                  call = fmin((double)shape->block, cut->partitions.tick);
     const double products =
         cells * (double)cut->head * (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
@@ -42,7 +42,7 @@ static struct request request_of(const struct request *outer, const struct shape
 {
     return (struct request){.shape = shape,
                             .direction = PARTITA_FORWARD,
-                            .host = outer->host,
+                            .model = outer->model,
                             .workspace_limit = outer->workspace_limit,
                             .error_budget = outer->error_budget};
 }

@@ -18,7 +18,7 @@ static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
         const size_t spectra =
-            size_add(size_mul(dense_cells(shape) + shape->in_channels, (size_t)level->parts),
+            size_add(size_mul(dense_paths(shape) + shape->in_channels, (size_t)level->parts),
                      6 * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, (size_t)level->points * 2 * shape->scalar_bytes));
     }
@@ -27,7 +27,7 @@ static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
 
 static double flops_of(const struct shape *shape, const struct cuda_cut *cut)
 {
-    const double cells = (double)dense_cells(shape), complex = shape->complex_signal ? 2 : 1;
+    const double cells = (double)dense_paths(shape), complex = shape->complex_signal ? 2 : 1;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     double flops = cut->head_flops;
     for (int i = 0; i < cut->partitions.n_levels; i++) {
@@ -142,10 +142,10 @@ static void partitioned_explain(const struct partita_plan *plan, struct text *te
 static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const size_t n = dense_cells(&plan->shape);
+    const size_t n = dense_paths(&plan->shape);
     struct partita_cell *cells = mem_allocate(&plan->allocator, size_mul(n, sizeof *cells));
     if (!cells) return PARTITA_ERR_NOMEM;
-    cells_of_dense(&plan->shape, taps, cells);
+    paths_of_dense(&plan->shape, taps, cells);
     const enum partita_status status = cuda_partitioned_filter_create(filter, cells, n, NULL);
     mem_release(&plan->allocator, cells);
     return status;

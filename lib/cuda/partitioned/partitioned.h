@@ -57,7 +57,7 @@ struct cuda_partitioned_filter {
 };
 
 // Its cells; none of NULL.
-struct cell_view cuda_partitioned_cells(const struct partita_filter *filter);
+struct path_view cuda_partitioned_cells(const struct partita_filter *filter);
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
                                                    const struct partita_cell *cells, size_t n_cells,

@@ -102,7 +102,7 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
     fresh.history = (struct history){.frames = history_frames(cut), .late = cut->latency};
-    history_cut(&fresh.history, &plan->shape, arena);
+    history_layout(&fresh.history, &plan->shape, arena);
     fresh.device_bytes = device.used;
     fresh.head_mirror = arena_take(arena, cuda_head_region_bytes(head));
     fresh.mirror = arena_take(arena, device.used);
@@ -400,7 +400,7 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     run_head(stream, n); // while the device is at work
     if (!wait_for_outputs(stream, n)) return nothing;
     const size_t written = emit(stream, frames, n);
-    history_pass(&state->history, &stream->plan->shape, now(stream), n);
+    history_advance(&state->history, &stream->plan->shape, now(stream), n);
     position->fill = (position->fill + n) % tick;
     if (!cut->whole && position->fill == 0) position->tick++;
     return (struct step){n, written};

@@ -205,16 +205,16 @@ static size_t longest(const struct request *request, char *reason, size_t size)
     }
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid.axis[i];
-        if (axis->taps > TILE_CUT_MOST_TAPS) {
+        if (axis->taps > TILE_SIZE_MAX_TAPS) {
             snprintf(reason, size, "tiles hold %d taps along an axis at most, not %zu",
-                     TILE_CUT_MOST_TAPS, axis->taps);
+                     TILE_SIZE_MAX_TAPS, axis->taps);
             return 0;
         }
         const size_t n =
-            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_cut_whole(axis);
+            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_size_whole(axis);
         if (n > most) most = n;
     }
-    return lesser(most, TILE_TRANSFORM_MOST);
+    return size_min(most, TILE_TRANSFORM_MOST);
 }
 
 void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kind,

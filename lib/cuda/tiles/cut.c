@@ -191,7 +191,7 @@ static bool cut_runs(struct cuda_tiles_cut *cut, size_t limit)
 {
     const struct cuda_tiles *tiles = &cut->tiles;
     int64_t groups = tiles->groups, blocks = 1;
-    const size_t most = lesser(limit, USUAL_WORKSPACE);
+    const size_t most = size_min(limit, USUAL_WORKSPACE);
     for (;;) {
         const int64_t run = 2 * (int64_t)tiles->pairs, lines = (tiles->positions + run - 1) / run;
         cut_run(cut, groups, blocks);
@@ -208,7 +208,7 @@ static bool cut_runs(struct cuda_tiles_cut *cut, size_t limit)
 // Parts of the sums over positions where there are few results: as many as make the product faster.
 static void cut_parts(struct cuda_tiles_cut *cut, size_t limit)
 {
-    const size_t most = lesser(limit, USUAL_WORKSPACE);
+    const size_t most = size_min(limit, USUAL_WORKSPACE);
     struct cuda_tiles_cut other = *cut;
     struct cuda_product product = cuda_tiles_product(cut, &cut->most);
     double slots = cuda_product_slots(&product, PROCESSORS);
@@ -239,8 +239,8 @@ static bool cut_fused(struct cuda_tiles_cut *cut, size_t limit)
     int64_t parts = (ENOUGH_BLOCKS + cells - 1) / cells;
     if (parts > positions / LEAST_POSITIONS) parts = positions / LEAST_POSITIONS;
     if (parts < positions / MOST_POSITIONS) parts = positions / MOST_POSITIONS;
-    if (size_mul((size_t)parts + 1, set) > lesser(limit, USUAL_WORKSPACE)) {
-        const size_t sets = lesser(limit, USUAL_WORKSPACE) / set;
+    if (size_mul((size_t)parts + 1, set) > size_min(limit, USUAL_WORKSPACE)) {
+        const size_t sets = size_min(limit, USUAL_WORKSPACE) / set;
         parts = sets > 1 ? (int64_t)sets - 1 : 1;
     }
     cut->parts = parts > 1 ? parts : 1;
@@ -274,7 +274,7 @@ static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, si
     const size_t most = cut->kind == CUDA_TILES_WHOLE
                             ? MOST_UNIT
                             : shared_bytes / (2 * grid->scalar_bytes); // elements
-    if (!tile_cut(grid, transform, most, cut->n)) return false;
+    if (!tile_size_split(grid, transform, most, cut->n)) return false;
     const size_t positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
     if (size_mul(positions, size_mul(size_mul(grid->in, grid->out), grid->phases)) >
         PTRDIFF_MAX / 64)

@@ -124,8 +124,8 @@ static size_t parts_of(const struct cuda_winograd *winograd, size_t in, size_t o
     const size_t bytes =
         size_mul(size_mul(pairs, out), (size_t)winograd->taps.pitch * winograd->grid.scalar_bytes);
     const size_t parts =
-        lesser(lesser(ceil_div(ENOUGH_BLOCKS, blocks), winograd->tiles / CUDA_PRODUCT_SEGMENT),
-               limit / 4 / bytes);
+        size_min(size_min(ceil_div(ENOUGH_BLOCKS, blocks), winograd->tiles / CUDA_PRODUCT_SEGMENT),
+                 limit / 4 / bytes);
     return parts > 1 ? parts : 1;
 }
 
@@ -137,7 +137,7 @@ static size_t cut_run(const struct cuda_winograd *winograd, size_t lines, size_t
     const size_t most = (limit > taken ? limit - taken : 0) / bytes, vector = TILES_AT_ONCE / 8;
     if (winograd->tiles <= most) return winograd->tiles;
     size_t run = most / TILES_AT_ONCE * TILES_AT_ONCE;
-    if (run == 0) return lesser(winograd->tiles, most < vector ? vector : most / vector * vector);
+    if (run == 0) return size_min(winograd->tiles, most < vector ? vector : most / vector * vector);
     run = ceil_div(winograd->tiles, ceil_div(winograd->tiles, run));
     return ceil_div(run, TILES_AT_ONCE) * TILES_AT_ONCE;
 }
@@ -208,13 +208,13 @@ static bool decide(const struct request *request, int variant, struct cuda_winog
         if (taps == 1 ? edge[a] > 1 : taps >= edge[a]) return false;
         tile[1 + a] = edge[a] + 1 - taps;
     }
-    tile_grid_cut(&ret->grid, tile);
+    tile_grid_split(&ret->grid, tile);
     const struct tile_grid *grid = &ret->grid;
     ret->tiles = size_mul(size_mul(grid->images, grid->batch), grid->tiles);
     if (ret->tiles == 0 || ret->tiles > MOST_TILES) return false;
     const size_t in = grid->in * (grid->phases_out ? 1 : grid->phases);
     const size_t out = grid->out * (grid->phases_out ? grid->phases : 1);
-    const size_t limit = lesser(request->workspace_limit, MOST_BYTES);
+    const size_t limit = size_min(request->workspace_limit, MOST_BYTES);
     ret->product.element = request->shape->f64 ? CUDA_F64 : CUDA_F32;
     ret->taps = taps_of(ret, in, out, weight);
     const size_t parts = weight ? parts_of(ret, in, out, limit) : 1;
