@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every other header needs: status codes, sample types, and the hooks a caller may install.
+// Status codes, sample types, and hooks that a caller may install. Every other header includes this
+// one.
 #ifndef PARTITA_COMMON_H
 #define PARTITA_COMMON_H
 
@@ -13,8 +14,8 @@
 #define PARTITA_API
 #endif
 
-// Marks functions that never allocate, lock or call the system, for compilers that check their callers (clang 20
-// and later, -Wfunction-effects).
+// Marks functions that never allocate, lock or make system calls, for compilers that check their
+// callers (clang 20 and later, -Wfunction-effects).
 #if defined(__has_attribute)
 #if __has_attribute(nonblocking)
 #define PARTITA_NONBLOCKING __attribute__((nonblocking))
@@ -32,49 +33,54 @@
 extern "C" {
 #endif
 
-// What a call that can fail returns. On anything but PARTITA_OK no output argument was touched.
+// The result of a call that can fail. Unless it is PARTITA_OK, no output argument was changed.
 enum partita_status {
     PARTITA_OK = 0,
-    PARTITA_ERR_ARG,         // an argument or a field of a struct is out of range or contradicts another
+    PARTITA_ERR_ARG,         // an argument or a struct field is out of range or contradicts another
     PARTITA_ERR_NOMEM,       // an allocation failed; nothing leaked
-    PARTITA_ERR_UNSUPPORTED, // well-formed, but no engine here can do it within the options given
-    PARTITA_ERR_DEVICE,      // the device asked for is absent or failed
+    PARTITA_ERR_UNSUPPORTED, // well-formed, but no engine can do it within the given options
+    PARTITA_ERR_DEVICE,      // the requested device is absent or failed
     PARTITA_ERR_IO,          // a file could not be read or written
-    PARTITA_ERR_STATE,       // the object is not in a state that allows the call
+    PARTITA_ERR_STATE,       // the state of the object does not allow the call
 };
 
-// One line of English for a status; never NULL, also for values that are no status. Any thread.
+// One line of English for a status; never NULL, also for values that are not a status.
+// Threads: any.
 PARTITA_API const char *partita_status_string(enum partita_status status);
 
-// "major.minor.patch" of the library that is running (the macros above are those compiled against). Any thread.
+// "major.minor.patch" of the library that is running; the macros above are those compiled against.
+// Threads: any.
 PARTITA_API const char *partita_version(void);
 
-// Sample types, by their SigMF names. Complex samples are pairs (real, imaginary), as C99 and C++ store them.
+// Sample types, by their SigMF names. Complex samples are pairs (real, imaginary), as C99 and C++
+// store them.
 enum partita_type {
     PARTITA_F32 = 0,
     PARTITA_F64,
     PARTITA_CF32,
     PARTITA_CF64,
-    PARTITA_F16,  // storage of layers, forward: IEEE 754 binary16 ..
-    PARTITA_BF16, // .. or bfloat16; sums are those of f32
+    PARTITA_F16,  // storage of forward layers: IEEE 754 binary16 ..
+    PARTITA_BF16, // .. or bfloat16; sums are computed in f32
 };
 
-// Bytes of one sample: 4, 8, 8, 16, 2, 2; 0 for a value that is no type. Any thread.
+// Bytes of one sample: 4, 8, 8, 16, 2, 2; 0 for a value that is not a type. Threads: any.
 PARTITA_API size_t partita_type_size(enum partita_type type);
 
-// "f32", "f64", "cf32", "cf64", "f16", "bf16"; "?" for a value that is no type. Any thread.
+// "f32", "f64", "cf32", "cf64", "f16", "bf16"; "?" for a value that is not a type. Threads: any.
 PARTITA_API const char *partita_type_name(enum partita_type type);
 
-// Receives one line (no newline) for each thing that partita_plan_create refuses, naming the field and its value.
-// Called on the thread of that call, never from partita_stream_process. A plan for a device besides the CPU also says,
-// once and from whichever call finds out, that the device failed, and where.
+// Receives one line of text (without newline) for everything that partita_plan_create rejects; the
+// line names the field and its value. It is called on the thread of that call, never from
+// partita_stream_process. Plans for a device other than the CPU also report, once, that the device
+// failed and where; any call may report that.
 struct partita_log {
-    void (*line)(void *user, const char *text); // NULL: say nothing
+    void (*line)(void *user, const char *text); // NULL: no log
     void *user;
 };
 
-// Memory for the library's own objects. `allocate` returns 64-byte aligned memory or NULL; both are called on the
-// thread of the create or destroy call. Zero members select the C library. FFTW keeps its own small tables outside.
+// Memory for the library's own objects. `allocate` returns 64-byte aligned memory or NULL; both
+// functions are called on the thread of the create or destroy call. Zero members select the C
+// library. FFTW allocates its own small tables without these hooks.
 struct partita_allocator {
     void *(*allocate)(void *user, size_t bytes);
     void (*release)(void *user, void *memory);
