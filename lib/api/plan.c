@@ -143,7 +143,6 @@ enum partita_status partita_plan_create(const struct partita_problem *problem,
         return PARTITA_ERR_NOMEM;
     }
     plan->device = device;
-    if (device) device->host_engines = cpu_engines;
     plan->engines = device ? device->engines : cpu_engines;
     plan->shape = shape;
     plan->direction = PARTITA_FORWARD;

@@ -18,8 +18,6 @@ struct device {
     char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                        // the same in one word, for remembered choices
     const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
-    const struct engine *const
-        *host_engines; // the CPU's, for what of a problem stays there; set by the caller
     const struct spectrum_backend *spectra;
     // Makes what `run` needs besides the engine's plan; after plan_create.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "head.h"
+#include "partitioned.h"
 
 // Typed, not measured: the host's part of launching a graph and the device's part of it, with the
 // wait; one pass of 16 points a thread.
@@ -61,12 +61,8 @@ static void predict(const struct request *request, struct cuda_cut *cut)
     }
     const double host =
         QUEUE_SECONDS + copy_seconds(request, cut) + cut->head_seconds * partitions->tick;
-    // What the host and the device do at the same time: a stream's share of the call that completes
-    // a tick.
-    const double call = fmin((double)request->shape->block, partitions->tick);
-    const double both = cut->head_engine ? fmin(cut->head_seconds * call, device) : 0;
-    cut->tick = cut->ahead ? fmax(host, device) : host + device - both;
-    cut->worst = cut->ahead ? fmax(host, worst) : host + worst - both;
+    cut->tick = cut->ahead ? fmax(host, device) : host + device;
+    cut->worst = cut->ahead ? fmax(host, worst) : host + worst;
     cut->seconds = cut->tick / partitions->tick;
     cut->device = device;
 }
@@ -122,6 +118,19 @@ static bool choose_head(const struct request *request, struct cuda_cut *cut)
     return cut->head < shape->axis[0].span;
 }
 
+// The head is summed by the host.
+static void count_head(const struct request *request, struct cuda_cut *cut)
+{
+    const struct shape *shape = request->shape;
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const double cells = (double)dense_paths(shape),
+                 call = fmin((double)shape->block, cut->partitions.tick);
+    const double products =
+        cells * (double)cut->head * (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
+    cut->head_seconds = products * costs->fma + (cut->head ? cells * costs->fir_call / call : 0);
+    cut->head_flops = 2 * products;
+}
+
 static void search_levels(const struct request *request, const struct cuda_cut *cut,
                           struct cuda_cut *best)
 {
@@ -148,9 +157,8 @@ static void search_tick(const struct request *request, int tick, bool ahead, str
     };
     if (!choose_head(request, &cut)) return;
     cut.partitions.rounds = (int)(cut.delay / (size_t)tick + 2);
-    cuda_head_sum(request, &cut);
+    count_head(request, &cut);
     search_levels(request, &cut, best);
-    if (cuda_head_stream(request, &cut)) search_levels(request, &cut, best);
 }
 
 bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason, size_t size)

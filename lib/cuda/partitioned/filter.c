@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "geometry/samples.h"
-#include "head.h"
+#include "partitioned.h"
 #include "stream/paths.h"
 
 struct build {
@@ -303,8 +303,7 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
         struct cuda_partitioned_filter *state = cut_filter(&build, &own);
         filter->state = state;
         fill_filter(&build, state);
-        status = cuda_head_filter(filter);
-        if (status == PARTITA_OK) status = fill_device(&build, state);
+        status = fill_device(&build, state);
     }
     mem_release(&plan->allocator, temporary.base);
     return status;
@@ -317,6 +316,5 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter)
     if (!state) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_release(plan, state->memory);
-    cuda_head_filter_forget(filter);
     mem_release(&plan->allocator, state);
 }

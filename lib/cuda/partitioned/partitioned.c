@@ -3,7 +3,7 @@
 // three sizes, spectra of filter and history resident there, one graph of three kernels a tick
 // (partitions.h, decision 25). Source: Gardner, Efficient convolution without input-output delay,
 // JAES 43 (1995).
-#include "head.h"
+#include "partitioned.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static size_t bytes_of(const struct shape *shape, const struct cuda_cut *cut)
                      6 * shape->out_channels);
         bytes = size_add(bytes, size_mul(spectra, (size_t)level->points * 2 * shape->scalar_bytes));
     }
-    return size_add(bytes, cut->head_bytes);
+    return bytes;
 }
 
 static double flops_of(const struct shape *shape, const struct cuda_cut *cut)
@@ -75,8 +75,7 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan,
     if (!cuda_cut_search(request, &partitioned->cut, reason, sizeof reason))
         return PARTITA_ERR_UNSUPPORTED;
     struct cuda_partitions *partitions = &partitioned->cut.partitions;
-    enum partita_status status = cuda_head_plan(plan, request);
-    if (status == PARTITA_OK) status = cuda_enter(plan);
+    enum partita_status status = cuda_enter(plan);
     for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
         struct cuda_level *level = &partitions->level[i];
         status = cuda_fft_create(plan, (size_t)level->points, !partitions->complex, 1,
@@ -92,7 +91,6 @@ static void partitioned_plan_destroy(struct partita_plan *plan)
     if (!partitioned) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     for (int i = 0; i < CUDA_LEVELS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
-    cuda_head_forget(plan);
     mem_release(&plan->allocator, partitioned);
 }
 
@@ -103,15 +101,12 @@ static void partitioned_load(const struct partita_plan *plan, struct partita_loa
     const size_t tick = (size_t)partitions->tick, block = plan->shape.block,
                  ticks = (block + tick - 1) / tick;
     const int start = partitions->level[partitions->n_levels - 1].start;
-    const struct partita_load head = cuda_head_load(plan);
-    const size_t head_calls = head.frames ? (block + head.frames - 1) / head.frames : 0;
     const size_t last =
         ((size_t)start + 1) * tick + cut->delay; // a tick more where another swap settles first
     *ret = (struct partita_load){.frames = block,
                                  .mean = cut->seconds * (double)block,
-                                 .worst = cut->worst * (double)ticks +
-                                          (double)head_calls * (head.worst - head.mean),
-                                 .swap_delay = head.swap_delay > last ? head.swap_delay : last};
+                                 .worst = cut->worst * (double)ticks,
+                                 .swap_delay = last};
 }
 
 static void partitioned_explain(const struct partita_plan *plan, struct text *text)
@@ -123,8 +118,7 @@ static void partitioned_explain(const struct partita_plan *plan, struct text *te
     text_add(text, "  ticks of %d frames; latency %zu; %zu taps in the head\n", partitions->tick,
              cut_visible_latency(cut), cut->head);
     if (cut->head)
-        text_add(text, "  head      %7d+ %s, on the host, %.3g us a tick\n", 0,
-                 cut->head_engine ? cut->head_engine->name : "summed directly",
+        text_add(text, "  head      %7d+ summed directly, on the host, %.3g us a tick\n", 0,
                  cut->head_seconds * partitions->tick * 1e6);
     for (int i = 0; i < partitions->n_levels; i++) {
         const struct cuda_level *level = &partitions->level[i];
@@ -163,7 +157,7 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
         const int parts[] = {level->ticks, level->parts, level->start};
         hash = hash_bytes(hash, parts, sizeof parts);
     }
-    return cuda_head_key(plan, hash);
+    return hash;
 }
 
 const struct engine cuda_partitioned = {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the host's files of cuda/partitioned share: how a stream is cut for a device, filters, and
-// the running stream. The first taps may be left to the host (`head`), which sums them directly or
-// runs a stream of the CPU's (partition_head.h).
+// the running stream. The first taps may be left to the host (`head`), which sums them directly.
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
@@ -19,10 +18,7 @@ extern const struct engine cuda_partitioned;
 struct cuda_cut {
     struct cuda_partitions partitions;
     bool whole, ahead;
-    size_t latency, head, delay; // latency + head = delay, or more
-    const struct engine
-        *head_engine;  // of the CPU, whose stream is the head; NULL: it is summed directly
-    size_t head_bytes; // of that stream and its part of a filter
+    size_t latency, head, delay;     // latency + head = delay, or more
     double head_seconds, head_flops; // predicted, one frame
     double seconds;                  // the same of everything
     double tick, worst; // of a call that completes a tick: mean, and where all levels fall together
@@ -42,16 +38,14 @@ bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *
 struct cuda_partitioned {
     struct cuda_cut cut;
     struct cuda_fft fft[CUDA_LEVELS];
-    struct partita_plan *head; // of the head's stream; NULL: there is none
 };
 
 // filter->state. The host keeps the cells and the taps of their heads.
 struct cuda_partitioned_filter {
-    size_t *first_cell;         // [out_channels + 1]
-    struct cuda_cell *cells;    // sorted by output
-    char **heads;               // [cells], causal taps; cells of one content share them
-    size_t *head_taps;          // [cells]
-    struct partita_filter head; // of the head's stream; its plan NULL: there is none
+    size_t *first_cell;      // [out_channels + 1]
+    struct cuda_cell *cells; // sorted by output
+    char **heads;            // [cells], causal taps; cells of one content share them
+    size_t *head_taps;       // [cells]
     struct cuda_cells device;
     void *memory; // of the device: all that `device` points to
 };

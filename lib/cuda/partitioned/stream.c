@@ -4,7 +4,7 @@
 // that. What the device holds is mirrored on the host only while a state is saved or restored.
 #include <string.h>
 
-#include "head.h"
+#include "partitioned.h"
 #include "stream/outputs.h"
 
 // Where a stream is. Where calls bring whole ticks, `tick` is counted on at the launch, before its
@@ -19,8 +19,7 @@ struct position {
 struct cuda_partitioned_stream {
     struct position *position;
     struct history history;
-    struct cuda_head *head; // NULL: summed directly, on the history
-    char *samples[2];       // outputs of one tick of one channel, by either filter
+    char *samples[2]; // outputs of one tick of one channel, by either filter
     struct cuda_queue queue;
     struct cuda_flow flow;
     void *device, *pinned; // all that `flow` points to
@@ -28,8 +27,7 @@ struct cuda_partitioned_stream {
     struct cuda_tick *tick; // these three are pinned
     char *x, *y;
     size_t y_bytes;
-    char *head_mirror, *mirror,
-        *y_mirror; // of the head's region, the device's memory and y, in the region
+    char *mirror, *y_mirror; // of the device's memory and y, in the region
     struct region region;
 };
 
@@ -80,20 +78,19 @@ static void cut_pinned(const struct partita_plan *plan, struct cuda_partitioned_
     state->y = arena_take(arena, state->y_bytes);
 }
 
-// The history reaches back as far as the head, where it is summed, and the delay of what is heard.
+// The history reaches back as far as the head and the delay of what is heard.
 static size_t history_frames(const struct cuda_cut *cut)
 {
     const size_t tick = (size_t)cut->partitions.tick;
-    const size_t frames = (cut->head_engine ? 0 : cut->head) + cut->latency + tick;
+    const size_t frames = cut->head + cut->latency + tick;
     return (frames + tick - 1) / tick * tick;
 }
 
 static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *plan,
-                                                  struct cuda_head *head, struct arena *arena)
+                                                  struct arena *arena)
 {
     const struct cuda_cut *cut = &((const struct cuda_partitioned *)plan->state)->cut;
-    struct cuda_partitioned_stream fresh = {.head = head},
-                                   *state = arena_take(arena, sizeof *state);
+    struct cuda_partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
     const size_t tick = (size_t)cut->partitions.tick * plan->shape.sample_bytes;
     struct arena device = {0}, pinned = {0};
     cut_device(plan, &fresh.flow, &device);
@@ -104,7 +101,6 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
     fresh.history = (struct history){.frames = history_frames(cut), .late = cut->latency};
     history_layout(&fresh.history, &plan->shape, arena);
     fresh.device_bytes = device.used;
-    fresh.head_mirror = arena_take(arena, cuda_head_region_bytes(head));
     fresh.mirror = arena_take(arena, device.used);
     fresh.y_mirror = arena_take(arena, fresh.y_bytes);
     fresh.region.bytes = arena->used - begin;
@@ -116,7 +112,7 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
 static enum partita_status clear(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
-    memset(state->region.data, 0, (size_t)(state->head_mirror - (char *)state->region.data));
+    memset(state->region.data, 0, (size_t)(state->mirror - (char *)state->region.data));
     memset(state->y, 0, state->y_bytes);
     state->queue.running = true;
     return CU(stream->plan,
@@ -168,35 +164,16 @@ static enum partita_status allocate(struct partita_stream *stream)
     return PARTITA_OK;
 }
 
-// The head, and the stream's own arena.
-static enum partita_status open_state(struct partita_stream *stream)
-{
-    const struct partita_plan *plan = stream->plan;
-    struct cuda_head *head;
-    struct arena arena = {0};
-    const enum partita_status status = cuda_head_open(stream, &head);
-    if (status == PARTITA_OK) {
-        cut_stream(plan, head, &arena);
-        arena.base = mem_reserve(&plan->allocator, arena.used);
-    }
-    if (!arena.base) {
-        cuda_head_close(head);
-        return status == PARTITA_OK ? PARTITA_ERR_NOMEM : status;
-    }
-    arena.used = 0;
-    struct cuda_partitioned_stream *state = stream->state = cut_stream(plan, head, &arena);
-    for (size_t c = 0; head && c < plan->shape.in_channels; c++)
-        head->x[c] = history_at(&state->history, &plan->shape, c, 0);
-    return status;
-}
-
 enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
-    enum partita_status status = open_state(stream);
-    if (status != PARTITA_OK) return status;
-    struct cuda_partitioned_stream *state = stream->state;
-    status = cuda_enter(plan);
+    struct arena arena = {0};
+    cut_stream(plan, &arena);
+    arena.base = mem_reserve(&plan->allocator, arena.used);
+    if (!arena.base) return PARTITA_ERR_NOMEM;
+    arena.used = 0;
+    struct cuda_partitioned_stream *state = stream->state = cut_stream(plan, &arena);
+    enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_queue_open(plan, &state->queue);
     if (status == PARTITA_OK) status = allocate(stream);
     if (status == PARTITA_OK) status = clear(stream);
@@ -214,13 +191,11 @@ void cuda_partitioned_close(struct partita_stream *stream)
     cuda_queue_close(stream->plan, &state->queue);
     cuda_release(stream->plan, state->device);
     cuda_unpin(stream->plan, state->pinned);
-    cuda_head_close(state->head);
 }
 
 void cuda_partitioned_reset(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
-    cuda_head_reset(stream, state->head);
     if (atomic_load(&stream->status) == PARTITA_OK && done(stream, cuda_enter(stream->plan)) &&
         done(stream, cuda_queue_wait(stream->plan, &state->queue)))
         done(stream, clear(stream));
@@ -244,7 +219,6 @@ static void move(struct partita_stream *stream, void *to, const void *from)
 void cuda_partitioned_pause(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
-    cuda_head_save(stream, state->head, state->head_mirror);
     move(stream, state->mirror, state->device);
     memcpy(state->y_mirror, state->y, state->y_bytes);
 }
@@ -252,7 +226,6 @@ void cuda_partitioned_pause(struct partita_stream *stream)
 void cuda_partitioned_resume(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = stream->state;
-    cuda_head_restore(stream, state->head, state->head_mirror);
     memcpy(state->y, state->y_mirror, state->y_bytes);
     move(stream, state->device, state->mirror);
 }
@@ -313,17 +286,12 @@ static bool wait_for_outputs(struct partita_stream *stream, size_t n)
            done(stream, cuda_queue_wait(stream->plan, &state->queue));
 }
 
-// The head's part of the next n outputs. That of a stream is the same by both filters: it fades by
-// itself, and the weights by which what is added to it fades add up to one.
-static void take_head(const struct partita_stream *stream, const struct partita_filter *filter,
-                      size_t channel, char *y, size_t n)
+// The head's part of the next n outputs.
+static void sum_head(const struct partita_stream *stream, const struct partita_filter *filter,
+                     size_t channel, char *y, size_t n)
 {
     const struct cuda_partitioned_stream *state = stream->state;
     const struct cuda_partitioned_filter *cells = filter->state;
-    if (state->head) {
-        memcpy(y, state->head->y[channel], n * stream->plan->shape.sample_bytes);
-        return;
-    }
     memset(y, 0, n * stream->plan->shape.sample_bytes);
     for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++)
         if (cells->head_taps[c])
@@ -353,7 +321,7 @@ static void add_device(const struct partita_stream *stream, size_t set, size_t c
 static void compute(const struct partita_stream *stream, const struct partita_filter *filter,
                     size_t set, size_t channel, char *y, size_t n)
 {
-    take_head(stream, filter, channel, y, n);
+    sum_head(stream, filter, channel, y, n);
     add_device(stream, set, channel, y, n);
 }
 
@@ -367,17 +335,6 @@ static size_t emit(const struct partita_stream *stream, const struct frames *fra
                                     .compute = compute,
                                     .cells = cuda_partitioned_cells};
     return outputs_emit(stream, &outputs, frames, n);
-}
-
-// Has the head's stream filter by the next n frames.
-static void run_head(struct partita_stream *stream, size_t n)
-{
-    const struct cuda_cut *cut = cut_of(stream);
-    struct cuda_partitioned_stream *state = stream->state;
-    const size_t tick = (size_t)cut->partitions.tick,
-                 ready = cut->whole ? tick - state->position->fill : n;
-    const uint64_t at = now(stream) - (cut->whole ? tick : 0);
-    if (state->head) cuda_head_run(stream, state->head, at % state->history.frames, n, ready);
 }
 
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames)
@@ -397,7 +354,6 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
         history_take(&state->history, stream->plan, now(stream), frames, n);
         if (n == room && !launch(stream)) return nothing;
     }
-    run_head(stream, n); // while the device is at work
     if (!wait_for_outputs(stream, n)) return nothing;
     const size_t written = emit(stream, frames, n);
     history_advance(&state->history, &stream->plan->shape, now(stream), n);
@@ -423,10 +379,7 @@ size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
         const uint64_t played = block * ticks + (uint64_t)level->start;
         if (played > last) last = played;
     }
-    const size_t own =
-        (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
-    const size_t head = cuda_head_swap_begin(stream, state->head);
-    return head > own ? head : own;
+    return (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
 }
 
 // The device may still be at work with the old filter until the next launch.
@@ -436,9 +389,7 @@ size_t cuda_partitioned_swap_end(struct partita_stream *stream)
     const struct cuda_partitioned_stream *state = stream->state;
     struct position *position = state->position;
     const size_t tick = (size_t)cut->partitions.tick;
-    const size_t head = cuda_head_swap_end(stream, state->head);
     position->set = 1 - position->set;
-    if (!state->queue.running) return head;
-    const size_t own = cut->whole ? (tick - position->fill) % tick + 1 : tick - position->fill;
-    return head > own ? head : own;
+    if (!state->queue.running) return 0;
+    return cut->whole ? (tick - position->fill) % tick + 1 : tick - position->fill;
 }
