@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The arrays of a workload in a CUDA device's memory, one copy for all contenders of bench_gpu that are open.
+// The arrays of a workload in a CUDA device's memory, one copy for all contenders of bench_gpu that
+// are open.
 #ifndef BENCH_RESIDENT_H
 #define BENCH_RESIDENT_H
 
@@ -11,12 +12,15 @@ struct resident {
     void *x, *h, *y;
 };
 
-// Uploads the workload's arrays unless they are there, and makes y NaN; NULL without memory. resident_close is to
-// follow a success.
+// Uploads the workload's arrays unless they are there, and sets y to NaN. Returns NULL without
+// memory; after a success the caller must call resident_close.
 const struct resident *resident_open(const struct workload *w);
 void resident_close(void);
 
-// A contender's fetch: brings y home.
+// A contender's fetch: copies y to the host.
 bool resident_fetch(void *state, const struct workload *w);
+
+// Ours on these arrays: layers and signals.
+open_fn ours_resident;
 
 #endif

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Partita as a contender: an engine forced by name, or the planner's pick. A stream keeps plan, filter and stream
-// open; a signal is timed as the whole call a user of SciPy makes, planning and transforming the taps included.
-#include "runner/runner.h"
+// An engine forced by name, or the planner's choice. A stream keeps plan, filter and stream open; a
+// signal is timed as the whole call that a user of SciPy makes, planning and transforming the taps
+// included.
+#include "ours/ours.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "workloads/layer.h"
 
 enum { MAX_CHANNELS = 128 };
 
@@ -21,9 +24,9 @@ struct ours {
 };
 
 // Shared by all plans of the process.
-static struct partita_wisdom *host_wisdom;
+static struct partita_wisdom *wisdom;
 
-static void remember_line(void *user, const char *text)
+void ours_set_reason(void *user, const char *text)
 {
     struct contender *contender = user;
     snprintf(contender->reason, sizeof contender->reason, "%s", text);
@@ -31,12 +34,13 @@ static void remember_line(void *user, const char *text)
 
 void ours_calibrate(void)
 {
-    enum partita_status status = partita_wisdom_create(&host_wisdom);
-    if (status == PARTITA_OK) status = partita_wisdom_calibrate(host_wisdom);
-    if (status != PARTITA_OK) fprintf(stderr, "no calibration: %s\n", partita_status_string(status));
+    enum partita_status status = partita_wisdom_create(&wisdom);
+    if (status == PARTITA_OK) status = partita_wisdom_calibrate(wisdom);
+    if (status != PARTITA_OK)
+        fprintf(stderr, "no calibration: %s\n", partita_status_string(status));
 }
 
-static double gate_of(const struct workload *w, const struct partita_plan *plan)
+static double ours_gate(const struct workload *w, const struct partita_plan *plan)
 {
     bool direct = strcmp(partita_plan_engine(plan), "cpu/direct") == 0;
     return direct ? gate_direct(w) : gate_transform(w);
@@ -53,7 +57,7 @@ static void ours_close(void *state)
     free(o);
 }
 
-// Plans a problem of the workload's; on failure the contender's reason says why.
+// Plans a problem of a workload; on failure the contender's reason says why.
 static struct ours *ours_create(struct contender *contender, const struct workload *w,
                                 const struct partita_problem *problem)
 {
@@ -63,60 +67,64 @@ static struct ours *ours_create(struct contender *contender, const struct worklo
                                           .engine = contender->engine,
                                           .threads = contender->threads,
                                           .directions = PARTITA_FORWARD,
-                                          .wisdom = host_wisdom,
-                                          .log = {remember_line, contender}};
+                                          .wisdom = wisdom,
+                                          .log = {ours_set_reason, contender}};
     if (contender->engine && !strncmp(contender->engine, "cuda/", 5)) o->options.device = "cuda:0";
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
-    if (status == PARTITA_OK && w->lags == 0) status = partita_filter_create(o->plan, w->h, &o->filter);
+    if (status == PARTITA_OK && w->lags == 0)
+        status = partita_filter_create(o->plan, w->h, &o->filter);
     if (status == PARTITA_OK) return o;
-    if (contender->reason[0] == '\0') remember_line(contender, partita_status_string(status));
+    if (contender->reason[0] == '\0') ours_set_reason(contender, partita_status_string(status));
     ours_close(o);
     return NULL;
 }
 
-static void stream_call(void *state, const struct workload *w, size_t at)
+static void ours_stream_call(void *state, const struct workload *w, size_t at)
 {
     struct ours *o = state;
     size_t bytes = partita_type_size(w->signal);
     const void *x[MAX_CHANNELS];
     void *y[MAX_CHANNELS];
     for (size_t c = 0; c < w->in_channels; c++) x[c] = w->x + (c * w->n_frames + at) * bytes;
-    for (size_t c = 0; c < w->out_channels; c++) y[c] = w->y + (c * w->n_out + at / w->stride) * bytes;
+    for (size_t c = 0; c < w->out_channels; c++)
+        y[c] = w->y + (c * w->n_out + at / w->stride) * bytes;
     partita_stream_process(o->stream, y, x, w->block);
 }
 
-static double stream_pass(void *state, const struct workload *w, double *calls)
+static double ours_stream_pass(void *state, const struct workload *w, double *calls)
 {
     struct ours *o = state;
     partita_stream_reset(o->stream);
-    return bench_calls(w, calls, stream_call, o);
+    return bench_calls(w, calls, ours_stream_call, o);
 }
 
-// Whether a pass would take seconds for sums that nobody would do that way.
-static bool hopeless(const struct ours *o, const struct workload *w)
+// Whether a pass of direct sums would take seconds.
+static bool ours_stream_is_slow(const struct ours *o, const struct workload *w)
 {
-    double products = (double)(w->n_frames * w->in_channels * w->out_channels / w->groups) * (double)w->n_taps;
+    double products =
+        (double)(w->n_frames * w->in_channels * w->out_channels / w->groups) * (double)w->n_taps;
     return strcmp(partita_plan_engine(o->plan), "cpu/direct") == 0 && products > 5e10;
 }
 
-static bool open_stream(struct contender *contender, const struct workload *w, const struct partita_problem *problem)
+static bool ours_stream_open(struct contender *contender, const struct workload *w,
+                             const struct partita_problem *problem)
 {
     struct ours *o = ours_create(contender, w, problem);
     if (o == NULL) return false;
-    if (hopeless(o, w)) {
-        remember_line(contender, "a pass of direct sums would take more than a second");
+    if (ours_stream_is_slow(o, w)) {
+        ours_set_reason(contender, "a pass of direct sums would take more than a second");
         ours_close(o);
         return false;
     }
     if (partita_stream_open(o->plan, o->filter, &o->stream) != PARTITA_OK) {
-        remember_line(contender, "stream does not open");
+        ours_set_reason(contender, "stream does not open");
         ours_close(o);
         return false;
     }
     contender->state = o;
-    contender->pass = stream_pass;
+    contender->pass = ours_stream_pass;
     contender->close = ours_close;
-    contender->gate = gate_of(w, o->plan);
+    contender->gate = ours_gate(w, o->plan);
     contender->delay = partita_stream_latency(o->stream);
     return true;
 }
@@ -124,14 +132,14 @@ static bool open_stream(struct contender *contender, const struct workload *w, c
 bool ours_stream(struct contender *contender, const struct workload *w)
 {
     const struct partita_problem problem = workload_problem(w);
-    return open_stream(contender, w, &problem);
+    return ours_stream_open(contender, w, &problem);
 }
 
 bool ours_stream_whole(struct contender *contender, const struct workload *w)
 {
     struct partita_problem problem = workload_problem(w);
     problem.whole_blocks = true;
-    return open_stream(contender, w, &problem);
+    return ours_stream_open(contender, w, &problem);
 }
 
 bool ours_stream_parallel(struct contender *contender, const struct workload *w)
@@ -139,10 +147,11 @@ bool ours_stream_parallel(struct contender *contender, const struct workload *w)
     return w->in_channels * w->out_channels > 1 && ours_stream(contender, w);
 }
 
-// A fade that begins while the history fills and is longer than the pass: in all timed calls both filters run. Their
-// taps are the same, so that the answer is that of either; their spectra lie in memory twice. Resetting the stream ends
-// the swap of the pass before, with the filter it brought.
-static double swap_pass(void *state, const struct workload *w, double *calls)
+// Starts a fade while the history fills that is longer than the pass, so that both filters are
+// active in all timed calls. Their taps are the same, so the answer is that of either; their
+// spectra are in memory twice. Resetting the stream ends the swap of the previous pass, and its new
+// filter stays.
+static double ours_swap_pass(void *state, const struct workload *w, double *calls)
 {
     struct ours *o = state;
     partita_stream_reset(o->stream);
@@ -150,7 +159,7 @@ static double swap_pass(void *state, const struct workload *w, double *calls)
     struct partita_filter *before = o->filter;
     o->filter = o->other;
     o->other = before;
-    double seconds = bench_calls(w, calls, stream_call, o);
+    double seconds = bench_calls(w, calls, ours_stream_call, o);
     return partita_stream_swapping(o->stream) ? seconds : NAN;
 }
 
@@ -159,16 +168,16 @@ bool ours_stream_swap(struct contender *contender, const struct workload *w)
     struct partita_load load;
     if (w->warm == 0 || !ours_stream_whole(contender, w)) return false;
     struct ours *o = contender->state;
-    contender->pass = swap_pass;
+    contender->pass = ours_swap_pass;
     if (partita_plan_load(o->plan, &load) == PARTITA_OK && load.swap_delay <= w->warm &&
         partita_filter_create(o->plan, w->h, &o->other) == PARTITA_OK)
         return true;
-    remember_line(contender, "no second filter, or it would come in while calls are timed");
+    ours_set_reason(contender, "no second filter, or its fade would begin while calls are timed");
     ours_close(o);
     return false;
 }
 
-static double signal_pass(void *state, const struct workload *w, double *calls)
+static double ours_signal_pass(void *state, const struct workload *w, double *calls)
 {
     struct ours *o = state;
     struct partita_plan *plan = NULL;
@@ -182,33 +191,35 @@ static double signal_pass(void *state, const struct workload *w, double *calls)
 
 bool ours_signal(struct contender *contender, const struct workload *w)
 {
-    bool slow = w->n_taps > 4096 && contender->engine != NULL && strcmp(contender->engine, "cpu/direct") == 0;
+    bool slow = w->n_taps > 4096 && contender->engine != NULL &&
+                strcmp(contender->engine, "cpu/direct") == 0;
     const struct partita_problem problem = workload_problem(w);
     struct ours *o = slow ? NULL : ours_create(contender, w, &problem);
     if (o == NULL) return false;
     contender->state = o;
-    contender->pass = signal_pass;
+    contender->pass = ours_signal_pass;
     contender->close = ours_close;
-    contender->gate = gate_of(w, o->plan);
+    contender->gate = ours_gate(w, o->plan);
     contender->bytes = partita_plan_workspace_size(o->plan);
     return true;
 }
 
-// Sums have the gate of sums; engines that transform promise the default error budget of layers besides.
-static double layer_gate_of(const struct workload *w, const struct partita_plan *plan)
+// Direct sums have the gate of sums; engines that transform may use the default error budget too.
+static double ours_layer_gate(const struct workload *w, const struct partita_plan *plan)
 {
     const char *engine = partita_plan_engine_of(plan, w->layer->direction);
     const bool sums = strcmp(engine, "cpu/direct") == 0 || strcmp(engine, "cpu/gemm") == 0;
     return sums || type_is_f64(w->signal) ? gate_layer(w) : fmax(gate_layer(w), DEFAULT_BUDGET);
 }
 
-static double layer_pass(void *state, const struct workload *w, double *calls)
+static double ours_layer_pass(void *state, const struct workload *w, double *calls)
 {
     struct ours *o = state;
     enum partita_status status;
     (void)calls;
     double start = bench_now();
-    if (w->layer->direction == PARTITA_FORWARD) status = partita_forward(o->plan, o->filter, w->y, w->x, o->workspace);
+    if (w->layer->direction == PARTITA_FORWARD)
+        status = partita_forward(o->plan, o->filter, w->y, w->x, o->workspace);
     else if (w->layer->direction == PARTITA_BACKWARD_DATA)
         status = partita_backward_data(o->plan, o->filter, w->y, w->x, o->workspace);
     else status = partita_backward_weight(o->plan, w->y, w->x, w->h, o->workspace);
@@ -223,20 +234,20 @@ bool ours_layer(struct contender *contender, const struct workload *w)
     o->options = (struct partita_options){.engine = contender->engine,
                                           .threads = contender->threads,
                                           .directions = direction,
-                                          .wisdom = host_wisdom,
-                                          .log = {remember_line, contender}};
+                                          .wisdom = wisdom,
+                                          .log = {ours_set_reason, contender}};
     enum partita_status status = partita_plan_create(&o->problem, &o->options, &o->plan);
     if (status == PARTITA_OK && direction != PARTITA_BACKWARD_WEIGHT)
         status = partita_filter_create(o->plan, w->h, &o->filter);
     if (status != PARTITA_OK) {
-        if (contender->reason[0] == '\0') remember_line(contender, partita_status_string(status));
+        if (contender->reason[0] == '\0') ours_set_reason(contender, partita_status_string(status));
         ours_close(o);
         return false;
     }
     o->workspace = bench_allocate(partita_plan_workspace(o->plan, direction));
     contender->state = o;
-    contender->pass = layer_pass;
+    contender->pass = ours_layer_pass;
     contender->close = ours_close;
-    contender->gate = layer_gate_of(w, o->plan);
+    contender->gate = ours_layer_gate(w, o->plan);
     return true;
 }

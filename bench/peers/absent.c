@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Stands in for the peers whose libraries were not there when this was built.
-#include "runner/runner.h"
+// Stands in for peers whose libraries were not found when this was built.
+#include "peers/peers.h"
 
-#define ABSENT(peer, library)                                                                                          \
-    bool peer(struct contender *contender, const struct workload *w)                                                   \
-    {                                                                                                                  \
-        (void)w;                                                                                                       \
-        snprintf(contender->reason, sizeof contender->reason, "%s was not there when this was built", library);        \
-        return false;                                                                                                  \
+#define ABSENT(peer, library)                                                                      \
+    bool peer(struct contender *contender, const struct workload *w)                               \
+    {                                                                                              \
+        (void)w;                                                                                   \
+        snprintf(contender->reason, sizeof contender->reason,                                      \
+                 "%s was not found when this was built", library);                                 \
+        return false;                                                                              \
     }
 
 #ifndef HAVE_ZITA

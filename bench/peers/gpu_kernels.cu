@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The separable filter's method is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), as in CUDA's samples: a
-// kernel for the rows and one for the columns, tiles with their halo in shared memory, taps in constant memory, loops
-// over taps unrolled, several outputs a thread.
+// The separable filter's method is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), as
+// in CUDA's samples: a kernel for the rows and one for the columns, tiles with their halo in shared
+// memory, taps in constant memory, loops over taps unrolled, several outputs a thread.
 #include "cuda/kernels/grid.cuh"
 
 #include "peers/gpu_kernels.h"
@@ -13,8 +13,8 @@ constexpr int THREADS = 256;
 template <typename... Parameters, typename... Arguments>
 bool queue_items(void (*kernel)(size_t, Parameters...), size_t n, Arguments... arguments)
 {
-    return queue(kernel, ceiling((int64_t)n, THREADS), dim3(THREADS), 0, cudaStreamPerThread, n, arguments...) ==
-           cudaSuccess;
+    return queue(kernel, ceiling((int64_t)n, THREADS), dim3(THREADS), 0, cudaStreamPerThread, n,
+                 arguments...) == cudaSuccess;
 }
 
 inline __device__ size_t item()
@@ -53,22 +53,26 @@ inline __device__ float real_part(bin value)
 }
 
 template <typename To, typename From>
-__global__ void pad(size_t n, To *to, const From *from, line l, size_t row, bool reversed)
+__global__ void pad(size_t n, To *to, const From *from, rows l, size_t row, bool reversed)
 {
     const size_t i = item(), r = i / row, k = i % row;
-    if (i < n) put(&to[i], k < l.length ? from[r * l.length + (reversed ? l.length - 1 - k : k)] : From{});
+    if (i < n)
+        put(&to[i], k < l.length ? from[r * l.length + (reversed ? l.length - 1 - k : k)] : From{});
 }
 
-template <typename From> __global__ void crop(size_t n, float *to, const From *from, line l, size_t row)
+template <typename From>
+__global__ void crop(size_t n, float *to, const From *from, rows l, size_t row)
 {
     const size_t i = item();
     if (i < n) to[i] = real_part(from[i / l.length * row + i % l.length]);
 }
 
-__global__ void multiply(size_t n, bin *spectra, const bin *filters, size_t bins, size_t n_filters, float scale)
+__global__ void multiply(size_t n, bin *spectra, const bin *filters, size_t bins, size_t n_filters,
+                         float scale)
 {
     const size_t i = item();
-    if (i < n) spectra[i] = product(spectra[i], filters[i / bins % n_filters * bins + i % bins], scale);
+    if (i < n)
+        spectra[i] = product(spectra[i], filters[i / bins % n_filters * bins + i % bins], scale);
 }
 
 __global__ void gather(size_t n, bin *to, const bin *x, windows w)
@@ -81,8 +85,8 @@ __global__ void multiply_all(size_t n, bin *to, const bin *spectra, const bin *f
 {
     const size_t i = item(), window_bins = w.count * w.points;
     if (i < n)
-        to[i] =
-            product(spectra[i % window_bins], filters[i / window_bins * w.points + i % w.points], 1 / (float)w.points);
+        to[i] = product(spectra[i % window_bins],
+                        filters[i / window_bins * w.points + i % w.points], 1 / (float)w.points);
 }
 
 __global__ void scatter(size_t n, bin *y, const bin *from, windows w)
@@ -140,32 +144,34 @@ __global__ void columns_kernel(float *to, const float *from, two_passes f)
 }
 } // namespace
 
-bool pad_to_real(float *to, const float *from, line l, bool reversed)
+bool pad_to_real(float *to, const float *from, rows l, bool reversed)
 {
-    return queue_items(pad<float, float>, l.rows * line_reals(l), to, from, l, line_reals(l), reversed);
+    return queue_items(pad<float, float>, l.count * rows_pitch(l), to, from, l, rows_pitch(l),
+                       reversed);
 }
 
-bool pad_to_complex(bin *to, const float *from, line l, bool reversed)
+bool pad_to_complex(bin *to, const float *from, rows l, bool reversed)
 {
-    return queue_items(pad<bin, float>, l.rows * l.padded, to, from, l, l.padded, reversed);
+    return queue_items(pad<bin, float>, l.count * l.padded, to, from, l, l.padded, reversed);
 }
 
-bool pad_complex(bin *to, const bin *from, line l)
+bool pad_complex(bin *to, const bin *from, rows l)
 {
-    return queue_items(pad<bin, bin>, l.rows * l.padded, to, from, l, l.padded, false);
+    return queue_items(pad<bin, bin>, l.count * l.padded, to, from, l, l.padded, false);
 }
 
-bool crop_real(float *to, const float *from, line l)
+bool crop_real(float *to, const float *from, rows l)
 {
-    return queue_items(crop<float>, l.rows * l.length, to, from, l, line_reals(l));
+    return queue_items(crop<float>, l.count * l.length, to, from, l, rows_pitch(l));
 }
 
-bool crop_complex(float *to, const bin *from, line l)
+bool crop_complex(float *to, const bin *from, rows l)
 {
-    return queue_items(crop<bin>, l.rows * l.length, to, from, l, l.padded);
+    return queue_items(crop<bin>, l.count * l.length, to, from, l, l.padded);
 }
 
-bool multiply_rows(bin *spectra, const bin *filters, size_t rows, size_t bins, size_t n_filters, size_t points)
+bool multiply_rows(bin *spectra, const bin *filters, size_t rows, size_t bins, size_t n_filters,
+                   size_t points)
 {
     return queue_items(multiply, rows * bins, spectra, filters, bins, n_filters, 1 / (float)points);
 }
@@ -187,13 +193,14 @@ bool scatter_windows(bin *y, const bin *from, windows w)
 
 bool filter_rows(float *to, const float *from, const two_passes *f)
 {
-    return queue(rows_kernel, ceiling(f->width, ROW_X * STEPS) * ceiling(f->height, ROW_Y), dim3(ROW_X, ROW_Y),
-                 ROW_Y * ROW_LINE * sizeof(float), cudaStreamPerThread, to, from, *f) == cudaSuccess;
+    return queue(rows_kernel, ceiling(f->width, ROW_X * STEPS) * ceiling(f->height, ROW_Y),
+                 dim3(ROW_X, ROW_Y), ROW_Y * ROW_LINE * sizeof(float), cudaStreamPerThread, to,
+                 from, *f) == cudaSuccess;
 }
 
 bool filter_columns(float *to, const float *from, const two_passes *f)
 {
     return queue(columns_kernel, ceiling(f->width, COLUMN_X) * ceiling(f->height, COLUMN_Y * STEPS),
-                 dim3(COLUMN_X, COLUMN_Y), COLUMN_X * COLUMN_PITCH * sizeof(float), cudaStreamPerThread, to, from,
-                 *f) == cudaSuccess;
+                 dim3(COLUMN_X, COLUMN_Y), COLUMN_X * COLUMN_PITCH * sizeof(float),
+                 cudaStreamPerThread, to, from, *f) == cudaSuccess;
 }

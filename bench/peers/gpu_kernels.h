@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels of the peers that bench_gpu brings along: what lies around cuFFT's transforms, and a separable filter in two
-// passes. All queue their work on the thread's own stream and return whether that went well; rows are lines of samples
-// or of bins behind each other.
+// Kernels of the peers of bench_gpu: padding, products and cropping around cuFFT's transforms, and
+// a separable filter in two passes. All queue their work on the thread's default stream and return
+// whether that succeeded. A row is a contiguous sequence of samples or of bins.
 #ifndef BENCH_GPU_KERNELS_H
 #define BENCH_GPU_KERNELS_H
 
@@ -18,39 +18,44 @@ struct bin {
     float re, im;
 };
 
-struct line {
-    size_t rows, length, padded; // samples of a row, and of a row with its zeros
+struct rows {
+    size_t count, length, padded; // samples of a row, and of a row with its zeros
 };
 
-// Rows of reals, zeros behind them, as reals (with room for in-place transforms: line_reals apart) or as complex
-// numbers; `reversed`: from their last sample on.
-static inline size_t line_reals(struct line line)
+// The pitch of padded rows of reals, which leaves space for in-place transforms.
+static inline size_t rows_pitch(struct rows rows)
 {
-    return line.padded + 2;
+    return rows.padded + 2;
 }
-bool pad_to_real(float *to, const float *from, struct line line, bool reversed);
-bool pad_to_complex(struct bin *to, const float *from, struct line line, bool reversed);
-bool pad_complex(struct bin *to, const struct bin *from, struct line line);
 
-// The first samples of each row; real parts of complex numbers.
-bool crop_real(float *to, const float *from, struct line line);
-bool crop_complex(float *to, const struct bin *from, struct line line);
+// Pads rows of reals with zeros, as reals rows_pitch apart or as complex numbers; `reversed`: from
+// the last sample to the first.
+bool pad_to_real(float *to, const float *from, struct rows rows, bool reversed);
+bool pad_to_complex(struct bin *to, const float *from, struct rows rows, bool reversed);
+bool pad_complex(struct bin *to, const struct bin *from, struct rows rows);
+
+// The first samples of each row; of complex numbers the real parts.
+bool crop_real(float *to, const float *from, struct rows rows);
+bool crop_complex(float *to, const struct bin *from, struct rows rows);
 
 // spectra[row][bin] *= filters[row % n_filters][bin] / points
-bool multiply_rows(struct bin *spectra, const struct bin *filters, size_t rows, size_t bins, size_t n_filters,
-                   size_t points);
+bool multiply_rows(struct bin *spectra, const struct bin *filters, size_t rows, size_t bins,
+                   size_t n_filters, size_t points);
 
-// Overlap-save with blocks of `hop` new samples in transforms of `points`: windows of a signal that begin points - hop
-// samples before their block, zero outside of it; the products of all windows with all filters, over points; the end of
-// each result, to its place in y [n_filters][n_out].
+// Overlap-save with blocks of `hop` new samples in transforms of `points`. gather_windows copies
+// windows of a signal that begin points - hop samples before their block, with zeros outside the
+// signal; multiply_windows computes the products of all windows with all filters, divided by
+// points; scatter_windows copies the valid end of each result into y [n_filters][n_out].
 struct windows {
     size_t n, n_out, points, hop, count, n_filters;
 };
 bool gather_windows(struct bin *to, const struct bin *x, struct windows windows);
-bool multiply_windows(struct bin *to, const struct bin *spectra, const struct bin *filters, struct windows windows);
+bool multiply_windows(struct bin *to, const struct bin *spectra, const struct bin *filters,
+                      struct windows windows);
 bool scatter_windows(struct bin *y, const struct bin *from, struct windows windows);
 
-// A plane filtered along its rows, then along its columns, zero outside. Both taps have 2 * TWO_PASSES_RADIUS + 1.
+// Filters a plane along its rows or its columns, with zeros outside. Both filters have 2 *
+// TWO_PASSES_RADIUS + 1 taps.
 struct two_passes {
     float row[2 * TWO_PASSES_RADIUS + 1], column[2 * TWO_PASSES_RADIUS + 1];
     int width, height;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// liquid-dsp as a contender: firfilt_* and firdecim_* by execute_block, and fftfilt_* where the block holds the
-// filter, as that object demands. Single precision only; one channel.
-#include "runner/runner.h"
+// liquid-dsp as a contender: firfilt_* and firdecim_* by execute_block, and fftfilt_* where the
+// block is at least as long as the filter, as that object requires. Single precision only; one
+// channel.
+#include "peers/peers.h"
 
 #include <complex.h>
 #include <liquid/liquid.h>
 #include <stdlib.h>
 
 // The variant of an object: real, real taps on complex signals, complex.
-enum variant { RRRF, CRCF, CCCF };
+enum liquid_variant { RRRF, CRCF, CCCF };
 
 struct liquid {
-    enum variant variant;
+    enum liquid_variant variant;
     firfilt_rrrf fir_r;
     firfilt_crcf fir_m;
     firfilt_cccf fir_c;
@@ -21,27 +22,29 @@ struct liquid {
     fftfilt_cccf fft_c;
 };
 
-static void fir_call(void *state, const struct workload *w, size_t at)
+static void liquid_fir_call(void *state, const struct workload *w, size_t at)
 {
     struct liquid *q = state;
     unsigned n = (unsigned)w->block;
-    void *x = w->x + at * partita_type_size(w->signal), *y = w->y + at * partita_type_size(w->signal);
+    void *x = w->x + at * partita_type_size(w->signal),
+         *y = w->y + at * partita_type_size(w->signal);
     if (q->variant == RRRF) firfilt_rrrf_execute_block(q->fir_r, x, n, y);
     else if (q->variant == CRCF) firfilt_crcf_execute_block(q->fir_m, x, n, y);
     else firfilt_cccf_execute_block(q->fir_c, x, n, y);
 }
 
 // The length of the block was fixed when the object was made.
-static void fft_call(void *state, const struct workload *w, size_t at)
+static void liquid_fft_call(void *state, const struct workload *w, size_t at)
 {
     struct liquid *q = state;
-    void *x = w->x + at * partita_type_size(w->signal), *y = w->y + at * partita_type_size(w->signal);
+    void *x = w->x + at * partita_type_size(w->signal),
+         *y = w->y + at * partita_type_size(w->signal);
     if (q->variant == RRRF) fftfilt_rrrf_execute(q->fft_r, x, y);
     else if (q->variant == CRCF) fftfilt_crcf_execute(q->fft_m, x, y);
     else fftfilt_cccf_execute(q->fft_c, x, y);
 }
 
-static void decimator_call(void *state, const struct workload *w, size_t at)
+static void liquid_decimator_call(void *state, const struct workload *w, size_t at)
 {
     struct liquid *q = state;
     float *x = (float *)w->x + at, *y = (float *)w->y + at / w->stride;
@@ -72,25 +75,25 @@ static void liquid_close(void *state)
     free(q);
 }
 
-static double fir_pass(void *state, const struct workload *w, double *calls)
+static double liquid_fir_pass(void *state, const struct workload *w, double *calls)
 {
     liquid_reset(state);
-    return bench_calls(w, calls, fir_call, state);
+    return bench_calls(w, calls, liquid_fir_call, state);
 }
 
-static double fft_pass(void *state, const struct workload *w, double *calls)
+static double liquid_fft_pass(void *state, const struct workload *w, double *calls)
 {
     liquid_reset(state);
-    return bench_calls(w, calls, fft_call, state);
+    return bench_calls(w, calls, liquid_fft_call, state);
 }
 
-static double decimator_pass(void *state, const struct workload *w, double *calls)
+static double liquid_decimator_pass(void *state, const struct workload *w, double *calls)
 {
     liquid_reset(state);
-    return bench_calls(w, calls, decimator_call, state);
+    return bench_calls(w, calls, liquid_decimator_call, state);
 }
 
-static bool usable(const struct workload *w)
+static bool liquid_applies(const struct workload *w)
 {
     return w->block > 0 && w->in_channels == 1 && w->out_channels == 1 && !type_is_f64(w->signal);
 }
@@ -98,7 +101,8 @@ static bool usable(const struct workload *w)
 static struct liquid *liquid_create(struct contender *contender, const struct workload *w)
 {
     struct liquid *q = bench_allocate(sizeof *q);
-    q->variant = type_is_complex(w->taps) ? CCCF : type_is_complex(w->signal) ? CRCF : RRRF;
+    q->variant = type_is_complex(w->signal) ? CRCF : RRRF;
+    if (type_is_complex(w->taps)) q->variant = CCCF;
     contender->state = q;
     contender->close = liquid_close;
     contender->gate = gate_peer(w);
@@ -108,10 +112,10 @@ static struct liquid *liquid_create(struct contender *contender, const struct wo
 bool peer_liquid_fir(struct contender *contender, const struct workload *w)
 {
     bool decimates = w->stride > 1;
-    if (!usable(w) || (decimates && type_is_complex(w->signal))) return false;
+    if (!liquid_applies(w) || (decimates && type_is_complex(w->signal))) return false;
     struct liquid *q = liquid_create(contender, w);
     unsigned n_taps = (unsigned)w->n_taps;
-    contender->pass = decimates ? decimator_pass : fir_pass;
+    contender->pass = decimates ? liquid_decimator_pass : liquid_fir_pass;
     if (decimates) q->decimator = firdecim_rrrf_create((unsigned)w->stride, (float *)w->h, n_taps);
     else if (q->variant == RRRF) q->fir_r = firfilt_rrrf_create((float *)w->h, n_taps);
     else if (q->variant == CRCF) q->fir_m = firfilt_crcf_create((float *)w->h, n_taps);
@@ -121,10 +125,10 @@ bool peer_liquid_fir(struct contender *contender, const struct workload *w)
 
 bool peer_liquid_fft(struct contender *contender, const struct workload *w)
 {
-    if (!usable(w) || w->stride > 1 || w->block < w->n_taps) return false;
+    if (!liquid_applies(w) || w->stride > 1 || w->block < w->n_taps) return false;
     struct liquid *q = liquid_create(contender, w);
     unsigned n_taps = (unsigned)w->n_taps, n = (unsigned)w->block;
-    contender->pass = fft_pass;
+    contender->pass = liquid_fft_pass;
     if (q->variant == RRRF) q->fft_r = fftfilt_rrrf_create((float *)w->h, n_taps, n);
     else if (q->variant == CRCF) q->fft_m = fftfilt_crcf_create((float *)w->h, n_taps, n);
     else q->fft_c = fftfilt_cccf_create((float complex *)w->h, n_taps, n);

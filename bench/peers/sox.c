@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// SoX's fir effect as a command, on a text file of coefficients: with two threads channels run in parallel; the large
-// buffer makes that ten times faster than the default; no dither (the others add none). SoX leaves out the first half
-// of the filter's answer.
+// SoX's fir effect as a command, on a text file of coefficients. With two threads channels run in
+// parallel, which the large buffer makes ten times faster than the default. Dither is off, as the
+// other commands add none. SoX drops the first half of the filter's length from the result.
 #include "peers/command.h"
+#include "peers/peers.h"
 
 bool peer_sox(struct contender *contender, const struct workload *w)
 {

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: MIT
-// Partitioned convolution as textbooks have it, written for this comparison: uniform partitions of the call's length
-// (overlap-save, spectra of the input kept in a ring, one inverse transform an output), and the same with a second
-// stage of longer partitions for all taps but the first ones, computed whole in the call that completes its block
-// (Gardner 1995). FFTW's real transforms with measured plans; spectra are split into real and imaginary parts, so that
-// the compiler makes vector code of the products for the machine it runs on. The length of the second stage's blocks
-// is the one that is fastest here.
-#include "runner/runner.h"
+// Partitioned convolution as textbooks have it, written for this comparison: uniform partitions of
+// the call's length (overlap-save, a ring of input spectra, one inverse transform an output), and
+// the same with a second stage of longer partitions for all taps but the first ones, which is
+// computed in the call that completes its block (Gardner 1995). FFTW's real transforms with
+// measured plans; spectra are split into real and imaginary parts, so that the compiler vectorizes
+// the products for the machine it runs on. The length of the second stage's blocks is the one that
+// is fastest here.
+#include "peers/peers.h"
 
 #include <fftw3.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// A uniformly partitioned filter bank of one block length. A packed spectrum holds `block` real parts (the first one
-// is the bin at zero) and `block` imaginary parts (the first one is the bin at half the sample rate, which is real).
+// A uniformly partitioned filter bank of one block length. A packed spectrum holds `block` real
+// parts (the first one is the bin at zero) and `block` imaginary parts (the first one is the bin at
+// half the sample rate, which is real).
 struct stage {
-    size_t block, parts, in, out;
-    size_t filled;       // frames of the running block
+    size_t block, partitions, in, out;
+    size_t filled;       // frames of the current block
     size_t newest;       // partition of `x` that holds the last block's spectrum
-    float *h, *x;        // packed spectra: h [out][in][parts], x [in][parts]
-    float *window;       // [in][2 * block]: the block before the running one, and that one
+    float *h, *x;        // packed spectra: h [out][in][partitions], x [in][partitions]
+    float *window;       // [in][2 * block]: the previous and the current block
     float *sum;          // packed
     float *time;         // [2 * block]
-    float *y;            // [out][block]: what the last complete block brought
+    float *y;            // [out][block]: result of the last complete block
     fftwf_complex *bins; // [block + 1]
     fftwf_plan forward, inverse;
 };
@@ -41,13 +43,13 @@ static void stage_close(struct stage *s)
     free(s);
 }
 
-static float *reals(size_t n)
+static float *stage_reals(size_t n)
 {
     return bench_allocate(n * sizeof(float));
 }
 
 // Transforms s->time into a packed spectrum.
-static void spectrum(struct stage *s, float *restrict packed)
+static void stage_transform(struct stage *s, float *restrict packed)
 {
     size_t n = s->block;
     fftwf_execute(s->forward);
@@ -59,22 +61,24 @@ static void spectrum(struct stage *s, float *restrict packed)
     packed[n] = bins[2 * n];
 }
 
-// The spectra of taps first, first + 1, ... in partitions. The factor that FFTW's inverse leaves out is in them.
+// Computes the spectra of taps first, first + 1, ... in partitions. They include the factor that
+// FFTW's inverse omits.
 static void stage_taps(struct stage *s, const struct workload *w, size_t first, size_t n_taps)
 {
     const float *taps = (const float *)w->h;
-    for (size_t cell = 0; cell < s->out * s->in; cell++)
-        for (size_t p = 0; p < s->parts; p++) {
+    for (size_t path = 0; path < s->out * s->in; path++)
+        for (size_t p = 0; p < s->partitions; p++) {
             size_t at = p * s->block, left = n_taps - at, n = left < s->block ? left : s->block;
             memset(s->time, 0, 2 * s->block * sizeof(float));
-            for (size_t i = 0; i < n; i++) s->time[i] = taps[cell * w->n_taps + first + at + i] / (float)(2 * s->block);
-            spectrum(s, s->h + (cell * s->parts + p) * 2 * s->block);
+            for (size_t i = 0; i < n; i++)
+                s->time[i] = taps[path * w->n_taps + first + at + i] / (float)(2 * s->block);
+            stage_transform(s, s->h + (path * s->partitions + p) * 2 * s->block);
         }
 }
 
 static void stage_reset(struct stage *s)
 {
-    memset(s->x, 0, s->in * s->parts * 2 * s->block * sizeof(float));
+    memset(s->x, 0, s->in * s->partitions * 2 * s->block * sizeof(float));
     memset(s->window, 0, s->in * 2 * s->block * sizeof(float));
     memset(s->y, 0, s->out * s->block * sizeof(float));
     s->filled = s->newest = 0;
@@ -84,25 +88,28 @@ static struct stage *stage_open(const struct workload *w, size_t block, size_t f
 {
     struct stage *s = bench_allocate(sizeof *s);
     s->block = block;
-    s->parts = (n_taps + block - 1) / block;
+    s->partitions = (n_taps + block - 1) / block;
     s->in = w->in_channels;
     s->out = w->out_channels;
-    s->h = reals(s->out * s->in * s->parts * 2 * block);
-    s->x = reals(s->in * s->parts * 2 * block);
-    s->window = reals(s->in * 2 * block);
-    s->sum = reals(2 * block);
-    s->time = reals(2 * block);
-    s->y = reals(s->out * block);
+    s->h = stage_reals(s->out * s->in * s->partitions * 2 * block);
+    s->x = stage_reals(s->in * s->partitions * 2 * block);
+    s->window = stage_reals(s->in * 2 * block);
+    s->sum = stage_reals(2 * block);
+    s->time = stage_reals(2 * block);
+    s->y = stage_reals(s->out * block);
     s->bins = bench_allocate((block + 1) * sizeof(fftwf_complex));
-    s->forward = fftwf_plan_dft_r2c_1d((int)(2 * block), s->time, s->bins, FFTW_MEASURE | FFTW_DESTROY_INPUT);
-    s->inverse = fftwf_plan_dft_c2r_1d((int)(2 * block), s->bins, s->time, FFTW_MEASURE | FFTW_DESTROY_INPUT);
+    s->forward = fftwf_plan_dft_r2c_1d((int)(2 * block), s->time, s->bins,
+                                       FFTW_MEASURE | FFTW_DESTROY_INPUT);
+    s->inverse = fftwf_plan_dft_c2r_1d((int)(2 * block), s->bins, s->time,
+                                       FFTW_MEASURE | FFTW_DESTROY_INPUT);
     stage_taps(s, w, first, n_taps);
     stage_reset(s);
     return s;
 }
 
 // sum += x h, bin by bin.
-static void products(float *restrict sum, const float *restrict x, const float *restrict h, size_t n)
+static void stage_multiply(float *restrict sum, const float *restrict x, const float *restrict h,
+                           size_t n)
 {
     float *restrict re = sum, *restrict im = sum + n;
     float zero = re[0] + x[0] * h[0], half = im[0] + x[n] * h[n];
@@ -119,10 +126,11 @@ static void stage_output(struct stage *s, size_t out)
     size_t n = s->block;
     memset(s->sum, 0, 2 * n * sizeof(float));
     for (size_t in = 0; in < s->in; in++) {
-        const float *h = s->h + (out * s->in + in) * s->parts * 2 * n, *x = s->x + in * s->parts * 2 * n;
-        for (size_t p = 0; p < s->parts; p++) {
-            size_t from = s->newest >= p ? s->newest - p : s->newest + s->parts - p;
-            products(s->sum, x + from * 2 * n, h + p * 2 * n, n);
+        const float *h = s->h + (out * s->in + in) * s->partitions * 2 * n,
+                    *x = s->x + in * s->partitions * 2 * n;
+        for (size_t p = 0; p < s->partitions; p++) {
+            size_t from = s->newest >= p ? s->newest - p : s->newest + s->partitions - p;
+            stage_multiply(s->sum, x + from * 2 * n, h + p * 2 * n, n);
         }
     }
     float *restrict bins = (float *)s->bins;
@@ -136,8 +144,8 @@ static void stage_output(struct stage *s, size_t out)
     memcpy(s->y + out * n, s->time + n, n * sizeof(float));
 }
 
-// Takes one call's frames; when they complete a block, computes what it brings.
-static void stage_take(struct stage *s, const struct workload *w, size_t at)
+// Stores one call's frames; when they complete a block, computes its result.
+static void stage_process(struct stage *s, const struct workload *w, size_t at)
 {
     size_t n = s->block;
     for (size_t in = 0; in < s->in; in++)
@@ -146,29 +154,29 @@ static void stage_take(struct stage *s, const struct workload *w, size_t at)
     s->filled += w->block;
     if (s->filled < n) return;
     s->filled = 0;
-    s->newest = (s->newest + 1) % s->parts;
+    s->newest = (s->newest + 1) % s->partitions;
     for (size_t in = 0; in < s->in; in++) {
         float *window = s->window + in * 2 * n;
         memcpy(s->time, window, 2 * n * sizeof(float));
         memcpy(window, window + n, n * sizeof(float));
-        spectrum(s, s->x + (in * s->parts + s->newest) * 2 * n);
+        stage_transform(s, s->x + (in * s->partitions + s->newest) * 2 * n);
     }
     for (size_t out = 0; out < s->out; out++) stage_output(s, out);
 }
 
-// The tail's taps begin one of its blocks late, so what a block brought is heard during the next one.
+// The tail's taps begin one of its blocks late, so a block's result is due during the next block.
 static void textbook_call(void *state, const struct workload *w, size_t at)
 {
     struct textbook *t = state;
-    stage_take(t->head, w, at);
+    stage_process(t->head, w, at);
     for (size_t out = 0; out < w->out_channels; out++) {
         float *y = (float *)w->y + out * w->n_out + at;
         memcpy(y, t->head->y + out * w->block, w->block * sizeof(float));
         if (t->tail == NULL) continue;
-        const float *late = t->tail->y + out * t->tail->block + t->tail->filled;
-        for (size_t i = 0; i < w->block; i++) y[i] += late[i];
+        const float *tail = t->tail->y + out * t->tail->block + t->tail->filled;
+        for (size_t i = 0; i < w->block; i++) y[i] += tail[i];
     }
-    if (t->tail != NULL) stage_take(t->tail, w, at);
+    if (t->tail != NULL) stage_process(t->tail, w, at);
 }
 
 static double textbook_pass(void *state, const struct workload *w, double *calls)
@@ -196,7 +204,8 @@ static struct textbook *textbook_open(const struct workload *w, size_t length)
     return t;
 }
 
-static bool textbook_ready(struct contender *contender, const struct workload *w, struct textbook *t)
+static bool textbook_ready(struct contender *contender, const struct workload *w,
+                           struct textbook *t)
 {
     contender->state = t;
     contender->pass = textbook_pass;
@@ -205,27 +214,29 @@ static bool textbook_ready(struct contender *contender, const struct workload *w
     return true;
 }
 
-static bool usable(const struct workload *w)
+static bool textbook_applies(const struct workload *w)
 {
-    return w->block > 0 && w->stride == 1 && w->groups == 1 && w->signal == PARTITA_F32 && w->taps == PARTITA_F32;
+    return w->block > 0 && w->stride == 1 && w->groups == 1 && w->signal == PARTITA_F32 &&
+           w->taps == PARTITA_F32;
 }
 
 bool peer_textbook_uniform(struct contender *contender, const struct workload *w)
 {
-    if (!usable(w)) return false;
-    // At a fifth of a nanosecond a product of two bins. What takes that long is no way to do it, and not worth the
-    // wait.
-    double bins = (double)(w->n_frames * w->in_channels * w->out_channels) * (double)(w->n_taps / w->block);
+    if (!textbook_applies(w)) return false;
+    // A product of two bins takes about a fifth of a nanosecond.
+    double bins =
+        (double)(w->n_frames * w->in_channels * w->out_channels) * (double)(w->n_taps / w->block);
     if (bins * 0.2e-9 < 5) return textbook_ready(contender, w, textbook_open(w, 0));
     snprintf(contender->reason, sizeof contender->reason, "a pass would take more than 5 s");
     return false;
 }
 
-// Seconds a frame with a tail in blocks of `length`, over whole ones.
-static double trial(const struct workload *w, size_t length)
+// Seconds a frame with a tail in blocks of `length`, measured over whole blocks.
+static double textbook_trial(const struct workload *w, size_t length)
 {
     struct textbook *t = textbook_open(w, length);
-    size_t least = 2 * length > 16384 ? 2 * length : 16384, frames = (least + length - 1) / length * length;
+    size_t min_frames = 2 * length > 16384 ? 2 * length : 16384;
+    size_t frames = (min_frames + length - 1) / length * length;
     double start = bench_now();
     for (size_t at = 0; at < frames; at += w->block) textbook_call(t, w, at % w->n_frames);
     double seconds = bench_now() - start;
@@ -235,13 +246,14 @@ static double trial(const struct workload *w, size_t length)
 
 bool peer_textbook_two_stage(struct contender *contender, const struct workload *w)
 {
-    if (!usable(w) || w->n_taps < 8 * w->block) return false;
-    // By counting operations the best is about the square root of taps times block; the clock decides around it.
+    if (!textbook_applies(w) || w->n_taps < 8 * w->block) return false;
+    // By operation counts the best length is about the square root of taps times block; trials
+    // decide around it.
     double about = sqrt((double)w->n_taps * (double)w->block), best = INFINITY;
     size_t length = 0;
     for (size_t n = 2 * w->block; n < w->n_taps && (double)n < 8 * about; n *= 2) {
         if ((double)n < about / 4) continue;
-        double seconds = trial(w, n);
+        double seconds = textbook_trial(w, n);
         if (seconds < best) length = n;
         best = fmin(best, seconds);
     }

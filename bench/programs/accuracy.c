@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// How exact our ways of computing a layer are, as A. Lavin & S. Gray, Fast Algorithms for
-// Convolutional Neural Networks (2015), table 4, tabulate theirs: forward on layers of VGG-E,
-// samples and weights uniform in [-1, 1), the truth summed in float64 over the whole result.
-// White-box: tile sizes are imposed as the measuring planner imposes them, whatever the error
-// budget says. Prints CSV; `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2,
-// 3x3), 6 for F(4x4, 3x3), 8 for F(6x6, 3x3); a number for FFT tiles; 0 without tiles.
+// The errors of our algorithms for layers, as table 4 of A. Lavin & S. Gray, Fast Algorithms for
+// Convolutional Neural Networks (2015), has theirs: forward on layers of VGG-E, samples and weights
+// uniform in [-1, 1), compared with sums in float64 over the whole result. White-box: tile sizes
+// are imposed as the measuring planner imposes them, whatever the error budget is. Prints CSV;
+// `tile` is the edge of the transformed tile: 4 for Winograd's F(2x2, 3x3), 6 for F(4x4, 3x3), 8
+// for F(6x6, 3x3), the size of FFT tiles, 0 without tiles.
 #include "workloads/layer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,13 +18,13 @@
 static const char *const layers[] = {"vgg-1.2", "vgg-2.2", "vgg-3.2", "vgg-4.2", "vgg-5"};
 static const size_t tiles[] = {0, 4, 6, 8, 16, 32};
 
-struct arrays {
+struct accuracy_arrays {
     struct layer_sizes sizes;
     float *x, *w, *y;
-    double *right;
+    double *expected;
 };
 
-static float *uniform(size_t n, uint64_t seed)
+static float *accuracy_noise(size_t n, uint64_t seed)
 {
     float *samples = bench_allocate(n * sizeof *samples);
     bench_noise(samples, n, false, seed);
@@ -31,9 +32,10 @@ static float *uniform(size_t n, uint64_t seed)
     return samples;
 }
 
-// right += tap (row r, column q) of one plane of x, times it; stride 1.
-static void add_tap(double *right, const float *x, double tap, const struct layer_sizes *s,
-                    size_t r, size_t q)
+// expected += tap times the samples of one plane of x that it multiplies; the tap is in row r,
+// column q; stride 1.
+static void accuracy_add_tap(double *expected, const float *x, double tap,
+                             const struct layer_sizes *s, size_t r, size_t q)
 {
     const struct layer_axis *row = &s->axis[0], *column = &s->axis[1];
     const ptrdiff_t down = (ptrdiff_t)r - row->pad, across = (ptrdiff_t)q - column->pad;
@@ -43,41 +45,42 @@ static void add_tap(double *right, const float *x, double tap, const struct laye
     for (ptrdiff_t i = 0; i < (ptrdiff_t)row->out; i++) {
         if (i + down < 0 || i + down >= (ptrdiff_t)row->size) continue;
         const float *from = x + (i + down) * width + across;
-        double *to = right + i * columns;
+        double *to = expected + i * columns;
         for (ptrdiff_t k = first; k < last; k++) to[k] += tap * (double)from[k];
     }
 }
 
-// One image, one group, two axes.
-static void truth(const struct arrays *a)
+// For one image, one group, two axes.
+static void accuracy_expect(const struct accuracy_arrays *a)
 {
     const struct layer_sizes *s = &a->sizes;
     for (size_t k = 0; k < s->out; k++)
         for (size_t c = 0; c < s->in; c++)
             for (size_t r = 0; r < s->taps; r++)
-                add_tap(a->right + k * s->outputs, a->x + c * s->plane,
-                        (double)a->w[(k * s->in + c) * s->taps + r], s, r / s->axis[1].kernel,
-                        r % s->axis[1].kernel);
+                accuracy_add_tap(a->expected + k * s->outputs, a->x + c * s->plane,
+                                 (double)a->w[(k * s->in + c) * s->taps + r], s,
+                                 r / s->axis[1].kernel, r % s->axis[1].kernel);
 }
 
-static void print_errors(const char *layer, const struct partita_plan *plan, const struct arrays *a)
+static void accuracy_print(const char *layer, const struct partita_plan *plan,
+                           const struct accuracy_arrays *a)
 {
     double largest = 0, error = 0, norm = 0;
     for (size_t i = 0; i < a->sizes.out * a->sizes.outputs; i++) {
-        const double difference = (double)a->y[i] - a->right[i];
+        const double difference = (double)a->y[i] - a->expected[i];
         largest = fmax(largest, fabs(difference));
         error += difference * difference;
-        norm += a->right[i] * a->right[i];
+        norm += a->expected[i] * a->expected[i];
     }
     printf("%s,%s,%zu,%.3g,%.3g\n", layer, plan->engine->name, plan->choice.transform, largest,
            sqrt(error / norm));
     fflush(stdout);
 }
 
-// Runs engine i with one size of tiles and prints its errors; nothing if it has no such tiles.
-// False without memory.
-static bool try_engine(const char *layer, const struct partita_plan *plan, size_t i, size_t tile,
-                       const struct arrays *a)
+// Runs engine i with one size of tiles and prints its errors; prints nothing if it has no such
+// tiles. Returns false without memory.
+static bool accuracy_try_engine(const char *layer, const struct partita_plan *plan, size_t i,
+                                size_t tile, const struct accuracy_arrays *a)
 {
     const struct partita_options options = {.threads = 1, .error_budget = 1};
     struct partita_plan trial = *plan;
@@ -89,62 +92,62 @@ static bool try_engine(const char *layer, const struct partita_plan *plan, size_
     trial.engine = plan->engines[i];
     trial.state = NULL;
     const struct request request = estimate_request(&trial, &options, &model, tile);
-    bool fine = trial.engine->plan_create(&trial, &request) == PARTITA_OK &&
-                partita_filter_create(&trial, a->w, &filter) == PARTITA_OK;
-    if (fine) {
+    bool ok = trial.engine->plan_create(&trial, &request) == PARTITA_OK &&
+              partita_filter_create(&trial, a->w, &filter) == PARTITA_OK;
+    if (ok) {
         void *workspace = bench_allocate(plan_workspace(&trial));
         trial.engine->forward(&trial, filter, a->y, a->x, workspace);
-        print_errors(layer, &trial, a);
+        accuracy_print(layer, &trial, a);
         free(workspace);
     }
     partita_filter_destroy(filter);
     trial.engine->plan_destroy(&trial);
-    return fine;
+    return ok;
 }
 
-static bool try_engines(const char *layer, const struct partita_problem *problem,
-                        const struct arrays *a)
+static bool accuracy_try_engines(const char *layer, const struct partita_problem *problem,
+                                 const struct accuracy_arrays *a)
 {
     const struct partita_options options = {.threads = 1, .directions = PARTITA_FORWARD};
     struct partita_plan *plan;
-    bool fine = partita_plan_create(problem, &options, &plan) == PARTITA_OK;
-    for (size_t i = 0; fine && plan->engines[i]; i++)
-        for (size_t t = 0; fine && t < sizeof tiles / sizeof *tiles; t++)
-            fine = try_engine(layer, plan, i, tiles[t], a);
-    if (fine) partita_plan_destroy(plan);
-    return fine;
+    bool ok = partita_plan_create(problem, &options, &plan) == PARTITA_OK;
+    for (size_t i = 0; ok && plan->engines[i]; i++)
+        for (size_t t = 0; ok && t < sizeof tiles / sizeof *tiles; t++)
+            ok = accuracy_try_engine(layer, plan, i, tiles[t], a);
+    if (ok) partita_plan_destroy(plan);
+    return ok;
 }
 
-static bool run_layer(const char *layer, const struct partita_problem *problem)
+static bool accuracy_run_layer(const char *layer, const struct partita_problem *problem)
 {
-    struct arrays a = {.sizes = layer_sizes(problem)};
+    struct accuracy_arrays a = {.sizes = layer_sizes(problem)};
     const struct layer_sizes *s = &a.sizes;
-    a.x = uniform(s->in * s->plane, 1);
-    a.w = uniform(s->out * s->in * s->taps, 2);
+    a.x = accuracy_noise(s->in * s->plane, 1);
+    a.w = accuracy_noise(s->out * s->in * s->taps, 2);
     a.y = bench_allocate(s->out * s->outputs * sizeof *a.y);
-    a.right = bench_allocate(s->out * s->outputs * sizeof *a.right);
-    truth(&a);
-    const bool fine = try_engines(layer, problem, &a);
+    a.expected = bench_allocate(s->out * s->outputs * sizeof *a.expected);
+    accuracy_expect(&a);
+    const bool ok = accuracy_try_engines(layer, problem, &a);
     free(a.x);
     free(a.w);
     free(a.y);
-    free(a.right);
-    return fine;
+    free(a.expected);
+    return ok;
 }
 
 int main(void)
 {
     size_t n;
     struct layer_case *cases = layer_cases(&n);
-    bool fine = true;
+    bool ok = true;
     printf("layer,engine,tile,largest_error,relative_l2\n");
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         char name[48];
         snprintf(name, sizeof name, "%s-n1-forward", layers[i]);
         for (size_t k = 0; k < n; k++)
             if (strcmp(cases[k].name, name) == 0)
-                fine &= run_layer(layers[i], &cases[k].layer.problem);
+                ok &= accuracy_run_layer(layers[i], &cases[k].layer.problem);
     }
     free(cases);
-    return fine ? 0 : 1;
+    return ok ? 0 : 1;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The program `partita` as a user runs it, wall time of the whole command, against ffmpeg and SoX.
 #include "peers/command.h"
+#include "peers/peers.h"
 
-bool ours_command(struct contender *contender, const struct workload *w)
+static bool ours_command(struct contender *contender, const struct workload *w)
 {
     struct command *command = command_create(contender, w);
     if (command == NULL) return false;

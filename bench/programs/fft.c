@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The spectral seam alone: a forward and an inverse transform of every provider in this build, FFTW both planned at
-// once and planned by measuring. White-box: it links the library's private symbols. item = sample, both directions.
+// The transforms alone: forward and inverse by every provider in this build, FFTW with estimated
+// and with measured plans. White-box: it links the library's private symbols. An item is a sample,
+// transformed in both directions.
 #include <math.h>
 #include <stdlib.h>
 
-#include "runner/runner.h"
 #include "fft/fft.h"
+#include "ours/ours.h"
 
-static const struct partita_allocator plain;
+static const struct partita_allocator default_allocator;
 
 struct transform {
     struct fft *fft;
     char *spectrum, *result, *scratch;
 };
 
-// A filter of one tap 1: the result must be the input.
-static void unit_tap(struct workload *w)
+// A filter of the single tap 1: the result must be the input.
+static void set_unit_tap(struct workload *w)
 {
     if (type_is_f64(w->taps)) *(double *)w->h = 1;
     else *(float *)w->h = 1;
@@ -47,11 +48,13 @@ static bool transform_fetch(void *state, const struct workload *w)
 {
     const struct transform *t = state;
     const size_t reals = w->n_frames * (type_is_complex(w->signal) ? 2 : 1);
-    kernels_select(CPU_C, type_is_f64(w->signal))->scale(w->y, t->result, 1 / fft_gain(t->fft), reals);
+    kernels_select(CPU_C, type_is_f64(w->signal))
+        ->scale(w->y, t->result, 1 / fft_gain(t->fft), reals);
     return true;
 }
 
-static bool transform_open(struct contender *contender, const struct workload *w, const char *provider, bool measure)
+static bool transform_open(struct contender *contender, const struct workload *w,
+                           const char *provider, bool measure)
 {
     setenv("PARTITA_FFT", provider, 1);
     const struct fft_request request = {.n = w->n_frames,
@@ -61,7 +64,7 @@ static bool transform_open(struct contender *contender, const struct workload *w
                                         .level = cpu_detect()};
     struct transform *t = bench_allocate(sizeof *t);
     *t = (struct transform){0};
-    if (fft_create(&request, &plain, &t->fft) != PARTITA_OK) {
+    if (fft_create(&request, &default_allocator, &t->fft) != PARTITA_OK) {
         free(t);
         return false;
     }
@@ -76,38 +79,39 @@ static bool transform_open(struct contender *contender, const struct workload *w
     return true;
 }
 
-static bool native(struct contender *contender, const struct workload *w)
+static bool open_native(struct contender *contender, const struct workload *w)
 {
     return transform_open(contender, w, "native", false);
 }
 
-static bool fftw_estimate(struct contender *contender, const struct workload *w)
+static bool open_fftw_estimate(struct contender *contender, const struct workload *w)
 {
     return transform_open(contender, w, "fftw", false);
 }
 
-static bool fftw_measure(struct contender *contender, const struct workload *w)
+static bool open_fftw_measure(struct contender *contender, const struct workload *w)
 {
     return transform_open(contender, w, "fftw", true);
 }
 
-#define FFT(name_, type_, n_)                                                                                          \
-    {                                                                                                                  \
-        .name = name_, .signal = PARTITA_##type_, .taps = PARTITA_##type_, .n_taps = 1, .n_frames = n_,                \
-        .shape = unit_tap                                                                                              \
+#define FFT(name_, type_, n_)                                                                      \
+    {                                                                                              \
+        .name = name_, .signal = PARTITA_##type_, .taps = PARTITA_##type_, .n_taps = 1,            \
+        .n_frames = n_, .shape = set_unit_tap                                                      \
     }
 
 static const struct workload cases[] = {
-    FFT("fft-f32-n1024", F32, 1 << 10),   FFT("fft-f32-n4096", F32, 1 << 12),    FFT("fft-f32-n16384", F32, 1 << 14),
-    FFT("fft-f32-n65536", F32, 1 << 16),  FFT("fft-f32-n262144", F32, 1 << 18),  FFT("fft-f32-n1048576", F32, 1 << 20),
-    FFT("fft-cf32-n4096", CF32, 1 << 12), FFT("fft-cf32-n65536", CF32, 1 << 16), FFT("fft-f64-n4096", F64, 1 << 12),
-    FFT("fft-f64-n65536", F64, 1 << 16),
+    FFT("fft-f32-n1024", F32, 1 << 10),   FFT("fft-f32-n4096", F32, 1 << 12),
+    FFT("fft-f32-n16384", F32, 1 << 14),  FFT("fft-f32-n65536", F32, 1 << 16),
+    FFT("fft-f32-n262144", F32, 1 << 18), FFT("fft-f32-n1048576", F32, 1 << 20),
+    FFT("fft-cf32-n4096", CF32, 1 << 12), FFT("fft-cf32-n65536", CF32, 1 << 16),
+    FFT("fft-f64-n4096", F64, 1 << 12),   FFT("fft-f64-n65536", F64, 1 << 16),
 };
 
 static const struct contender contenders[] = {
-    {.name = "native", .threads = 1, .open = native},
-    {.name = "fftw-estimate", .threads = 1, .open = fftw_estimate},
-    {.name = "fftw-measure", .threads = 1, .open = fftw_measure},
+    {.name = "native", .threads = 1, .open = open_native},
+    {.name = "fftw-estimate", .threads = 1, .open = open_fftw_estimate},
+    {.name = "fftw-measure", .threads = 1, .open = open_fftw_measure},
 };
 
 int main(int argc, char **argv)
@@ -118,6 +122,7 @@ int main(int argc, char **argv)
         .n_cases = sizeof cases / sizeof *cases,
         .contenders = contenders,
         .n_contenders = sizeof contenders / sizeof *contenders,
+        .prepare = ours_calibrate,
         .repetitions = 31,
         .thread_counts = {1, 0},
     };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Direct FIR filters on streams in blocks of 1024 frames, one thread: every type and a decimator, against liquid-dsp
-// and the peak of fused multiply-adds.
-#include "runner/runner.h"
+// Direct FIR filters on streams in blocks of 1024 frames, one thread: every type and a decimator,
+// against liquid-dsp and the peak of fused multiply-adds.
+#include "ours/ours.h"
+#include "peers/peers.h"
 
-// 16 blocks: small enough to stay in the L2 cache, as the buffers of a live stream do.
-#define FIR(name_, signal_, taps_, n_taps_, stride_)                                                                   \
-    {                                                                                                                  \
-        .name = name_, .signal = PARTITA_##signal_, .taps = PARTITA_##taps_, .n_taps = n_taps_, .stride = stride_,     \
-        .n_frames = 16384, .block = 1024                                                                               \
+// 16 blocks stay in the L2 cache, as the buffers of a live stream do.
+#define FIR(name_, signal_, taps_, n_taps_, stride_)                                               \
+    {                                                                                              \
+        .name = name_, .signal = PARTITA_##signal_, .taps = PARTITA_##taps_, .n_taps = n_taps_,    \
+        .stride = stride_, .n_frames = 16384, .block = 1024                                        \
     }
 
 static const struct workload cases[] = {
@@ -43,6 +44,7 @@ int main(int argc, char **argv)
         .n_cases = sizeof cases / sizeof *cases,
         .contenders = contenders,
         .n_contenders = sizeof contenders / sizeof *contenders,
+        .prepare = ours_calibrate,
         .repetitions = 21,
         .thread_counts = {1, 0},
     };

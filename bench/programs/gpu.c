@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT
-// Layers, signals and streams on a CUDA device, arrays of the first two resident there, against transforms by cuFFT and
-// two passes of a separable filter on the same device, and for streams this machine's processors. An item is a
-// multiply-add of a layer's direct sums, else a sample.
-//   --tiny       sizes that a stand-in for a device can run; no figures for anybody
-//   --describe   instead of running: the cases as CSV
-//   --engines    instead of running: our engines, and whether they are there, as CSV
+// Layers, signals and streams on a CUDA device. Arrays of layers and signals are resident there;
+// the peers are cuFFT and a separable filter in two passes on the same device, and for streams the
+// CPU. An item is a multiply-add of a layer's direct sums, or a sample.
+//   --tiny       sizes for a stand-in for a device; times mean nothing
+//   --describe   prints the cases as CSV and runs nothing
+//   --engines    prints our engines, and whether they are there, as CSV and runs nothing
 #include "gpu/cases.h"
+#include "gpu/resident.h"
+#include "ours/ours.h"
+#include "peers/peers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define DEVICE "cuda:0"
 
-static bool ours(struct contender *contender, const struct workload *w)
+static bool ours_device(struct contender *contender, const struct workload *w)
 {
     return w->block > 0 ? ours_stream_whole(contender, w) : ours_resident(contender, w);
 }
 
-// The host model is measured only for cases that have something to do on the host.
+// The cost model of the CPU is measured only for cases that run on the CPU.
 static bool ours_cpu(struct contender *contender, const struct workload *w)
 {
     static bool calibrated;
@@ -27,15 +30,16 @@ static bool ours_cpu(struct contender *contender, const struct workload *w)
     return ours_stream_whole(contender, w);
 }
 
-// Engines that there shall be: each has rows, or is said not to be there. Others of the device's module follow.
+// Each of these engines has rows or is reported as missing. Other engines of the device's module
+// follow.
 static const char *const expected[] = {
     "cuda/direct",        "cuda/direct-plain", "cuda/direct-constant", "cuda/direct-halo",
     "cuda/direct-cached", "cuda/separable",    "cuda/winograd",        "cuda/tiles",
     "cuda/overlap-save",  "cuda/overlap-add",  "cuda/blocks",          "cuda/partitioned",
 };
 
-static const struct contender others[] = {
-    {.name = "auto", .device = DEVICE, .threads = 1, .open = ours},
+static const struct contender peers[] = {
+    {.name = "auto", .device = DEVICE, .threads = 1, .open = ours_device},
     {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 1, .open = ours_cpu},
     {.name = "cufft-complex", .threads = 1, .open = peer_cufft_complex},
     {.name = "cufft-real", .threads = 1, .open = peer_cufft_real},
@@ -43,32 +47,40 @@ static const struct contender others[] = {
     {.name = "two-passes", .threads = 1, .open = peer_two_passes},
 };
 
-enum { N_EXPECTED = sizeof expected / sizeof *expected, N_OTHERS = sizeof others / sizeof *others, MOST_ENGINES = 32 };
+enum {
+    N_EXPECTED = sizeof expected / sizeof *expected,
+    N_PEERS = sizeof peers / sizeof *peers,
+    MAX_ENGINES = 32
+};
 
 struct engine_name {
     char name[40];
-    const char *state; // "there", "not there", or that there is no device
+    const char *state; // "there", "not there" or "no device"
 };
 
-// The device's engines, as a plan lists them: "  cuda/NAME ..." each. Returns how many; 0 without a device.
-static size_t find_engines(struct engine_name ret[MOST_ENGINES])
+// The device's engines, which a plan lists as "  cuda/NAME ..." each. Returns how many; 0 without a
+// device.
+static size_t find_engines(struct engine_name ret[MAX_ENGINES])
 {
     static char text[1 << 14];
     const struct partita_problem problem = {.kernel = {3}, .size = {50}};
     struct partita_plan *plan;
     size_t n = 0;
-    if (partita_plan_create(&problem, &(struct partita_options){.device = DEVICE}, &plan) != PARTITA_OK) return 0;
+    if (partita_plan_create(&problem, &(struct partita_options){.device = DEVICE}, &plan) !=
+        PARTITA_OK)
+        return 0;
     partita_plan_explain(plan, text, sizeof text);
     partita_plan_destroy(plan);
-    for (const char *line = text; line != NULL && n < MOST_ENGINES; line = strchr(line + 1, '\n'))
-        if (sscanf(line, " %39s", ret[n].name) == 1 && strncmp(ret[n].name, "cuda/", 5) == 0) ret[n++].state = "there";
+    for (const char *line = text; line != NULL && n < MAX_ENGINES; line = strchr(line + 1, '\n'))
+        if (sscanf(line, " %39s", ret[n].name) == 1 && strncmp(ret[n].name, "cuda/", 5) == 0)
+            ret[n++].state = "there";
     return n;
 }
 
-// Those that are expected, then the rest of those that are there.
-static size_t list_engines(struct engine_name ret[N_EXPECTED + MOST_ENGINES])
+// The expected engines, then the rest of those that are there.
+static size_t list_engines(struct engine_name ret[N_EXPECTED + MAX_ENGINES])
 {
-    struct engine_name found[MOST_ENGINES];
+    struct engine_name found[MAX_ENGINES];
     const size_t n_found = find_engines(found);
     size_t n = 0;
     for (; n < N_EXPECTED; n++) {
@@ -92,23 +104,25 @@ static void print_engines(const struct engine_name *engines, size_t n)
 
 int main(int argc, char **argv)
 {
-    static struct engine_name engines[N_EXPECTED + MOST_ENGINES];
-    static struct contender contenders[N_EXPECTED + MOST_ENGINES + N_OTHERS];
+    static struct engine_name engines[N_EXPECTED + MAX_ENGINES];
+    static struct contender contenders[N_EXPECTED + MAX_ENGINES + N_PEERS];
     const size_t n_engines = list_engines(engines);
     for (size_t i = 0; i < n_engines; i++)
-        contenders[i] = (struct contender){
-            .name = engines[i].name, .engine = engines[i].name, .device = DEVICE, .threads = 1, .open = ours};
-    memcpy(contenders + n_engines, others, sizeof others);
+        contenders[i] = (struct contender){.name = engines[i].name,
+                                           .engine = engines[i].name,
+                                           .device = DEVICE,
+                                           .threads = 1,
+                                           .open = ours_device};
+    memcpy(contenders + n_engines, peers, sizeof peers);
     const bool tiny = argc > 1 && strcmp(argv[1], "--tiny") == 0;
     const char *first = argc > 1 + tiny ? argv[1 + tiny] : "";
     struct suite suite = {.program = "bench_gpu",
                           .contenders = contenders,
-                          .n_contenders = n_engines + N_OTHERS,
-                          .cold = true,
+                          .n_contenders = n_engines + N_PEERS,
                           .per_call = true,
                           .raw = true,
                           .repetitions = 7,
-                          .patience = 1,
+                          .max_pass = 1,
                           .warm_up = tiny ? 0 : 0.5,
                           .thread_counts = {1, 0}};
     suite.cases = gpu_cases(tiny, &suite.n_cases);

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Layers in all three directions: what published comparisons of convolution algorithms measured, by name. The item is
-// a multiply-add of the direct sums, whatever an algorithm does instead: effective GFLOP/s are 2 / ns_per_item.
-//   --pick      our engines alone, on all cases or those of --case: where the planner's pick is not the fastest
-//   --weights   instead of running: the cases' multiply-adds, and how often their networks have them, as CSV
+// Layers in all three directions: what published comparisons of convolution algorithms measured, by
+// name. The item is a multiply-add of the direct sums, whatever an algorithm does instead:
+// effective GFLOP/s are 2 / ns_per_item.
+//   --pick      runs only our engines, on all cases or those of --case, and reports where the
+//   planner's choice is slow
+//   --weights   prints the cases' multiply-adds, and how often their networks have them, as CSV and
+//   runs nothing
 #include "workloads/layer.h"
 
 #include <string.h>
+
+#include "ours/ours.h"
+#include "peers/peers.h"
 
 static const struct contender contenders[] = {
     {.name = "cpu/direct", .engine = "cpu/direct", .threads = 1, .open = ours_layer},
@@ -13,8 +19,9 @@ static const struct contender contenders[] = {
     {.name = "cpu/winograd", .engine = "cpu/winograd", .threads = 1, .open = ours_layer},
     {.name = "cpu/tiles", .engine = "cpu/tiles", .threads = 1, .open = ours_layer},
     {.name = "cpu/depthwise", .engine = "cpu/depthwise", .threads = 1, .open = ours_layer},
-    {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .threads = 1, .open = ours_layer}, // of one axis
-    {.name = "cpu/blocks", .engine = "cpu/blocks", .threads = 1, .open = ours_layer},             // likewise
+    // Along one axis only.
+    {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .threads = 1, .open = ours_layer},
+    {.name = "cpu/blocks", .engine = "cpu/blocks", .threads = 1, .open = ours_layer},
     {.name = "auto", .open = ours_layer},
     // The peers come last.
     {.name = "onednn", .open = peer_onednn},
@@ -25,22 +32,23 @@ static const struct contender contenders[] = {
 };
 enum { N_CONTENDERS = sizeof contenders / sizeof *contenders, N_OURS = 8 };
 
-// Of the cases judged so far.
+// Of the cases reported so far.
 static struct {
     size_t n, slow;
 } picks;
 
-// Whether the pick has 0.9 of the speed of the fastest of our engines, by their least times: noise is no choice of its.
-static void judge_pick(const struct workload *w, const struct result *results, size_t n)
+// Counts a case as slow if the planner's choice has less than 0.9 of the speed of our fastest
+// engine. Minimum times exclude noise, which the planner cannot foresee.
+static void report_pick(const struct workload *w, const struct result *results, size_t n)
 {
     const struct result *best = NULL, *pick = NULL;
     for (size_t i = 0; i < n; i++) {
         if (strcmp(results[i].name, "auto") == 0) pick = &results[i];
-        else if (best == NULL || results[i].least_ns < best->least_ns) best = &results[i];
+        else if (best == NULL || results[i].min_ns < best->min_ns) best = &results[i];
     }
     if (best == NULL || pick == NULL) return;
     picks.n++;
-    const double speed = best->least_ns / pick->least_ns;
+    const double speed = best->min_ns / pick->min_ns;
     if (speed >= 0.9) return;
     picks.slow++;
     fprintf(stderr, "%s: auto has %.2f of the speed of %s\n", w->name, speed, best->name);
@@ -48,17 +56,17 @@ static void judge_pick(const struct workload *w, const struct result *results, s
 
 static int run_picks(int argc, char **argv, struct suite suite)
 {
-    struct contender ours[N_OURS]; // with as many threads as the pick
+    struct contender ours[N_OURS]; // with as many threads as the planner's choice
     memcpy(ours, contenders, sizeof ours);
     for (size_t i = 0; i < N_OURS; i++) ours[i].threads = 0;
     suite.contenders = ours;
     suite.n_contenders = N_OURS;
     suite.thread_counts[1] = 0;
-    suite.judge = judge_pick;
+    suite.report = report_pick;
     const int status = bench_main(argc, argv, &suite);
     if (picks.n > 0)
-        fprintf(stderr, "auto has 0.9 of the speed of the fastest engine in %zu of %zu cases\n", picks.n - picks.slow,
-                picks.n);
+        fprintf(stderr, "auto has 0.9 of the speed of the fastest engine in %zu of %zu cases\n",
+                picks.n - picks.slow, picks.n);
     return status == 0 && picks.slow > 0 ? 1 : status;
 }
 
@@ -83,7 +91,8 @@ int main(int argc, char **argv)
         .n_cases = n,
         .contenders = contenders,
         .n_contenders = N_CONTENDERS,
-        .patience = 0.4,
+        .prepare = ours_calibrate,
+        .max_pass = 0.4,
         .repetitions = 5,
         .thread_counts = {1, 2},
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plan creation at estimate effort, as a program feels it at its start: every pass is a new process in which neither
-// the library nor FFTW has planned anything. The item is one plan.
+// Plan creation at estimate effort in a new process, in which neither the library nor FFTW has
+// planned anything before. An item is one plan.
 #include "runner/runner.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static double create_time(const struct partita_problem *problem)
+static double plan_create_seconds(const struct partita_problem *problem)
 {
     struct partita_plan *plan = NULL;
     double start = bench_now();
@@ -26,8 +26,8 @@ static double plan_pass(void *state, const struct workload *w, double *calls)
     if (pipe(ends) != 0) return NAN;
     pid_t child = fork();
     if (child == 0) {
-        double mine = create_time(state);
-        _exit(write(ends[1], &mine, sizeof mine) == sizeof mine ? 0 : 1);
+        double measured = plan_create_seconds(state);
+        _exit(write(ends[1], &measured, sizeof measured) == sizeof measured ? 0 : 1);
     }
     close(ends[1]);
     if (child < 0 || read(ends[0], &seconds, sizeof seconds) != sizeof seconds) seconds = NAN;
@@ -52,14 +52,15 @@ static bool plan_open(struct contender *contender, const struct workload *w)
     return true;
 }
 
-#define STREAM(name_, type_, n_taps_)                                                                                  \
-    {                                                                                                                  \
-        .name = name_, .signal = PARTITA_##type_, .taps = PARTITA_##type_, .n_taps = n_taps_, .block = 1024,           \
-        .latency = 1024, .n_frames = 1024                                                                              \
+#define STREAM(name_, type_, n_taps_)                                                              \
+    {                                                                                              \
+        .name = name_, .signal = PARTITA_##type_, .taps = PARTITA_##type_, .n_taps = n_taps_,      \
+        .block = 1024, .latency = 1024, .n_frames = 1024                                           \
     }
-#define SIGNAL(name_, type_, n_taps_)                                                                                  \
-    {                                                                                                                  \
-        .name = name_, .signal = PARTITA_##type_, .taps = PARTITA_##type_, .n_taps = n_taps_, .n_frames = 1000000      \
+#define SIGNAL(name_, type_, n_taps_)                                                              \
+    {                                                                                              \
+        .name = name_, .signal = PARTITA_##type_, .taps = PARTITA_##type_, .n_taps = n_taps_,      \
+        .n_frames = 1000000                                                                        \
     }
 
 static const struct workload cases[] = {
@@ -80,7 +81,6 @@ int main(int argc, char **argv)
         .n_cases = sizeof cases / sizeof *cases,
         .contenders = contenders,
         .n_contenders = sizeof contenders / sizeof *contenders,
-        .cold = true,
         .repetitions = 9,
         .thread_counts = {1, 0},
     };

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Streams: cost a sample and flatness of the load. Calls of one block; what is asked for is out when the call returns,
-// except in the cases called delayed, which allow one block more. Filters up to a minute long run against engines
-// made for them and against textbook methods, after their history has filled.
-#include "runner/runner.h"
+// Streams: cost of a sample and flatness of the load. Every call takes one block and returns its
+// result without added delay, except in the cases called delayed, which allow one block. Filters up
+// to a minute long are compared with engines made for them and with textbook methods, after their
+// history has filled.
+#include "ours/ours.h"
+#include "peers/peers.h"
 
-#define DELAYED(name_, channels_, block_, n_taps_, n_frames_)                                                          \
-    {                                                                                                                  \
-        .name = "delayed-" name_, .in_channels = channels_, .out_channels = channels_, .block = block_,                \
-        .latency = block_, .n_taps = n_taps_, .n_frames = n_frames_                                                    \
+#define DELAYED(name_, channels_, block_, n_taps_, n_frames_)                                      \
+    {                                                                                              \
+        .name = "delayed-" name_, .in_channels = channels_, .out_channels = channels_,             \
+        .block = block_, .latency = block_, .n_taps = n_taps_, .n_frames = n_frames_               \
     }
 
-#define PROMPT(name_, channels_, block_, n_taps_, n_timed_)                                                            \
-    {                                                                                                                  \
-        .name = name_, .in_channels = channels_, .out_channels = channels_, .block = block_, .n_taps = n_taps_,        \
-        .warm = n_taps_, .n_frames = (n_taps_) + (n_timed_), .repetitions = 5                                          \
+#define PROMPT(name_, channels_, block_, n_taps_, n_timed_)                                        \
+    {                                                                                              \
+        .name = name_, .in_channels = channels_, .out_channels = channels_, .block = block_,       \
+        .n_taps = n_taps_, .warm = n_taps_, .n_frames = (n_taps_) + (n_timed_), .repetitions = 5   \
     }
 
 static const struct workload cases[] = {
@@ -41,9 +43,18 @@ static const struct contender contenders[] = {
     {.name = "cpu/overlap-add", .engine = "cpu/overlap-add", .threads = 1, .open = ours_stream},
     {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .threads = 1, .open = ours_stream},
     {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream},
-    {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 2, .open = ours_stream_parallel},
-    {.name = "cpu/partitioned-whole", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream_whole},
-    {.name = "cpu/partitioned-swap", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream_swap},
+    {.name = "cpu/partitioned",
+     .engine = "cpu/partitioned",
+     .threads = 2,
+     .open = ours_stream_parallel},
+    {.name = "cpu/partitioned-whole",
+     .engine = "cpu/partitioned",
+     .threads = 1,
+     .open = ours_stream_whole},
+    {.name = "cpu/partitioned-swap",
+     .engine = "cpu/partitioned",
+     .threads = 1,
+     .open = ours_stream_swap},
     {.name = "cuda/partitioned", .engine = "cuda/partitioned", .threads = 1, .open = ours_stream},
     {.name = "auto", .threads = 1, .open = ours_stream},
     {.name = "zita-convolver", .threads = 1, .open = peer_zita},
@@ -62,6 +73,7 @@ int main(int argc, char **argv)
         .n_cases = sizeof cases / sizeof *cases,
         .contenders = contenders,
         .n_contenders = sizeof contenders / sizeof *contenders,
+        .prepare = ours_calibrate,
         .per_call = true,
         .repetitions = 9,
         .thread_counts = {1, 0},

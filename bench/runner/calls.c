@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The single calls of a stream: their times, how flat they are, and the files of --calls that tools/load-plot.sh draws.
+// Single calls of a stream: their times, how flat these are, and the files of --calls that
+// tools/load-plot.sh plots.
 #include "runner/runner.h"
 
 #include <errno.h>
@@ -21,12 +22,6 @@ double bench_calls(const struct workload *w, double *calls, call_fn *call, void 
     return bench_now() - start;
 }
 
-int bench_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double calls_flatness(const double *calls, size_t n)
 {
     double *sorted = bench_allocate(n * sizeof(double)), sum = 0;
@@ -39,22 +34,26 @@ double calls_flatness(const double *calls, size_t n)
     return p999 * (double)n / sum;
 }
 
-bool calls_write(const char *folder, const struct workload *w, const struct contender *contender, const double *calls)
+bool calls_write(const char *folder, const struct workload *w, const struct contender *contender,
+                 const double *calls)
 {
     char name[64], path[512];
-    snprintf(name, sizeof name, contender->threads > 1 ? "%s-%d-threads" : "%s", contender->name, contender->threads);
+    snprintf(name, sizeof name, contender->threads > 1 ? "%s-%d-threads" : "%s", contender->name,
+             contender->threads);
     for (char *slash = name; (slash = strchr(slash, '/')) != NULL;) *slash = '-';
     snprintf(path, sizeof path, "%s/%s.%s.csv", folder, w->name, name);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) fprintf(stderr, "%s: %s\n", folder, strerror(errno));
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        fprintf(stderr, "%s: %s\n", folder, strerror(errno));
     FILE *file = fopen(path, "w");
     if (file == NULL) {
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
         return false;
     }
     fprintf(file, "frame,seconds\n");
-    for (size_t i = 0; i < w->timed / w->block; i++) fprintf(file, "%zu,%.4g\n", i * w->block, calls[i]);
-    bool fine = !ferror(file);
-    if ((fclose(file) == 0) & fine) return true;
-    fprintf(stderr, "%s: cannot be written\n", path);
+    for (size_t i = 0; i < w->timed / w->block; i++)
+        fprintf(file, "%zu,%.4g\n", i * w->block, calls[i]);
+    bool written = !ferror(file);
+    if ((fclose(file) == 0) & written) return true;
+    fprintf(stderr, "%s: write failed\n", path);
     return false;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The runner: options, the check before timing, interleaved repetitions, medians, CSV.
+// Options, the check before timing, interleaved repetitions, medians, CSV.
 #include "runner/runner.h"
 
 #include <fnmatch.h>
@@ -7,44 +7,24 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { MAX_ROWS = 64, MAX_REPETITIONS = 64 };
 
 struct arguments {
-    const char *pattern, *calls; // calls: folder for the times of single calls, NULL: none
+    const char *pattern, *calls; // calls: folder for the times of single calls [NULL: none]
     int threads;
     bool list, all, quick;
 };
 
-// One line of the CSV in the making.
+// One row of the CSV while it is measured.
 struct row {
     struct contender contender;
     double error;
     double seconds[MAX_REPETITIONS];
-    double *calls; // each call's least time over identical passes; NULL: not asked for
+    double *calls; // each call's minimum over identical passes; NULL: not requested
     int passes;    // of the workload in one repetition
     bool ready, once;
 };
-
-double bench_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-void *bench_allocate(size_t bytes)
-{
-    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (memory == NULL) {
-        fprintf(stderr, "out of memory: %zu bytes\n", bytes);
-        exit(1);
-    }
-    memset(memory, 0, bytes);
-    return memory;
-}
 
 static size_t heap_bytes(void)
 {
@@ -56,7 +36,8 @@ static size_t heap_bytes(void)
 static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
 {
     struct contender *c = &row->contender;
-    memset(w->y, 0xff, w->out_channels * w->n_out * partita_type_size(w->signal)); // NaNs: old answers do not count
+    // NaN, so that another contender's answer does not count.
+    memset(w->y, 0xff, w->out_channels * w->n_out * partita_type_size(w->signal));
     *ret_seconds = c->pass(c->state, w, NULL);
     if (isnan(*ret_seconds) || (c->fetch != NULL && !c->fetch(c->state, w))) {
         fprintf(stderr, "%s: %s failed\n", w->name, c->name);
@@ -65,19 +46,22 @@ static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
     if (c->gate == 0) return true;
     row->error = oracle_error(w, c->delay);
     if (row->error <= c->gate) return true;
-    fprintf(stderr, "%s: %s is WRONG: error %.3g, allowed %.3g; not timed\n", w->name, c->name, row->error, c->gate);
+    fprintf(stderr, "%s: %s is WRONG: error %.3g, allowed %.3g; not timed\n", w->name, c->name,
+            row->error, c->gate);
     return false;
 }
 
-// Opens a contender and makes it ready for timing. Returns false if it fails or its answer is wrong.
+// Opens a contender and makes it ready for timing. Returns false if it fails or its answer is
+// wrong.
 static bool row_open(struct row *row, struct workload *w, bool quick, const struct suite *suite)
 {
     struct contender *c = &row->contender;
     size_t before = heap_bytes();
-    double seconds, least = quick ? 1e-3 : 5e-3;
+    double seconds, min_seconds = quick ? 1e-3 : 5e-3;
     c->reason[0] = '\0';
     if (!c->open(c, w)) {
-        if (c->reason[0] != '\0') fprintf(stderr, "%s: %s left out: %s\n", w->name, c->name, c->reason);
+        if (c->reason[0] != '\0')
+            fprintf(stderr, "%s: %s left out: %s\n", w->name, c->name, c->reason);
         return true;
     }
     if (c->gate > 0) c->bytes += heap_bytes() - before;
@@ -85,9 +69,9 @@ static bool row_open(struct row *row, struct workload *w, bool quick, const stru
         c->close(c->state);
         return false;
     }
-    if (suite->warm_up > 0 && seconds < 10 * suite->patience) seconds = c->pass(c->state, w, NULL);
-    row->passes = seconds < least ? (int)ceil(least / fmax(seconds, 1e-6)) : 1;
-    row->once = suite->patience > 0 && seconds > suite->patience;
+    if (suite->warm_up > 0 && seconds < 10 * suite->max_pass) seconds = c->pass(c->state, w, NULL);
+    row->passes = seconds < min_seconds ? (int)ceil(min_seconds / fmax(seconds, 1e-6)) : 1;
+    row->once = suite->max_pass > 0 && seconds > suite->max_pass;
     row->seconds[0] = seconds;
     row->ready = true;
     return true;
@@ -100,8 +84,8 @@ static double row_time(struct row *row, const struct workload *w)
     return sum / row->passes;
 }
 
-// One more pass for the least time of each call: what the machine adds differs from pass to pass, the work does not.
-// raw: for the time of each call as it is.
+// Runs one more pass and takes the minimum of each call's time: what the machine adds differs from
+// pass to pass, the work does not. raw: the times of this pass as they are.
 static void row_time_calls(struct row *row, const struct workload *w, bool raw)
 {
     size_t n = w->timed / w->block;
@@ -109,12 +93,14 @@ static void row_time_calls(struct row *row, const struct workload *w, bool raw)
     bool first = row->calls == NULL;
     if (first) row->calls = bench_allocate(n * sizeof(double));
     row->contender.pass(row->contender.state, w, calls);
-    for (size_t i = 0; i < n; i++) row->calls[i] = first || raw ? calls[i] : fmin(row->calls[i], calls[i]);
+    for (size_t i = 0; i < n; i++)
+        row->calls[i] = first || raw ? calls[i] : fmin(row->calls[i], calls[i]);
     free(calls);
 }
 
-// Returns whether all passes ran; else there is no figure.
-static bool row_print(struct row *row, const struct workload *w, int repetitions, struct result *ret)
+// Returns whether all passes ran; otherwise there is no figure to print.
+static bool row_print(struct row *row, const struct workload *w, int repetitions,
+                      struct result *ret)
 {
     double *s = row->seconds, items = (double)(w->timed * w->in_channels);
     if (row->once) repetitions = 1;
@@ -124,9 +110,10 @@ static bool row_print(struct row *row, const struct workload *w, int repetitions
             return false;
         }
     qsort(s, (size_t)repetitions, sizeof(double), bench_compare);
-    double median = repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
-    printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads, 1e9 * median / items,
-           (s[repetitions - 1] - s[0]) / median);
+    double median =
+        repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
+    printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads,
+           1e9 * median / items, (s[repetitions - 1] - s[0]) / median);
     if (row->calls != NULL) printf("%.3f", calls_flatness(row->calls, w->timed / w->block));
     printf(",%zu,%.3g\n", row->contender.bytes, row->error);
     fflush(stdout);
@@ -134,7 +121,7 @@ static bool row_print(struct row *row, const struct workload *w, int repetitions
     return true;
 }
 
-// The contenders of a suite, those without a fixed thread count once for each count asked for.
+// The contenders of a suite; those without a fixed thread count once for each requested count.
 static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, int threads)
 {
     size_t n = 0;
@@ -151,7 +138,7 @@ static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, in
     return n;
 }
 
-// Untimed passes of the rows in turn.
+// Untimed passes of all rows, interleaved.
 static void rows_warm_up(struct row *rows, size_t n_rows, const struct workload *w, double seconds)
 {
     bool any = true;
@@ -165,7 +152,8 @@ static void rows_warm_up(struct row *rows, size_t n_rows, const struct workload 
     }
 }
 
-// Repetition by repetition, the rows in turn. Slow ones have had their pass, but for one that times the single calls.
+// Times the rows, repetition by repetition. Slow ones have had their only pass, except that single
+// calls need one more.
 static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int repetitions,
                       const struct suite *suite)
 {
@@ -173,36 +161,38 @@ static void rows_time(struct row *rows, size_t n_rows, const struct workload *w,
         for (size_t i = 0; i < n_rows; i++) {
             if (!rows[i].ready || (rows[i].once && r > 0)) continue;
             if (!rows[i].once) rows[i].seconds[r] = row_time(&rows[i], w);
-            if (suite->per_call && w->block > 0 && rows[i].contender.gate > 0) row_time_calls(&rows[i], w, suite->raw);
+            if (suite->per_call && w->block > 0 && rows[i].contender.gate > 0)
+                row_time_calls(&rows[i], w, suite->raw);
         }
 }
 
-static bool run_case(const struct suite *suite, const struct workload *description, const struct arguments *arguments)
+static bool case_run(const struct suite *suite, const struct workload *description,
+                     const struct arguments *arguments)
 {
     static struct row rows[MAX_ROWS];
     struct workload w = *description;
     workload_create(&w, arguments->quick);
     size_t n_rows = rows_list(rows, suite, arguments->threads);
     int repetitions = arguments->quick ? 3 : w.repetitions > 0 ? w.repetitions : suite->repetitions;
-    bool right = true;
+    bool ok = true;
     struct result results[MAX_ROWS];
     size_t n_results = 0;
-    for (size_t i = 0; i < n_rows; i++) right &= row_open(&rows[i], &w, arguments->quick, suite);
+    for (size_t i = 0; i < n_rows; i++) ok &= row_open(&rows[i], &w, arguments->quick, suite);
     rows_warm_up(rows, n_rows, &w, suite->warm_up);
     rows_time(rows, n_rows, &w, repetitions, suite);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
         const bool printed = row_print(&rows[i], &w, repetitions, &results[n_results]);
         n_results += printed;
-        right &= printed;
+        ok &= printed;
         if (arguments->calls != NULL && rows[i].calls != NULL)
-            right &= calls_write(arguments->calls, &w, &rows[i].contender, rows[i].calls);
+            ok &= calls_write(arguments->calls, &w, &rows[i].contender, rows[i].calls);
         rows[i].contender.close(rows[i].contender.state);
         free(rows[i].calls);
     }
-    if (suite->judge != NULL) suite->judge(&w, results, n_results);
+    if (suite->report != NULL) suite->report(&w, results, n_results);
     workload_destroy(&w);
-    return right;
+    return ok;
 }
 
 static bool arguments_parse(struct arguments *ret, int argc, char **argv)
@@ -221,8 +211,8 @@ static bool arguments_parse(struct arguments *ret, int argc, char **argv)
     return true;
 }
 
-// Cases that take long are run when they are asked for.
-static bool wanted(const struct workload *w, const struct arguments *arguments)
+// Cases that take long run only on request.
+static bool case_wanted(const struct workload *w, const struct arguments *arguments)
 {
     if (arguments->pattern == NULL) return arguments->all || !w->extra;
     return fnmatch(arguments->pattern, w->name, 0) == 0;
@@ -232,22 +222,26 @@ int bench_main(int argc, char **argv, const struct suite *suite)
 {
     struct arguments arguments;
     if (!arguments_parse(&arguments, argc, argv)) {
-        fprintf(stderr, "usage: %s [--list] [--all] [--case PATTERN] [--threads N] [--quick] [--calls FOLDER]\n",
+        fprintf(stderr,
+                "usage: %s [--list] [--all] [--case PATTERN] [--threads N] [--quick] "
+                "[--calls FOLDER]\n",
                 suite->program);
         return 2;
     }
-    bool right = true;
+    bool ok = true;
     size_t n_run = 0;
-    if (!arguments.list && !suite->cold) ours_calibrate();
-    if (!arguments.list) printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
+    if (!arguments.list && suite->prepare != NULL) suite->prepare();
+    if (!arguments.list)
+        printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
     for (size_t i = 0; i < suite->n_cases; i++) {
         const struct workload *w = &suite->cases[i];
-        if (!wanted(w, &arguments)) continue;
+        if (!case_wanted(w, &arguments)) continue;
         n_run++;
         if (arguments.list) puts(w->name);
-        else right &= run_case(suite, w, &arguments);
+        else ok &= case_run(suite, w, &arguments);
     }
-    if (n_run == 0) fprintf(stderr, "%s: no case matches '%s'\n", suite->program, arguments.pattern);
+    if (n_run == 0)
+        fprintf(stderr, "%s: no case matches '%s'\n", suite->program, arguments.pattern);
     if (n_run == 0) return 2;
-    return right ? 0 : 1;
+    return ok ? 0 : 1;
 }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Layers as workloads: their three arrays, and the oracle: direct sums in float64 at some positions of the result. It
-// shares no code with the library.
+// The three arrays of a layer, and its oracle: direct sums in float64 at some positions of the
+// result. It shares no code with the library.
 #include "workloads/layer.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum { POSITIONS = 300, FEW = 16, MOST_TERMS = 1 << 24 }; // terms: of all sums together, if they are long
-
-static size_t or_one(size_t value)
-{
-    return value ? value : 1;
-}
+enum {
+    MAX_POSITIONS = 300,
+    MIN_POSITIONS = 16,
+    MAX_TERMS = 1 << 24 // of all sums together, unless MIN_POSITIONS of them need more
+};
 
 struct layer_sizes layer_sizes(const struct partita_problem *p)
 {
-    struct layer_sizes s = {.batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
+    struct layer_sizes s = {
+        .batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
     s.group_in = s.in / or_one(p->groups);
     s.group_out = s.out / or_one(p->groups);
     s.plane = s.outputs = s.taps = 1;
@@ -25,9 +25,9 @@ struct layer_sizes layer_sizes(const struct partita_problem *p)
         if (i < p->rank) {
             *a = (struct layer_axis){or_one(p->kernel[i]),   p->size[i], or_one(p->stride[i]),
                                      or_one(p->dilation[i]), 0,          p->pad_begin[i]};
-            ptrdiff_t room =
-                (ptrdiff_t)a->size + a->pad + p->pad_end[i] - (ptrdiff_t)(a->dilation * (a->kernel - 1)) - 1;
-            a->out = (size_t)room / a->stride + 1;
+            ptrdiff_t padded = (ptrdiff_t)a->size + a->pad + p->pad_end[i];
+            ptrdiff_t last = padded - (ptrdiff_t)(a->dilation * (a->kernel - 1)) - 1;
+            a->out = (size_t)last / a->stride + 1;
         }
         s.plane *= a->size;
         s.outputs *= a->out;
@@ -49,7 +49,7 @@ struct partita_problem layer_problem(const struct workload *w)
     return p;
 }
 
-static char *noise(const struct workload *w, size_t n, uint64_t seed)
+static char *layer_noise(const struct workload *w, size_t n, uint64_t seed)
 {
     char *samples = bench_allocate(n * partita_type_size(w->signal));
     bench_noise(samples, n, type_is_f64(w->signal), seed);
@@ -62,16 +62,19 @@ void layer_create(struct workload *w, bool quick)
     if (quick) w->layer_batch = (w->layer_batch + 7) / 8;
     struct partita_problem p = layer_problem(w);
     const struct layer_sizes s = layer_sizes(&p);
-    const size_t x = s.batch * s.in * s.plane, y = s.batch * s.out * s.outputs, taps = s.out * s.group_in * s.taps;
+    const size_t x = s.batch * s.in * s.plane, y = s.batch * s.out * s.outputs,
+                 taps = s.out * s.group_in * s.taps;
     const enum partita_direction direction = w->layer->direction;
-    const size_t result = direction == PARTITA_FORWARD ? y : direction == PARTITA_BACKWARD_DATA ? x : taps;
+    const size_t result = direction == PARTITA_FORWARD         ? y
+                          : direction == PARTITA_BACKWARD_DATA ? x
+                                                               : taps;
     const size_t n_x = direction == PARTITA_BACKWARD_DATA ? y : x,
                  n_h = direction == PARTITA_BACKWARD_WEIGHT ? y : taps;
     w->x_bytes = n_x * partita_type_size(w->signal);
     w->h_bytes = n_h * partita_type_size(w->signal);
     w->y_bytes = result * partita_type_size(w->signal);
-    w->x = noise(w, n_x, 1);
-    w->h = noise(w, n_h, 2);
+    w->x = layer_noise(w, n_x, 1);
+    w->h = layer_noise(w, n_h, 2);
     w->y = bench_allocate(w->y_bytes);
     // An item is a multiply-add.
     w->in_channels = w->out_channels = w->groups = w->stride = w->n_taps = 1;
@@ -79,26 +82,28 @@ void layer_create(struct workload *w, bool quick)
     w->n_out = result;
 }
 
-static double value(const struct workload *w, const char *samples, size_t i)
+static double layer_sample(const struct workload *w, const char *samples, size_t i)
 {
-    return type_is_f64(w->signal) ? ((const double *)samples)[i] : (double)((const float *)samples)[i];
+    return type_is_f64(w->signal) ? ((const double *)samples)[i]
+                                  : (double)((const float *)samples)[i];
 }
 
-static void split(size_t index, const size_t extent[3], size_t ret[3])
+// Coordinates of an index into an array of three axes.
+static void unravel(size_t index, const size_t extent[3], size_t ret[3])
 {
     ret[2] = index % extent[2];
     ret[1] = index / extent[2] % extent[1];
     ret[0] = index / extent[2] / extent[1];
 }
 
-// Sample of x that output p meets with tap r; -1 outside.
-static ptrdiff_t met(const struct layer_sizes *s, size_t output, size_t tap)
+// The sample of x that `tap` multiplies in the sum of `output`; -1 if it lies in the padding.
+static ptrdiff_t sample_under_tap(const struct layer_sizes *s, size_t output, size_t tap)
 {
     const struct layer_axis *a = s->axis;
     size_t p[3], r[3];
     ptrdiff_t index = 0;
-    split(output, (const size_t[]){a[0].out, a[1].out, a[2].out}, p);
-    split(tap, (const size_t[]){a[0].kernel, a[1].kernel, a[2].kernel}, r);
+    unravel(output, (const size_t[]){a[0].out, a[1].out, a[2].out}, p);
+    unravel(tap, (const size_t[]){a[0].kernel, a[1].kernel, a[2].kernel}, r);
     for (int i = 0; i < 3; i++) {
         ptrdiff_t at = (ptrdiff_t)(p[i] * a[i].stride + r[i] * a[i].dilation) - a[i].pad;
         if (at < 0 || at >= (ptrdiff_t)a[i].size) return -1;
@@ -107,124 +112,128 @@ static ptrdiff_t met(const struct layer_sizes *s, size_t output, size_t tap)
     return index;
 }
 
-// Output that meets sample `at` of x with tap r; -1 if there is none.
-static ptrdiff_t meeting(const struct layer_sizes *s, size_t at, size_t tap)
+// The output in whose sum `tap` multiplies sample `at` of x; -1 if there is none.
+static ptrdiff_t output_over_sample(const struct layer_sizes *s, size_t at, size_t tap)
 {
     const struct layer_axis *a = s->axis;
     size_t i[3], r[3];
     ptrdiff_t index = 0;
-    split(at, (const size_t[]){a[0].size, a[1].size, a[2].size}, i);
-    split(tap, (const size_t[]){a[0].kernel, a[1].kernel, a[2].kernel}, r);
+    unravel(at, (const size_t[]){a[0].size, a[1].size, a[2].size}, i);
+    unravel(tap, (const size_t[]){a[0].kernel, a[1].kernel, a[2].kernel}, r);
     for (int k = 0; k < 3; k++) {
         ptrdiff_t q = (ptrdiff_t)i[k] + a[k].pad - (ptrdiff_t)(r[k] * a[k].dilation);
-        if (q < 0 || q % (ptrdiff_t)a[k].stride || q / (ptrdiff_t)a[k].stride >= (ptrdiff_t)a[k].out) return -1;
+        if (q < 0 || q % (ptrdiff_t)a[k].stride ||
+            q / (ptrdiff_t)a[k].stride >= (ptrdiff_t)a[k].out)
+            return -1;
         index = index * (ptrdiff_t)a[k].out + q / (ptrdiff_t)a[k].stride;
     }
     return index;
 }
 
-// The sum that forward and backward weight have in common: x, shifted by a tap, times the other array, over `planes`
-// planes of either and `n` terms in each; a term is a tap of output `fixed` forward, an output met by tap `fixed`
-// backward. All cases correlate.
-struct sum {
+// The sum that forward and backward weight have in common: x, shifted by a tap, times the other
+// array, over `planes` planes of either and `n` terms in each. Terms are the taps of output `fixed`
+// forward, the outputs of tap `fixed` backward. All cases correlate.
+struct layer_sum {
     size_t planes, x_plane, x_step, h_first, h_step, n, fixed;
     bool over_taps;
 };
 
-static double right_sum(const struct workload *w, const struct layer_sizes *s, const struct sum *sum)
+static double expected_sum(const struct workload *w, const struct layer_sizes *s,
+                           const struct layer_sum *sum)
 {
     double total = 0;
     for (size_t j = 0; j < sum->planes; j++)
         for (size_t q = 0; q < sum->n; q++) {
-            const ptrdiff_t at = sum->over_taps ? met(s, sum->fixed, q) : met(s, q, sum->fixed);
+            const ptrdiff_t at = sum->over_taps ? sample_under_tap(s, sum->fixed, q)
+                                                : sample_under_tap(s, q, sum->fixed);
             const size_t plane = sum->x_plane + j * sum->x_step;
             if (at >= 0)
-                total +=
-                    value(w, w->x, plane * s->plane + (size_t)at) * value(w, w->h, sum->h_first + j * sum->h_step + q);
+                total += layer_sample(w, w->x, plane * s->plane + (size_t)at) *
+                         layer_sample(w, w->h, sum->h_first + j * sum->h_step + q);
         }
     return total;
 }
 
-static double right_forward(const struct workload *w, const struct layer_sizes *s, size_t i)
+static double expected_forward(const struct workload *w, const struct layer_sizes *s, size_t i)
 {
     const size_t k = i / s->outputs % s->out, n = i / s->outputs / s->out;
-    const struct sum sum = {.planes = s->group_in,
-                            .x_plane = n * s->in + k / s->group_out * s->group_in,
-                            .x_step = 1,
-                            .h_first = k * s->group_in * s->taps,
-                            .h_step = s->taps,
-                            .n = s->taps,
-                            .fixed = i % s->outputs,
-                            .over_taps = true};
-    return right_sum(w, s, &sum);
+    const struct layer_sum sum = {.planes = s->group_in,
+                                  .x_plane = n * s->in + k / s->group_out * s->group_in,
+                                  .x_step = 1,
+                                  .h_first = k * s->group_in * s->taps,
+                                  .h_step = s->taps,
+                                  .n = s->taps,
+                                  .fixed = i % s->outputs,
+                                  .over_taps = true};
+    return expected_sum(w, s, &sum);
 }
 
-static double right_weight(const struct workload *w, const struct layer_sizes *s, size_t i)
+static double expected_weight(const struct workload *w, const struct layer_sizes *s, size_t i)
 {
     const size_t c = i / s->taps % s->group_in, k = i / s->taps / s->group_in;
-    const struct sum sum = {.planes = s->batch,
-                            .x_plane = k / s->group_out * s->group_in + c,
-                            .x_step = s->in,
-                            .h_first = k * s->outputs,
-                            .h_step = s->out * s->outputs,
-                            .n = s->outputs,
-                            .fixed = i % s->taps};
-    return right_sum(w, s, &sum);
+    const struct layer_sum sum = {.planes = s->batch,
+                                  .x_plane = k / s->group_out * s->group_in + c,
+                                  .x_step = s->in,
+                                  .h_first = k * s->outputs,
+                                  .h_step = s->out * s->outputs,
+                                  .n = s->outputs,
+                                  .fixed = i % s->taps};
+    return expected_sum(w, s, &sum);
 }
 
-static double right_data(const struct workload *w, const struct layer_sizes *s, size_t i)
+static double expected_data(const struct workload *w, const struct layer_sizes *s, size_t i)
 {
     const size_t at = i % s->plane, c = i / s->plane % s->in, n = i / s->plane / s->in;
     double sum = 0;
     for (size_t j = 0; j < s->group_out; j++)
         for (size_t r = 0; r < s->taps; r++) {
-            const ptrdiff_t p = meeting(s, at, r);
+            const ptrdiff_t p = output_over_sample(s, at, r);
             const size_t k = c / s->group_in * s->group_out + j;
             if (p >= 0)
-                sum += value(w, w->x, (n * s->out + k) * s->outputs + (size_t)p) *
-                       value(w, w->h, (k * s->group_in + c % s->group_in) * s->taps + r);
+                sum += layer_sample(w, w->x, (n * s->out + k) * s->outputs + (size_t)p) *
+                       layer_sample(w, w->h, (k * s->group_in + c % s->group_in) * s->taps + r);
         }
     return sum;
 }
 
-static size_t position(const struct workload *w, size_t k)
+static size_t layer_position(const struct workload *w, size_t k)
 {
-    return (size_t)((double)(w->n_out - 1) * (double)k / (double)(w->n_right - 1));
+    return (size_t)((double)(w->n_out - 1) * (double)k / (double)(w->n_expected - 1));
 }
 
 // Terms of one sum.
-static size_t terms_of(const struct workload *w, const struct layer_sizes *s)
+static size_t layer_sum_terms(const struct workload *w, const struct layer_sizes *s)
 {
     return w->layer->direction == PARTITA_FORWARD         ? s->group_in * s->taps
            : w->layer->direction == PARTITA_BACKWARD_DATA ? s->group_out * s->taps
                                                           : s->batch * s->outputs;
 }
 
-// Evenly over the result, both ends included: fewer where the sums are long.
-static void oracle_fill(struct workload *w)
+// Positions are spread evenly over the result, both ends included; fewer where the sums are long.
+static void layer_oracle_create(struct workload *w)
 {
     struct partita_problem problem = layer_problem(w);
     const struct layer_sizes s = layer_sizes(&problem);
-    w->n_right = MOST_TERMS / terms_of(w, &s);
-    if (w->n_right > POSITIONS) w->n_right = POSITIONS;
-    if (w->n_right < FEW) w->n_right = FEW;
-    w->right = bench_allocate(w->n_right * sizeof *w->right);
-    for (size_t k = 0; k < w->n_right; k++) {
-        const size_t i = position(w, k);
-        w->right[k] = w->layer->direction == PARTITA_FORWARD         ? right_forward(w, &s, i)
-                      : w->layer->direction == PARTITA_BACKWARD_DATA ? right_data(w, &s, i)
-                                                                     : right_weight(w, &s, i);
+    w->n_expected = MAX_TERMS / layer_sum_terms(w, &s);
+    if (w->n_expected > MAX_POSITIONS) w->n_expected = MAX_POSITIONS;
+    if (w->n_expected < MIN_POSITIONS) w->n_expected = MIN_POSITIONS;
+    w->expected = bench_allocate(w->n_expected * sizeof *w->expected);
+    for (size_t k = 0; k < w->n_expected; k++) {
+        const size_t i = layer_position(w, k);
+        w->expected[k] = w->layer->direction == PARTITA_FORWARD         ? expected_forward(w, &s, i)
+                         : w->layer->direction == PARTITA_BACKWARD_DATA ? expected_data(w, &s, i)
+                                                                        : expected_weight(w, &s, i);
     }
 }
 
 double layer_error(struct workload *w)
 {
     double error = 0, norm = 0;
-    if (w->right == NULL) oracle_fill(w);
-    for (size_t k = 0; k < w->n_right; k++) {
-        const double difference = value(w, w->y, position(w, k)) - w->right[k];
+    if (w->expected == NULL) layer_oracle_create(w);
+    for (size_t k = 0; k < w->n_expected; k++) {
+        const double difference = layer_sample(w, w->y, layer_position(w, k)) - w->expected[k];
         error += difference * difference;
-        norm += w->right[k] * w->right[k];
+        norm += w->expected[k] * w->expected[k];
     }
     return sqrt(error / norm);
 }
@@ -233,5 +242,5 @@ double gate_layer(const struct workload *w)
 {
     struct partita_problem problem = layer_problem(w);
     const struct layer_sizes s = layer_sizes(&problem);
-    return 4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)terms_of(w, &s));
+    return 4 * (type_is_f64(w->signal) ? 0x1p-53 : 0x1p-24) * sqrt((double)layer_sum_terms(w, &s));
 }

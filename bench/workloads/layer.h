@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Layers as workloads: their sizes, and the table of named cases.
+// Layers as workloads: sizes, data, oracle, and the table of named cases.
 #ifndef BENCH_LAYER_H
 #define BENCH_LAYER_H
 
-#include "runner/runner.h"
+#include "workloads/workload.h"
 
-// One axis of three, defaults filled in.
+// One of three axes, defaults filled in.
 struct layer_axis {
     size_t kernel, size, stride, dilation, out;
     ptrdiff_t pad;
@@ -22,15 +22,31 @@ struct layer_sizes layer_sizes(const struct partita_problem *problem);
 // Multiply-adds of the direct sums.
 size_t layer_terms(const struct layer_sizes *s);
 
-// A case that belongs to a network: `depth` layers of it are like this one.
+// The problem of a workload that is a layer, types and batch filled in.
+struct partita_problem layer_problem(const struct workload *w);
+
+// workload_create, oracle_error and the gate of direct sums, for layers.
+void layer_create(struct workload *w, bool quick);
+double layer_error(struct workload *w);
+double gate_layer(const struct workload *w);
+
+// One case. A network that it belongs to has `depth` layers of this shape.
 struct layer_case {
     struct workload workload;
     struct layer layer;
-    char name[48], network[32]; // network: of the rows summed by tools/bench-table.py, "" if none
+    char name[48], network[32]; // network: of the rows that tools/bench-table.py sums, "" if none
     unsigned depth;
 };
 
-// All cases in all directions, in memory that lives as long as the program. The ones that take long are `extra`.
+// The suffix of a case's name for each direction.
+enum { N_DIRECTIONS = 3 };
+extern const struct direction_name {
+    const char *name;
+    enum partita_direction direction;
+} direction_names[N_DIRECTIONS];
+
+// All cases in all directions, in memory that lives as long as the program. Those that take long
+// are `extra`.
 struct layer_case *layer_cases(size_t *ret_n);
 
 #endif

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Partita as a contender.
+#ifndef BENCH_OURS_H
+#define BENCH_OURS_H
+
+#include "runner/runner.h"
+
+// Measures the cost model that plans of ours use from then on.
+void ours_calibrate(void);
+
+// Stores a text as the contender's reason; `contender` is void so that it serves as a log function.
+void ours_set_reason(void *contender, const char *text);
+
+open_fn ours_stream, ours_signal;
+open_fn ours_stream_whole;    // with whole blocks promised, which peers require
+open_fn ours_stream_swap;     // while the stream fades from one filter to another
+open_fn ours_stream_parallel; // several channels only: with one there is little to share
+open_fn ours_layer;           // filters are packed beforehand
+
+#endif
