@@ -220,34 +220,38 @@ def machine(build, results):
 
 HEAD = """# Benchmarks
 
-Written by `tools/bench-table.py` from one run of `tools/bench.sh`, or where `commit` says so from a later run of one
-benchmark; do not edit. Absolute times belong to the machine below; only ratios taken in one run mean anything.
-Contenders take turns repetition by repetition; every answer is checked against direct sums in float64 or long double
-before it is timed, and `error` is its relative L2 distance from them. An item is one sample of one channel (one plan
-for `plan-*`); spread is (max - min) / median over the repetitions; p99.9 / mean is taken over the calls of a stream,
-each call being the least of at least five identical passes, since a shared machine adds to single calls what is not
-theirs. `bytes` is what the contender holds beside its input and output; for commands, the peak resident memory; for
-SciPy, its growth.
+`tools/bench-table.py` writes this page from one run of `tools/bench.sh`, or, where `commit` says
+so, from a later run of one benchmark. Do not edit it. Absolute times belong to the machine below;
+only ratios within one run are meaningful. Contenders alternate from repetition to repetition. Every
+answer is checked against direct sums in float64 or long double before it is timed; `error` is its
+relative L2 distance from them. An item is one sample of one channel (one plan in `plan-*`). The
+spread is (max - min) / median over the repetitions. p99.9 / mean is taken over the calls of a
+stream; the time of each call is the least of at least five identical passes, because a shared
+machine adds delays of its own to single calls. `bytes` is the memory that the contender holds
+besides its input and output; for commands it is the peak resident memory, for SciPy its growth.
 
-`fma-peak` is the time that the multiply-adds of the direct filter would take at the peak rate of this processor,
-measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's do: planning,
-transforming the taps, allocating the workspace; only the result's memory is the caller's, where SciPy allocates it.
-ffmpeg and SoX run with the settings that were fastest here (partition of 4096; buffer of 65536), with one thread and
-two; the tables of floors take the faster. All commands read and write 16-bit files in memory.
+`fma-peak` is the time of the multiply-adds of the direct filter at the peak rate of this processor,
+measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's
+do: planning, transforming the taps and allocating the workspace. Only the memory of the result is
+the caller's, which SciPy allocates itself. ffmpeg and SoX run with the settings that were fastest
+here (partitions of 4096; a buffer of 65536), with one and two threads; the tables of floors take
+the faster. All commands read and write 16-bit files in memory.
 
-Streams: `delayed-*` allow one block of latency, all others none beyond the call; those are timed after as many frames
-as the filter is long. zita-convolver, ffmpeg's afir (in this process, call by call) and the two-stage textbook method
-run with the partition sizes that are fastest here; in the rows of one thread zita-convolver's threads share one core
-with their caller, so that all work counts. `cpu/partitioned` would take calls of any length; `cpu/partitioned-whole`
-relies on calls of whole blocks (`problem.whole_blocks`), as those peers do, and so does `cpu/partitioned-swap`, which
-fades from one filter to another in every call.
+Streams: `delayed-*` allow one block of latency; all others allow none beyond the call, and are
+timed after as many frames as the filter is long. zita-convolver, ffmpeg's afir (in this process,
+call by call) and the two-stage textbook method run with the partition sizes that are fastest here.
+In rows of one thread zita-convolver's threads share one core with their caller, so that all work
+counts. `cpu/partitioned` would accept calls of any length. `cpu/partitioned-whole` relies on calls
+of whole blocks (`problem.whole_blocks`), as those peers do, and so does `cpu/partitioned-swap`,
+which fades from one filter to another in every call.
 """
 
-LAYERS_HEAD = """Effective GFLOP/s: two operations for each multiply-add of the direct sums, whatever is done instead.
-Filters are packed beforehand, by all contenders. `onednn` works on arrays in the formats it likes
-best, `onednn+reorder` takes and gives plain ones; `onednn-winograd` is its Winograd convolution, where it has one.
-`openblas` multiplies what Caffe's im2col copies, on one thread. A contender whose first pass takes more than 0.4 s
-is timed by that pass. `vgg-e-*` are the layers of network E, each as often as the network has it.
+LAYERS_HEAD = """Effective GFLOP/s count two operations for each multiply-add of the direct sums, whatever the
+algorithm does. All contenders pack their filters beforehand. `onednn` works on arrays in the
+formats it prefers, `onednn+reorder` reads and writes plain ones, and `onednn-winograd` is its
+Winograd convolution, where it has one. `openblas` multiplies what Caffe's im2col copies, on one
+thread. A contender whose first pass takes more than 0.4 s is timed by that pass. `vgg-e-*` are the
+layers of network E, each counted as often as the network has it.
 """
 
 PLOTTED = "mono-b64-t480000"
