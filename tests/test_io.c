@@ -59,7 +59,7 @@ static void integers_survive(void **state)
                 assert_true(value >= -1 && value < 1);
                 samples_encode_f64(out, &value, 1, e, &counts);
                 assert_memory_equal(in, out, bytes);
-                assert_int_equal(counts.clipped + counts.not_finite, 0);
+                assert_int_equal(counts.clipped + counts.nonfinite, 0);
             }
         }
 }
@@ -85,7 +85,7 @@ static void conversion_agrees_with_one_by_one(void **state)
             assert_memory_equal(all + i * bytes, one, bytes);
         }
         assert_int_equal(together.clipped, single.clipped);
-        assert_int_equal(together.not_finite, 2);
+        assert_int_equal(together.nonfinite, 2);
         assert_true(together.clipped > 1);
     }
 }
@@ -125,13 +125,13 @@ static void invalid_values(void **state)
     assert_int_equal(y[0], 0);
     assert_int_equal(y[1], 32767);
     assert_int_equal(y[2], -32768);
-    assert_int_equal(counts.not_finite, 3);
+    assert_int_equal(counts.nonfinite, 3);
     double wide[2] = {1e300, 1};
     float narrow[2];
     counts = (struct sample_counts){0};
     samples_encode_f64((unsigned char *)narrow, wide, 2, (struct encoding){.bytes = 4}, &counts);
-    assert_int_equal(counts.not_finite, 1);
-    assert_int_equal(samples_purge_f32(x, 5), 3);
+    assert_int_equal(counts.nonfinite, 1);
+    assert_int_equal(samples_zero_nonfinite_f32(x, 5), 3);
     assert_true(x[0] == 0 && x[1] == 0 && x[2] == 0 && x[3] == FLT_MAX && x[4] == -1);
 }
 
@@ -267,7 +267,8 @@ static void resampling_keeps_gain(void **state)
         double one = 1;
         struct resampled y;
         struct fault fault;
-        assert_true(resample_taps(&y, PARTITA_F64, &one, 1, 1, rates[r][0], rates[r][1], &fault));
+        const struct resample_request request = {PARTITA_F64, 1, rates[r][0], rates[r][1]};
+        assert_true(resample_taps(&y, &request, &one, 1, &fault));
         assert_true(y.lead > 0 && y.n > 2 * y.lead);
         double slower = rates[r][0] < rates[r][1] ? rates[r][0] : rates[r][1];
         for (double f = 0; f < 0.45; f += 0.05) {
@@ -290,9 +291,11 @@ static void absurd_rates_are_refused(void **state)
     double one = 1;
     struct resampled y;
     struct fault fault;
-    assert_false(resample_taps(&y, PARTITA_F64, &one, 1, 1, 1, UINT32_MAX, &fault));
+    const struct resample_request far = {PARTITA_F64, 1, 1, UINT32_MAX};
+    const struct resample_request coprime = {PARTITA_F64, 1, 4000000007u, 4000000009u};
+    assert_false(resample_taps(&y, &far, &one, 1, &fault));
     assert_non_null(strstr(fault.text, "4294967295"));
-    assert_false(resample_taps(&y, PARTITA_F64, &one, 1, 1, 4000000007u, 4000000009u, &fault));
+    assert_false(resample_taps(&y, &coprime, &one, 1, &fault));
 }
 
 int main(void)

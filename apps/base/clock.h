@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-// Seconds of a clock that never goes back.
+// Seconds of a monotonic clock.
 static inline double clock_now(void)
 {
     struct timespec time;

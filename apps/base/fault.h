@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a failure travels from where it is found to the one line the user reads: the finder writes
-// the sentence, names the file, the field and the value, and returns false; everybody above passes
-// false on.
+// An error message on its way to the user. The function that detects an error writes one sentence,
+// which names the file, the field and the value, and returns false; its callers pass false on.
 #ifndef PARTITA_APPS_FAULT_H
 #define PARTITA_APPS_FAULT_H
 
@@ -11,8 +10,8 @@ struct fault {
     char text[640];
 };
 
-// Writes the sentence and returns false, so that callers can `return fault_set(...)`. Control
-// characters, which file names may hold, become '?'.
+// Writes the message and returns false, so that callers can `return fault_set(...)`. Control
+// characters, which file names may contain, become '?'.
 __attribute__((format(printf, 2, 3))) bool fault_set(struct fault *fault, const char *format, ...);
 
 #endif

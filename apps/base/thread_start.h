@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-// Starts a thread that signals leave alone: they are for the first thread, as without threads.
+// Starts a thread with all signals blocked, so that the main thread alone receives them.
 bool thread_start(pthread_t *thread, void *(*run)(void *), void *context);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The subcommands. Each does what its parsed arguments ask for and returns the program's exit
-// status.
+// The subcommands, each defined in a file of its own (convolve/convolve.c, live/live.c and so on).
+// They return the program's exit status.
 #ifndef PARTITA_APPS_COMMANDS_H
 #define PARTITA_APPS_COMMANDS_H
 
@@ -14,10 +14,10 @@ int join_main(const struct settings *settings);
 int layer_main(const struct settings *settings);
 int help_main(const struct settings *settings);
 
-// The help of one command, on standard output.
+// Prints the help of one command on standard output.
 void help_print(enum command command);
 
-// The help of the program, on standard output.
+// Prints the help of the program on standard output.
 void help_print_overview(void);
 
 #endif

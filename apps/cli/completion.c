@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Completions of bash, zsh and fish: commands, their options, the words of choices, files
-// elsewhere.
+// Completions for bash, zsh and fish: commands, options, the words of choices, and else file names.
 #include <stdio.h>
 #include <string.h>
 
 #include "manual.h"
 
-static bool belongs(const struct option_row *row, int command)
+static bool row_applies(const struct option_row *row, int command)
 {
     return row->commands & 1u << command;
 }
@@ -17,7 +16,7 @@ static void put_words(const char *choices)
     for (const char *c = choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
 }
 
-// Text inside single quotes, where zsh and fish also want brackets and colons quoted by `special`.
+// Prints text for single quotes; the characters in `special` get a backslash.
 static void put_quoted(const char *text, const char *special)
 {
     for (const char *c = text; *c; c++) {
@@ -31,7 +30,7 @@ static void bash_options(int command)
 {
     printf("    %s) options='", command_rows[command].name);
     for (size_t i = 0; i < n_option_rows; i++)
-        if (belongs(&option_rows[i], command)) printf("--%s ", option_rows[i].name);
+        if (row_applies(&option_rows[i], command)) printf("--%s ", option_rows[i].name);
     printf("' ;;\n");
 }
 
@@ -87,7 +86,7 @@ static void print_zsh(void)
     for (int c = 0; c < N_COMMANDS; c++) {
         printf("    %s)\n        _arguments \\\n", command_rows[c].name);
         for (size_t i = 0; i < n_option_rows; i++)
-            if (belongs(&option_rows[i], c)) zsh_option(&option_rows[i]);
+            if (row_applies(&option_rows[i], c)) zsh_option(&option_rows[i]);
         printf("            '*:file:_files' ;;\n");
     }
     printf("    esac\n}\n_partita \"$@\"\n");
@@ -117,7 +116,7 @@ static void print_fish(void)
                command_rows[c].name, command_rows[c].summary);
     for (int c = 0; c < N_COMMANDS; c++)
         for (size_t i = 0; i < n_option_rows; i++)
-            if (belongs(&option_rows[i], c)) fish_option(&option_rows[i], c);
+            if (row_applies(&option_rows[i], c)) fish_option(&option_rows[i], c);
 }
 
 void completion_print(enum shell shell)

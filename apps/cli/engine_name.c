@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See engine_name.h. The one list of engines in the program; a test holds it against what `partita
-// plan` shows.
+// See engine_name.h. The program's only list of CPU engines; a test compares it with the output of
+// `partita plan`.
 #include "engine_name.h"
 
 #include <stdio.h>
@@ -22,12 +22,12 @@ const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE])
     return name;
 }
 
-// The device's module knows its engines.
+// The CUDA module checks the names of its engines itself.
 static bool check_cuda(const struct settings *s, bool on_cuda, struct fault *fault)
 {
     if (on_cuda) return true;
     if (s->command == COMMAND_LIVE)
-        return fault_set(fault, "--engine %.80s: live computes on the CPU alone", s->engine);
+        return fault_set(fault, "--engine %.80s: live computes on the CPU only", s->engine);
     return fault_set(fault, "--engine %.80s: needs --device cuda", s->engine);
 }
 
@@ -40,16 +40,16 @@ bool engine_check(const struct settings *settings, struct fault *fault)
     engine_name(wish, name);
     if (strncmp(name, "cuda/", 5) == 0) return check_cuda(settings, on_cuda, fault);
     if (on_cuda)
-        return fault_set(
-            fault,
-            "--engine %.80s: is not of --device %.20s, whose engines are named as cuda/direct is",
-            wish, device);
+        return fault_set(fault,
+                         "--engine %.80s: is not an engine of --device %.20s, whose engines have "
+                         "names like cuda/direct",
+                         wish, device);
     for (int i = 0; i < N_ENGINES; i++) {
         if (strcmp(name, engines[i]) == 0) return true;
         if (i) strcat(all, ", ");
         strcat(all, engines[i]);
     }
-    return fault_set(fault, "--engine %.80s: there are %s", wish, all);
+    return fault_set(fault, "--engine %.80s: no such engine; choose one of %s", wish, all);
 }
 
 bool engine_needs_bounds(const char *said)

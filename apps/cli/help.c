@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text for people out of the option table: --help and `partita help`. The manual page and the
-// completions are in manual.c and completion.c.
+// --help and `partita help`, printed from the option table. The manual page is in manual.c, the
+// completions are in completion.c.
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 
 enum {
     WIDTH = 79,
-    COLUMN = 30,
-    SUMMARY = 39
+    HELP_COLUMN = 30,
+    SUMMARY_COLUMN = 39
 }; // columns of a command and its operands in the overview
 
-// Prints words from column `at` on, continued at column `indent`.
+// Prints text from column `at` on; further lines start at column `indent`.
 static void print_wrapped(const char *text, int at, int indent)
 {
     while (*text) {
@@ -42,12 +42,12 @@ static void print_option(const struct option_row *row, enum command command)
              row->argument ? row->argument : "");
     printf("%s", left);
     int at = (int)strlen(left);
-    if (at >= COLUMN) {
+    if (at >= HELP_COLUMN) {
         printf("\n");
         at = 0;
     }
     option_help(row, command, help);
-    print_wrapped(help, at, COLUMN);
+    print_wrapped(help, at, HELP_COLUMN);
 }
 
 void help_print(enum command command)
@@ -70,17 +70,17 @@ void help_print(enum command command)
         headed = true;
         print_option(row, command);
     }
-    if (c->n_operands == 3)
+    if (c->n_operands == 3) {
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "
                       "SigMF recordings, x.sigmf-data with x.sigmf-meta. The first file may also "
-                      "be a .txt of one number a line.",
+                      "be a .txt with one number per line.",
                       0, 0);
-    if (c->n_operands == 3)
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are "
-                      "[frames] or [channels, frames]. Exit status: 0 done, 1 failed, 2 wrong "
-                      "usage, 3 done, but the input was cut short.",
+                      "[frames] or [channels, frames]. Exit status: 0 success, 1 failure, 2 wrong "
+                      "usage, 3 success with a truncated or interrupted input.",
                       0, 0);
+    }
 }
 
 void help_print_overview(void)
@@ -89,10 +89,10 @@ void help_print_overview(void)
     for (int c = 0; c < N_COMMANDS; c++) {
         const int at =
             printf("  partita %-10s %-18s", command_rows[c].name, command_rows[c].operands);
-        if (at > SUMMARY) printf("\n%*s", SUMMARY, "");
+        if (at > SUMMARY_COLUMN) printf("\n%*s", SUMMARY_COLUMN, "");
         printf(" %s\n", command_rows[c].summary);
     }
-    printf("\n`partita COMMAND --help` lists the options of a command; `partita --version` names "
+    printf("\n`partita COMMAND --help` lists the options of a command, `partita --version` prints "
            "the version.\n");
 }
 

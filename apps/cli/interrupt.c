@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See interrupt.h. The handler calls write, unlink, signal and raise only, all safe there.
+// See interrupt.h. The handler calls only write, unlink, signal and raise, which are
+// async-signal-safe.
 #include "interrupt.h"
 
 #include <fcntl.h>
@@ -12,24 +13,24 @@
 static int wake[2] = {-1, -1};
 static volatile sig_atomic_t end_on_interrupt;
 
-static void handle(int signal_number)
+static void handle_interrupt(int signal_number)
 {
     if (signal_number == SIGINT && end_on_interrupt) {
         end_on_interrupt = 0;
         if (write(wake[1], "", 1) == 1) return;
     }
     temp_discard_on_signal();
-    signal(signal_number, SIG_DFL); // whoever waits for the program sees it end by the signal
+    signal(signal_number, SIG_DFL); // the parent process sees that the signal ended the program
     raise(signal_number);
 }
 
 void interrupt_install(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    signal(SIGPIPE, SIG_DFL); // a reader that goes away ends us quietly, also where we were started
-                              // with it ignored
+    signal(SIGPIPE, SIG_DFL); // a closed pipe ends the program silently, also if it was started
+                              // with SIGPIPE ignored
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before, action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+        struct sigaction before, action = {.sa_handler = handle_interrupt, .sa_flags = SA_RESTART};
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
             continue; // nohup
         sigaction(signals[i], &action, NULL);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Signals: nothing unfinished is left behind, and an endless input can be ended from the keyboard.
+// Signal handling: unfinished files are removed, and an endless input can be ended from the
+// keyboard.
 #ifndef PARTITA_APPS_INTERRUPT_H
 #define PARTITA_APPS_INTERRUPT_H
 
-// From now on SIGINT, SIGTERM and SIGHUP remove the unfinished output before they end the program.
+// Installs handlers for SIGINT, SIGTERM and SIGHUP that remove the unfinished output before the
+// program ends.
 void interrupt_install(void);
 
-// Makes the first SIGINT the end of the input instead, and returns a descriptor that becomes
-// readable then; -1 without.
+// Makes the first SIGINT end the input instead. Returns a descriptor that then becomes readable, or
+// -1 on failure.
 int interrupt_as_end_of_input(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `partita layer forward|backward-data|backward-weight`: reads arrays, makes one problem of their
-// shapes and the options, runs it, writes the result.
+// `partita layer forward|backward-data|backward-weight`: reads arrays, derives the problem from
+// their shapes and the options, computes it and writes the result.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,85 +17,92 @@
 #include "report.h"
 #include "wisdom_file.h"
 
+#define MAX_NUMBER ((int64_t)1 << 40)
+
 enum direction { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, N_DIRECTIONS };
 
 static const struct {
     const char *name;
     enum partita_direction direction;
-    const char *axes; // of the option that gives the result's shape, with what its numbers are
 } directions[N_DIRECTIONS] = {
-    {"forward", PARTITA_FORWARD, NULL},
-    {"backward-data", PARTITA_BACKWARD_DATA, "--input-shape"},
-    {"backward-weight", PARTITA_BACKWARD_WEIGHT, "--kernel-shape"},
+    {"forward", PARTITA_FORWARD},
+    {"backward-data", PARTITA_BACKWARD_DATA},
+    {"backward-weight", PARTITA_BACKWARD_WEIGHT},
 };
 
-struct job {
+struct layer {
     struct settings settings;
     enum direction direction;
-    struct npy_array x, w, bias, gy, result,
-        gb; // what the direction has; the gradient of x or w is the result
+    struct npy_array x, w, bias, gy; // as far as the direction needs them
+    struct npy_array result;         // y, or the gradient of x or w
+    struct npy_array gb;
     struct partita_problem problem;
     struct partita_plan *plan;
     struct partita_filter *filter;
     struct partita_wisdom *wisdom;
-    char detail[480]; // the library's words
+    struct fault log; // the library's, lines joined by semicolons
 };
 
-// Whole numbers between commas. False: not such a list, or more than `most`.
-static bool parse_list(const char *option, const char *text, int64_t low, int64_t *values, int most,
-                       int *ret_n, struct fault *fault)
+// Numbers of an option such as --stride 2,1.
+struct number_list {
+    int64_t numbers[2 * PARTITA_MAX_RANK];
+    int n;
+};
+
+// Parses up to `max_n` whole numbers between commas, none below `low`.
+static bool parse_list(const char *option, const char *text, int64_t low, int max_n,
+                       struct number_list *ret, struct fault *fault)
 {
     const char *at = text;
-    for (*ret_n = 0; *ret_n < most; at++) {
+    for (ret->n = 0; ret->n < max_n; at++) {
         char *end;
         errno = 0;
-        values[*ret_n] = strtoll(at, &end, 10);
-        if (end == at || errno || (*end && *end != ',') || values[*ret_n] < low ||
-            values[*ret_n] > (int64_t)1 << 40)
-            return fault_set(fault,
-                             "%s %s: is not a list of whole numbers from %" PRId64 " on, as in 2,1",
-                             option, text, low);
-        ++*ret_n;
+        const int64_t number = strtoll(at, &end, 10);
+        if (end == at || errno || (*end && *end != ',') || number < low || number > MAX_NUMBER)
+            return fault_set(
+                fault, "%s %s: is not a list of whole numbers from %" PRId64 " on, such as 2,1",
+                option, text, low);
+        ret->numbers[ret->n++] = number;
         if (!*end) return true;
         at = end;
     }
-    return fault_set(fault, "%s %s: more than %d numbers", option, text, most);
+    return fault_set(fault, "%s %s: more than %d numbers", option, text, max_n);
 }
 
 // One number for each axis, or one for all.
 static bool parse_axes(const char *option, const char *text, int rank,
                        size_t values[PARTITA_MAX_RANK], struct fault *fault)
 {
-    int64_t list[NPY_DIMENSIONS];
-    int n;
+    struct number_list list;
     if (!text) return true;
-    if (!parse_list(option, text, 1, list, NPY_DIMENSIONS, &n, fault)) return false;
-    if (n != 1 && n != rank)
-        return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, n, rank);
-    for (int i = 0; i < rank; i++) values[i] = (size_t)list[n == 1 ? 0 : i];
+    if (!parse_list(option, text, 1, NPY_DIMENSIONS, &list, fault)) return false;
+    if (list.n != 1 && list.n != rank)
+        return fault_set(fault, "%s %s: %d numbers for %d axes", option, text, list.n, rank);
+    for (int i = 0; i < rank; i++) values[i] = (size_t)list.numbers[list.n == 1 ? 0 : i];
     return true;
 }
 
 static bool parse_pad(const char *text, int rank, struct partita_problem *p, struct fault *fault)
 {
-    int64_t list[2 * PARTITA_MAX_RANK];
-    int n;
+    struct number_list list;
     if (!text) return true;
-    if (!parse_list("--pad", text, -((int64_t)1 << 40), list, 2 * PARTITA_MAX_RANK, &n, fault))
-        return false;
+    if (!parse_list("--pad", text, -MAX_NUMBER, 2 * PARTITA_MAX_RANK, &list, fault)) return false;
+    const int n = list.n;
     if (n != 1 && n != rank && n != 2 * rank)
-        return fault_set(
-            fault, "--pad %s: %d numbers for %d axes; one, one an axis, or all begins and all ends",
-            text, n, rank);
+        return fault_set(fault,
+                         "--pad %s: %d numbers for %d axes; give one, one per axis, or all begins "
+                         "and then all ends",
+                         text, n, rank);
     for (int i = 0; i < rank; i++) {
-        p->pad_begin[i] = (ptrdiff_t)list[n == 1 ? 0 : i];
-        p->pad_end[i] = (ptrdiff_t)list[n == 1 ? 0 : n == rank ? i : rank + i];
+        const int begin = n == 1 ? 0 : i, end = n == 2 * rank ? rank + i : begin;
+        p->pad_begin[i] = (ptrdiff_t)list.numbers[begin];
+        p->pad_end[i] = (ptrdiff_t)list.numbers[end];
     }
     return true;
 }
 
-// Arrays are written as .npy; a name that does not say so is refused.
-static bool check_names(const struct settings *s, struct fault *fault)
+// Outputs must be named .npy, except pipes and devices.
+static bool layer_check_names(const struct settings *s, struct fault *fault)
 {
     const char *const names[][2] = {{"--output", s->output}, {"--grad-bias", s->grad_bias}};
     bool known;
@@ -103,22 +110,23 @@ static bool check_names(const struct settings *s, struct fault *fault)
         const char *name = names[i][1];
         if (!name || temp_is_special(name) || container_of_name(name, &known) == CONTAINER_NPY)
             continue;
-        return fault_set(fault, "%s %s: layers write .npy arrays; name a .npy", names[i][0], name);
+        return fault_set(fault, "%s %s: layers write .npy arrays; the name must end in .npy",
+                         names[i][0], name);
     }
     return true;
 }
 
-// What each direction is given, in the order of the checks.
-static bool check_usage(struct job *job, struct fault *fault)
+// Checks that the direction exists and has the options that it needs and no others.
+static bool layer_check_usage(struct layer *layer, struct fault *fault)
 {
-    const struct settings *s = &job->settings;
+    const struct settings *s = &layer->settings;
     const char *word = s->operands[0];
-    while (job->direction < N_DIRECTIONS && strcmp(word, directions[job->direction].name) != 0)
-        job->direction++;
-    if (job->direction == N_DIRECTIONS)
-        return fault_set(fault, "%s: is none of forward, backward-data, backward-weight", word);
-    const bool of[N_DIRECTIONS] = {job->direction == FORWARD, job->direction == BACKWARD_DATA,
-                                   job->direction == BACKWARD_WEIGHT};
+    while (layer->direction < N_DIRECTIONS && strcmp(word, directions[layer->direction].name) != 0)
+        layer->direction++;
+    if (layer->direction == N_DIRECTIONS)
+        return fault_set(fault, "%s: must be one of forward, backward-data, backward-weight", word);
+    const bool of[N_DIRECTIONS] = {layer->direction == FORWARD, layer->direction == BACKWARD_DATA,
+                                   layer->direction == BACKWARD_WEIGHT};
     const struct {
         const char *name, *value;
         bool needed, allowed;
@@ -137,16 +145,16 @@ static bool check_usage(struct job *job, struct fault *fault)
         if (options[i].needed && !options[i].value)
             return fault_set(fault, "%s needs %s", word, options[i].name);
         if (!options[i].allowed && options[i].value)
-            return fault_set(fault, "%s has no %s", word, options[i].name);
+            return fault_set(fault, "%s does not take %s", word, options[i].name);
     }
-    return engine_check(s, fault) && check_names(s, fault);
+    return engine_check(s, fault) && layer_check_names(s, fault);
 }
 
-static bool load_inputs(struct job *job, struct fault *fault)
+static bool load_inputs(struct layer *layer, struct fault *fault)
 {
-    const struct settings *s = &job->settings;
+    const struct settings *s = &layer->settings;
     const char *const files[] = {s->input, s->weight, s->bias, s->grad_output};
-    struct npy_array *const arrays[] = {&job->x, &job->w, &job->bias, &job->gy};
+    struct npy_array *const arrays[] = {&layer->x, &layer->w, &layer->bias, &layer->gy};
     const struct npy_array *first = NULL;
     for (int i = 0; i < 4; i++) {
         if (!files[i]) continue;
@@ -170,27 +178,26 @@ static bool check_rank(const struct npy_array *array, int rank, struct fault *fa
                      rank >= 1 && rank <= PARTITA_MAX_RANK ? rank + 2 : 4);
 }
 
-static bool take_input_shape(struct job *job, struct fault *fault)
+static bool parse_input_shape(struct layer *layer, struct fault *fault)
 {
-    int64_t list[NPY_DIMENSIONS];
-    int n;
-    struct npy_array *x = &job->result;
-    if (!parse_list("--input-shape", job->settings.input_shape, 1, list, NPY_DIMENSIONS, &n, fault))
+    struct number_list list;
+    struct npy_array *x = &layer->result;
+    if (!parse_list("--input-shape", layer->settings.input_shape, 1, NPY_DIMENSIONS, &list, fault))
         return false;
-    if (n != job->gy.rank)
+    if (list.n != layer->gy.rank)
         return fault_set(fault, "--input-shape %s: %d numbers, but %s has %d dimensions",
-                         job->settings.input_shape, n, job->gy.name, job->gy.rank);
-    *x = (struct npy_array){.name = "--input-shape", .rank = n, .f64 = job->gy.f64};
-    for (int i = 0; i < n; i++) x->shape[i] = (size_t)list[i];
+                         layer->settings.input_shape, list.n, layer->gy.name, layer->gy.rank);
+    *x = (struct npy_array){.name = "--input-shape", .rank = list.n, .f64 = layer->gy.f64};
+    for (int i = 0; i < list.n; i++) x->shape[i] = (size_t)list.numbers[i];
     return true;
 }
 
-static bool take_geometry(struct job *job, struct fault *fault)
+static bool set_geometry(struct layer *layer, struct fault *fault)
 {
-    const struct settings *s = &job->settings;
-    struct partita_problem *p = &job->problem;
-    const struct npy_array *x = job->direction == BACKWARD_DATA ? &job->result : &job->x;
-    if (job->direction == BACKWARD_DATA && !take_input_shape(job, fault)) return false;
+    const struct settings *s = &layer->settings;
+    struct partita_problem *p = &layer->problem;
+    const struct npy_array *x = layer->direction == BACKWARD_DATA ? &layer->result : &layer->x;
+    if (layer->direction == BACKWARD_DATA && !parse_input_shape(layer, fault)) return false;
     *p = (struct partita_problem){
         .op = PARTITA_CORRELATE, .rank = x->rank - 2, .groups = (size_t)s->layer_groups};
     if (!check_rank(x, p->rank, fault)) return false;
@@ -205,58 +212,57 @@ static bool take_geometry(struct job *job, struct fault *fault)
            parse_pad(s->pad, p->rank, p, fault);
 }
 
-static bool not_empty(const struct npy_array *array, struct fault *fault)
+static bool check_not_empty(const struct npy_array *array, struct fault *fault)
 {
     for (int i = 0; i < array->rank; i++)
         if (array->shape[i] == 0) return fault_set(fault, "%s: dimension %d is 0", array->name, i);
     return true;
 }
 
-// Kernel and channels from w, which must go with x.
-static bool take_weight(struct job *job, struct fault *fault)
+// Kernel and channels from w, whose input channels must match those of x.
+static bool set_weight_shape(struct layer *layer, struct fault *fault)
 {
-    struct partita_problem *p = &job->problem;
-    const struct npy_array *w = &job->w;
-    if (!check_rank(w, p->rank, fault) || !not_empty(w, fault)) return false;
+    struct partita_problem *p = &layer->problem;
+    const struct npy_array *w = &layer->w;
+    if (!check_rank(w, p->rank, fault) || !check_not_empty(w, fault)) return false;
     p->out_channels = w->shape[0];
     memcpy(p->kernel, w->shape + 2, (size_t)p->rank * sizeof *p->kernel);
     if (p->in_channels % p->groups || w->shape[1] != p->in_channels / p->groups)
-        return fault_set(fault,
-                         "%s has %zu input channels and --groups is %zu, but %s has %zu channels",
-                         w->name, w->shape[1], p->groups,
-                         job->direction == FORWARD ? job->x.name : "--input-shape", p->in_channels);
+        return fault_set(
+            fault, "%s has %zu input channels and --groups is %zu, but %s has %zu channels",
+            w->name, w->shape[1], p->groups,
+            layer->direction == FORWARD ? layer->x.name : "--input-shape", p->in_channels);
     return true;
 }
 
-static bool check_bias(const struct job *job, struct fault *fault)
+static bool check_bias(const struct layer *layer, struct fault *fault)
 {
-    const struct npy_array *bias = &job->bias;
-    if (!bias->name || (bias->rank == 1 && bias->shape[0] == job->problem.out_channels))
+    const struct npy_array *bias = &layer->bias;
+    if (!bias->name || (bias->rank == 1 && bias->shape[0] == layer->problem.out_channels))
         return true;
     return fault_set(fault, "%s: not an array of %zu numbers, one for each output channel",
-                     bias->name, job->problem.out_channels);
+                     bias->name, layer->problem.out_channels);
 }
 
-static void keep_line(void *user, const char *text)
+static void layer_log(void *user, const char *text)
 {
-    struct job *job = user;
-    size_t n = strlen(job->detail);
-    snprintf(job->detail + n, sizeof job->detail - n, "%s%s", n ? "; " : "", text);
+    struct layer *layer = user;
+    char *log = layer->log.text;
+    size_t n = strlen(log);
+    snprintf(log + n, sizeof layer->log.text - n, "%s%s", n ? "; " : "", text);
 }
 
-static bool fail(const struct job *job, enum partita_status status, struct fault *fault)
+static bool layer_fail(const struct layer *layer, enum partita_status status, struct fault *fault)
 {
-    fault_set(fault, "%s%s%s", partita_status_string(status), *job->detail ? ": " : "",
-              job->detail);
-    return option_words(COMMAND_LAYER, fault);
+    return option_words_of_status(fault, COMMAND_LAYER, status, &layer->log);
 }
 
-// gy against the outputs that the problem has.
-static bool check_gradient(const struct job *job, const size_t outputs[PARTITA_MAX_RANK],
+// gy must have the shape of the problem's outputs.
+static bool check_gradient(const struct layer *layer, const size_t outputs[PARTITA_MAX_RANK],
                            struct fault *fault)
 {
-    const struct partita_problem *p = &job->problem;
-    const struct npy_array *gy = &job->gy;
+    const struct partita_problem *p = &layer->problem;
+    const struct npy_array *gy = &layer->gy;
     if (!gy->name) return true;
     bool same =
         gy->rank == p->rank + 2 && gy->shape[0] == p->batch && gy->shape[1] == p->out_channels;
@@ -275,111 +281,104 @@ static bool check_gradient(const struct job *job, const size_t outputs[PARTITA_M
                      text[1]);
 }
 
-static bool make_problem(struct job *job, struct fault *fault)
+static bool make_problem(struct layer *layer, struct fault *fault)
 {
-    struct partita_problem *p = &job->problem;
+    struct partita_problem *p = &layer->problem;
     size_t outputs[PARTITA_MAX_RANK];
-    if (!take_geometry(job, fault)) return false;
-    if (job->direction == BACKWARD_WEIGHT) {
-        if (job->gy.rank < 2) return check_rank(&job->gy, p->rank, fault);
-        p->out_channels = job->gy.shape[1];
-    } else if (!take_weight(job, fault)) {
+    if (!set_geometry(layer, fault)) return false;
+    if (layer->direction == BACKWARD_WEIGHT) {
+        if (layer->gy.rank < 2) return check_rank(&layer->gy, p->rank, fault);
+        p->out_channels = layer->gy.shape[1];
+    } else if (!set_weight_shape(layer, fault)) {
         return false;
     }
-    const struct npy_array *arrays[] = {&job->x, &job->gy};
+    const struct npy_array *arrays[] = {&layer->x, &layer->gy};
     for (int i = 0; i < 2; i++)
-        if (arrays[i]->name && !not_empty(arrays[i], fault)) return false;
+        if (arrays[i]->name && !check_not_empty(arrays[i], fault)) return false;
     char name[ENGINE_NAME_SIZE];
-    const struct settings *s = &job->settings;
+    const struct settings *s = &layer->settings;
     const struct partita_options options = {.device = s->device,
                                             .engine = engine_name(s->engine, name),
                                             .threads = (int)s->layer_threads,
                                             .workspace_limit = (size_t)s->workspace_limit,
-                                            .directions = directions[job->direction].direction,
-                                            .wisdom = job->wisdom,
-                                            .log = {keep_line, job}};
+                                            .directions = directions[layer->direction].direction,
+                                            .wisdom = layer->wisdom,
+                                            .log = {layer_log, layer}};
     if (partita_problem_output_size(p, outputs) == PARTITA_OK &&
-        !check_gradient(job, outputs, fault))
+        !check_gradient(layer, outputs, fault))
         return false;
-    const enum partita_status status = partita_plan_create(p, &options, &job->plan);
-    if (status) return fail(job, status, fault);
-    if (job->direction == FORWARD) {
-        job->result = (struct npy_array){.rank = p->rank + 2, .shape = {p->batch, p->out_channels}};
-        memcpy(job->result.shape + 2, outputs, (size_t)p->rank * sizeof *outputs);
-    } else if (job->direction == BACKWARD_WEIGHT) {
-        job->result = (struct npy_array){.rank = p->rank + 2,
-                                         .shape = {p->out_channels, p->in_channels / p->groups}};
-        memcpy(job->result.shape + 2, p->kernel, (size_t)p->rank * sizeof *p->kernel);
+    const enum partita_status status = partita_plan_create(p, &options, &layer->plan);
+    if (status) return layer_fail(layer, status, fault);
+    if (layer->direction == FORWARD) {
+        layer->result =
+            (struct npy_array){.rank = p->rank + 2, .shape = {p->batch, p->out_channels}};
+        memcpy(layer->result.shape + 2, outputs, (size_t)p->rank * sizeof *outputs);
+    } else if (layer->direction == BACKWARD_WEIGHT) {
+        layer->result = (struct npy_array){.rank = p->rank + 2,
+                                           .shape = {p->out_channels, p->in_channels / p->groups}};
+        memcpy(layer->result.shape + 2, p->kernel, (size_t)p->rank * sizeof *p->kernel);
     }
-    job->result.name = s->output;
-    job->result.f64 = p->signal == PARTITA_F64;
-    return check_bias(job, fault);
+    layer->result.name = s->output;
+    layer->result.f64 = p->signal == PARTITA_F64;
+    return check_bias(layer, fault);
 }
 
-static void explain(const struct job *job)
-{
-    const size_t n = partita_plan_explain(job->plan, NULL, 0);
-    char *text = job->settings.verbose ? malloc(n + 1) : NULL;
-    if (!text) return;
-    partita_plan_explain(job->plan, text, n + 1);
-    fputs(text, stderr);
-    free(text);
-}
-
-static bool compute(struct job *job, struct fault *fault)
+static bool layer_compute(struct layer *layer, struct fault *fault)
 {
     enum partita_status status = PARTITA_OK;
-    if (!npy_array_reserve(&job->result, fault)) return false;
-    if (job->direction != BACKWARD_WEIGHT)
-        status = partita_filter_create_biased(job->plan, job->w.samples, job->bias.samples,
-                                              &job->filter);
-    if (status == PARTITA_OK && job->direction == FORWARD)
-        status = partita_forward(job->plan, job->filter, job->result.samples, job->x.samples, NULL);
-    if (status == PARTITA_OK && job->direction == BACKWARD_DATA)
-        status = partita_backward_data(job->plan, job->filter, job->result.samples, job->gy.samples,
-                                       NULL);
-    if (status == PARTITA_OK && job->direction == BACKWARD_WEIGHT)
-        status = partita_backward_weight(job->plan, job->result.samples, job->x.samples,
-                                         job->gy.samples, NULL);
-    return status == PARTITA_OK || fail(job, status, fault);
+    if (!npy_array_reserve(&layer->result, fault)) return false;
+    if (layer->direction != BACKWARD_WEIGHT)
+        status = partita_filter_create_biased(layer->plan, layer->w.samples, layer->bias.samples,
+                                              &layer->filter);
+    if (status == PARTITA_OK && layer->direction == FORWARD)
+        status = partita_forward(layer->plan, layer->filter, layer->result.samples,
+                                 layer->x.samples, NULL);
+    if (status == PARTITA_OK && layer->direction == BACKWARD_DATA)
+        status = partita_backward_data(layer->plan, layer->filter, layer->result.samples,
+                                       layer->gy.samples, NULL);
+    if (status == PARTITA_OK && layer->direction == BACKWARD_WEIGHT)
+        status = partita_backward_weight(layer->plan, layer->result.samples, layer->x.samples,
+                                         layer->gy.samples, NULL);
+    return status == PARTITA_OK || layer_fail(layer, status, fault);
 }
 
-static bool save_bias(struct job *job, struct fault *fault)
+static bool save_bias(struct layer *layer, struct fault *fault)
 {
-    if (!job->settings.grad_bias) return true;
-    job->gb = (struct npy_array){.name = job->settings.grad_bias,
-                                 .rank = 1,
-                                 .shape = {job->problem.out_channels},
-                                 .f64 = job->result.f64};
-    if (!npy_array_reserve(&job->gb, fault)) return false;
+    if (!layer->settings.grad_bias) return true;
+    layer->gb = (struct npy_array){.name = layer->settings.grad_bias,
+                                   .rank = 1,
+                                   .shape = {layer->problem.out_channels},
+                                   .f64 = layer->result.f64};
+    if (!npy_array_reserve(&layer->gb, fault)) return false;
     const enum partita_status status =
-        partita_backward_bias(job->plan, job->gb.samples, job->gy.samples);
-    if (status) return fail(job, status, fault);
-    return npy_array_save(&job->gb, job->settings.grad_bias, fault);
+        partita_backward_bias(layer->plan, layer->gb.samples, layer->gy.samples);
+    if (status) return layer_fail(layer, status, fault);
+    return npy_array_save(&layer->gb, layer->settings.grad_bias, fault);
 }
 
-static void release(struct job *job)
+static void layer_release(struct layer *layer)
 {
-    struct npy_array *const arrays[] = {&job->x,  &job->w,      &job->bias,
-                                        &job->gy, &job->result, &job->gb};
-    partita_filter_destroy(job->filter);
-    partita_plan_destroy(job->plan);
-    partita_wisdom_destroy(job->wisdom);
+    struct npy_array *const arrays[] = {&layer->x,  &layer->w,      &layer->bias,
+                                        &layer->gy, &layer->result, &layer->gb};
+    partita_filter_destroy(layer->filter);
+    partita_plan_destroy(layer->plan);
+    partita_wisdom_destroy(layer->wisdom);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) npy_array_release(arrays[i]);
 }
 
 int layer_main(const struct settings *settings)
 {
-    struct job job = {.settings = *settings};
+    struct layer layer = {.settings = *settings};
     struct fault fault;
-    if (!check_usage(&job, &fault)) return report_usage(COMMAND_LAYER, &fault);
+    if (!layer_check_usage(&layer, &fault)) return report_usage(COMMAND_LAYER, &fault);
     interrupt_install();
-    job.wisdom = wisdom_file_load();
-    bool good = load_inputs(&job, &fault) && make_problem(&job, &fault);
-    if (good) explain(&job);
-    good = good && compute(&job, &fault) &&
-           npy_array_save(&job.result, job.settings.output, &fault) && save_bias(&job, &fault);
+    layer.wisdom = wisdom_file_load();
+    bool good = load_inputs(&layer, &fault) && make_problem(&layer, &fault);
+    if (good) report_plan_detail(&layer.settings, layer.plan);
+    good = good && layer_compute(&layer, &fault) &&
+           npy_array_save(&layer.result, layer.settings.output, &fault) &&
+           save_bias(&layer, &fault);
     int status = good ? EXIT_DONE : report_fault(COMMAND_LAYER, &fault, EXIT_FAILED);
-    release(&job);
+    layer_release(&layer);
     return status;
 }

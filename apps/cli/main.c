@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The program `partita`: picks the subcommand.
+// The program `partita`: parses the arguments and calls the subcommand.
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_LAYER] = layer_main,       [COMMAND_HELP] = help_main,
 };
 
-static int run(enum command command, int argc, char **argv)
+static int run_command(enum command command, int argc, char **argv)
 {
     struct settings settings;
     struct fault fault;
@@ -38,9 +38,9 @@ int main(int argc, char **argv)
         help_print_overview();
         return report_close(COMMAND_HELP, EXIT_DONE);
     }
-    if (command_find(word, &command)) return run(command, argc - 1, argv + 1);
+    if (command_find(word, &command)) return run_command(command, argc - 1, argv + 1);
     if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
-    else fprintf(stderr, "partita: which command?\n");
+    else fprintf(stderr, "partita: no command given\n");
     fprintf(stderr, "usage: partita convolve|correlate|live|devices|plan|join|layer|help ...   "
                     "(partita help)\n");
     return EXIT_USAGE;

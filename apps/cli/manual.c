@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// partita(1) as roff, with the man macros.
+// The manual page partita(1) in roff, with the man macros.
 #include "manual.h"
 
 #include <stdio.h>
 
-// Text with roff's special characters made plain: a backslash, a hyphen that is to be copied, a
-// leading dot or quote.
-static void put(const char *text)
+// Prints text with roff's special characters escaped: backslashes, hyphens, and a dot or quote at
+// the start.
+static void put_text(const char *text)
 {
     for (const char *c = text; *c; c++) {
         if (*c == '\\') printf("\\e");
@@ -22,16 +22,16 @@ static void put_option(const struct option_row *row, enum command command)
     printf(".TP\n");
     if (row->letter) printf("\\fB\\-%c\\fR, ", row->letter);
     printf("\\fB\\-\\-");
-    put(row->name);
+    put_text(row->name);
     printf("\\fR");
     if (row->argument) {
         printf(" \\fI");
-        put(row->argument);
+        put_text(row->argument);
         printf("\\fR");
     }
     printf("\n");
     option_help(row, command, help);
-    put(help);
+    put_text(help);
     printf(".\n");
 }
 
@@ -39,12 +39,12 @@ static void put_options_of(enum command command)
 {
     const struct command_row *c = &command_rows[command];
     printf(".SS \"partita %s\"\n.B partita %s\n[\\fIoptions\\fR] \\fI", c->name, c->name);
-    put(c->operands);
+    put_text(c->operands);
     printf("\\fR\n.PP\nThis command ");
-    put(c->summary);
+    put_text(c->summary);
     printf(".\n");
     if (*c->text) {
-        put(c->text);
+        put_text(c->text);
         printf("\n");
     }
     for (size_t i = 0; i < n_option_rows; i++)
@@ -54,7 +54,7 @@ static void put_options_of(enum command command)
 static void put_section(const char *title, const char *text)
 {
     printf(".SH \"%s\"\n", title);
-    put(text);
+    put_text(text);
     printf("\n");
 }
 
@@ -64,7 +64,7 @@ static void put_names(void)
         ".SH NAME\npartita \\- linear filters for files, pipes and audio devices\n.SH SYNOPSIS\n");
     for (int c = 0; c < N_COMMANDS; c++) {
         printf("%s.B partita %s\n[\\fIoptions\\fR] \\fI", c ? ".br\n" : "", command_rows[c].name);
-        put(command_rows[c].operands);
+        put_text(command_rows[c].operands);
         printf("\\fR\n");
     }
 }
@@ -72,25 +72,25 @@ static void put_names(void)
 static void put_examples(void)
 {
     static const char *const rows[][2] = {
-        {"partita convolve hall.wav voice.wav wet.wav", "Puts a voice into a hall."},
+        {"partita convolve hall.wav voice.wav wet.wav",
+         "Adds the reverberation of a hall to a voice."},
         {"partita convolve --resample-ir --gain -6 --stats hall.wav voice.flac wet.flac",
-         "The same between files of different sample rates, 6 dB lower, with the levels of the "
-         "result."},
+         "The same for files of different sample rates, 6 dB lower; prints statistics."},
         {"partita convolve --format cf32 low-pass.txt - - <in.cf32 >out.cf32",
-         "Filters raw complex samples on their way through a pipe."},
+         "Filters raw complex samples in a pipe."},
         {"partita correlate --mode valid burst.sigmf-meta capture.sigmf-meta match.npy",
-         "Where a burst is in a capture: the largest magnitudes of the result."},
+         "Finds a burst in a capture: the result is largest where the burst begins."},
         {"partita plan --block 64 --taps 96000",
-         "What a filter of two seconds costs when it is played live."},
+         "Shows what a live filter of two seconds at 48 kHz costs."},
         {"partita live --ir hall.wav --device 3",
-         "Plays what device 3 of `partita devices` hears, in that hall."},
+         "Plays the input of device 3 of `partita devices` with that reverberation."},
     };
     printf(".SH EXAMPLES\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         printf(".TP\n.B ");
-        put(rows[i][0]);
+        put_text(rows[i][0]);
         printf("\n");
-        put(rows[i][1]);
+        put_text(rows[i][1]);
         printf("\n");
     }
 }
@@ -98,19 +98,18 @@ static void put_examples(void)
 static void put_exit_status(void)
 {
     static const char *const rows[][2] = {
-        {"0", "Done."},
-        {"1", "Failed: nothing stands under the name of the output."},
+        {"0", "Success."},
+        {"1", "Failure: the output file was not written."},
         {"2", "Wrong usage."},
-        {"3",
-         "Done, but degraded: the input ended early, or with part of a frame, or was interrupted; "
-         "of live, samples were missing from the recording, or with --strict from the sound."},
-        {"4", "The audio device was lost. What was recorded until then is complete."},
-        {"141", "The reader of standard output went away (SIGPIPE)."},
+        {"3", "Success with losses: the input was truncated or interrupted; in live, samples are "
+              "missing in the recording or, with --strict, were lost by the device."},
+        {"4", "The audio device was lost. The recording up to then is complete."},
+        {"141", "The reader of standard output closed the pipe (SIGPIPE)."},
     };
     printf(".SH \"EXIT STATUS\"\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         printf(".TP\n.B %s\n", rows[i][0]);
-        put(rows[i][1]);
+        put_text(rows[i][1]);
         printf("\n");
     }
 }
@@ -119,26 +118,27 @@ void manual_print(void)
 {
     printf(".TH PARTITA 1 \"\" \"partita %s\" \"User Commands\"\n", partita_version());
     put_names();
-    put_section("DESCRIPTION",
-                "Filters recordings, radio captures and other sampled signals of any length, in "
-                "bounded memory. The name - stands for standard input or output; a WAV that comes "
-                "or goes through a pipe needs no length in its header. A file appears under the "
-                "name OUT only when it is complete.");
+    put_section(
+        "DESCRIPTION",
+        "Filters recordings, radio captures and other sampled signals of any length in bounded "
+        "memory. The name - stands for standard input or output; WAV in a pipe needs no length in "
+        "its header. OUT appears under its name only when it is complete.");
     printf(".SH COMMANDS\n");
     for (int c = 0; c < N_COMMANDS; c++) put_options_of((enum command)c);
     put_section(
         "FILES AND CHANNELS",
-        "Signals are WAV and RF64, .npy arrays ([frames], or [channels, frames]) of type f4, f8, "
-        "c8 and c16, raw samples (.raw, .iq, .cf32 and the like), and in seekable files whatever "
-        "libsndfile reads: .flac, .ogg, .opus, .aiff, .caf, .au, .w64. A SigMF recording is read "
-        "by the name of its .sigmf-meta or its .sigmf-data, and an OUT named .sigmf-data gets its "
-        ".sigmf-meta beside it. Filters may also be .txt files of one number a line. A filter of "
-        "one channel applies to every channel of the input, a filter of as many channels goes one "
-        "to one, a mono input with a filter of N channels gives N channels, and --matrix sums. In "
-        "the units of the filter, full scale of an integer is 1.");
+        "Signals are WAV and RF64; .npy arrays ([frames], or [channels, frames]) of type f4, f8, "
+        "c8 and c16; raw samples (.raw, .iq, .cf32 and the like); and, in seekable files, all "
+        "formats that libsndfile reads: .flac, .ogg, .opus, .aiff, .caf, .au, .w64. A SigMF "
+        "recording is named by its .sigmf-meta or its .sigmf-data; for an OUT named .sigmf-data "
+        "the .sigmf-meta is written beside it. Filters may also be .txt files with one number per "
+        "line. A filter of one channel applies to every channel of the input, and a filter with as "
+        "many channels as the input applies channel by channel. A mono input with a filter of N "
+        "channels gives N channels. With --matrix every output is a sum over all inputs. Full "
+        "scale of an integer sample is 1.");
     put_examples();
     put_exit_status();
-    put_section("ENVIRONMENT",
-                "XDG_CACHE_HOME (default ~/.cache): partita/wisdom in it holds what `partita plan "
-                "--calibrate` measured. PARTITA_CPU: c, avx2, avx512 or neon selects the kernels.");
+    put_section("ENVIRONMENT", "XDG_CACHE_HOME (default ~/.cache): the file partita/wisdom in it "
+                               "stores the measurements of `partita plan --calibrate`. "
+                               "PARTITA_CPU: c, avx2, avx512 or neon limits the instruction set.");
 }

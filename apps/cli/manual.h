@@ -5,10 +5,10 @@
 
 #include "options.h"
 
-// partita(1) as roff, on standard output.
+// Prints partita(1) in roff on standard output.
 void manual_print(void);
 
-// Completions for a shell, on standard output.
+// Prints the completions for a shell on standard output.
 void completion_print(enum shell shell);
 
 #endif

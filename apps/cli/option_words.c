@@ -11,7 +11,7 @@ enum { ANY = ~0, PLAN = 1 << COMMAND_PLAN };
 static const struct {
     const char *field, *option;
     int commands;
-} words[] = {
+} fields[] = {
     {"options.engine", "engine", ANY},
     {"options.device", "device", ANY},
     {"options.parts", "parts", ANY},
@@ -25,7 +25,7 @@ static const struct {
     {"problem.dilation", "dilation", ANY},
     {"problem.pad_begin", "pad", ANY},
     {"problem.pad_end", "pad", ANY},
-    {"in_channels", "channels", PLAN}, // of the others, those of files
+    {"in_channels", "channels", PLAN}, // in other commands --channels belongs to the files
     {"out_channels", "out-channels", PLAN},
 };
 
@@ -37,22 +37,22 @@ static bool has_option(enum command command, const char *name)
     return false;
 }
 
-// The option of the field that the text begins with, and what of the text it stands for: name,
-// index, equals sign.
-static const char *option_of(enum command command, const char *text, size_t *ret_length)
+// The option for the field at the start of the text; *ret_length: the length of its name, index and
+// equals sign.
+static const char *option_of_field(enum command command, const char *text, size_t *ret_length)
 {
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const char *at = text + strlen(words[i].field);
-        if (strncmp(text, words[i].field, strlen(words[i].field)) != 0 ||
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const char *at = text + strlen(fields[i].field);
+        if (strncmp(text, fields[i].field, strlen(fields[i].field)) != 0 ||
             isalnum((unsigned char)*at) || *at == '_')
             continue;
-        if (!(words[i].commands & 1 << command) || !has_option(command, words[i].option))
+        if (!(fields[i].commands & 1 << command) || !has_option(command, fields[i].option))
             return NULL;
         const char *index_end = *at == '[' ? strchr(at, ']') : NULL;
         if (index_end) at = index_end + 1;
         if (strncmp(at, " =", 2) == 0) at += 2;
         *ret_length = (size_t)(at - text);
-        return words[i].option;
+        return fields[i].option;
     }
     return NULL;
 }
@@ -69,7 +69,7 @@ bool option_words(enum command command, struct fault *fault)
     char before = ' ';
     for (const char *at = said.text; *at && made < sizeof fault->text - 1;) {
         const char *option =
-            isalnum((unsigned char)before) ? NULL : option_of(command, at, &length);
+            isalnum((unsigned char)before) ? NULL : option_of_field(command, at, &length);
         int n = 1;
         if (option) {
             n = snprintf(fault->text + made, sizeof fault->text - made, "--%s", option);
@@ -85,4 +85,16 @@ bool option_words(enum command command, struct fault *fault)
     }
     fault->text[made] = 0;
     return false;
+}
+
+bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
+                            const struct fault *log)
+{
+    fault_set(fault, "%s%s%s", partita_status_string(status), *log->text ? ": " : "", log->text);
+    return option_words(command, fault);
+}
+
+void option_words_log(void *user, const char *text)
+{
+    fault_set(user, "%s", text);
 }

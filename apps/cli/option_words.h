@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What the library says of a problem, in the words of the command line.
+// Translates the library's messages to the words of the command line.
 #ifndef PARTITA_APPS_OPTION_WORDS_H
 #define PARTITA_APPS_OPTION_WORDS_H
 
 #include "options.h"
 
-// Puts the command's option in the place of each field of struct partita_options and struct
-// partita_problem that the sentence names: `options.engine = "x"` becomes `--engine x`. Fields that
-// no option fills lose the structure's name. Returns false, as fault_set does.
+// Replaces the fields of struct partita_options and struct partita_problem in a message by the
+// command's options: `options.engine = "x"` becomes `--engine "x"`. Fields without an option lose
+// the name of the struct. Returns false, as fault_set does.
 bool option_words(enum command command, struct fault *fault);
+
+// The message for a call that failed: its status and, if there is one, the line that it logged.
+// Returns false.
+bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
+                            const struct fault *log);
+
+// A partita_log callback that stores the last line in `user`, a struct fault.
+void option_words_log(void *user, const char *text);
 
 #endif

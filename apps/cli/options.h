@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the user asked for. One table (options.c) describes every option; parsing, --help, the
-// manual page and the shell completions all come from it.
+// The parsed command line. One table (options.c) describes every option; the parser, --help, the
+// manual page and the shell completions are generated from it.
 #ifndef PARTITA_APPS_OPTIONS_H
 #define PARTITA_APPS_OPTIONS_H
 
@@ -20,32 +20,32 @@ enum command {
     N_COMMANDS,
 };
 
-// The order of the words in the table's choices.
+// In the order of the words in the option table.
 enum result_mode { MODE_FULL = 0, MODE_SAME, MODE_VALID };
 enum precision { PRECISION_AUTO = 0, PRECISION_F32, PRECISION_F64 };
 enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
 enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 
-// A number that was not given.
+// The value of a number option that was not given.
 #define NOT_GIVEN INT64_MIN
 
 enum { MAX_OPERANDS = 3, MAX_WORDS = 64 };
 
-// The values of an option that may be given again and again.
+// The values of an option that may be given several times.
 struct word_list {
     const char *words[MAX_WORDS];
     int n;
 };
 
-enum { LEAST_GAIN = -300 }; // dB
+enum { MIN_GAIN = -300 }; // dB
 
 struct settings {
     enum command command;
     const char *operands[MAX_OPERANDS];
     int n_operands;
     char **files; // all operands
-    int argc;     // all that was given, the command's name first
+    int argc;     // all arguments, the command's name first
     char **argv;
 
     int mode, precision, nan;
@@ -82,21 +82,21 @@ struct settings {
 };
 
 enum option_kind {
-    OPTION_FLAG,    // int: 1 when given
-    OPTION_TEXT,    // const char *
-    OPTION_NUMBER,  // int64_t within [low, high]
-    OPTION_REAL,    // double within [low, high], unless both are 0
-    OPTION_LIST,    // struct word_list
-    OPTION_CHOICE,  // int: which of the words separated by '|' in `argument`
-    OPTION_SAMPLES, // const char *: the name of a sample encoding
+    OPTION_FLAG,        // int: 1 when given
+    OPTION_TEXT,        // const char *
+    OPTION_NUMBER,      // int64_t within [low, high]
+    OPTION_REAL,        // double within [low, high], unless both are 0
+    OPTION_LIST,        // struct word_list
+    OPTION_CHOICE,      // int: which of the words separated by '|' in `argument`
+    OPTION_SAMPLE_TYPE, // const char *: the name of a sample encoding
 };
 
 struct option_row {
-    const char *group; // heading in the help; NULL: that of the row before
+    const char *group; // heading in the help; NULL: the same as in the previous row
     const char *name;
     char letter; // 0: none
     enum option_kind kind;
-    const char *argument; // what the help calls the value; for a choice, the words
+    const char *argument; // name of the value in the help; for a choice, its words
     unsigned commands;    // bits 1 << enum command
     size_t field;         // offset in struct settings
     int64_t low, high;    // of a number or real
@@ -105,26 +105,25 @@ struct option_row {
 
 struct command_row {
     const char *name, *operands, *summary, *text;
-    int n_operands; // negative: at least as many
+    int n_operands; // negative: at least that many
 };
 
 extern const struct option_row option_rows[];
 extern const size_t n_option_rows;
 extern const struct command_row command_rows[N_COMMANDS];
 
-// A row's help in the words of a command: what convolve calls IR is TEMPLATE to correlate.
+// The help of a row for a command: for correlate, IR becomes TEMPLATE.
 enum { OPTION_HELP_SIZE = 320 };
 void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE]);
 
-// Fills settings from the arguments behind the command's name. False: a usage error, described in
-// fault.
+// Parses the arguments behind the command's name. False: a usage error, described in `fault`.
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
                    struct fault *fault);
 
-// Operand i as a sentence names it: "-" is standard input or, as OUT, standard output.
+// Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);
 
-// --max-channels or its default.
+// The value of --max-channels or its default.
 size_t options_max_channels(const struct settings *settings);
 
 // False if there is no such command.

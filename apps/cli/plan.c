@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// `partita plan`: what the planner would do with a filter, and why; and the calibration that all
-// later plans use.
+// `partita plan`: explains the planner's choice for a filter, and calibrates the cost model for
+// later runs.
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sample_type.h"
 #include "commands.h"
 #include "engine_name.h"
 #include "option_words.h"
@@ -12,32 +13,31 @@
 #include "report.h"
 #include "wisdom_file.h"
 
-static enum partita_type taps_type(const struct settings *s)
+static enum partita_type plan_taps_type(const struct settings *s)
 {
     enum partita_type signal = (enum partita_type)s->type;
     if (!s->taps_type) return signal;
-    return signal == PARTITA_F64 || signal == PARTITA_CF64 ? PARTITA_F64 : PARTITA_F32;
+    return type_is_double(signal) ? PARTITA_F64 : PARTITA_F32;
 }
 
-static struct partita_problem describe(const struct settings *s)
+static struct partita_problem plan_problem(const struct settings *s)
 {
     size_t in = s->channels ? (size_t)s->channels : 1,
            out = s->out_channels ? (size_t)s->out_channels : in;
+    const size_t default_groups = in == out ? in : 1;
     struct partita_problem problem = {
         .signal = (enum partita_type)s->type,
-        .taps = taps_type(s),
+        .taps = plan_taps_type(s),
         .op = s->correlate ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
         .in_channels = in,
         .out_channels = out,
-        .groups = s->groups   ? (size_t)s->groups
-                  : in == out ? in
-                              : 1,
+        .groups = s->groups ? (size_t)s->groups : default_groups,
         .kernel = {(size_t)s->taps},
         .stride = {(size_t)s->stride},
         .size = {s->size ? (size_t)s->size : PARTITA_UNBOUNDED},
     };
     if (s->size) {
-        // Correlation counts lags, of which the first of the full result is -(taps - 1).
+        // For correlation first and last are lags; the full result begins at lag -(taps - 1).
         const int64_t zero = s->correlate ? s->taps - 1 : 0;
         const int64_t first = s->first == NOT_GIVEN ? 0 : zero + s->first;
         const int64_t last = s->last == NOT_GIVEN ? s->size + s->taps - 1 : zero + s->last;
@@ -46,25 +46,19 @@ static struct partita_problem describe(const struct settings *s)
     } else {
         problem.block = (size_t)s->block;
         problem.whole_blocks = s->whole_blocks;
-        // A call of a given size is a live filter's: what it asks for is no delay at all.
-        problem.latency = s->latency != NOT_GIVEN ? (size_t)s->latency
-                          : s->block              ? 0
-                                                  : PARTITA_UNBOUNDED;
+        // --block alone means a live filter, which must not add latency.
+        problem.latency = s->block ? 0 : PARTITA_UNBOUNDED;
+        if (s->latency != NOT_GIVEN) problem.latency = (size_t)s->latency;
     }
     return problem;
 }
 
-static bool remember(const struct partita_wisdom *wisdom, struct fault *fault)
+static bool store_wisdom(const struct partita_wisdom *wisdom, struct fault *fault)
 {
     char path[PATH_MAX];
     if (!wisdom_file_save(wisdom, path, fault)) return false;
-    printf("remembered in %s\n", path);
+    printf("stored in %s\n", path);
     return true;
-}
-
-static void keep_line(void *user, const char *text)
-{
-    fault_set(user, "%s", text);
 }
 
 // "TAPS,SIGNAL"
@@ -79,19 +73,20 @@ static bool parse_parts(const struct settings *s, struct partita_parts *ret, str
     return true;
 }
 
-static bool check(const struct settings *s, struct fault *fault)
+static bool plan_check_usage(const struct settings *s, struct fault *fault)
 {
     struct partita_parts ignored;
     if (!s->size && (s->parts || s->first != NOT_GIVEN || s->last != NOT_GIVEN))
-        return fault_set(fault, "--parts, --first and --last are for a signal; say --size too");
+        return fault_set(fault,
+                         "--parts, --first and --last need the length of the signal; add --size");
     return engine_check(s, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
 }
 
 static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
 {
-    struct partita_problem problem = describe(s);
+    struct partita_problem problem = plan_problem(s);
     char name[ENGINE_NAME_SIZE];
-    struct fault detail = {{0}};
+    struct fault log = {{0}};
     struct partita_options options = {
         .device = s->device,
         .engine = s->parts && !s->engine ? "cpu/blocks" : engine_name(s->engine, name),
@@ -99,15 +94,15 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
         .threads = (int)s->threads,
         .directions = PARTITA_FORWARD,
         .wisdom = wisdom,
-        .log = {keep_line, &detail},
+        .log = {option_words_log, &log},
     };
     struct partita_plan *plan;
     if (!parse_parts(s, &options.parts, fault)) return false;
     enum partita_status status = partita_plan_create(&problem, &options, &plan);
     if (status) {
-        fault_set(fault, "%s%s%s%s", partita_status_string(status), *detail.text ? ": " : "",
-                  detail.text, engine_needs_bounds(detail.text) && !s->size ? "; say --size" : "");
-        return option_words(COMMAND_PLAN, fault);
+        const struct fault said = log;
+        if (engine_needs_bounds(log.text) && !s->size) fault_set(&log, "%s; add --size", said.text);
+        return option_words_of_status(fault, COMMAND_PLAN, status, &log);
     }
     char *text = report_plan(plan);
     if (text) fputs(text, stdout);
@@ -116,7 +111,7 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
     return text || fault_set(fault, "out of memory");
 }
 
-static bool run(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
+static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
 {
     if (!wisdom) return fault_set(fault, "out of memory");
     if (s->calibrate) {
@@ -124,15 +119,15 @@ static bool run(const struct settings *s, struct partita_wisdom *wisdom, struct 
         if (status) return fault_set(fault, "calibration: %s", partita_status_string(status));
     }
     if (!print_plan(s, wisdom, fault)) return false;
-    return !(s->calibrate || s->measure) || remember(wisdom, fault);
+    return !(s->calibrate || s->measure) || store_wisdom(wisdom, fault);
 }
 
 int plan_main(const struct settings *settings)
 {
     struct fault fault;
-    if (!check(settings, &fault)) return report_usage(COMMAND_PLAN, &fault);
+    if (!plan_check_usage(settings, &fault)) return report_usage(COMMAND_PLAN, &fault);
     struct partita_wisdom *wisdom = wisdom_file_load();
-    bool good = run(settings, wisdom, &fault);
+    bool good = plan_run(settings, wisdom, &fault);
     partita_wisdom_destroy(wisdom);
     return report_close(COMMAND_PLAN,
                         good ? EXIT_DONE : report_fault(COMMAND_PLAN, &fault, EXIT_FAILED));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SciPy's modes and explicit slices as ranges of the full result. For correlation, first and last
-// are lags; lag 0 is sample m - 1 of the full result.
+// Converts SciPy's modes and --first, --last, --max-lag to ranges of the full result. For
+// correlation these are lags; lag 0 is sample m - 1 of the full result.
 #include "range.h"
 
 static struct range range_of_mode(int mode, int64_t m, int64_t n_seen)
@@ -36,12 +36,12 @@ bool range_check(const struct settings *settings, struct fault *fault)
 {
     bool slice = settings->first != NOT_GIVEN || settings->last != NOT_GIVEN;
     if (slice && settings->mode != MODE_FULL)
-        return fault_set(fault, "--first and --last choose from the full result; leave out --mode");
+        return fault_set(fault, "--first and --last select from the full result; leave out --mode");
     if (settings->max_lag != NOT_GIVEN && (slice || settings->mode != MODE_FULL))
-        return fault_set(fault, "--max-lag chooses the lags; leave out --mode, --first and --last");
+        return fault_set(fault, "--max-lag selects the lags; leave out --mode, --first and --last");
     if (settings->first != NOT_GIVEN && settings->last != NOT_GIVEN &&
         settings->first >= settings->last)
-        return fault_set(fault, "--first %lld --last %lld: no sample lies between",
+        return fault_set(fault, "--first %lld --last %lld: there is no sample in between",
                          (long long)settings->first, (long long)settings->last);
     return true;
 }

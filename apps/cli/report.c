@@ -23,7 +23,7 @@ int report_usage(enum command command, const struct fault *fault)
     return EXIT_USAGE;
 }
 
-static void say(const struct settings *settings, const char *format, va_list arguments)
+static void report_line(const struct settings *settings, const char *format, va_list arguments)
 {
     fprintf(stderr, "partita %s: ", command_rows[settings->command].name);
     vfprintf(stderr, format, arguments);
@@ -35,7 +35,7 @@ void report_warning(const struct settings *settings, const char *format, ...)
     va_list arguments;
     if (settings->quiet) return;
     va_start(arguments, format);
-    say(settings, format, arguments);
+    report_line(settings, format, arguments);
     va_end(arguments);
 }
 
@@ -44,7 +44,7 @@ void report_detail(const struct settings *settings, const char *format, ...)
     va_list arguments;
     if (!settings->verbose) return;
     va_start(arguments, format);
-    say(settings, format, arguments);
+    report_line(settings, format, arguments);
     va_end(arguments);
 }
 
@@ -54,6 +54,13 @@ char *report_plan(const struct partita_plan *plan)
     char *text = malloc(n + 1);
     if (text) partita_plan_explain(plan, text, n + 1);
     return text;
+}
+
+void report_plan_detail(const struct settings *settings, const struct partita_plan *plan)
+{
+    char *text = settings->verbose ? report_plan(plan) : NULL;
+    if (text) fputs(text, stderr);
+    free(text);
 }
 
 int report_close(enum command command, int status)

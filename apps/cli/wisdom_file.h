@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The measured facts of this machine, remembered in the user's cache folder.
+// The file in the user's cache folder that stores measurements of this machine (wisdom).
 #ifndef PARTITA_APPS_WISDOM_FILE_H
 #define PARTITA_APPS_WISDOM_FILE_H
 
@@ -7,11 +7,11 @@
 
 #include "base/fault.h"
 
-// What was remembered, or an empty store if there is nothing or it is of another machine; NULL
-// without memory.
+// Loads the file. Without it, or if it is from another machine, the wisdom is empty. NULL: out of
+// memory.
 struct partita_wisdom *wisdom_file_load(void);
 
-// Remembers, and fills in the name of the file. ret_path: at least PATH_MAX bytes.
+// Saves the file and returns its name. ret_path: at least PATH_MAX bytes.
 bool wisdom_file_save(const struct partita_wisdom *wisdom, char *ret_path, struct fault *fault);
 
 #endif

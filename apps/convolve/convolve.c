@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `partita convolve` and `partita correlate`: opens the files, agrees on types, rates and channels,
-// runs the pass, reports.
+// `partita convolve` and `partita correlate`: opens the files, chooses types, rates and channels,
+// runs the pass, prints warnings and statistics.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include "output.h"
 #include "pass.h"
 
-// Everything one run holds.
-struct job {
+// The state of one run.
+struct convolve_job {
     struct settings settings;
     struct audio_reader *ir, *in;
     struct audio_writer *out;
@@ -27,8 +27,8 @@ struct job {
     struct partita_wisdom *wisdom;
     struct runner *runner;
     struct pass pass;
-    struct share share;
-    struct stats stats;
+    struct shard shard;
+    struct pass_stats stats;
 };
 
 static bool is_standard(const char *path)
@@ -36,7 +36,7 @@ static bool is_standard(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-// Raw samples are asked for by type; a file that says itself what it is must not be contradicted.
+// A sample type can be given for raw samples only, not for a file with a header.
 static bool check_format(const char *option, const char *type, const char *path,
                          struct encoding *ret_encoding, struct fault *fault)
 {
@@ -48,8 +48,8 @@ static bool check_format(const char *option, const char *type, const char *path,
                      type, path);
 }
 
-static bool check_usage(const struct settings *s, struct encoding *ret_in, struct encoding *ret_ir,
-                        struct fault *fault)
+static bool convolve_check_usage(const struct settings *s, struct encoding *ret_in,
+                                 struct encoding *ret_ir, struct fault *fault)
 {
     if (is_standard(s->operands[0]) && is_standard(s->operands[1]))
         return fault_set(fault, "both %s and IN are standard input",
@@ -57,48 +57,48 @@ static bool check_usage(const struct settings *s, struct encoding *ret_in, struc
     if (s->quiet && s->verbose)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     uint64_t k, n;
-    if (s->range && !share_parse(s->range, &k, &n, fault)) return false;
+    if (s->range && !shard_parse(s->range, &k, &n, fault)) return false;
     if ((s->range || s->resume) && is_standard(s->operands[2]))
-        return fault_set(fault, "%s writes to a file of its own, not to standard output",
+        return fault_set(fault, "%s writes to a file, not to standard output",
                          s->range ? "--range" : "--resume");
     if ((s->range || s->resume) && s->block)
-        return fault_set(fault, "--block makes a stream, which --range and --resume cannot cut");
+        return fault_set(fault,
+                         "--block filters as a stream, which --range and --resume cannot split");
     if (s->channels && !s->format)
-        return fault_set(fault, "--channels is for raw samples; say --format too");
+        return fault_set(fault, "--channels is for raw samples; add --format");
     return range_check(s, fault) &&
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
            engine_check(s, fault);
 }
 
-// Standard input that may never end: not a redirected file.
-static bool is_live(const char *path)
+// Standard input that may never end, unlike a redirected file.
+static bool may_be_endless(const char *path)
 {
     struct stat st;
     return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
 }
 
-// An array of [frames, channels] looks like many channels of next to no frames. Whoever has so many
-// says their number.
+// An array of [frames, channels] looks like very many channels of few frames. --max-channels
+// confirms that they are channels.
 static bool check_axes(const struct settings *s, int operand, const struct audio_info *info,
                        struct fault *fault)
 {
-    static const size_t MANY = 256, RATIO = 8;
+    static const size_t SUSPICIOUS_CHANNELS = 256, SUSPICIOUS_RATIO = 8;
     if (info->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || info->frames == 0 ||
-        info->channels <= MANY || info->frames >= info->channels ||
-        info->channels <= RATIO * info->frames)
+        info->channels <= SUSPICIOUS_CHANNELS || info->frames >= info->channels ||
+        info->channels <= SUSPICIOUS_RATIO * info->frames)
         return true;
-    if (operand == 0 && s->matrix) return true; // has many cells, which may be mere gains
-    return fault_set(fault,
-                     "%s: the axes of an .npy array are [channels, frames], which makes %zu "
-                     "channels of %llu frames of this one; save its transpose, x.T, or say "
-                     "--max-channels %zu if they are that many",
-                     operand_name(s, operand), info->channels, (unsigned long long)info->frames,
-                     info->channels);
+    if (operand == 0 && s->matrix) return true; // a matrix may have many channels of single taps
+    return fault_set(
+        fault,
+        "%s: the axes of an .npy array are [channels, frames], so this one has %zu channels of "
+        "%llu frames; save its transpose, x.T, or confirm the channels with --max-channels %zu",
+        operand_name(s, operand), info->channels, (unsigned long long)info->frames, info->channels);
 }
 
-static bool open_inputs(struct job *job, const struct encoding *in, const struct encoding *ir,
-                        struct fault *fault)
+static bool open_inputs(struct convolve_job *job, const struct encoding *in,
+                        const struct encoding *ir, struct fault *fault)
 {
     const struct settings *s = &job->settings;
     struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
@@ -109,7 +109,7 @@ static bool open_inputs(struct job *job, const struct encoding *in, const struct
     request.raw = s->format ? in : NULL;
     request.channels = (size_t)s->channels;
     request.rate = (uint32_t)s->rate;
-    request.wake_fd = is_live(s->operands[1]) ? interrupt_as_end_of_input() : -1;
+    request.wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1;
     if (!audio_open(&job->in, &request, fault)) return false;
     const struct audio_info *x = audio_reader_info(job->in), *taps = audio_reader_info(job->ir);
     return x->channels == taps->channels ||
@@ -121,8 +121,9 @@ static bool stored_in_double(const struct audio_info *info)
     return info->encoding.kind == ENCODING_FLOAT && info->encoding.bytes == 8;
 }
 
-// The type to compute in: complex if either side is, double if either side is or the user says so.
-static void choose_types(const struct job *job, enum partita_type *ret_signal,
+// The type to compute in: complex if either side is; double if either side is or the user asks for
+// it.
+static void choose_types(const struct convolve_job *job, enum partita_type *ret_signal,
                          enum partita_type *ret_taps)
 {
     const struct audio_info *in = audio_reader_info(job->in), *ir = audio_reader_info(job->ir);
@@ -135,13 +136,14 @@ static void choose_types(const struct job *job, enum partita_type *ret_signal,
         complex_signal ? (wide ? PARTITA_CF64 : PARTITA_CF32) : (wide ? PARTITA_F64 : PARTITA_F32);
     *ret_taps = complex_taps ? *ret_signal : (wide ? PARTITA_F64 : PARTITA_F32);
     if (complex_taps && !in->encoding.is_complex)
-        report_detail(&job->settings, "%s: taps are complex, so the real %s becomes complex too",
+        report_detail(&job->settings,
+                      "%s: the taps are complex, so the real %s is converted to complex",
                       job->settings.operands[0], job->settings.operands[1]);
 }
 
-// Which samples of the result; for that --mode valid has to know whether the input is shorter than
-// the taps.
-static bool choose_range(struct job *job, uint64_t *ret_frames, struct fault *fault)
+// Which samples of the result to compute. For --mode valid this depends on whether the input is
+// shorter than the taps.
+static bool choose_range(struct convolve_job *job, uint64_t *ret_frames, struct fault *fault)
 {
     const struct audio_info *in = audio_reader_info(job->in);
     int64_t m = (int64_t)(job->taps.length - 2 * job->taps.lead), n_seen = m;
@@ -159,36 +161,51 @@ static bool choose_range(struct job *job, uint64_t *ret_frames, struct fault *fa
     return true;
 }
 
-static void explain(const struct job *job)
-{
-    if (!job->settings.verbose) return;
-    char *text = report_plan(runner_plan(job->runner));
-    if (text) fputs(text, stderr);
-    free(text);
-}
-
-// Calls are timed for those who will read it. Samples of no known rate have no deadline, but some
-// rate must be named.
-static double clock_rate(const struct job *job)
+// The rate for timing calls; 0 without --stats and --json. Without a sample rate there is no
+// deadline, but the library needs some rate.
+static double timing_rate(const struct convolve_job *job)
 {
     if (!job->settings.stats && !job->settings.json) return 0;
     return job->stats.rate ? job->stats.rate : 1;
 }
 
-// An engine of bounded signals is refused as long as the file is run as a stream.
+// An engine for bounded signals cannot filter a stream; says how to filter in segments.
 static bool explain_refusal(const struct settings *s, struct fault *fault)
 {
     const struct fault said = *fault;
     if (engine_needs_bounds(said.text))
-        fault_set(fault, "%s; %s--threads 2 filters in pieces, which are bounded", said.text,
+        fault_set(fault, "%s; %s--threads 2 filters in segments, which are bounded", said.text,
                   s->block ? "leave out --block: " : "");
     return option_words(s->command, fault);
 }
 
-static bool prepare(struct job *job, struct fault *fault)
+static bool open_runner(struct convolve_job *job, enum partita_type type, struct fault *fault)
+{
+    const struct audio_info *in = audio_reader_info(job->in);
+    const struct runner_request request = {
+        .settings = &job->settings,
+        .signal = type,
+        .is_pipe = audio_reader_is_pipe(job->in),
+        .frames = in->frames,
+        .rate = timing_rate(job),
+        .taps = &job->taps,
+        .wisdom = job->wisdom,
+    };
+    if (!runner_open(&job->runner, &request, fault)) return explain_refusal(&job->settings, fault);
+    report_plan_detail(&job->settings, runner_plan(job->runner));
+    return true;
+}
+
+static bool open_output(struct convolve_job *job, enum partita_type type, struct fault *fault)
+{
+    const struct shard_source source = {job->in, &job->taps, type, runner_plan(job->runner)};
+    return shard_open(&job->shard, &source, &job->pass.range, &job->output.frames, fault) &&
+           shard_create(&job->shard, &job->out, &job->output, fault);
+}
+
+static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
-    uint64_t frames;
     const struct audio_info *in = audio_reader_info(job->in);
     choose_types(job, &type, &taps_type);
     if (!taps_load(&job->taps, job->ir, taps_type, in, &job->settings, fault)) return false;
@@ -196,26 +213,23 @@ static bool prepare(struct job *job, struct fault *fault)
                               .reader = job->in,
                               .taps = &job->taps,
                               .type = type,
-                              .share = &job->share,
+                              .shard = &job->shard,
                               .stats = &job->stats};
-    if (!choose_range(job, &frames, fault)) return false;
-    uint32_t ir_rate = audio_reader_info(job->ir)->rate;
-    if (!output_choose(&job->output, &job->settings, in, ir_rate, &job->taps, type, frames, fault))
-        return false;
+    struct output_request output = {.settings = &job->settings,
+                                    .in = in,
+                                    .ir_rate = audio_reader_info(job->ir)->rate,
+                                    .taps = &job->taps,
+                                    .type = type};
+    if (!choose_range(job, &output.frames, fault)) return false;
+    if (!output_choose(&job->output, &output, fault)) return false;
     job->wisdom = wisdom_file_load();
     job->stats.rate = in->rate ? in->rate : job->output.rate;
-    if (!runner_open(&job->runner, &job->settings, type, audio_reader_is_pipe(job->in), in->frames,
-                     clock_rate(job), &job->taps, job->wisdom, fault))
-        return explain_refusal(&job->settings, fault);
-    explain(job);
-    return share_open(&job->share, job->in, &job->taps, type, runner_plan(job->runner),
-                      &job->pass.range, &job->output.frames, fault) &&
-           share_create(&job->share, &job->out, &job->output, fault);
+    return open_runner(job, type, fault) && open_output(job, type, fault);
 }
 
-static void fill_stats(struct job *job)
+static void fill_stats(struct convolve_job *job)
 {
-    struct stats *s = &job->stats;
+    struct pass_stats *s = &job->stats;
     s->in_channels = job->taps.in_channels;
     s->out_channels = job->taps.out_channels;
     s->taps = job->taps.length;
@@ -228,19 +242,20 @@ static void fill_stats(struct job *job)
     s->interrupted = audio_interrupted(job->in);
 }
 
-// Of a pipe only the end tells; a result that starts and ends before its first sample does not read
-// it.
-static bool is_empty(const struct job *job)
+// Whether the input has no samples. For a pipe this is known at its end, which is not reached if
+// the range needs no input.
+static bool input_is_empty(const struct convolve_job *job)
 {
-    const struct stats *stats = &job->stats;
+    const struct pass_stats *stats = &job->stats;
     const uint64_t frames = audio_reader_info(job->in)->frames;
     if (stats->truncated || stats->interrupted) return false;
     return frames == 0 ||
            (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
 }
 
-// What helps: less gain, how much less if the peak is known, and floats in a file that holds them.
-static void warn_clipped(const struct job *job)
+// Suggests a lower gain, the exact one if the peak is known, and float samples if the file can
+// store them.
+static void warn_clipped(const struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
     const struct encoding written = job->output.encoding;
@@ -249,76 +264,77 @@ static void warn_clipped(const struct job *job)
     struct encoding held;
     const bool floats = container_encoding(job->output.container, s->operands[2], wish, &held) &&
                         held.kind == ENCODING_FLOAT;
-    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes); // the largest value above 0
+    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes); // the largest positive value
     const double fitting = s->gain + floor(200 * log10(full / job->stats.peak)) / 10;
-    // --range and --resume read and write a part.
-    const bool measured =
-        job->stats.peak > full && !s->range && !s->resume && fitting >= LEAST_GAIN;
-    char gain[64] = "lower --gain (--stats tells by how much)";
-    if (measured) snprintf(gain, sizeof gain, "--gain %.1f fits", fitting);
+    // With --range and --resume the peak is that of a part.
+    const bool measured = job->stats.peak > full && !s->range && !s->resume && fitting >= MIN_GAIN;
+    char gain[64] = "use a lower --gain (--stats prints the peak)";
+    if (measured) snprintf(gain, sizeof gain, "--gain %.1f avoids it", fitting);
     report_warning(s, "%s: %llu samples clipped; %s%s", operand_name(s, 2),
                    (unsigned long long)job->stats.written.clipped, gain,
                    floats ? ", or use --output-format f32" : "");
 }
 
-static void warn(const struct job *job)
+static void print_warnings(const struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
-    const struct stats *stats = &job->stats;
+    const struct pass_stats *stats = &job->stats;
     const char *shortfalls[] = {audio_shortfall(job->ir), audio_shortfall(job->in)};
     for (int i = 0; i < 2; i++)
         if (shortfalls[i]) report_warning(s, "%s", shortfalls[i]);
-    if (is_empty(job)) report_warning(s, "%s: holds no samples", operand_name(s, 1));
+    if (input_is_empty(job)) report_warning(s, "%s: has no samples", operand_name(s, 1));
     if (stats->interrupted)
         report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
     if (stats->replaced)
-        report_warning(s, "%s: %llu NaN or infinite values read as 0", operand_name(s, 1),
+        report_warning(s, "%s: %llu NaN or infinite samples were read as 0", operand_name(s, 1),
                        (unsigned long long)stats->replaced);
     if (stats->written.clipped) warn_clipped(job);
-    if (stats->written.not_finite)
-        report_warning(s, "%s: %llu NaN or infinite values in the result", operand_name(s, 2),
-                       (unsigned long long)stats->written.not_finite);
+    if (stats->written.nonfinite)
+        report_warning(s, "%s: %llu NaN or infinite samples in the result", operand_name(s, 2),
+                       (unsigned long long)stats->written.nonfinite);
 }
 
-static int conclude(struct job *job)
+static int convolve_conclude(struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
     fill_stats(job);
-    warn(job);
+    print_warnings(job);
     int status = job->stats.truncated || job->stats.interrupted ? EXIT_DEGRADED : EXIT_DONE;
-    if (s->stats) stats_print(&job->stats, stderr);
+    if (s->stats) pass_stats_print(&job->stats, stderr);
     if (!s->json) return status;
     FILE *to = is_standard(s->operands[2]) ? stderr : stdout;
-    bool good = stats_print_json(&job->stats, s, to);
-    return to == stdout ? report_close(s->command, status) : good ? status : EXIT_FAILED;
+    bool good = pass_stats_print_json(&job->stats, s, to);
+    if (to == stdout) return report_close(s->command, status);
+    return good ? status : EXIT_FAILED;
 }
 
-static int run(struct job *job, const struct encoding *raw_in, const struct encoding *raw_ir)
+static int convolve_run(struct convolve_job *job, const struct encoding *raw_in,
+                        const struct encoding *raw_ir)
 {
     struct fault fault;
     const char *const *names = job->settings.operands;
     enum command command = job->settings.command;
     char data[2][PATH_MAX];
     const char *inputs[] = {sigmf_samples(names[0], data[0]), sigmf_samples(names[1], data[1])};
-    bool good = share_begin(&job->share, &job->settings, inputs, 2, &fault) &&
-                open_inputs(job, raw_in, raw_ir, &fault) && prepare(job, &fault);
+    bool good = shard_begin(&job->shard, &job->settings, inputs, 2, &fault) &&
+                open_inputs(job, raw_in, raw_ir, &fault) && convolve_prepare(job, &fault);
     if (good) {
         job->pass.runner = job->runner;
         job->pass.writer = job->out;
-        good = pass_run(&job->pass, &fault) && share_check_input(&job->share, job->in, &fault);
+        good = pass_run(&job->pass, &fault) && shard_check_input(&job->shard, job->in, &fault);
     }
     if (good) {
         struct audio_writer *out = job->out;
         job->out = NULL;
-        good = share_finish(&job->share, out, &job->stats.written, &fault);
+        good = shard_finish(&job->shard, out, &job->stats.written, &fault);
     }
-    return good ? conclude(job) : report_fault(command, &fault, EXIT_FAILED);
+    return good ? convolve_conclude(job) : report_fault(command, &fault, EXIT_FAILED);
 }
 
-static void release(struct job *job)
+static void convolve_release(struct convolve_job *job)
 {
     pass_release(&job->pass);
-    share_release(&job->share);
+    shard_release(&job->shard);
     audio_discard(job->out);
     runner_close(job->runner);
     partita_wisdom_destroy(job->wisdom);
@@ -329,13 +345,13 @@ static void release(struct job *job)
 
 int convolve_main(const struct settings *settings)
 {
-    struct job job = {.settings = *settings};
+    struct convolve_job job = {.settings = *settings};
     struct encoding raw_in = {0}, raw_ir = {0};
     struct fault fault;
-    if (!check_usage(&job.settings, &raw_in, &raw_ir, &fault))
+    if (!convolve_check_usage(&job.settings, &raw_in, &raw_ir, &fault))
         return report_usage(settings->command, &fault);
     interrupt_install();
-    int status = run(&job, &raw_in, &raw_ir);
-    release(&job);
+    int status = convolve_run(&job, &raw_in, &raw_ir);
+    convolve_release(&job);
     return status;
 }

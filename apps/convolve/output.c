@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
-// See output.h. The rule: as the input, unless the file's name or --output-format says otherwise.
+// See output.h. The output is like the input, unless the file name or --output-format says
+// otherwise.
 #include "output.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/sample_type.h"
 #include "io/formats/sigmf.h"
 
-static bool is_complex(enum partita_type type)
-{
-    return type == PARTITA_CF32 || type == PARTITA_CF64;
-}
-
-// Standard output, pipes and devices have no name that tells.
-static bool is_nameless(const char *path)
+// Names of standard output, pipes and devices do not imply a format.
+static bool has_no_suffix(const char *path)
 {
     struct stat st;
     return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && !S_ISREG(st.st_mode));
@@ -26,35 +23,34 @@ static bool choose_container(struct audio_info *out, const char *path, const str
     if (!sigmf_check_output(path, fault)) return false;
     out->container = container_of_name(path, &known);
     if (known && out->container == CONTAINER_TEXT)
-        return fault_set(
-            fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
+        return fault_set(fault, "%s: text files can only be read; write to .wav, .npy or .raw",
+                         path);
     if (known) return true;
     if (in->container == CONTAINER_RAW || in->container == CONTAINER_NPY)
         out->container = in->container;
     else out->container = CONTAINER_WAV;
-    if (is_nameless(path) || in->container == CONTAINER_RAW) return true;
+    if (has_no_suffix(path) || in->container == CONTAINER_RAW) return true;
     return fault_set(
-        fault, "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
+        fault, "%s: the name does not imply a format; use .wav, .flac, .npy, .raw and the like",
         path);
 }
 
-// What the samples would like to be stored as.
-static void wished_encoding(struct encoding *ret, const struct settings *settings,
-                            const struct audio_info *in, enum container container,
-                            enum partita_type type)
+// The encoding to store if the container can: as requested, as the input's, or as computed.
+static struct encoding wished_encoding(const struct output_request *q, enum container container)
 {
-    const char *dot = strrchr(settings->operands[2], '.');
-    bool is_double = type == PARTITA_F64 || type == PARTITA_CF64;
-    struct encoding computed = {
-        .kind = ENCODING_FLOAT, .bytes = is_double ? 8 : 4, .is_complex = is_complex(type)};
-    if (settings->output_format && encoding_parse(settings->output_format, ret)) return;
-    if (container == CONTAINER_RAW && dot && encoding_parse(dot + 1, ret)) return;
-    bool keep = in->container != CONTAINER_TEXT && container != CONTAINER_NPY &&
-                in->encoding.is_complex == computed.is_complex;
-    *ret = keep ? in->encoding : computed;
+    const struct settings *s = q->settings;
+    const char *dot = strrchr(s->operands[2], '.');
+    const struct encoding computed = {.kind = ENCODING_FLOAT,
+                                      .bytes = type_is_double(q->type) ? 8 : 4,
+                                      .is_complex = type_is_complex(q->type)};
+    struct encoding named;
+    if (s->output_format && encoding_parse(s->output_format, &named)) return named;
+    if (container == CONTAINER_RAW && dot && encoding_parse(dot + 1, &named)) return named;
+    if (q->in->container == CONTAINER_TEXT || container == CONTAINER_NPY) return computed;
+    return q->in->encoding.is_complex == computed.is_complex ? q->in->encoding : computed;
 }
 
-// As users write it: without the r of real samples and the byte order.
+// The name as users write it, without the r of real samples and the byte order.
 static const char *short_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])
 {
     encoding_name(encoding, name);
@@ -62,39 +58,39 @@ static const char *short_name(struct encoding encoding, char name[ENCODING_NAME_
     return encoding.is_complex ? name : name + 1;
 }
 
-static bool choose_encoding(struct audio_info *out, const struct settings *settings,
-                            const struct audio_info *in, enum partita_type type,
+static bool choose_encoding(struct audio_info *out, const struct output_request *q,
                             struct fault *fault)
 {
-    const char *path = settings->operands[2];
-    struct encoding wish;
-    char nearest[ENCODING_NAME_SIZE];
-    wished_encoding(&wish, settings, in, out->container, type);
-    if (wish.is_complex != is_complex(type))
-        return fault_set(fault, "%s: the result is %s, which %s does not hold; use %s", path,
-                         is_complex(type) ? "complex" : "real",
-                         settings->output_format ? settings->output_format : strrchr(path, '.') + 1,
-                         is_complex(type) ? "cf32 or cf64" : "f32 or f64");
+    const struct settings *s = q->settings;
+    const char *path = s->operands[2];
+    const struct encoding wish = wished_encoding(q, out->container);
+    char closest[ENCODING_NAME_SIZE];
+    if (wish.is_complex != type_is_complex(q->type))
+        return fault_set(fault, "%s: the result is %s, which %s cannot store; use %s", path,
+                         type_is_complex(q->type) ? "complex" : "real",
+                         s->output_format ? s->output_format : strrchr(path, '.') + 1,
+                         type_is_complex(q->type) ? "cf32 or cf64" : "f32 or f64");
     if (!container_encoding(out->container, path, wish, &out->encoding))
-        return fault_set(
-            fault, "%s: cannot hold complex samples, which the result has; use .npy or .raw", path);
-    bool exact = out->encoding.kind == wish.kind && out->encoding.bytes == wish.bytes;
-    if (exact || !settings->output_format) return true;
-    return fault_set(fault, "%s: cannot hold %s samples; use --output-format %s", path,
-                     settings->output_format, short_name(out->encoding, nearest));
+        return fault_set(fault,
+                         "%s: cannot store complex samples, which the result has; use .npy or .raw",
+                         path);
+    const bool exact = out->encoding.kind == wish.kind && out->encoding.bytes == wish.bytes;
+    if (exact || !s->output_format) return true;
+    return fault_set(fault, "%s: cannot store %s samples; use --output-format %s", path,
+                     s->output_format, short_name(out->encoding, closest));
 }
 
-bool output_choose(struct audio_info *ret, const struct settings *settings,
-                   const struct audio_info *in, uint32_t ir_rate, const struct taps *taps,
-                   enum partita_type type, uint64_t frames, struct fault *fault)
+bool output_choose(struct audio_info *ret, const struct output_request *request,
+                   struct fault *fault)
 {
-    uint32_t rate = in->rate ? in->rate : ir_rate;
+    const struct output_request *q = request;
+    const int64_t rate = q->in->rate ? q->in->rate : q->ir_rate, stride = q->settings->stride;
     *ret = (struct audio_info){
-        .channels = taps->out_channels,
-        .rate = (uint32_t)((rate + settings->stride / 2) / settings->stride),
-        .frames = frames,
-        .rank = taps->out_channels > 1 ? 2 : in->rank,
+        .channels = q->taps->out_channels,
+        .rate = (uint32_t)((rate + stride / 2) / stride),
+        .frames = q->frames,
+        .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
     };
-    return choose_container(ret, settings->operands[2], in, fault) &&
-           choose_encoding(ret, settings, in, type, fault);
+    return choose_container(ret, q->settings->operands[2], q->in, fault) &&
+           choose_encoding(ret, q, fault);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The loop: read what there is, filter it, write what is ready. The result's range is cut out on
-// the way: frames that only earlier results need are skipped in the file, results before the range
-// are dropped, silence at the end brings out the tail.
+// The loop of convolve and correlate: read, filter, write. Only the wanted range of the result is
+// written: input that only earlier results need is skipped, results before the range are dropped,
+// and silence at the end produces the tail.
 #include "pass.h"
 
 #include <stdlib.h>
@@ -9,33 +9,35 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/sample_type.h"
 #include "io/bytes/temp.h"
 
 static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
 
-// The next frames of the input, those read ahead first.
-static bool fetch(struct pass *p, void *x, size_t n, size_t *ret_n, struct fault *fault)
+// The next frames of the input; preloaded ones come first.
+static bool pass_fetch(struct pass *p, void *x, size_t n, size_t *ret_n, struct fault *fault)
 {
-    size_t left = p->n_ahead - p->ahead_at,
+    size_t left = p->n_preloaded - p->preloaded_at,
            frame_bytes = p->taps->in_channels * partita_type_size(p->type);
     if (!left) return audio_read(p->reader, p->type, x, n, ret_n, fault);
     *ret_n = left < n ? left : n;
-    memcpy(x, (char *)p->ahead + p->ahead_at * frame_bytes, *ret_n * frame_bytes);
-    p->ahead_at += *ret_n;
+    memcpy(x, (char *)p->preloaded + p->preloaded_at * frame_bytes, *ret_n * frame_bytes);
+    p->preloaded_at += *ret_n;
     return true;
 }
 
 bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *fault)
 {
     size_t frame_bytes = pass->taps->in_channels * partita_type_size(pass->type), got = 1;
-    pass->ahead = malloc(n * frame_bytes);
-    if (!pass->ahead) return fault_set(fault, "out of memory for %zu frames", n);
-    while (pass->n_ahead < n && got) {
-        char *x = (char *)pass->ahead + pass->n_ahead * frame_bytes;
-        if (!audio_read(pass->reader, pass->type, x, n - pass->n_ahead, &got, fault)) return false;
-        pass->n_ahead += got;
+    pass->preloaded = malloc(n * frame_bytes);
+    if (!pass->preloaded) return fault_set(fault, "out of memory for %zu frames", n);
+    while (pass->n_preloaded < n && got) {
+        char *x = (char *)pass->preloaded + pass->n_preloaded * frame_bytes;
+        if (!audio_read(pass->reader, pass->type, x, n - pass->n_preloaded, &got, fault))
+            return false;
+        pass->n_preloaded += got;
     }
-    *ret_n = pass->n_ahead;
+    *ret_n = pass->n_preloaded;
     return true;
 }
 
@@ -47,7 +49,7 @@ static size_t choose_chunk(const struct pass *p)
         CHUNK_SAMPLES / channels < CHUNK_FRAMES ? CHUNK_SAMPLES / channels : CHUNK_FRAMES;
     if (p->settings->block && (size_t)p->settings->block < chunk)
         chunk = (size_t)p->settings->block;
-    if (runner_appetite(p->runner) < chunk) chunk = runner_appetite(p->runner);
+    if (runner_max_feed(p->runner) < chunk) chunk = runner_max_feed(p->runner);
     return chunk;
 }
 
@@ -56,39 +58,38 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-// Pieces lie on one grid, wherever the range begins: then a sample's bits do not depend on the
-// range. It goes through input 0, or as little before it as the first result's place between
-// strides asks for.
-static int64_t grid_of(const struct pass *p)
+// Segments lie on one grid, wherever the range begins, so that a sample's bits do not depend on the
+// range. The grid contains input frame 0, or with a stride the last frame before it from which the
+// stride hits the range.
+static int64_t grid_origin(const struct pass *p)
 {
     int64_t stride = p->settings->stride, wanted = p->range.begin + (int64_t)p->taps->lead;
     int64_t phase = wanted - floor_div(wanted, stride) * stride;
     return phase ? phase - stride : 0;
 }
 
-// Pieces before the first one wanted are filtered for its history; before the signal that is
+// Starts with the segments that hold the history of the first wanted one; before the signal that is
 // silence.
-static void align_pieces(struct pass *p, int64_t wanted, int64_t piece)
+static void align_to_segments(struct pass *p, int64_t wanted, int64_t segment)
 {
-    int64_t before = ((int64_t)p->taps->length - 1 + piece - 1) / piece,
-            first = floor_div(wanted - grid_of(p), piece);
+    int64_t before = ((int64_t)p->taps->length - 1 + segment - 1) / segment,
+            first = floor_div(wanted - grid_origin(p), segment);
     int64_t begin = first - before;
     if (begin < 0) begin = first < 0 ? first : 0;
-    p->origin = grid_of(p) + begin * piece;
+    p->origin = grid_origin(p) + begin * segment;
     p->skip = (wanted - p->origin) / p->settings->stride;
 }
 
-// Result q of the runner's taps needs input q - (length - 1) to q. Starting at `origin`, a multiple
-// of the stride before the first result wanted, gives all of it; a start before the signal is
-// silence.
+// Result q needs the inputs q - (length - 1) to q. `origin` is a multiple of the stride before the
+// first wanted result, early enough for its history; before the signal is silence.
 static void align(struct pass *p)
 {
     int64_t stride = p->settings->stride, length = (int64_t)p->taps->length;
     int64_t wanted = p->range.begin + (int64_t)p->taps->lead;
     int64_t reach = (length - 1 + stride - 1) / stride * stride,
-            piece = (int64_t)runner_piece(p->runner);
-    if (piece) {
-        align_pieces(p, wanted, piece);
+            segment = (int64_t)runner_segment(p->runner);
+    if (segment) {
+        align_to_segments(p, wanted, segment);
         return;
     }
     if (wanted >= reach) p->origin = wanted - reach;
@@ -97,17 +98,18 @@ static void align(struct pass *p)
     p->skip = (wanted - p->origin) / stride;
 }
 
-// Input frames beyond which nothing changes any result wanted, not even in its last bit: a piece is
-// filtered with all of its frames. -1: all are needed.
+// The number of input frames that can change the wanted results in any bit; segments are always
+// filtered whole. -1: all.
 static int64_t input_limit(const struct pass *p)
 {
     if (p->range.end_counts_from_n) return -1;
-    int64_t end = p->range.end + (int64_t)p->taps->lead, piece = (int64_t)runner_piece(p->runner);
-    if (piece) end = grid_of(p) - floor_div(grid_of(p) - end, piece) * piece;
+    int64_t end = p->range.end + (int64_t)p->taps->lead,
+            segment = (int64_t)runner_segment(p->runner);
+    if (segment) end = grid_origin(p) - floor_div(grid_origin(p) - end, segment) * segment;
     return end > 0 ? end : 0;
 }
 
-// Seconds, at the rate so far: of the input up to where it is needed.
+// The estimated remaining seconds.
 static double remaining(const struct pass *p, double spent)
 {
     int64_t limit = input_limit(p), total = (int64_t)audio_reader_info(p->reader)->frames;
@@ -117,7 +119,7 @@ static double remaining(const struct pass *p, double spent)
                                : 0;
 }
 
-static void progress(struct pass *p)
+static void print_progress(struct pass *p)
 {
     double t = clock_now();
     if (t - p->reported < 0.5) return;
@@ -130,7 +132,7 @@ static void progress(struct pass *p)
     fflush(stderr);
 }
 
-static bool emit(struct pass *p, void *made, size_t n, struct fault *fault)
+static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
 {
     size_t drop = (int64_t)n < p->skip ? n : (size_t)p->skip;
     char *y = (char *)made + drop * p->taps->out_channels * partita_type_size(p->type);
@@ -139,57 +141,58 @@ static bool emit(struct pass *p, void *made, size_t n, struct fault *fault)
     if (p->count >= 0 && (int64_t)n > p->count - p->written) n = (size_t)(p->count - p->written);
     if (!n) return true;
     if (p->settings->stats || p->settings->json)
-        stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
+        pass_stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
     p->written += (int64_t)n;
     if (p->output.running) {
         pass_output_send(&p->output, y, n);
         return true;
     }
     return audio_write(p->writer, p->type, y, n, fault) &&
-           share_note(p->share, p->writer, (uint64_t)p->written, fault);
+           shard_save_progress(p->shard, p->writer, (uint64_t)p->written, fault);
 }
 
-// A buffer for results; NULL if they cannot be written any more.
-static void *result_room(struct pass *p)
+// A buffer for results; NULL if writing failed.
+static void *result_buffer(struct pass *p)
 {
-    return p->output.running ? pass_output_room(&p->output) : p->y;
+    return p->output.running ? pass_output_buffer(&p->output) : p->y;
 }
 
-static bool feed(struct pass *p, const void *x, size_t n, struct fault *fault)
-{
-    size_t made;
-    void *y = result_room(p);
-    return y && runner_feed(p->runner, y, &made, x, n, fault) && emit(p, y, made, fault);
-}
-
-static bool finish(struct pass *p, struct fault *fault)
+static bool pass_feed(struct pass *p, const void *x, size_t n, struct fault *fault)
 {
     size_t made;
-    void *y = result_room(p);
-    return y && runner_finish(p->runner, y, &made, fault) && emit(p, y, made, fault);
+    void *y = result_buffer(p);
+    return y && runner_feed(p->runner, y, &made, x, n, fault) && pass_emit(p, y, made, fault);
+}
+
+static bool pass_drain(struct pass *p, struct fault *fault)
+{
+    size_t made;
+    void *y = result_buffer(p);
+    return y && runner_drain(p->runner, y, &made, fault) && pass_emit(p, y, made, fault);
 }
 
 static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
 {
     while (n > 0) {
         size_t m = n < (int64_t)p->chunk ? (size_t)n : p->chunk;
-        if (!feed(p, NULL, m, fault)) return false;
+        if (!pass_feed(p, NULL, m, fault)) return false;
         n -= (int64_t)m;
     }
     return true;
 }
 
-static bool purge(struct pass *p, void *x, size_t n, struct fault *fault)
+static bool replace_nonfinite(struct pass *p, void *x, size_t n, struct fault *fault)
 {
-    bool can_be_bad = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
-    if (!can_be_bad || p->settings->nan == NAN_PROPAGATE) return true;
-    bool is_double = p->type == PARTITA_F64 || p->type == PARTITA_CF64;
+    bool is_float = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
+    if (!is_float || p->settings->nan == NAN_PROPAGATE) return true;
+    const bool is_double = type_is_double(p->type);
     size_t scalars =
         n * p->taps->in_channels * (p->type == PARTITA_CF32 || p->type == PARTITA_CF64 ? 2 : 1);
-    uint64_t bad = is_double ? samples_purge_f64(x, scalars) : samples_purge_f32(x, scalars);
-    p->stats->replaced += bad;
-    if (!bad || p->settings->nan == NAN_ZERO) return true;
-    return fault_set(fault, "%s: a NaN or infinite sample within the frames %llu to %llu",
+    uint64_t n_bad =
+        is_double ? samples_zero_nonfinite_f64(x, scalars) : samples_zero_nonfinite_f32(x, scalars);
+    p->stats->replaced += n_bad;
+    if (!n_bad || p->settings->nan == NAN_ZERO) return true;
+    return fault_set(fault, "%s: NaN or infinite sample in frames %llu to %llu",
                      p->settings->operands[1], (unsigned long long)p->consumed,
                      (unsigned long long)p->consumed + n - 1);
 }
@@ -205,41 +208,41 @@ static bool feed_input(struct pass *p, struct fault *fault)
         if (!n) return true;
         if (!p->input.running) x = p->x;
         if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault)
-                               : fetch(p, x, n, &n, fault)))
+                               : pass_fetch(p, x, n, &n, fault)))
             return false;
         if (!n) return true;
-        if (!purge(p, x, n, fault) || !feed(p, x, n, fault)) return false;
+        if (!replace_nonfinite(p, x, n, fault) || !pass_feed(p, x, n, fault)) return false;
         p->consumed += (int64_t)n;
-        if (show) progress(p);
+        if (show) print_progress(p);
     }
 }
 
 static bool feed_tail(struct pass *p, struct fault *fault)
 {
     while (p->written < p->count) {
-        const bool enough = p->written + (int64_t)runner_owed(p->runner) - p->skip >= p->count;
-        if (!(enough ? finish(p, fault) : feed_silence(p, (int64_t)p->chunk, fault))) return false;
+        const bool enough = p->written + (int64_t)runner_pending(p->runner) - p->skip >= p->count;
+        if (!(enough ? pass_drain(p, fault) : feed_silence(p, (int64_t)p->chunk, fault)))
+            return false;
     }
     return true;
 }
 
-// Of files only, and where calls have no size of their own: then samples are wanted one call at a
-// time.
+// For files only, and not with --block, where every call is to return its own results.
 static void start_threads(struct pass *p)
 {
     const size_t bytes = partita_type_size(p->type);
     const int64_t limit = input_limit(p), left = limit - p->consumed;
-    if (p->settings->block || p->n_ahead || audio_reader_is_pipe(p->reader)) return;
+    if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
     p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
     p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
     pass_input_begin(&p->input, p->taps->in_channels * bytes);
     if (temp_is_special(p->settings->operands[2])) return;
-    p->output = (struct pass_output){.writer = p->writer, .share = p->share, .type = p->type};
+    p->output = (struct pass_output){.writer = p->writer, .shard = p->shard, .type = p->type};
     pass_output_begin(&p->output, p->taps->out_channels * bytes,
                       runner_capacity(p->runner, p->chunk));
 }
 
-static bool run(struct pass *p, struct fault *fault)
+static bool pass_transfer(struct pass *p, struct fault *fault)
 {
     int64_t stride = p->settings->stride;
     if (!p->range.end_counts_from_n) p->count = range_count(&p->range, 1, stride);
@@ -267,7 +270,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->y = malloc(runner_capacity(pass->runner, pass->chunk) * pass->taps->out_channels * bytes);
     bool good =
         (pass->x && pass->y) || fault_set(fault, "out of memory for %zu frames", pass->chunk);
-    good = good && run(pass, fault);
+    good = good && pass_transfer(pass, fault);
     pass_input_end(&pass->input);
     good = pass_output_end(&pass->output, good, fault);
     if (pass->reported > pass->started) fprintf(stderr, "\r%30s\r", "");
@@ -278,7 +281,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
 
 void pass_release(struct pass *pass)
 {
-    free(pass->ahead);
+    free(pass->preloaded);
     free(pass->x);
     free(pass->y);
 }

@@ -1,95 +1,97 @@
 // SPDX-License-Identifier: MIT
+// See pass_threads.h.
 #include "pass_threads.h"
 
 #include "base/thread_start.h"
 
-enum { BUFFERS_IN = RELAY_MOST, BUFFERS_OUT = 4 };
+enum { BUFFERS_IN = FRAME_QUEUE_MAX_BUFFERS, BUFFERS_OUT = 4 };
 
 static void *read_ahead(void *context)
 {
     struct pass_input *in = context;
     uint64_t left = in->wanted;
     while (left) {
-        void *room = relay_room(&in->relay);
+        void *buffer = frame_queue_next_buffer(&in->queue);
         size_t n = left < in->chunk ? (size_t)left : in->chunk;
-        if (!room) break;
-        in->failed = !audio_read(in->reader, in->type, room, n, &n, &in->fault);
+        if (!buffer) break;
+        in->failed = !audio_read(in->reader, in->type, buffer, n, &n, &in->fault);
         if (in->failed || !n) break;
         if (left != SIZE_UNKNOWN) left -= n;
-        relay_send(&in->relay, room, n);
+        frame_queue_push(&in->queue, buffer, n);
     }
-    relay_end(&in->relay);
+    frame_queue_end(&in->queue);
     return NULL;
 }
 
 bool pass_input_begin(struct pass_input *input, size_t frame_bytes)
 {
-    if (!relay_open(&input->relay, BUFFERS_IN, input->chunk * frame_bytes)) return false;
+    if (!frame_queue_open(&input->queue, BUFFERS_IN, input->chunk * frame_bytes)) return false;
     input->running = thread_start(&input->thread, read_ahead, input);
-    if (!input->running) relay_close(&input->relay);
+    if (!input->running) frame_queue_close(&input->queue);
     return input->running;
 }
 
 bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
                      struct fault *fault)
 {
-    if (*ret_frames) relay_done(&input->relay);
-    *ret_frames = relay_next(&input->relay, ret_n);
+    if (*ret_frames) frame_queue_pop(&input->queue);
+    *ret_frames = frame_queue_front(&input->queue, ret_n);
     if (*ret_frames) return true;
     *ret_n = 0;
-    if (input->failed) *fault = input->fault; // said before the end was
+    if (input->failed) *fault = input->fault; // set before the queue was ended
     return !input->failed;
 }
 
 void pass_input_end(struct pass_input *input)
 {
     if (!input->running) return;
-    relay_stop(&input->relay);
+    frame_queue_cancel(&input->queue);
     pthread_join(input->thread, NULL);
     input->running = false;
-    relay_close(&input->relay);
+    frame_queue_close(&input->queue);
 }
 
 static void *write_behind(void *context)
 {
     struct pass_output *out = context;
     size_t n = 0;
-    for (void *frames; (frames = relay_next(&out->relay, &n)); relay_done(&out->relay)) {
+    for (void *frames; (frames = frame_queue_front(&out->queue, &n));
+         frame_queue_pop(&out->queue)) {
         out->written += n;
         out->failed = !audio_write(out->writer, out->type, frames, n, &out->fault) ||
-                      !share_note(out->share, out->writer, out->written, &out->fault);
+                      !shard_save_progress(out->shard, out->writer, out->written, &out->fault);
         if (out->failed) break;
     }
-    if (out->failed) relay_stop(&out->relay);
+    if (out->failed) frame_queue_cancel(&out->queue);
     return NULL;
 }
 
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity)
 {
-    if (!relay_open(&output->relay, BUFFERS_OUT, capacity * frame_bytes)) return false;
+    if (!frame_queue_open(&output->queue, BUFFERS_OUT, capacity * frame_bytes)) return false;
     output->running = thread_start(&output->thread, write_behind, output);
-    if (!output->running) relay_close(&output->relay);
+    if (!output->running) frame_queue_close(&output->queue);
     return output->running;
 }
 
-void *pass_output_room(struct pass_output *output)
+void *pass_output_buffer(struct pass_output *output)
 {
-    return relay_room(&output->relay);
+    return frame_queue_next_buffer(&output->queue);
 }
 
 void pass_output_send(struct pass_output *output, void *frames, size_t n)
 {
-    relay_send(&output->relay, frames, n);
+    frame_queue_push(&output->queue, frames, n);
 }
 
 bool pass_output_end(struct pass_output *output, bool good, struct fault *fault)
 {
     if (!output->running) return good;
-    relay_end(&output->relay);
+    frame_queue_end(&output->queue);
     pthread_join(output->thread, NULL);
     output->running = false;
-    relay_close(&output->relay);
-    // The output's failure is why the pass ended, if it did.
+    frame_queue_close(&output->queue);
+    // If writing failed, that is why the pass ended.
     if (output->failed) *fault = output->fault;
     return good && !output->failed;
 }

@@ -1,54 +1,54 @@
 // SPDX-License-Identifier: MIT
-// Files are read ahead of a pass and written behind it, each by a thread of its own: the system
-// copies samples and waits for disks while the filter works. Readers and writers are used by one
-// thread at a time, in the order of a pass without threads, so bytes and notes are the same. Pipes
-// are left alone: there a frame must not wait for others.
+// A thread that reads the input ahead of the pass, and one that writes the output behind it, so
+// that the filter does not wait for copies and disks. Reader and writer make the same calls in the
+// same order as without threads, so the results and the progress records are the same. Pipes get no
+// threads: there a frame must not wait for others.
 #ifndef PARTITA_APPS_PASS_THREADS_H
 #define PARTITA_APPS_PASS_THREADS_H
 
+#include "frame_queue.h"
 #include "io/audio.h"
-#include "relay.h"
-#include "share.h"
+#include "shard.h"
 
 struct pass_input {
-    struct relay relay;
+    struct frame_queue queue;
     pthread_t thread;
     bool running, failed;
     struct fault fault;
     struct audio_reader *reader;
     enum partita_type type;
-    size_t chunk;    // frames a buffer
-    uint64_t wanted; // frames, or SIZE_UNKNOWN: to the end
+    size_t chunk;    // frames per buffer
+    uint64_t wanted; // frames; SIZE_UNKNOWN: up to the end
 };
 
 struct pass_output {
-    struct relay relay;
+    struct frame_queue queue;
     pthread_t thread;
     bool running, failed;
     struct fault fault;
     struct audio_writer *writer;
-    struct share *share;
+    struct shard *shard;
     enum partita_type type;
     uint64_t written;
 };
 
-// Begin with the fields below `fault` set. frame_bytes of a buffer of `capacity` frames. Where a
-// thread cannot be had they return false, and the caller goes on without.
+// Start the threads; the fields below `fault` must be set. capacity: frames per buffer. False if
+// there is no memory or thread; then the pass works without.
 bool pass_input_begin(struct pass_input *input, size_t frame_bytes);
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity);
 
-// The next frames as the reader gave them, *ret_n of them, 0 at the end; false if reading failed.
-// They are the caller's until the next call.
+// The next *ret_n frames, 0 at the end, as the reader returned them; valid until the next call.
+// False if reading failed.
 bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
                      struct fault *fault);
 
-// A buffer of `capacity` frames; NULL if writing has failed, for which pass_output_end has the
-// words.
-void *pass_output_room(struct pass_output *output);
+// A buffer of `capacity` frames; NULL if writing failed, which pass_output_end reports.
+void *pass_output_buffer(struct pass_output *output);
 void pass_output_send(struct pass_output *output, void *frames, size_t n);
 
-// End the threads, after which reader and writer are the caller's again. Of outputs all that were
-// sent are written first, `good` provided; false if writing failed. Safe where nothing runs.
+// End the threads; then the caller may use reader and writer again. pass_output_end first writes
+// what was sent, and returns `good` unless writing failed. Both may be called if no thread was
+// started.
 void pass_input_end(struct pass_input *input);
 bool pass_output_end(struct pass_output *output, bool good, struct fault *fault);
 

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT
-// Resampling of impulse responses by libsoxr at its best quality. A band-limited pulse starts
-// before its peak, so a response that begins with its peak needs frames before time 0: silence is
-// put in front, as long as makes a whole number of frames at both rates, and what the pulses leave
-// there is kept as the lead.
+// Resamples impulse responses with libsoxr at its best quality. The interpolation pulse starts
+// before its peak, so a response that begins with its peak gets frames before time 0. Silence is
+// inserted in front, as long as a whole number of frames at both rates; the part of it that the
+// pulses reach is kept as the lead.
 #include "resample.h"
 
 #include <soxr.h>
 #include <stdlib.h>
 #include <string.h>
 
-// What is kept of the rise, in frames of the slower rate: soxr's pulses are below -140 dB there.
+#include "base/sample_type.h"
+
+// Length of the lead in frames of the lower rate: soxr's pulses are below -140 dB before it.
 enum { RISE = 512 };
 
-// Rates without a common divisor need silence of a whole second; this bounds what absurd rates may
-// ask for.
+// Rates without a common divisor need a whole second of silence; this bounds the memory for absurd
+// rates.
 static const size_t MAX_FRAMES = (size_t)1 << 28;
 
-static uint32_t common_divisor(uint32_t a, uint32_t b)
+static uint32_t gcd(uint32_t a, uint32_t b)
 {
     while (b) {
         uint32_t rest = a % b;
@@ -26,63 +28,72 @@ static uint32_t common_divisor(uint32_t a, uint32_t b)
     return a;
 }
 
-static void scale(void *x, size_t n, bool is_double, double factor)
+static void scale_scalars(void *x, size_t n, bool as_double, double factor)
 {
     float *f = x;
     double *d = x;
     for (size_t i = 0; i < n; i++) {
-        if (is_double) d[i] *= factor;
+        if (as_double) d[i] *= factor;
         else f[i] = (float)((double)f[i] * factor);
     }
 }
 
-static bool run_soxr(void *y, size_t n_y, const void *x, size_t n_x, unsigned channels,
-                     bool is_double, double rate_in, double rate_out, struct fault *fault)
+struct resample_buffers {
+    unsigned char *x, *y;
+    size_t n_x, n_y; // frames
+};
+
+static bool call_soxr(const struct resample_buffers *b, const struct resample_request *q,
+                      struct fault *fault)
 {
-    soxr_datatype_t type = is_double ? SOXR_FLOAT64_I : SOXR_FLOAT32_I;
+    const soxr_datatype_t type = type_is_double(q->type) ? SOXR_FLOAT64_I : SOXR_FLOAT32_I;
+    const unsigned channels = (unsigned)q->channels * (type_is_complex(q->type) ? 2 : 1);
     soxr_io_spec_t io = soxr_io_spec(type, type);
     soxr_quality_spec_t quality = soxr_quality_spec(SOXR_VHQ, 0);
     soxr_runtime_spec_t runtime = soxr_runtime_spec(1);
     size_t used, made;
-    soxr_error_t error = soxr_oneshot(rate_in, rate_out, channels, x, n_x, &used, y, n_y, &made,
-                                      &io, &quality, &runtime);
+    soxr_error_t error = soxr_oneshot(q->rate_in, q->rate_out, channels, b->x, b->n_x, &used, b->y,
+                                      b->n_y, &made, &io, &quality, &runtime);
     if (!error) return true;
-    return fault_set(fault, "resampling from %.0f to %.0f Hz failed: %s", rate_in, rate_out, error);
+    return fault_set(fault, "resampling from %u to %u Hz failed: %s", q->rate_in, q->rate_out,
+                     error);
 }
 
-bool resample_taps(struct resampled *ret, enum partita_type type, const void *frames, size_t n,
-                   size_t channels, uint32_t rate_in, uint32_t rate_out, struct fault *fault)
+bool resample_taps(struct resampled *ret, const struct resample_request *request,
+                   const void *frames, size_t n, struct fault *fault)
 {
-    bool is_double = type == PARTITA_F64 || type == PARTITA_CF64;
-    size_t frame_bytes = partita_type_size(type) * channels, scalar_bytes = is_double ? 8 : 4;
-    uint32_t divisor = common_divisor(rate_in, rate_out);
-    size_t step_in = rate_in / divisor, step_out = rate_out / divisor;
-    uint32_t slower = rate_in < rate_out ? rate_in : rate_out;
-    size_t rise_in = (size_t)((uint64_t)RISE * rate_in / slower),
-           rise_out = (size_t)((uint64_t)RISE * rate_out / slower);
-    size_t steps = (rise_in + step_in - 1) / step_in;
-    size_t n_silence = steps * step_in, skip = steps * step_out - rise_out;
-    size_t n_x = n + 2 * n_silence, n_y = (size_t)((double)n_x * rate_out / rate_in) + 2;
+    const struct resample_request *q = request;
+    const uint32_t in = q->rate_in, out = q->rate_out, divisor = gcd(in, out),
+                   slower = in < out ? in : out;
+    const size_t frame_bytes = partita_type_size(q->type) * q->channels;
+    const size_t step_in = in / divisor, step_out = out / divisor;
+    const size_t rise_in = (size_t)((uint64_t)RISE * in / slower);
+    const size_t rise_out = (size_t)((uint64_t)RISE * out / slower);
+    const size_t steps = (rise_in + step_in - 1) / step_in;
+    const size_t n_silence = steps * step_in, skip = steps * step_out - rise_out;
+    struct resample_buffers b = {.n_x = n + 2 * n_silence};
+    b.n_y = (size_t)((double)b.n_x * out / in) + 2;
 
-    if (n_x > MAX_FRAMES || n_y > MAX_FRAMES)
-        return fault_set(fault, "resampling from %u to %u Hz would take %zu frames", rate_in,
-                         rate_out, n_x > n_y ? n_x : n_y);
+    if (b.n_x > MAX_FRAMES || b.n_y > MAX_FRAMES)
+        return fault_set(fault, "resampling from %u to %u Hz would take %zu frames", in, out,
+                         b.n_x > b.n_y ? b.n_x : b.n_y);
 
-    unsigned char *x = calloc(n_x, frame_bytes), *y = calloc(n_y, frame_bytes);
-    bool good = (x && y) || fault_set(fault, "out of memory for resampling %zu frames", n);
+    b.x = calloc(b.n_x, frame_bytes);
+    b.y = calloc(b.n_y, frame_bytes);
+    bool good = (b.x && b.y) || fault_set(fault, "out of memory for resampling %zu frames", n);
     if (good) {
-        memcpy(x + n_silence * frame_bytes, frames, n * frame_bytes);
-        good = run_soxr(y, n_y, x, n_x, (unsigned)(frame_bytes / scalar_bytes), is_double, rate_in,
-                        rate_out, fault);
+        memcpy(b.x + n_silence * frame_bytes, frames, n * frame_bytes);
+        good = call_soxr(&b, q, fault);
     }
     if (good) {
-        size_t kept = 2 * rise_out + (size_t)(((uint64_t)n * rate_out + rate_in - 1) / rate_in);
-        *ret = (struct resampled){.frames = y, .n = kept, .lead = rise_out};
-        memmove(y, y + skip * frame_bytes, ret->n * frame_bytes);
-        scale(y, ret->n * frame_bytes / scalar_bytes, is_double, (double)rate_in / rate_out);
-        y = NULL;
+        const size_t kept = 2 * rise_out + (size_t)(((uint64_t)n * out + in - 1) / in);
+        *ret = (struct resampled){.frames = b.y, .n = kept, .lead = rise_out};
+        memmove(b.y, b.y + skip * frame_bytes, kept * frame_bytes);
+        scale_scalars(b.y, kept * frame_bytes / (type_is_double(q->type) ? 8 : 4),
+                      type_is_double(q->type), (double)in / out);
+        b.y = NULL;
     }
-    free(x);
-    free(y);
+    free(b.x);
+    free(b.y);
     return good;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Taps at another sample rate, with the same frequency response.
+// Converts taps to another sample rate, with the same frequency response.
 #ifndef PARTITA_APPS_RESAMPLE_H
 #define PARTITA_APPS_RESAMPLE_H
 
@@ -7,16 +7,22 @@
 
 #include "base/fault.h"
 
-struct resampled {
-    void *frames; // interleaved; the caller's to free
-    size_t n;     // frames
-    size_t lead;  // of them, so many before the taps' original start, and as many behind their end:
-                 // the rise and fall of the band-limited pulses
+struct resample_request {
+    enum partita_type type;
+    size_t channels;
+    uint32_t rate_in, rate_out; // Hz
 };
 
-// Resamples n interleaved frames of `type`, whose values are scaled by rate_in / rate_out: a
-// filter's response is a sum over taps, and there are now more or fewer of them.
-bool resample_taps(struct resampled *ret, enum partita_type type, const void *frames, size_t n,
-                   size_t channels, uint32_t rate_in, uint32_t rate_out, struct fault *fault);
+struct resampled {
+    void *frames; // interleaved; the caller frees it
+    size_t n;     // frames
+    size_t lead;  // frames before the start of the original taps, and as many behind their end,
+                  // which the interpolation filter adds
+};
+
+// Resamples n interleaved frames and multiplies them by rate_in / rate_out: the filter's response
+// is a sum over taps, whose number changes.
+bool resample_taps(struct resampled *ret, const struct resample_request *request,
+                   const void *frames, size_t n, struct fault *fault);
 
 #endif

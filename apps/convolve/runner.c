@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See runner.h. Pieces overlap by length - 1 frames (overlap-save by hand), so memory does not grow
-// with the signal.
+// See runner.h. Segments overlap by taps->length - 1 frames (overlap-save), so memory use does not
+// grow with the signal.
 #include "runner.h"
 
 #include <stdio.h>
@@ -8,160 +8,165 @@
 #include <string.h>
 
 #include "cli/engine_name.h"
-#include "pieces.h"
+#include "cli/option_words.h"
+#include "segments.h"
 
 struct runner {
+    enum command command;
     struct partita_plan *plan;
     struct partita_filter *filter;
     struct partita_stream *stream;
     size_t in_channels, out_channels, bytes, stride, latency;
-    size_t to_drop; // outputs of the stream still to be thrown away
+    size_t to_drop; // outputs of the stream that are still latency
     const void **x; // channel pointers
     void **y;
-    // Large pieces: [in_channels][history + piece] and [out_channels][piece / stride].
-    size_t history, piece, filled, n_workers, plan_threads;
-    bool is_live;
-    struct pieces pieces;
-    struct fault detail; // the library's last line
+    // Segments: inputs [in_channels][history + segment], results [out_channels][segment / stride].
+    size_t history, segment, filled, n_workers, plan_threads;
+    struct segments segments;
+    struct fault log; // the library's last line
 };
 
-// Files of more frames are filtered piece by piece: what --range and --resume do, so that these
-// give the same bits.
-static const uint64_t MANY_FRAMES = (uint64_t)1 << 24;
+// Longer files are filtered in segments, as --range and --resume do, so that these give the same
+// results.
+static const uint64_t MAX_STREAMED_FRAMES = (uint64_t)1 << 24;
 
-static void keep_line(void *user, const char *text)
-{
-    fault_set(user, "%s", text);
-}
-
-static bool failed(const struct runner *r, enum partita_status status, struct fault *fault)
-{
-    const char *detail = r->detail.text;
-    return fault_set(fault, "%s%s%s", partita_status_string(status), *detail ? ": " : "", detail);
-}
-
-// At least four filter lengths, so that overlap costs little, else 2^20 samples, a few MiB; a short
-// signal with its tail, and the silence that brings its start to a multiple of the stride, is one
-// piece.
-static size_t choose_piece(const struct taps *taps, uint64_t frames, size_t stride)
+// 2^20 samples (a few MiB), or four filter lengths, so that the overlap costs little. A shorter
+// signal is one segment, together with its tail and the silence that aligns its start to the
+// stride.
+static size_t choose_segment(const struct taps *taps, uint64_t frames, size_t stride)
 {
     size_t channels =
         taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;
-    size_t piece = ((size_t)1 << 20) / channels;
-    if (piece < 4 * taps->length) piece = 4 * taps->length;
+    size_t segment = ((size_t)1 << 20) / channels;
+    if (segment < 4 * taps->length) segment = 4 * taps->length;
     size_t margin = taps->length + stride - 1;
-    if (piece > margin && frames < piece - margin) piece = (size_t)frames + margin;
-    return (piece + stride - 1) / stride * stride;
+    if (segment > margin && frames < segment - margin) segment = (size_t)frames + margin;
+    return (segment + stride - 1) / stride * stride;
 }
 
-// Through a pipe, a filter adds no more delay than its own length, unless that is short. From a
-// file, blocks of more than a few filter lengths would cost memory and save next to nothing.
-static size_t allowed_latency(const struct runner *r, const struct settings *s,
-                              const struct taps *taps)
+// For a pipe, at most the length of the filter, or 8192 frames. For a file, four times the length:
+// longer transforms would cost memory and gain little.
+static size_t max_latency(const struct runner_request *q)
 {
-    if (s->block) return (size_t)s->block;
-    size_t least = r->is_live ? 8192 : 65536, wanted = r->is_live ? taps->length : 4 * taps->length;
-    return wanted > least ? wanted : least;
+    if (q->settings->block) return (size_t)q->settings->block;
+    const size_t length = q->taps->length;
+    const size_t min = q->is_pipe ? 8192 : 65536;
+    const size_t latency = q->is_pipe ? length : 4 * length;
+    return latency > min ? latency : min;
 }
 
-static struct partita_problem describe(const struct runner *r, const struct settings *s,
-                                       enum partita_type signal, const struct taps *taps)
+static struct partita_problem runner_problem(const struct runner *r, const struct runner_request *q)
 {
+    const struct taps *taps = q->taps;
     struct partita_problem problem = {
-        .signal = signal,
+        .signal = q->signal,
         .taps = taps->type,
-        .op = s->command == COMMAND_CORRELATE ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
+        .op = q->settings->command == COMMAND_CORRELATE ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
         .in_channels = taps->in_channels,
         .out_channels = taps->out_channels,
         .groups = taps->groups,
         .kernel = {taps->length},
-        .size = {r->piece ? r->history + r->piece : PARTITA_UNBOUNDED},
+        .size = {r->segment ? r->history + r->segment : PARTITA_UNBOUNDED},
         .stride = {r->stride},
     };
-    if (r->piece) return problem;
-    problem.block = (size_t)s->block;
-    problem.latency = allowed_latency(r, s, taps);
+    if (r->segment) return problem;
+    problem.block = (size_t)q->settings->block;
+    problem.latency = max_latency(q);
     return problem;
 }
 
-static enum partita_status make_plan(struct runner *r, const struct settings *s,
-                                     enum partita_type signal, double rate, const struct taps *taps,
-                                     struct partita_wisdom *wisdom)
+static enum partita_status runner_plan_create(struct runner *r, const struct runner_request *q)
 {
-    struct partita_problem problem = describe(r, s, signal, taps);
+    struct partita_problem problem = runner_problem(r, q);
     char engine[ENGINE_NAME_SIZE];
     struct partita_options options = {
-        .device = s->device,
-        .engine = engine_name(s->engine, engine),
+        .device = q->settings->device,
+        .engine = engine_name(q->settings->engine, engine),
         .threads = (int)r->plan_threads,
-        .sample_rate = rate,
+        .sample_rate = q->rate,
         .directions = PARTITA_FORWARD,
-        .wisdom = wisdom,
-        .log = {keep_line, &r->detail},
+        .wisdom = q->wisdom,
+        .log = {option_words_log, &r->log},
     };
     return partita_plan_create(&problem, &options, &r->plan);
 }
 
 static size_t x_bytes(const struct runner *r)
 {
-    return r->in_channels * (r->history + r->piece) * r->bytes;
+    return r->in_channels * (r->history + r->segment) * r->bytes;
 }
 
 static size_t y_bytes(const struct runner *r)
 {
-    return r->out_channels * (r->piece / r->stride) * r->bytes;
+    return r->out_channels * (r->segment / r->stride) * r->bytes;
 }
 
-// Many pieces go to a thread each: nobody waits for others within a piece, nor spins. Memory bounds
-// how many at once; a workspace is about as large as what it is for.
-static void share_out(struct runner *r, size_t threads, uint64_t frames, const char *device)
+// Long files: each segment is filtered by one thread (or a few), which never waits for other
+// threads within a segment. The number of segments in flight is limited by memory; a workspace is
+// about as large as the buffers of its segment.
+static void choose_workers(struct runner *r, const struct runner_request *q)
 {
-    if (r->is_live || frames / r->piece < threads || (device && strcmp(device, "cpu") != 0)) return;
-    static const size_t MEMORY = (size_t)96 << 20;
-    const size_t most = MEMORY / (2 * (x_bytes(r) + y_bytes(r)));
-    size_t workers = threads < PIECES_WORKERS ? threads : PIECES_WORKERS;
-    if (workers + 2 > most) workers = most > 2 ? most - 2 : 0;
+    static const size_t MAX_BYTES = (size_t)96 << 20;
+    const size_t threads = r->plan_threads;
+    const char *device = q->settings->device;
+    if (q->is_pipe || q->frames / r->segment < threads) return;
+    if (device && strcmp(device, "cpu") != 0) return;
+    const size_t max_in_flight = MAX_BYTES / (2 * (x_bytes(r) + y_bytes(r)));
+    size_t workers = threads < SEGMENTS_MAX_WORKERS ? threads : SEGMENTS_MAX_WORKERS;
+    if (workers + 2 > max_in_flight) workers = max_in_flight > 2 ? max_in_flight - 2 : 0;
     while (workers > 1 && threads % workers)
-        workers--; // all threads work, the same number on each piece
+        workers--; // each worker gets the same number of threads
     if (workers < 2) return;
     r->n_workers = workers;
     r->plan_threads = threads / workers;
 }
 
-static bool allocate(struct runner *r)
+static bool runner_fail(const struct runner *r, enum partita_status status, struct fault *fault)
+{
+    return option_words_of_status(fault, r->command, status, &r->log);
+}
+
+static bool runner_allocate(struct runner *r)
 {
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
     return r->x && r->y &&
-           (!r->piece ||
-            pieces_open(&r->pieces, r->plan, r->filter, x_bytes(r), y_bytes(r), r->n_workers));
+           (!r->segment ||
+            segments_open(&r->segments, r->plan, r->filter, x_bytes(r), y_bytes(r), r->n_workers));
 }
 
-bool runner_open(struct runner **ret_runner, const struct settings *settings,
-                 enum partita_type signal, bool is_live, uint64_t frames, double rate,
-                 const struct taps *taps, struct partita_wisdom *wisdom, struct fault *fault)
+static bool wants_segments(const struct runner_request *q)
 {
+    const struct settings *s = q->settings;
+    if (s->range || s->resume) return true;
+    const bool long_file =
+        q->frames != SIZE_UNKNOWN && q->frames > MAX_STREAMED_FRAMES && !q->is_pipe;
+    return !s->block && (s->threads > 1 || long_file);
+}
+
+bool runner_open(struct runner **ret_runner, const struct runner_request *request,
+                 struct fault *fault)
+{
+    const struct runner_request *q = request;
     struct runner *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
-    r->in_channels = taps->in_channels;
-    r->out_channels = taps->out_channels;
-    r->bytes = partita_type_size(signal);
-    r->stride = (size_t)settings->stride;
-    r->is_live = is_live;
-    const bool many = frames != SIZE_UNKNOWN && frames > MANY_FRAMES && !is_live;
-    if (settings->range || settings->resume ||
-        (!settings->block && (settings->threads > 1 || many))) {
-        r->history = taps->length - 1;
-        r->piece = choose_piece(taps, frames, r->stride);
+    r->command = q->settings->command;
+    r->in_channels = q->taps->in_channels;
+    r->out_channels = q->taps->out_channels;
+    r->bytes = partita_type_size(q->signal);
+    r->stride = (size_t)q->settings->stride;
+    r->plan_threads = (size_t)q->settings->threads;
+    if (wants_segments(q)) {
+        r->history = q->taps->length - 1;
+        r->segment = choose_segment(q->taps, q->frames, r->stride);
+        choose_workers(r, q);
     }
-    r->plan_threads = (size_t)settings->threads;
-    if (r->piece) share_out(r, r->plan_threads, frames, settings->device);
-    enum partita_status status = make_plan(r, settings, signal, rate, taps, wisdom);
-    if (!status) status = partita_filter_create(r->plan, taps->data, &r->filter);
-    if (!status && !r->piece) status = partita_stream_open(r->plan, r->filter, &r->stream);
-    if (!status && !allocate(r)) status = PARTITA_ERR_NOMEM;
+    enum partita_status status = runner_plan_create(r, q);
+    if (!status) status = partita_filter_create(r->plan, q->taps->data, &r->filter);
+    if (!status && !r->segment) status = partita_stream_open(r->plan, r->filter, &r->stream);
+    if (!status && !runner_allocate(r)) status = PARTITA_ERR_NOMEM;
     if (status) {
-        failed(r, status, fault);
+        runner_fail(r, status, fault);
         runner_close(r);
         return false;
     }
@@ -174,7 +179,7 @@ bool runner_open(struct runner **ret_runner, const struct settings *settings,
 void runner_close(struct runner *runner)
 {
     if (!runner) return;
-    pieces_close(&runner->pieces);
+    segments_close(&runner->segments);
     partita_stream_close(runner->stream);
     partita_filter_destroy(runner->filter);
     partita_plan_destroy(runner->plan);
@@ -199,72 +204,73 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
     return made - drop;
 }
 
-// Copies n samples from one spacing to another, both in samples.
-static void respace(char *y, size_t y_step, const char *x, size_t x_step, size_t n, size_t bytes)
+// Copies n samples with strides, given in samples.
+static void copy_strided(char *y, size_t y_stride, const char *x, size_t x_stride, size_t n,
+                         size_t bytes)
 {
-    if (x_step == 1 && y_step == 1) {
+    if (x_stride == 1 && y_stride == 1) {
         memcpy(y, x, n * bytes);
     } else if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) memcpy(y + 4 * i * y_step, x + 4 * i * x_step, 4);
+        for (size_t i = 0; i < n; i++) memcpy(y + 4 * i * y_stride, x + 4 * i * x_stride, 4);
     } else if (bytes == 8) {
-        for (size_t i = 0; i < n; i++) memcpy(y + 8 * i * y_step, x + 8 * i * x_step, 8);
+        for (size_t i = 0; i < n; i++) memcpy(y + 8 * i * y_stride, x + 8 * i * x_stride, 8);
     } else {
-        for (size_t i = 0; i < n; i++) memcpy(y + 16 * i * y_step, x + 16 * i * x_step, 16);
+        for (size_t i = 0; i < n; i++) memcpy(y + 16 * i * y_stride, x + 16 * i * x_stride, 16);
     }
 }
 
-static void gather(struct runner *r, const char *x, size_t n)
+static void append_input(struct runner *r, const char *x, size_t n)
 {
-    char *gathered = pieces_room(&r->pieces);
+    char *input = segments_next_input(&r->segments);
     for (size_t c = 0; c < r->in_channels; c++) {
-        char *row = gathered + (c * (r->history + r->piece) + r->history + r->filled) * r->bytes;
-        if (x) respace(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
+        char *row = input + (c * (r->history + r->segment) + r->history + r->filled) * r->bytes;
+        if (x) copy_strided(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
         else memset(row, 0, n * r->bytes);
     }
     r->filled += n;
 }
 
-// The last frames of the piece before are the history of the next.
-static void begin_piece(struct runner *r, const char *before)
+// The last frames of the previous segment are the history of the next.
+static void begin_segment(struct runner *r, const char *previous)
 {
-    char *next = pieces_room(&r->pieces);
+    char *next = segments_next_input(&r->segments);
     for (size_t c = 0; c < r->in_channels; c++) {
-        const size_t row = c * (r->history + r->piece) * r->bytes;
-        memmove(next + row, before + row + r->piece * r->bytes, r->history * r->bytes);
+        const size_t row = c * (r->history + r->segment) * r->bytes;
+        memmove(next + row, previous + row + r->segment * r->bytes, r->history * r->bytes);
     }
     r->filled = 0;
 }
 
-// Writes the results of the oldest piece in work.
-static bool take_piece(struct runner *r, char *y, size_t *ret_n, struct fault *fault)
+// Writes the results of the oldest segment in flight.
+static bool take_segment(struct runner *r, char *y, size_t *ret_n, struct fault *fault)
 {
     const void *results;
-    const enum partita_status status = pieces_take(&r->pieces, &results);
-    if (status) return failed(r, status, fault);
-    *ret_n = r->piece / r->stride;
+    const enum partita_status status = segments_take(&r->segments, &results);
+    if (status) return runner_fail(r, status, fault);
+    *ret_n = r->segment / r->stride;
     for (size_t c = 0; c < r->out_channels; c++)
-        respace(y + c * r->bytes, r->out_channels, (const char *)results + c * *ret_n * r->bytes, 1,
-                *ret_n, r->bytes);
+        copy_strided(y + c * r->bytes, r->out_channels,
+                     (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
     return true;
 }
 
-static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x, size_t n,
-                        struct fault *fault)
+static bool feed_segments(struct runner *r, char *y, size_t *ret_n, const char *x, size_t n,
+                          struct fault *fault)
 {
     *ret_n = 0;
     while (n) {
-        size_t m = r->piece - r->filled < n ? r->piece - r->filled : n, made = 0;
-        gather(r, x, m);
+        size_t m = r->segment - r->filled < n ? r->segment - r->filled : n, made = 0;
+        append_input(r, x, m);
         if (x) x += m * r->in_channels * r->bytes;
         n -= m;
-        if (r->filled < r->piece) continue;
-        const char *sent = pieces_room(&r->pieces);
-        pieces_send(&r->pieces);
-        if (!pieces_room(&r->pieces) &&
-            !take_piece(r, y + *ret_n * r->out_channels * r->bytes, &made, fault))
+        if (r->filled < r->segment) continue;
+        const char *submitted = segments_next_input(&r->segments);
+        segments_submit(&r->segments);
+        if (!segments_next_input(&r->segments) &&
+            !take_segment(r, y + *ret_n * r->out_channels * r->bytes, &made, fault))
             return false;
         *ret_n += made;
-        begin_piece(r, sent);
+        begin_segment(r, submitted);
     }
     return true;
 }
@@ -272,36 +278,38 @@ static bool feed_pieces(struct runner *r, char *y, size_t *ret_n, const char *x,
 bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n,
                  struct fault *fault)
 {
-    if (!runner->stream) return feed_pieces(runner, y, ret_n, x, n, fault);
+    if (!runner->stream) return feed_segments(runner, y, ret_n, x, n, fault);
     *ret_n = feed_stream(runner, y, x, n);
     return true;
 }
 
-bool runner_finish(struct runner *runner, void *y, size_t *ret_n, struct fault *fault)
+bool runner_drain(struct runner *runner, void *y, size_t *ret_n, struct fault *fault)
 {
     *ret_n = 0;
-    return !runner_owed(runner) || take_piece(runner, y, ret_n, fault);
+    return !runner_pending(runner) || take_segment(runner, y, ret_n, fault);
 }
 
-size_t runner_owed(const struct runner *runner)
+size_t runner_pending(const struct runner *runner)
 {
-    return runner->stream ? 0 : pieces_in_work(&runner->pieces) * (runner->piece / runner->stride);
+    return runner->stream
+               ? 0
+               : segments_in_flight(&runner->segments) * (runner->segment / runner->stride);
 }
 
 size_t runner_capacity(const struct runner *runner, size_t n)
 {
     if (runner->stream) return n / runner->stride + 1;
-    return (n / runner->piece + 1) * (runner->piece / runner->stride);
+    return (n / runner->segment + 1) * (runner->segment / runner->stride);
 }
 
-size_t runner_appetite(const struct runner *runner)
+size_t runner_max_feed(const struct runner *runner)
 {
-    return runner->stream ? SIZE_MAX : runner->piece;
+    return runner->stream ? SIZE_MAX : runner->segment;
 }
 
-size_t runner_piece(const struct runner *runner)
+size_t runner_segment(const struct runner *runner)
 {
-    return runner->piece;
+    return runner->segment;
 }
 
 size_t runner_latency(const struct runner *runner)
@@ -318,6 +326,7 @@ struct partita_stream_stats runner_calls(const struct runner *runner)
 {
     struct partita_stream_stats calls = {0};
     if (runner->stream)
-        partita_stream_stats(runner->stream, &calls); // refuses, untouched, when nothing was timed
+        partita_stream_stats(runner->stream,
+                             &calls); // fails and leaves `calls` unchanged if nothing was timed
     return calls;
 }

@@ -8,14 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sample_type.h"
 #include "cli/report.h"
 #include "resample.h"
 
-// An impulse response lies in memory several times over. This many samples are 46 minutes at 48
-// kHz; more is a mistake.
+// An impulse response is in memory several times. This many samples are 46 minutes at 48 kHz; more
+// must be a mistake.
 static const size_t MAX_SAMPLES = (size_t)1 << 27;
 
-enum { PIECE = 65536 };
+enum { READ_SAMPLES = 65536 };
 
 struct frames {
     void *data; // interleaved
@@ -29,13 +30,13 @@ static bool too_long(const struct frames *f, const char *name, struct fault *fau
                      name, MAX_SAMPLES / f->channels, f->channels);
 }
 
-static bool grow(struct frames *f, size_t *capacity, size_t n, const char *name,
-                 struct fault *fault)
+static bool reserve_frames(struct frames *f, size_t *capacity, size_t n, const char *name,
+                           struct fault *fault)
 {
-    size_t most = MAX_SAMPLES / f->channels, wanted = 2 * *capacity > n ? 2 * *capacity : n;
+    size_t max = MAX_SAMPLES / f->channels, wanted = 2 * *capacity > n ? 2 * *capacity : n;
     if (n <= *capacity) return true;
-    if (n > most) return too_long(f, name, fault);
-    if (wanted > most) wanted = most;
+    if (n > max) return too_long(f, name, fault);
+    if (wanted > max) wanted = max;
     void *data = realloc(f->data, wanted * f->channels * partita_type_size(f->type));
     if (!data) return fault_set(fault, "%s: out of memory for %zu frames", name, wanted);
     f->data = data;
@@ -46,13 +47,13 @@ static bool grow(struct frames *f, size_t *capacity, size_t n, const char *name,
 static bool read_all(struct frames *f, struct audio_reader *reader, const char *name,
                      struct fault *fault)
 {
-    size_t capacity = 0, got, piece = PIECE / f->channels + 1;
+    size_t capacity = 0, got, chunk = READ_SAMPLES / f->channels + 1;
     size_t frame_bytes = f->channels * partita_type_size(f->type);
     uint64_t known = audio_reader_info(reader)->frames;
     if (known != SIZE_UNKNOWN && known > MAX_SAMPLES / f->channels) return too_long(f, name, fault);
     do {
-        if (!grow(f, &capacity, f->n + piece, name, fault)) return false;
-        if (!audio_read(reader, f->type, (char *)f->data + f->n * frame_bytes, piece, &got, fault))
+        if (!reserve_frames(f, &capacity, f->n + chunk, name, fault)) return false;
+        if (!audio_read(reader, f->type, (char *)f->data + f->n * frame_bytes, chunk, &got, fault))
             return false;
         f->n += got;
     } while (got);
@@ -60,21 +61,16 @@ static bool read_all(struct frames *f, struct audio_reader *reader, const char *
     return fault_set(fault, "%s: holds no samples", name);
 }
 
-static size_t scalars(const struct frames *f)
+static size_t count_scalars(const struct frames *f)
 {
-    return f->n * f->channels * (f->type == PARTITA_CF32 || f->type == PARTITA_CF64 ? 2 : 1);
-}
-
-static bool is_double(enum partita_type type)
-{
-    return type == PARTITA_F64 || type == PARTITA_CF64;
+    return f->n * f->channels * (type_is_complex(f->type) ? 2 : 1);
 }
 
 static bool check_finite(const struct frames *f, const char *name, struct fault *fault)
 {
-    size_t n = scalars(f), per_frame = n / f->n;
+    size_t n = count_scalars(f), per_frame = n / f->n;
     for (size_t i = 0; i < n; i++) {
-        double v = is_double(f->type) ? ((double *)f->data)[i] : (double)((float *)f->data)[i];
+        double v = type_is_double(f->type) ? ((double *)f->data)[i] : (double)((float *)f->data)[i];
         if (!isfinite(v))
             return fault_set(fault, "%s: frame %zu is %f; taps must be finite", name, i / per_frame,
                              v);
@@ -86,8 +82,8 @@ static void amplify(struct frames *f, double decibels)
 {
     double factor = pow(10, decibels / 20);
     if (decibels == 0) return;
-    for (size_t i = 0; i < scalars(f); i++) {
-        if (is_double(f->type)) ((double *)f->data)[i] *= factor;
+    for (size_t i = 0; i < count_scalars(f); i++) {
+        if (type_is_double(f->type)) ((double *)f->data)[i] *= factor;
         else ((float *)f->data)[i] = (float)((double)((float *)f->data)[i] * factor);
     }
 }
@@ -102,9 +98,9 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate,
         return fault_set(fault,
                          "%s: sample rate %u Hz differs from the %u Hz of %s; use --resample-ir",
                          operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1));
+    const struct resample_request request = {f->type, f->channels, rate, signal->rate};
     struct resampled resampled;
-    if (!resample_taps(&resampled, f->type, f->data, f->n, f->channels, rate, signal->rate, fault))
-        return false;
+    if (!resample_taps(&resampled, &request, f->data, f->n, fault)) return false;
     report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s, %zu frames to %zu",
                   operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), f->n,
                   resampled.n - 2 * resampled.lead);
@@ -117,7 +113,7 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate,
 
 enum { SHAPE_SIZE = 96 };
 
-// Channels and frames; of an array also which axis is which, for that is what goes wrong.
+// Channels and frames; for an array also the order of axes, a frequent mistake.
 static void describe_shape(const struct audio_info *info, char shape[SHAPE_SIZE])
 {
     int n = snprintf(shape, SHAPE_SIZE, "%zu channels", info->channels);
@@ -127,7 +123,7 @@ static void describe_shape(const struct audio_info *info, char shape[SHAPE_SIZE]
              info->container == CONTAINER_NPY ? " ([channels, frames])" : "");
 }
 
-// Which channel of IN goes through which channel of IR to which channel of OUT.
+// Which channel of IR filters which channel of IN into which channel of OUT.
 static bool map_channels(struct taps *t, const struct audio_info *info, size_t n_in,
                          const struct settings *settings, struct fault *fault)
 {
@@ -153,19 +149,20 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
         shape, in, n_in, n_in);
 }
 
-// Interleaved frames become one row of taps a cell; a mono response is repeated for every channel.
-static bool lay_out(struct taps *t, const struct frames *f, struct fault *fault)
+// Deinterleaves frames to one row of taps per path from an input to an output; a mono response is
+// repeated for every channel.
+static bool taps_deinterleave(struct taps *t, const struct frames *f, struct fault *fault)
 {
-    size_t cells = t->out_channels * (t->in_channels / t->groups),
+    size_t paths = t->out_channels * (t->in_channels / t->groups),
            bytes = partita_type_size(f->type);
-    if (f->n > MAX_SAMPLES / cells)
+    if (f->n > MAX_SAMPLES / paths)
         return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", f->n,
-                         cells);
-    t->data = malloc(cells * f->n * bytes);
-    if (!t->data) return fault_set(fault, "out of memory for %zu taps", cells * f->n);
+                         paths);
+    t->data = malloc(paths * f->n * bytes);
+    if (!t->data) return fault_set(fault, "out of memory for %zu taps", paths * f->n);
     t->length = f->n;
     t->type = f->type;
-    for (size_t c = 0; c < cells; c++) {
+    for (size_t c = 0; c < paths; c++) {
         char *row = (char *)t->data + c * f->n * bytes;
         const char *from = (const char *)f->data + c % f->channels * bytes;
         for (size_t i = 0; i < f->n; i++)
@@ -174,8 +171,7 @@ static bool lay_out(struct taps *t, const struct frames *f, struct fault *fault)
     return true;
 }
 
-// Taps are read whole: as they lie in the file, as rows, and as spectra with as many zeros, four
-// times their size.
+// Taps take four times their size: as read, as rows, and as zero-padded spectra.
 static bool check_memory(const struct audio_info *info, enum partita_type type,
                          const struct settings *settings, struct fault *fault)
 {
@@ -186,12 +182,12 @@ static bool check_memory(const struct audio_info *info, enum partita_type type,
         4 * (double)info->frames * (double)info->channels * (double)partita_type_size(type);
     if (needed <= machine) return true;
     return fault_set(fault,
-                     "%s: %llu frames are too long: they take about %.0f GiB of memory, this "
+                     "%s: %llu frames are too long: they need about %.0f GiB of memory, this "
                      "machine has %.0f; only %s may be longer%s",
                      operand_name(settings, 0), (unsigned long long)info->frames, needed / gib,
                      machine / gib, operand_name(settings, 1),
                      settings->command == COMMAND_CONVOLVE
-                         ? " (a convolution is the same with both exchanged)"
+                         ? " (the convolution is the same with both exchanged)"
                          : "");
 }
 
@@ -209,7 +205,7 @@ bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type 
                 fit_rate(&f, &t.lead, info->rate, signal, settings, fault);
     if (good) {
         amplify(&f, settings->gain);
-        good = check_finite(&f, name, fault) && lay_out(&t, &f, fault);
+        good = check_finite(&f, name, fault) && taps_deinterleave(&t, &f, fault);
     }
     free(f.data);
     if (good) *ret = t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The impulse response or template: read whole, checked, resampled if asked, laid out for the
-// library.
+// The impulse response or template: read whole, checked, resampled if requested, in the library's
+// layout.
 #ifndef PARTITA_APPS_TAPS_H
 #define PARTITA_APPS_TAPS_H
 
@@ -11,11 +11,11 @@ struct taps {
     void *data; // [out_channels][in_channels/groups][length]
     enum partita_type type;
     size_t length; // frames
-    size_t lead;   // of them, before the response's own start; as many lie behind its end
+    size_t lead;   // of them before the start of the response; as many are behind its end
     size_t in_channels, out_channels, groups;
 };
 
-// Reads all of `reader`. signal: IN's shape, whose rate and channels the taps must fit.
+// Reads all of `reader`. signal: the shape of IN, whose rate and channels the taps must match.
 bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);

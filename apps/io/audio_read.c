@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Opening and reading a signal of any format: which format it is, and frames in the type that the
-// caller works with.
+// Opens a signal of any format, detects which, and reads frames in the caller's sample type.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "audio.h"
+#include "base/sample_type.h"
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
 
@@ -13,7 +13,7 @@ static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *
 {
     r->ops = &flat_reader;
     if (wav_parse(&r->source, max_channels, &r->info, fault)) return true;
-    // Bytes in memory are for tests of the readers here, not of libsndfile.
+    // Memory is for tests of our own readers, not of libsndfile.
     if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable || r->source.fd < 0)
         return false;
     return source_seek(&r->source, 0) && sndfile_open(r, fault);
@@ -31,7 +31,7 @@ static bool starts_with(const unsigned char *bytes, size_t n, const char *magic)
     return n >= strlen(magic) && memcmp(bytes, magic, strlen(magic)) == 0;
 }
 
-// A file with samples in it says by its first bytes what it is; raw samples and text cannot.
+// Formats with a header are detected by the first bytes of the file, text by its name.
 static bool open_by_content(struct audio_reader *r, const struct audio_request *request,
                             struct fault *fault)
 {
@@ -75,8 +75,8 @@ static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r
     return true;
 }
 
-static bool open_file(struct audio_reader **ret_reader, const struct audio_request *request,
-                      struct fault *fault)
+static bool audio_open_file(struct audio_reader **ret_reader, const struct audio_request *request,
+                            struct fault *fault)
 {
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
@@ -99,8 +99,8 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     raw.raw = &sigmf.encoding;
     raw.channels = sigmf.channels;
     if (sigmf.rate) raw.rate = sigmf.rate;
-    if (!open_file(ret_reader, &raw, fault)) return false;
-    (*ret_reader)->source.name = request->path; // the other name does not outlive this call
+    if (!audio_open_file(ret_reader, &raw, fault)) return false;
+    (*ret_reader)->source.name = request->path; // sigmf.data is local
     return true;
 }
 
@@ -109,7 +109,7 @@ bool audio_open(struct audio_reader **ret_reader, const struct audio_request *re
 {
     if (!request->raw && sigmf_is_recording(request->path))
         return open_recording(ret_reader, request, fault);
-    return open_file(ret_reader, request, fault);
+    return audio_open_file(ret_reader, request, fault);
 }
 
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,
@@ -141,7 +141,7 @@ bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, 
     return true;
 }
 
-// Gives n real scalars at the start of x an imaginary part of 0, in place and hence from the back.
+// Gives n real scalars an imaginary part of 0, in place and therefore from the last to the first.
 static void make_complex(void *x, size_t n, bool as_double)
 {
     double *d = x;
@@ -160,10 +160,9 @@ static void make_complex(void *x, size_t n, bool as_double)
 bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n,
                 size_t *ret_n, struct fault *fault)
 {
-    bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
+    bool as_double = type_is_double(type);
     if (!reader->ops->read(reader, as_double, frames, n, ret_n, fault)) return false;
-    bool promote =
-        (type == PARTITA_CF32 || type == PARTITA_CF64) && !reader->info.encoding.is_complex;
+    bool promote = type_is_complex(type) && !reader->info.encoding.is_complex;
     if (promote) make_complex(frames, *ret_n * reader->info.channels, as_double);
     return true;
 }

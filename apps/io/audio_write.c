@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Creating and finishing an output of any format.
+// Creates, writes and finishes an output of any format.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,11 @@
 #include <unistd.h>
 
 #include "audio.h"
+#include "base/sample_type.h"
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
 
-static bool begin(struct audio_writer *writer, const char *path, struct fault *fault)
+static bool audio_begin(struct audio_writer *writer, const char *path, struct fault *fault)
 {
     switch (writer->info.container) {
     case CONTAINER_WAV:
@@ -42,7 +43,7 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
         return false;
     }
     sink_from_fd(&w->sink, fd, strcmp(path, "-") == 0 ? "standard output" : path);
-    if (!begin(w, path, fault)) {
+    if (!audio_begin(w, path, fault)) {
         audio_discard(w);
         return false;
     }
@@ -51,38 +52,40 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
     return true;
 }
 
-// Everything behind the header and the frames that are known to be there is cut off.
-static bool go_on(struct audio_writer *w, const char *partial, uint64_t frames, struct fault *fault)
+// Truncates the file behind the frames that it is known to hold, and continues there.
+static bool continue_after(struct audio_writer *w, const struct audio_partial *partial,
+                           struct fault *fault)
 {
     const uint64_t at =
-        w->sink.position + frames * w->info.channels * encoding_size(w->info.encoding);
+        w->sink.position + partial->frames * w->info.channels * encoding_size(w->info.encoding);
     struct stat st;
     if (fstat(w->sink.fd, &st) || (uint64_t)st.st_size < at)
-        return fault_set(
-            fault, "%s: is shorter than what was noted of it; remove it to start afresh", partial);
+        return fault_set(fault,
+                         "%s: is shorter than its progress record says; remove it to start again",
+                         partial->path);
     if (ftruncate(w->sink.fd, (off_t)at) || !sink_seek(&w->sink, at))
-        return fault_set(fault, "%s: cannot write: %s", partial, strerror(errno));
-    w->frames = frames;
+        return fault_set(fault, "%s: cannot write: %s", partial->path, strerror(errno));
+    w->frames = partial->frames;
     return true;
 }
 
-bool audio_resume(struct audio_writer **ret_writer, const char *path, const char *partial,
-                  const struct audio_info *info, uint64_t frames,
-                  const struct sample_counts *counts, struct fault *fault)
+bool audio_resume(struct audio_writer **ret_writer, const char *path,
+                  const struct audio_partial *partial, const struct audio_info *info,
+                  struct fault *fault)
 {
     if (info->container == CONTAINER_SNDFILE || info->container == CONTAINER_TEXT)
         return fault_set(fault, "%s: --resume writes .wav, .npy and raw samples only", path);
     struct audio_writer *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
     w->info = *info;
-    w->counts = *counts;
-    int fd = temp_resume(&w->temp, path, partial, fault);
+    w->counts = partial->counts;
+    int fd = temp_resume(&w->temp, path, partial->path, fault);
     if (fd < 0) {
         free(w);
         return false;
     }
     sink_from_fd(&w->sink, fd, path);
-    if (!begin(w, path, fault) || !go_on(w, partial, frames, fault)) {
+    if (!audio_begin(w, path, fault) || !continue_after(w, partial, fault)) {
         audio_discard(w);
         return false;
     }
@@ -90,7 +93,7 @@ bool audio_resume(struct audio_writer **ret_writer, const char *path, const char
     return true;
 }
 
-static bool synchronise(struct sink *sink, struct fault *fault)
+static bool sink_sync(struct sink *sink, struct fault *fault)
 {
     if (fdatasync(sink->fd) == 0) return true;
     sink->error = errno;
@@ -100,21 +103,20 @@ static bool synchronise(struct sink *sink, struct fault *fault)
 bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, struct fault *fault)
 {
     *ret_counts = writer->counts;
-    return synchronise(&writer->sink, fault);
+    return sink_sync(&writer->sink, fault);
 }
 
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault)
 {
-    bool as_double = type == PARTITA_F64 || type == PARTITA_CF64;
+    bool as_double = type_is_double(type);
     return writer->ops->write(writer, as_double, frames, n, fault);
 }
 
-static bool finish(struct audio_writer *writer, bool durable, struct sample_counts *ret_counts,
-                   struct fault *fault)
+static bool audio_close_file(struct audio_writer *writer, bool durable,
+                             struct sample_counts *ret_counts, struct fault *fault)
 {
-    bool good =
-        writer->ops->finish(writer, fault) && (!durable || synchronise(&writer->sink, fault));
+    bool good = writer->ops->finish(writer, fault) && (!durable || sink_sync(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
     good = good && temp_commit(&writer->temp, durable, fault) &&
            sigmf_write(writer->sink.name, &writer->info, fault);
@@ -126,40 +128,40 @@ static bool finish(struct audio_writer *writer, bool durable, struct sample_coun
 bool audio_finish(struct audio_writer *writer, struct sample_counts *ret_counts,
                   struct fault *fault)
 {
-    return finish(writer, false, ret_counts, fault);
+    return audio_close_file(writer, false, ret_counts, fault);
 }
 
 bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret_counts,
                           struct fault *fault)
 {
-    return finish(writer, true, ret_counts, fault);
+    return audio_close_file(writer, true, ret_counts, fault);
 }
 
-// What arrived of the write that failed is used as far as its frames are whole.
-static void cut_to_frames(struct audio_writer *w)
+// Truncates the file behind the last complete frame.
+static void truncate_to_frames(struct audio_writer *w)
 {
-    const size_t block = w->info.channels * encoding_size(w->info.encoding);
+    const size_t frame_bytes = w->info.channels * encoding_size(w->info.encoding);
     w->sink.error = 0;
     if (!w->sink.seekable || w->info.container == CONTAINER_SNDFILE) return;
-    w->frames = (w->sink.position - w->info.offset) / block;
-    const uint64_t end = w->info.offset + w->frames * block;
+    w->frames = (w->sink.position - w->info.offset) / frame_bytes;
+    const uint64_t end = w->info.offset + w->frames * frame_bytes;
     if (ftruncate(w->sink.fd, (off_t)(w->sink.base + end)) == 0) sink_seek(&w->sink, end);
 }
 
-bool audio_save(struct audio_writer *writer, struct sample_counts *ret_counts, uint64_t *ret_frames,
-                struct fault *fault)
+bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret_counts,
+                          uint64_t *ret_frames, struct fault *fault)
 {
     struct audio_writer *w = writer;
     struct fault ignored;
     const bool failed = w->sink.error != 0;
-    if (failed) cut_to_frames(w);
+    if (failed) truncate_to_frames(w);
     *ret_frames = w->temp.final ? w->frames : 0;
     w->temp.keep = w->frames > 0;
     if (!failed) return audio_finish(w, ret_counts, fault);
     bool good = false;
     if (*ret_frames) {
         w->ops->finish(
-            w, &ignored); // a header that cannot be changed says "until the end", which is true
+            w, &ignored); // a header that cannot be rewritten says "up to the end", which is true
         sink_close(&w->sink);
         good = temp_commit(&w->temp, false, fault);
     } else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What `partita live` and `partita devices` are in a build without PortAudio.
 #include "cli/commands.h"
-#include "cli/compute.h"
+#include "cli/compute_devices.h"
 #include "cli/report.h"
 
 static int say_absent(enum command command)
@@ -19,7 +19,7 @@ int live_main(const struct settings *settings)
 
 int devices_main(const struct settings *settings)
 {
-    if (!settings->json) devices_to_compute();
-    else if (!devices_print_json(json_array())) return EXIT_FAILED;
+    if (!settings->json) compute_devices_print();
+    else if (!compute_devices_print_json(json_array())) return EXIT_FAILED;
     return say_absent(settings->command);
 }

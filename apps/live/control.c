@@ -44,8 +44,8 @@ static void end(struct session *s)
 static void select_beside(struct control *c, int step)
 {
     struct session *s = c->session;
-    int n = bank_size(s->bank);
-    if (n > 1) bank_select(s->bank, (bank_current(s->bank) + step + n) % n);
+    int n = filter_set_size(s->bank);
+    if (n > 1) filter_set_select(s->bank, (filter_set_current(s->bank) + step + n) % n);
     *c->news = 0;
 }
 
@@ -73,7 +73,7 @@ static void take_key(struct control *c, int key)
         select_beside(c, -1);
         break;
     case 'r':
-        bank_reload(s->bank);
+        filter_set_reload(s->bank);
         break;
     case 'q':
         end(s);
@@ -87,7 +87,7 @@ static void take_key(struct control *c, int key)
 static void take_signals(struct control *c, int signals)
 {
     for (int number; (number = signals_next(signals)) != 0;) {
-        if (number == SIGHUP && !terminal_has_gone()) bank_reload(c->session->bank);
+        if (number == SIGHUP && !terminal_has_gone()) filter_set_reload(c->session->bank);
         else end(c->session);
     }
 }
@@ -96,9 +96,9 @@ static void look_after_filters(struct control *c)
 {
     struct session *s = c->session;
     struct fault told;
-    enum bank_news news = bank_poll(s->bank, &told);
-    if (news == BANK_NOTHING) return;
-    if (news == BANK_KEPT || c->on_screen) tell(c, &told);
+    enum filter_set_news news = filter_set_poll(s->bank, &told);
+    if (news == FILTER_SET_UNCHANGED) return;
+    if (news == FILTER_SET_KEPT || c->on_screen) tell(c, &told);
     else report_detail(s->settings, "%s", told.text);
 }
 
@@ -152,7 +152,7 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
     double limit = heartbeat_limit(counts->calls, counts->frames, s->format.rate, buffered);
     if (!heartbeat_look(&c->heartbeat, counts->calls, now, limit)) return true;
     // The last call ends the stream too, perhaps just now.
-    return !host_is_active(s->host) && !chain_counts(s->chain).ended;
+    return !device_is_active(s->host) && !chain_counts(s->chain).ended;
 }
 
 void control_run(struct session *session, int signals)

@@ -6,24 +6,24 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/compute.h"
+#include "cli/compute_devices.h"
 #include "cli/report.h"
-#include "live/device/host.h"
+#include "live/device/device.h"
 
 static const double CLOSE_SECONDS = 2;
 
 static void print_table(void)
 {
     int name = 4, api = 3;
-    for (size_t i = 0; i < host_n_devices(); i++) {
-        struct host_device d = host_device(i);
+    for (size_t i = 0; i < device_count(); i++) {
+        struct audio_device d = device_at(i);
         if ((int)strlen(d.name) > name) name = (int)strlen(d.name);
         if ((int)strlen(d.api) > api) api = (int)strlen(d.api);
     }
     printf("\nindex  %-*s  %-*s  %4s %4s %7s  %s\n", name, "name", api, "API", "in", "out", "rate",
            "latency in / out, ms");
-    for (size_t i = 0; i < host_n_devices(); i++) {
-        struct host_device d = host_device(i);
+    for (size_t i = 0; i < device_count(); i++) {
+        struct audio_device d = device_at(i);
         const char *mark = d.is_default_in || d.is_default_out ? "*" : " ";
         printf("%s%4d  %-*s  %-*s  %4zu %4zu %7g  ", mark, d.index, name, d.name, api, d.api,
                d.in_channels, d.out_channels, d.rate);
@@ -43,8 +43,8 @@ static json_t *latencies(size_t channels, double low, double high)
 static bool print_json(void)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < host_n_devices(); i++) {
-        struct host_device d = host_device(i);
+    for (size_t i = 0; i < device_count(); i++) {
+        struct audio_device d = device_at(i);
         json_t *name = json_string(d.name);
         json_t *j = json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "kind",
                               "audio", "index", d.index, "name", name ? name : json_string("?"),
@@ -55,28 +55,28 @@ static bool print_json(void)
                               "default_in", d.is_default_in, "default_out", d.is_default_out);
         json_array_append_new(list, j);
     }
-    return devices_print_json(list);
+    return compute_devices_print_json(list);
 }
 
 static int list(const struct settings *s)
 {
     struct fault fault;
     bool good = true;
-    if (!host_initialize(s->verbose, &fault))
+    if (!device_initialize(s->verbose, &fault))
         return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
     if (s->json) good = print_json();
-    else if (host_n_devices()) print_table();
+    else if (device_count()) print_table();
     else
         report_warning(s,
                        "no audio device: ALSA has none, and JACK is listed when its server runs");
-    host_close(NULL, true, CLOSE_SECONDS);
+    device_close(NULL, true, CLOSE_SECONDS);
     return good ? EXIT_DONE : EXIT_FAILED;
 }
 
 int devices_main(const struct settings *settings)
 {
-    if (!settings->json) devices_to_compute();
+    if (!settings->json) compute_devices_print();
     int status = report_close(COMMAND_DEVICES, list(settings));
-    if (host_hangs()) _exit(status);
+    if (device_hangs()) _exit(status);
     return status;
 }

@@ -17,7 +17,7 @@
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
 #include "live/measure/measure.h"
-#include "live/record/outputs.h"
+#include "live/record/output_names.h"
 #include "resume.h"
 #include "session.h"
 #include "status.h"
@@ -51,7 +51,7 @@ static bool check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
         return fault_set(fault, "--record -: names a file, not a pipe");
-    return host_check_latency(s->audio_latency, fault) && engine_check(s, fault);
+    return device_check_latency(s->audio_latency, fault) && engine_check(s, fault);
 }
 
 // Waits a moment. False: the user wants no more. There is no filter to read again.
@@ -67,8 +67,8 @@ static bool wait_for_device(const struct live *live)
 // Beside a call that hangs PortAudio cannot be used again, and nothing that it knows be released.
 static void leave_session(struct session *session)
 {
-    host_close(session->host, true, CLOSE_SECONDS);
-    if (host_hangs()) session_discard_files(session);
+    device_close(session->host, true, CLOSE_SECONDS);
+    if (device_hangs()) session_discard_files(session);
     else session_close(session);
 }
 
@@ -78,21 +78,21 @@ static int open_session(struct live *live, struct session *session, struct fault
     struct resume *r = &live->resume;
     for (;;) {
         *session = (struct session){.gain = r->gain, .mute = r->mute, .bypass = r->bypass};
-        if (host_initialize(live->settings.verbose, fault) &&
+        if (device_initialize(live->settings.verbose, fault) &&
             session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
             return EXIT_DONE;
         }
-        bool wait = live->settings.retry && (session->no_device || host_hangs());
+        bool wait = live->settings.retry && (session->no_device || device_hangs());
         leave_session(session);
-        if (!wait) return host_hangs() ? EXIT_LOST : EXIT_FAILED;
+        if (!wait) return device_hangs() ? EXIT_LOST : EXIT_FAILED;
         if (!r->waiting) report_warning(&live->settings, "%s; waiting for it", fault->text);
         r->waiting = true;
         if (!wait_for_device(live)) {
             fault_set(fault, "interrupted while there was no device");
             return EXIT_FAILED;
         }
-        if (host_hangs()) resume_as_new(r, live->settings.argc, live->settings.argv);
+        if (device_hangs()) resume_as_new(r, live->settings.argc, live->settings.argv);
     }
 }
 
@@ -103,9 +103,9 @@ static void say_what_runs(const struct session *s)
     bool one = s->in.index == s->out.index;
     fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,
             one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate,
-            bank_in_channels(s->bank), bank_out_channels(s->bank),
-            partita_plan_engine(bank_plan(s->bank)),
-            bank_filter(s->bank, bank_current(s->bank)).taps);
+            filter_set_in_channels(s->bank), filter_set_out_channels(s->bank),
+            partita_plan_engine(filter_set_plan(s->bank)),
+            filter_set_filter(s->bank, filter_set_current(s->bank)).taps);
     if (s->format.in_latency < 0 || s->format.out_latency < 0)
         report_warning(settings,
                        "the device tells of a latency that cannot be; measure it with --measure");
@@ -120,8 +120,8 @@ static int conclude(struct live *live, struct session *session)
         fault_set(&fault, "%s: the audio device is lost", session->out.name);
         status = report_fault(COMMAND_LIVE, &fault, EXIT_LOST);
     } else {
-        host_close(session->host, false,
-                   CLOSE_SECONDS + session_latency(session)); // plays what is buffered
+        device_close(session->host, false,
+                     CLOSE_SECONDS + session_latency(session)); // plays what is buffered
         session->host = NULL;
     }
     if (!session_finish_files(session, &fault)) {
@@ -155,7 +155,7 @@ static void keep_for_resume(struct live *live, const struct session *s)
 {
     live->resume = (struct resume){
         .take = live->resume.take + 1,
-        .filter = bank_current(s->bank),
+        .filter = filter_set_current(s->bank),
         .gain = s->gain,
         .played = live->resume.played + (double)chain_counts(s->chain).frames / s->format.rate,
         .mute = s->mute,
@@ -170,15 +170,15 @@ static int play(struct live *live)
     struct fault fault;
     int status = open_session(live, &session, &fault);
     if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
-    if (live->resume.filter && live->resume.filter < bank_size(session.bank))
-        bank_select(session.bank, live->resume.filter);
-    bool started = host_start(session.host, &fault);
+    if (live->resume.filter && live->resume.filter < filter_set_size(session.bank))
+        filter_set_select(session.bank, live->resume.filter);
+    bool started = device_start(session.host, &fault);
     if (started) {
         say_what_runs(&session);
         control_run(&session, live->signals);
         status = conclude(live, &session);
     } else {
-        session.lost = host_hangs();
+        session.lost = device_hangs();
         status = report_fault(COMMAND_LIVE, &fault, session.lost ? EXIT_LOST : EXIT_FAILED);
         session_discard_files(&session);
     }
@@ -188,10 +188,11 @@ static int play(struct live *live)
         if (started) keep_for_resume(live, &session);
         resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
     }
-    if (session.host) host_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
+    if (session.host)
+        device_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
     const bool told = !started || again || say_last_line(live, &session, false);
     if (!told && status != EXIT_LOST) status = EXIT_FAILED; // also where samples were lost besides
-    if (!host_hangs()) session_close(&session);
+    if (!device_hangs()) session_close(&session);
     return status;
 }
 
@@ -212,7 +213,7 @@ int live_main(const struct settings *settings)
     int status;
     if (!check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
     take_over(&live);
-    if (!outputs_check(&live.settings, live.resume.take, &fault))
+    if (!output_names_check(&live.settings, live.resume.take, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
     terminal_remember();
@@ -220,6 +221,6 @@ int live_main(const struct settings *settings)
     else status = play(&live);
     status = report_close(COMMAND_LIVE, status);
     // The hanging thread holds locks that ordinary ways out would wait for.
-    if (host_hangs()) _exit(status);
+    if (device_hangs()) _exit(status);
     return status;
 }

@@ -15,10 +15,10 @@
 static double choose_rate(const struct session *s)
 {
     double rate = response_rate(s->settings, s->settings->irs.words[0]);
-    struct host_request request = {
+    struct device_request request = {
         .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
     if (s->settings->rate) return (double)s->settings->rate;
-    return rate > 0 && host_can_run_at(&request) ? rate : s->out.rate;
+    return rate > 0 && device_supports_rate(&request) ? rate : s->out.rate;
 }
 
 static double wet_of(const struct session *s)
@@ -40,7 +40,7 @@ static uint64_t duration_of(const struct session *s, double rate)
 
 static bool open_files(struct session *s, double rate, int take, struct fault *fault)
 {
-    size_t channels = bank_out_channels(s->bank);
+    size_t channels = filter_set_out_channels(s->bank);
     if (s->settings->record &&
         !recorder_open(&s->recorder, s->settings, channels, rate, take, fault))
         return false;
@@ -50,9 +50,9 @@ static bool open_files(struct session *s, double rate, int take, struct fault *f
 static bool open_chain(struct session *s, double rate, struct fault *fault)
 {
     struct chain_request request = {
-        .stream = bank_stream(s->bank),
-        .in_channels = bank_in_channels(s->bank),
-        .out_channels = bank_out_channels(s->bank),
+        .stream = filter_set_stream(s->bank),
+        .in_channels = filter_set_in_channels(s->bank),
+        .out_channels = filter_set_out_channels(s->bank),
         .rate = rate,
         .duration = duration_of(s, rate),
         .wet = (float)wet_of(s),
@@ -66,23 +66,23 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
 
 static bool open_host(struct session *s, double rate, struct fault *fault)
 {
-    struct host_request request = {
+    struct device_request request = {
         .in = s->in,
         .out = s->out,
-        .in_channels = bank_in_channels(s->bank),
-        .out_channels = bank_out_channels(s->bank),
+        .in_channels = filter_set_in_channels(s->bank),
+        .out_channels = filter_set_out_channels(s->bank),
         .rate = rate,
         .block = (size_t)s->settings->block,
         .latency = s->settings->audio_latency,
         .callback = chain_process,
         .user = s->chain,
     };
-    return host_open(&s->host, &request, &s->format, &s->no_device, fault);
+    return device_open(&s->host, &request, &s->format, &s->no_device, fault);
 }
 
 static void explain(const struct session *s)
 {
-    const struct partita_plan *plan = bank_plan(s->bank);
+    const struct partita_plan *plan = filter_set_plan(s->bank);
     if (!s->settings->verbose) return;
     size_t n = partita_plan_explain(plan, NULL, 0);
     char *text = malloc(n + 1);
@@ -96,12 +96,12 @@ bool session_open(struct session *session, const struct settings *settings, int 
 {
     struct session *s = session;
     s->settings = settings;
-    if (!host_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
+    if (!device_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;
     double rate = choose_rate(s);
-    struct bank_request request = {
+    struct filter_set_request request = {
         .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
-    if (!bank_open(&s->bank, settings, &request, fault)) return false;
+    if (!filter_set_open(&s->bank, settings, &request, fault)) return false;
     explain(s);
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
     return open_host(s, rate, fault);
@@ -135,5 +135,5 @@ void session_close(struct session *session)
     recorder_close(session->recorder);
     call_log_close(session->calls);
     chain_close(session->chain);
-    bank_close(session->bank);
+    filter_set_close(session->bank);
 }

@@ -6,18 +6,18 @@
 #include "cli/options.h"
 #include "live/chain/chain.h"
 #include "live/console/lines.h"
-#include "live/device/host.h"
-#include "live/filters/bank.h"
+#include "live/device/device.h"
+#include "live/filters/filter_set.h"
 #include "live/record/call_log.h"
 #include "live/record/recorder.h"
 
 struct session {
     const struct settings *settings;
-    struct host_device in, out;
-    struct host_format format;
-    struct bank *bank;
+    struct audio_device in, out;
+    struct device_format format;
+    struct filter_set *bank;
     struct chain *chain;
-    struct host_stream *host;
+    struct device_stream *host;
     struct recorder *recorder;
     struct call_log *calls;
     struct lines lines; // of JSON

@@ -12,8 +12,8 @@
 
 #include "cli/report.h"
 
-static const char *const loss_names[N_HOST_LOSSES] = {"in_underflows", "in_overflows",
-                                                      "out_underflows", "out_overflows"};
+static const char *const loss_names[N_DEVICE_LOSSES] = {"in_underflows", "in_overflows",
+                                                        "out_underflows", "out_overflows"};
 
 static double decibels(double factor)
 {
@@ -28,7 +28,7 @@ static json_t *number(double x)
 
 static json_t *levels(struct session *s, bool out)
 {
-    size_t n = out ? bank_out_channels(s->bank) : bank_in_channels(s->bank);
+    size_t n = out ? filter_set_out_channels(s->bank) : filter_set_in_channels(s->bank);
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
         struct level l = out ? chain_take_out_level(s->chain, c) : chain_take_in_level(s->chain, c);
@@ -49,9 +49,9 @@ static json_t *load_object(const struct session *s)
 
 static json_t *latency_object(const struct session *s)
 {
-    struct bank_filter f = bank_filter(s->bank, bank_current(s->bank));
+    struct filter_set_filter f = filter_set_filter(s->bank, filter_set_current(s->bank));
     double in = s->format.in_latency, out = s->format.out_latency;
-    size_t engine = partita_plan_latency(bank_plan(s->bank));
+    size_t engine = partita_plan_latency(filter_set_plan(s->bank));
     return json_pack("{s:o, s:o, s:f, s:f}", "in", in < 0 ? json_null() : json_real(in), "out",
                      out < 0 ? json_null() : json_real(out), "engine",
                      (double)engine / s->format.rate, "onset", (double)f.onset / s->format.rate);
@@ -69,7 +69,7 @@ char *status_compose_json(struct session *session, bool final)
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     json_t *j = json_object(), *lost = json_object();
-    for (int i = 0; i < N_HOST_LOSSES; i++)
+    for (int i = 0; i < N_DEVICE_LOSSES; i++)
         json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts.lost[i]));
     json_object_set_new(j, "state", json_string(!final ? "running" : s->lost ? "lost" : "ended"));
     json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
@@ -77,10 +77,12 @@ char *status_compose_json(struct session *session, bool final)
     json_object_set_new(j, "rate", json_real(s->format.rate));
     json_object_set_new(j, "in_device", text(s->in.name));
     json_object_set_new(j, "out_device", text(s->out.name));
-    json_object_set_new(j, "filter", text(bank_filter(s->bank, bank_current(s->bank)).path));
-    json_object_set_new(j, "taps",
-                        json_integer((json_int_t)bank_filter(s->bank, bank_current(s->bank)).taps));
-    json_object_set_new(j, "engine", json_string(partita_plan_engine(bank_plan(s->bank))));
+    json_object_set_new(j, "filter",
+                        text(filter_set_filter(s->bank, filter_set_current(s->bank)).path));
+    json_object_set_new(
+        j, "taps",
+        json_integer((json_int_t)filter_set_filter(s->bank, filter_set_current(s->bank)).taps));
+    json_object_set_new(j, "engine", json_string(partita_plan_engine(filter_set_plan(s->bank))));
     json_object_set_new(j, "gain", json_real(s->gain));
     json_object_set_new(j, "mute", json_boolean(s->mute));
     json_object_set_new(j, "bypass", json_boolean(s->bypass));
@@ -118,10 +120,10 @@ static void draw_meter(const char *name, size_t channel, struct level level)
 
 static void print_latency(const struct session *s, FILE *to)
 {
-    struct bank_filter f = bank_filter(s->bank, bank_current(s->bank));
+    struct filter_set_filter f = filter_set_filter(s->bank, filter_set_current(s->bank));
     double in = s->format.in_latency, out = s->format.out_latency,
            onset = (double)f.onset / s->format.rate;
-    double engine = (double)partita_plan_latency(bank_plan(s->bank)) / s->format.rate;
+    double engine = (double)partita_plan_latency(filter_set_plan(s->bank)) / s->format.rate;
     if (in < 0 || out < 0) fprintf(to, "device unknown");
     else fprintf(to, "device %.1f ms", 1e3 * (in + out));
     fprintf(to, " + engine %.1f ms + onset of the filter %.1f ms", 1e3 * engine, 1e3 * onset);
@@ -149,12 +151,13 @@ static const char *end_of(const char *text, size_t used)
 static void draw_filter(const struct session *s)
 {
     char place[32], levels[64];
-    int current = bank_current(s->bank);
-    int used = snprintf(place, sizeof place, "filter  %d/%d ", current + 1, bank_size(s->bank)) +
-               snprintf(levels, sizeof levels, ", %+.1f dB%s%s", s->gain, s->mute ? ", MUTE" : "",
-                        s->bypass ? ", BYPASS" : "");
+    int current = filter_set_current(s->bank);
+    int used =
+        snprintf(place, sizeof place, "filter  %d/%d ", current + 1, filter_set_size(s->bank)) +
+        snprintf(levels, sizeof levels, ", %+.1f dB%s%s", s->gain, s->mute ? ", MUTE" : "",
+                 s->bypass ? ", BYPASS" : "");
     fprintf(stderr, "\r\033[K%s%s%s\n", place,
-            end_of(bank_filter(s->bank, current).path, (size_t)used), levels);
+            end_of(filter_set_filter(s->bank, current).path, (size_t)used), levels);
 }
 
 // Two lines: the reason, and what is done about it, which stands at the end.
@@ -170,7 +173,7 @@ void status_draw(struct session *session, const char *news)
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     struct chain_load load = chain_load(s->chain);
-    size_t in = bank_in_channels(s->bank), out = bank_out_channels(s->bank);
+    size_t in = filter_set_in_channels(s->bank), out = filter_set_out_channels(s->bank);
     int lines = 7;
     // Lines that are too long are cut, not wrapped: as many rows as lines.
     fprintf(stderr, "\033[?7l");

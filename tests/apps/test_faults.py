@@ -405,8 +405,8 @@ class Arguments(Faults):
         return self.fails(*arguments, rc=2, says=says)
 
     def test_no_or_unknown_command(self):
-        self.usage(says="which command")
-        self.usage("", says="which command")
+        self.usage(says="no command given")
+        self.usage("", says="no command given")
         self.usage("convolute", says="convolute")
         self.usage("help", "convolute", says="convolute")
         self.usage("help", "convolve", "plan", says="2 names")
@@ -416,17 +416,17 @@ class Arguments(Faults):
         self.usage("convolve", "a", says="1 file name is given")
         self.usage("convolve", "a", "b", says="2 file names are given")
         self.usage("correlate", "a", "b", "c", "d", says="TEMPLATE IN OUT")
-        self.usage("plan", "a", says="1 is named")
-        self.usage("devices", "a", "b", says="2 are named")
+        self.usage("plan", "a", says="1 is given")
+        self.usage("devices", "a", "b", says="2 are given")
         self.usage("convolve", *["x"] * 5000, says="5000 file names")
         for line in self.usage("plan", "a").splitlines():
             self.assertNotIn("[options]  ", line.replace("[options]   (", ""))
 
     def test_a_file_name_is_no_sample_type(self):
         """-o is not for OUT, and --ir is short for --ir-format: what they are given is looked at before it is missed."""
-        three = "files are named without options: IR IN OUT"
+        three = "file names are given without options: IR IN OUT"
         self.usage("convolve", "hall.wav", "voice.wav", "-o", "wet.wav",
-                   says=["--output-format wet.wav: no such sample type", three])
+                   says=["--output-format wet.wav: unknown sample type", three])
         self.usage("convolve", "--ir", "hall.wav", "voice.wav", "wet.wav", says=["--ir-format hall.wav", three])
         self.usage("correlate", "--format", "x.wav", "a", "b", says=["--format x.wav", "TEMPLATE IN OUT"])
 
@@ -461,7 +461,7 @@ class Arguments(Faults):
     def test_engines_and_devices(self):
         self.write("in.wav", noise_wav(5))
         self.usage("convolve", "--engine", "cpu/magic", "ir.txt", "in.wav", "out.wav",
-                   says="--engine cpu/magic: there are cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles")
+                   says="--engine cpu/magic: no such engine; choose one of cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles")
         self.usage("convolve", "--engine", "x" * 500, "ir.txt", "in.wav", "out.wav")
         self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav", says='--device "abacus": no such')
         self.usage("convolve", "--engine", "cuda/direct", "ir.txt", "in.wav", "out.wav", says="needs --device cuda")
@@ -469,7 +469,7 @@ class Arguments(Faults):
     def test_an_engine_of_whole_signals_says_how_a_file_becomes_some(self):
         self.write("in.wav", noise_wav(500))
         three = ("ir.txt", "in.wav", "out.wav")
-        self.fails("convolve", "-e", "blocks", *three, says=["not on streams", "; --threads 2 filters in pieces"])
+        self.fails("convolve", "-e", "blocks", *three, says=["not on streams", "; --threads 2 filters in segments"])
         self.fails("convolve", "-e", "blocks", "-b", 64, *three, says="leave out --block: --threads 2")
         self.run_program("convolve", "-e", "blocks", "--threads", 2, *three)
 

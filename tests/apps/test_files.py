@@ -80,7 +80,7 @@ class Wav(Case):
 
     def test_an_honest_empty_file_stays_empty(self):
         said = self.good(wav_bytes(np.zeros((0, 1), int)), np.zeros((0, 1)))
-        self.assertIn("in.wav: holds no samples", said)
+        self.assertIn("in.wav: has no samples", said)
         self.assertEqual(self.run_program("convolve", "-q", "ir.txt", "in.wav", "out.wav").stderr, b"")
         self.good(wav_bytes(np.zeros((0, 1), int), after=chunk(b"LIST", b"some words!!")), np.zeros((0, 1)))
 

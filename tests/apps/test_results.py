@@ -241,7 +241,7 @@ class Warnings(Case):
         return self.run_program("convolve", *arguments, stdin=stdin).stderr.decode()
 
     def test_clipping_names_what_helps(self):
-        """The gain it names fits; floats are named only where the file holds them."""
+        """The suggested gain avoids clipping; float samples are suggested only if the file can store them."""
         self.write("h.txt", b"2.54\n")
         self.write("in.wav", wav_bytes(self.random.integers(-32768, 32767, (4000, 1))))
         for out, more, floats in (("y.flac", [], False), ("y.flac", ["-o", "i24"], False), ("y.wav", [], True),
@@ -250,9 +250,9 @@ class Warnings(Case):
                 with self.subTest(out=out, more=more, gain=gain):
                     arguments = [*more, "--gain", gain, "h.txt", "in.wav", out]
                     said = self.said(*arguments)
-                    self.assertIn("clipped; lower --gain (--stats tells by how much)", said)
+                    self.assertIn("clipped; use a lower --gain (--stats prints the peak)", said)
                     self.assertEqual("--output-format f32" in said, floats)
-                    fits = float(re.search(r"clipped; --gain (\S+) fits", self.said("--stats", *arguments)).group(1))
+                    fits = float(re.search(r"clipped; --gain (\S+) avoids it", self.said("--stats", *arguments)).group(1))
                     self.assertLess(fits, -8)
                     self.assertGreater(fits, -8.4)
                     arguments[arguments.index(gain)] = fits
@@ -262,8 +262,8 @@ class Warnings(Case):
     def test_inputs_without_samples(self):
         self.write("h.txt", b"1\n")
         np.save("x.npy", np.zeros(0, "f4"))
-        self.assertEqual(self.said("h.txt", "x.npy", "y.npy"), "partita convolve: x.npy: holds no samples\n")
-        self.assertEqual(self.said("-f", "f32", "h.txt", "-", "-"), "partita convolve: standard input: holds no samples\n")
+        self.assertEqual(self.said("h.txt", "x.npy", "y.npy"), "partita convolve: x.npy: has no samples\n")
+        self.assertEqual(self.said("-f", "f32", "h.txt", "-", "-"), "partita convolve: standard input: has no samples\n")
         self.assertEqual(self.said("-q", "h.txt", "x.npy", "y.npy"), "")
         np.save("x.npy", np.zeros(5, "f4"))
         self.assertEqual(self.said("--first", -5, "--last", 0, "h.txt", "x.npy", "y.npy"), "")
@@ -455,7 +455,7 @@ class Values(Case):
         clean = np.where(np.isfinite(x), x, 0)
         self.close(np.load("y.npy"), scipy.signal.convolve(clean.astype("f8"), h.astype("f8")))
         self.assertEqual(json.loads(done.stdout)["not_finite_read"], 3)
-        self.assertIn(b"3 NaN or infinite values read as 0", done.stderr)
+        self.assertIn(b"3 NaN or infinite samples were read as 0", done.stderr)
 
     def test_nan_can_be_an_error(self):
         x = np.zeros(20000, "f4")

@@ -90,7 +90,7 @@ class Ranges(Shares):
         self.fails("join", "y.npy", "a.npy", "c.npy", says=["samples 336 to 671 are missing before c.npy"])
         self.fails("join", "y.npy", "b.npy", "c.npy", says=["samples 0 to 335 are missing before b.npy"])
         self.fails("join", "y.npy", "a.npy", "b.npy", says=["samples 672 to 1008 are missing behind b.npy"])
-        self.fails("join", "y.npy", "a.npy", "b.npy", "half.npy", says=["half.npy: begins at sample 504, but b.npy goes"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", "half.npy", says=["half.npy: begins at sample 504, but b.npy ends"])
         self.fails("join", "y.npy", "a.npy", "b.npy", "b.npy", "c.npy", says=["b.npy: begins at sample 336, but b.npy"])
         self.fails("join", "y.npy", "a.npy", "o.npy", "c.npy", says=["a.npy and o.npy", "one result"])
         self.fails("join", "y.wav", "a.npy", "b.npy", "c.npy", says=["y.wav", "another format"])
@@ -101,9 +101,9 @@ class Ranges(Shares):
         self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy"])
         self.write("b.npy", data)
         self.write("b.npy.range", b"{}")
-        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "no record"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "not the record of a shard"])
         self.write("b.npy.range", b"\0\xff")
-        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "no record"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "not the record of a shard"])
         self.run_program("join", "y.npy", "first.npy", "half.npy")
 
     def test_inputs_that_differ_are_no_shares_of_one_result(self):
@@ -122,7 +122,7 @@ class Ranges(Shares):
             self.fails("convolve", "--range", word, "h.txt", "x.npy", "y.npy", rc=2, says=["--range " + word, "K/N"])
         self.fails("convolve", "--range", "1/2", "--block", 64, "h.txt", "x.npy", "y.npy", rc=2, says=["--block"])
         self.fails("convolve", "--range", "1/2", "-f", "f32", "h.txt", "-", "y.npy", stdin=bytes(400), says=["length"])
-        self.fails("join", "y.npy", rc=2, says=["OUT PART"])
+        self.fails("join", "y.npy", rc=2, says=["OUT SHARD"])
 
     def test_outputs_that_are_no_files(self):
         self.write("h.txt", b"1\n")
@@ -140,7 +140,7 @@ class Ranges(Shares):
         run = ("convolve", "-f", "f32")
         self.fails(*run, "--range", "1/1", "h.txt", "y.raw.range", "y.raw", says=["y.raw.range", "is the input"])
         self.write("x.raw", bytes(400))
-        self.fails(*run, "--range", "1/1", "h.txt", "x.raw", "y.raw", says=["y.raw.range", "no record"])
+        self.fails(*run, "--range", "1/1", "h.txt", "x.raw", "y.raw", says=["y.raw.range", "not the record of a shard"])
         self.run_program(*run, "h.txt", "y.raw.range", "y.raw")
         self.assertEqual(self.read("y.raw.range"), bytes(400))
 
@@ -317,7 +317,7 @@ class Resumed(Shares):
         os.remove("y.raw.partial")
         os.rename("same.raw", "y.raw.partial.range")
         self.fails(*run, "h.raw", "y.raw.partial.range", "y.raw", says=["y.raw.partial.range: is the input"])
-        self.fails(*run, "h.raw", "h.raw", "y.raw", says=["y.raw.partial.range: is no record"])
+        self.fails(*run, "h.raw", "h.raw", "y.raw", says=["y.raw.partial.range: is not the record of a shard"])
         self.assertEqual(self.read("y.raw.partial.range"), before)
 
     def test_foreign_files_are_not_gone_on_with(self):
@@ -356,7 +356,7 @@ class Resumed(Shares):
             if os.path.exists("y.npy.partial"):
                 before = os.stat("y.npy.partial").st_size
                 done = self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy", rc=1)
-                self.assertIn(b"y.npy.partial: another run is writing it", done.stderr)
+                self.assertIn(b"y.npy.partial: another run is writing this file", done.stderr)
                 self.assertEqual(os.stat("y.npy.partial").st_size, before)
         finally:
             child.send_signal(signal.SIGCONT) # nobody waits for a process that stands still

@@ -222,14 +222,14 @@ class Plan(Case):
                                 (["--whole-blocks", "--block", 20], "multiple of 16 frames, not --block 20"),
                                 (["--taps", 1 << 60], "--taps %d: at most" % (1 << 60)),
                                 (["--device", "abacus"], '--device "abacus": no such device'),
-                                (["--engine", "blocks"], "say --size")):
+                                (["--engine", "blocks"], "add --size")):
             with self.subTest(arguments=arguments):
                 said = self.fails("plan", *arguments, says=says)
                 self.assertNotRegex(said, r"options\.|problem\.")
 
     def test_engines_of_a_device_that_was_not_asked_for(self):
         self.fails("plan", "--engine", "cuda/direct", rc=2, says="--engine cuda/direct: needs --device cuda")
-        self.fails("plan", "--engine", "direct", "--device", "cuda", rc=2, says="is not of --device cuda")
+        self.fails("plan", "--engine", "direct", "--device", "cuda", rc=2, says="is not an engine of --device cuda")
 
     def test_a_build_without_cuda_says_so(self):
         """Not what the dynamic linker says of a file that nobody built."""

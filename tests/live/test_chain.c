@@ -275,10 +275,10 @@ static void counts_what_the_host_lost(void **state)
     struct random random = random_start("losses");
     struct rig rig;
     rig_open(&rig, &stereo, &random);
-    call(&rig, 0, 64, HOST_IN_OVERFLOW | HOST_OUT_UNDERFLOW);
+    call(&rig, 0, 64, DEVICE_IN_OVERFLOW | DEVICE_OUT_UNDERFLOW);
     call(&rig, 64, 64, 0);
-    call(&rig, 128, 64, HOST_IN_UNDERFLOW);
-    call(&rig, 192, 64, HOST_OUT_OVERFLOW | HOST_OUT_UNDERFLOW);
+    call(&rig, 128, 64, DEVICE_IN_UNDERFLOW);
+    call(&rig, 192, 64, DEVICE_OUT_OVERFLOW | DEVICE_OUT_UNDERFLOW);
     struct chain_counts counts = chain_counts(rig.chain);
     assert_int_equal(counts.xruns, 3);
     assert_int_equal(counts.lost[0], 1);
@@ -336,7 +336,7 @@ static void detached_it_is_silent(void **state)
     chain_detach(rig.chain);
     ring_close(&ring);
     ring_close(&calls);
-    assert_false(call(&rig, 100, 1000, HOST_OUT_UNDERFLOW));
+    assert_false(call(&rig, 100, 1000, DEVICE_OUT_UNDERFLOW));
     for (size_t c = 0; c < 2; c++)
         for (size_t i = 100; i < 1100; i++) assert_true(rig.y[c * FRAMES + i] == 0);
     assert_int_equal(chain_counts(rig.chain).frames, 100);

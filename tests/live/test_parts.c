@@ -15,7 +15,7 @@
 #include "live/chain/ring.h"
 #include "live/device/heartbeat.h"
 #include "live/measure/sweep.h"
-#include "live/record/writer.h"
+#include "live/record/ring_writer.h"
 
 enum { N = 4800 };
 
@@ -252,13 +252,13 @@ static void writer_writes_all(void **state)
 {
     (void)state;
     struct ring ring;
-    struct writer *writer;
+    struct ring_writer *writer;
     struct written written = {.fail_at = -1};
     struct fault fault;
     assert_true(ring_open(&ring, 100, sizeof(int)));
-    assert_true(writer_start(&writer, &ring, write_items, &written, &fault));
+    assert_true(ring_writer_start(&writer, &ring, write_items, &written, &fault));
     put_items(&ring, 5000);
-    assert_true(writer_stop(writer, &fault));
+    assert_true(ring_writer_stop(writer, &fault));
     assert_int_equal(written.next, 5000);
     ring_close(&ring);
 }
@@ -268,15 +268,15 @@ static void writer_keeps_the_first_failure(void **state)
 {
     (void)state;
     struct ring ring;
-    struct writer *writer;
+    struct ring_writer *writer;
     struct written written = {.fail_at = 300};
     struct fault fault;
     assert_true(ring_open(&ring, 100, sizeof(int)));
-    assert_true(writer_start(&writer, &ring, write_items, &written, &fault));
+    assert_true(ring_writer_start(&writer, &ring, write_items, &written, &fault));
     put_items(&ring, 5000);
-    while (writer_check(writer, &fault)) usleep(1000);
+    while (ring_writer_check(writer, &fault)) usleep(1000);
     assert_string_equal(fault.text, "item 300 cannot be written");
-    assert_false(writer_stop(writer, &fault));
+    assert_false(ring_writer_stop(writer, &fault));
     assert_string_equal(fault.text, "item 300 cannot be written");
     assert_int_equal(written.next, 300);
     ring_close(&ring);

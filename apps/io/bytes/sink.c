@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writing side of bytes.h.
+// The writing half of bytes.h.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,8 +9,8 @@
 
 #include "bytes.h"
 
-// A descriptor opened for appending writes at its end whatever offset is asked for, so it cannot be
-// patched.
+// A descriptor opened with O_APPEND writes at the end of the file whatever the offset, so it cannot
+// overwrite earlier bytes.
 static bool can_patch(int fd, uint64_t *ret_base)
 {
     struct stat st;
@@ -28,7 +28,7 @@ void sink_from_fd(struct sink *sink, int fd, const char *name)
     sink->seekable = can_patch(fd, &sink->base);
 }
 
-// True if the write may be tried again.
+// Whether the write may be tried again.
 static bool retry(struct sink *s)
 {
     if (errno == EINTR) return true;
@@ -40,17 +40,17 @@ static bool retry(struct sink *s)
     return false;
 }
 
-// Pages are given to the disk while the rest is being computed. Left to itself the kernel collects
-// a share of memory and then makes the writer wait for all of it.
-static void write_back(struct sink *sink)
+// Starts write-back while the rest is being computed. Otherwise the kernel collects dirty pages up
+// to a share of memory and then blocks the writer until all of them are on the disk.
+static void start_write_back(struct sink *sink)
 {
 #ifdef SYNC_FILE_RANGE_WRITE
     static const uint64_t STEP = (uint64_t)32 << 20;
-    if (!sink->seekable || sink->position < sink->given + STEP) return;
-    // Only advice: an error of the disk comes back from the calls that report errors.
-    (void)sync_file_range(sink->fd, (off_t)(sink->base + sink->given),
-                          (off_t)(sink->position - sink->given), SYNC_FILE_RANGE_WRITE);
-    sink->given = sink->position;
+    if (!sink->seekable || sink->position < sink->flushed + STEP) return;
+    // A hint: disk errors are reported by the writes and the final sync.
+    (void)sync_file_range(sink->fd, (off_t)(sink->base + sink->flushed),
+                          (off_t)(sink->position - sink->flushed), SYNC_FILE_RANGE_WRITE);
+    sink->flushed = sink->position;
 #else
     (void)sink;
 #endif
@@ -70,7 +70,7 @@ bool sink_write(struct sink *sink, const void *data, size_t n)
         sink->position += (uint64_t)put;
         if (sink->position > sink->end) sink->end = sink->position;
     }
-    write_back(sink);
+    start_write_back(sink);
     return !sink->error;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading side of bytes.h.
+// The reading half of bytes.h.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,13 +9,14 @@
 
 #include "bytes.h"
 
-static bool describe(struct source *s, struct fault *fault)
+static bool source_identify(struct source *s, struct fault *fault)
 {
     struct stat st;
     if (fstat(s->fd, &st)) return fault_set(fault, "%s: %s", s->name, strerror(errno));
     if (S_ISDIR(st.st_mode)) return fault_set(fault, "%s: is a directory", s->name);
     if (isatty(s->fd))
-        return fault_set(fault, "%s: is a terminal; samples come from a file or a pipe", s->name);
+        return fault_set(fault, "%s: is a terminal; samples are read from a file or a pipe",
+                         s->name);
     off_t start = S_ISREG(st.st_mode) ? lseek(s->fd, 0, SEEK_CUR) : -1;
     s->seekable = start >= 0;
     s->size = SIZE_UNKNOWN;
@@ -34,7 +35,7 @@ bool source_open(struct source *source, const char *path, int wake_fd, struct fa
         standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC);
     if (source->fd < 0)
         return fault_set(fault, "%s: cannot open: %s", source->name, strerror(errno));
-    if (describe(source, fault)) return true;
+    if (source_identify(source, fault)) return true;
     source_close(source);
     return false;
 }
@@ -55,12 +56,13 @@ void source_close(struct source *source)
     source->fd = -1;
 }
 
-// Waits until the descriptor has bytes or its end; false if the wake descriptor says stop.
+// Waits until the descriptor has bytes or is at its end. False if the wake descriptor became
+// readable.
 static bool wait_readable(struct source *s)
 {
     struct pollfd fds[2] = {{.fd = s->fd, .events = POLLIN}, {.fd = s->wake_fd, .events = POLLIN}};
     while (poll(fds, s->wake_fd >= 0 ? 2 : 1, -1) < 0)
-        if (errno != EINTR) return true; // let read find out
+        if (errno != EINTR) return true; // read will report the error
     s->interrupted = s->wake_fd >= 0 && fds[1].revents;
     return !s->interrupted;
 }
@@ -88,19 +90,19 @@ static size_t read_once(struct source *s, void *to, size_t n)
     }
 }
 
-static size_t take_ahead(struct source *s, void *to, size_t n)
+static size_t read_peeked(struct source *s, void *to, size_t n)
 {
-    size_t m = n < s->n_ahead ? n : s->n_ahead;
-    memcpy(to, s->ahead, m);
-    memmove(s->ahead, s->ahead + m, s->n_ahead - m);
-    s->n_ahead -= m;
+    size_t m = n < s->n_peeked ? n : s->n_peeked;
+    memcpy(to, s->peeked, m);
+    memmove(s->peeked, s->peeked + m, s->n_peeked - m);
+    s->n_peeked -= m;
     return m;
 }
 
 size_t source_read_some(struct source *source, void *to, size_t n)
 {
     if (!n) return 0;
-    size_t got = source->n_ahead ? take_ahead(source, to, n) : read_once(source, to, n);
+    size_t got = source->n_peeked ? read_peeked(source, to, n) : read_once(source, to, n);
     source->position += got;
     return got;
 }
@@ -116,20 +118,19 @@ size_t source_read(struct source *source, void *to, size_t n)
     return got;
 }
 
-// Peeked bytes are ahead of `position`; memory is read at position + n_ahead by moving it for the
-// moment.
+// Peeked bytes lie behind `position`, which is advanced past them while more are read.
 size_t source_peek(struct source *source, size_t n, const unsigned char **ret_bytes)
 {
-    if (n > SOURCE_AHEAD) n = SOURCE_AHEAD;
-    while (source->n_ahead < n) {
-        source->position += source->n_ahead;
-        size_t got = read_once(source, source->ahead + source->n_ahead, n - source->n_ahead);
-        source->position -= source->n_ahead;
+    if (n > SOURCE_MAX_PEEK) n = SOURCE_MAX_PEEK;
+    while (source->n_peeked < n) {
+        source->position += source->n_peeked;
+        size_t got = read_once(source, source->peeked + source->n_peeked, n - source->n_peeked);
+        source->position -= source->n_peeked;
         if (!got) break;
-        source->n_ahead += got;
+        source->n_peeked += got;
     }
-    *ret_bytes = source->ahead;
-    return source->n_ahead < n ? source->n_ahead : n;
+    *ret_bytes = source->peeked;
+    return source->n_peeked < n ? source->n_peeked : n;
 }
 
 static bool seek_file(struct source *s, uint64_t position)
@@ -139,7 +140,7 @@ static bool seek_file(struct source *s, uint64_t position)
         s->error = errno;
         return false;
     }
-    s->n_ahead = 0;
+    s->n_peeked = 0;
     s->position = position;
     return true;
 }

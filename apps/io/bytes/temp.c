@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See temp.h. A kill -9 leaves a file named .NAME.XXXXXX, never a short one under the final name.
+// See temp.h. SIGKILL leaves a file named .NAME.XXXXXX, never an incomplete one under the final
+// name.
 #include "temp.h"
 
 #include <errno.h>
@@ -11,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// A signal handler has no argument to find the file by.
+// Global, because a signal handler takes no argument of ours.
 static char pending[PATH_MAX];
 static volatile int pending_set;
 
-static void remember(const char *path)
+static void set_pending(const char *path)
 {
     pending_set = 0;
     if (path && strlen(path) < sizeof pending) {
@@ -62,7 +63,7 @@ static int open_temporary(struct temp *temp, const char *path, mode_t mode, stru
         temp->temporary = NULL;
         return -1;
     }
-    remember(temp->temporary);
+    set_pending(temp->temporary);
     if (fchmod(fd, mode)) {
         fault_set(fault, "%s: cannot set its mode: %s", path, strerror(errno));
         close(fd);
@@ -76,7 +77,7 @@ static int open_directly(int fd, const char *path, struct fault *fault)
     if (fd < 0) {
         fault_set(fault, "%s: cannot open for writing: %s", path, strerror(errno));
     } else if (isatty(fd)) {
-        fault_set(fault, "%s: is a terminal; samples go to a file or a pipe", path);
+        fault_set(fault, "%s: is a terminal; samples are written to a file or a pipe", path);
         close(fd);
         fd = -1;
     }
@@ -90,7 +91,7 @@ bool temp_is_special(const char *path)
            (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
 }
 
-// An existing file keeps its mode, and a symbolic link goes on pointing to it.
+// An existing file keeps its mode; a symbolic link keeps pointing to it.
 static char *name_of_existing(const char *path, const struct stat *st, struct fault *fault)
 {
     char *name = NULL;
@@ -152,15 +153,15 @@ int temp_resume(struct temp *temp, const char *path, const char *partial, struct
     return fd;
 }
 
-static void forget(struct temp *temp)
+static void temp_release(struct temp *temp)
 {
-    remember(NULL);
+    set_pending(NULL);
     free(temp->final);
     free(temp->temporary);
     *temp = (struct temp){0};
 }
 
-// A name is on the disk when its folder is. Some file systems have no way to say so (EINVAL).
+// A name is on the disk when its folder is. Some file systems cannot sync folders (EINVAL).
 static bool sync_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -186,14 +187,14 @@ bool temp_commit(struct temp *temp, bool durable, struct fault *fault)
     if (durable && !sync_folder(temp->final))
         good =
             fault_set(fault, "%s: cannot synchronise its folder: %s", temp->final, strerror(errno));
-    forget(temp);
+    temp_release(temp);
     return good;
 }
 
 void temp_discard(struct temp *temp)
 {
     if (temp->temporary && !temp->keep) unlink(temp->temporary);
-    forget(temp);
+    temp_release(temp);
 }
 
 static bool identify(const char *path, int standard, struct stat *st)

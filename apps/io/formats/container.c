@@ -10,7 +10,7 @@
 static const struct {
     const char *suffix;
     enum container container;
-} names[] = {
+} suffixes[] = {
     {".wav", CONTAINER_WAV},      {".wave", CONTAINER_WAV},       {".rf64", CONTAINER_WAV},
     {".bw64", CONTAINER_WAV},     {".npy", CONTAINER_NPY},        {".txt", CONTAINER_TEXT},
     {".taps", CONTAINER_TEXT},    {".raw", CONTAINER_RAW},        {".bin", CONTAINER_RAW},
@@ -21,14 +21,14 @@ static const struct {
     {".w64", CONTAINER_SNDFILE},
 };
 
-// A suffix that spells an encoding, as in capture.cf32, means raw samples.
+// A suffix that is the name of an encoding, as in capture.cf32, means raw samples.
 enum container container_of_name(const char *path, bool *ret_known)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     struct encoding e;
     *ret_known = true;
-    for (size_t i = 0; dot && i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(dot, names[i].suffix) == 0) return names[i].container;
+    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(dot, suffixes[i].suffix) == 0) return suffixes[i].container;
     if (dot && encoding_parse(dot + 1, &e)) return CONTAINER_RAW;
     *ret_known = false;
     return CONTAINER_RAW;

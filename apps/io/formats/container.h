@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a signal is and how it lies in its file; which format a file name stands for, and what that
-// format can hold.
+// The shape of a signal and its layout in a file; the format that a file name implies, and the
+// encodings it can store.
 #ifndef PARTITA_APPS_CONTAINER_H
 #define PARTITA_APPS_CONTAINER_H
 
@@ -8,46 +8,45 @@
 #include "io/samples/encoding.h"
 
 enum container {
-    CONTAINER_WAV = 0, // WAV and RF64: own code
+    CONTAINER_WAV = 0, // WAV and RF64: wav_read.c, wav_write.c
     CONTAINER_NPY,
     CONTAINER_RAW,
     CONTAINER_TEXT,    // one number a line
-    CONTAINER_SNDFILE, // whatever else libsndfile knows, in seekable files
+    CONTAINER_SNDFILE, // any other format of libsndfile, in seekable files
 };
 
-// What a signal is and how it lies in its file.
+// A signal and its layout in a file.
 struct audio_info {
     enum container container;
     struct encoding encoding;
     size_t channels;
-    uint32_t rate;   // frames a second; 0: the file does not say
+    uint32_t rate;   // Hz; 0: unknown
     uint64_t frames; // or SIZE_UNKNOWN
     int rank;        // of an .npy array: 1, or 2 for [channels, frames]
-    // Where frames lie; formats of libsndfile and text do without.
+    // Layout; unused by libsndfile's formats and text.
     uint64_t offset; // first byte of the samples
-    bool planar;     // channel after channel, not frame after frame
+    bool planar;     // channel after channel instead of interleaved frames
 };
 
-// What the user says about a file.
+// What the user specifies for a file to read.
 struct audio_request {
     const char *path;
-    const struct encoding
-        *raw;        // samples without a header, in this encoding; NULL: the file says itself
-    size_t channels; // of raw samples
-    uint32_t rate;   // of raw samples, .npy and text
+    const struct encoding *raw; // encoding of raw samples; NULL: the file has a header
+    size_t channels;            // of raw samples
+    uint32_t rate;              // of raw samples, .npy and text
     size_t max_channels;
     int wake_fd; // see struct source; -1: none
 };
 
-// The container that a file name stands for; *ret_known is false where the name says nothing.
+// The container that a file name implies; *ret_known is false if it implies none.
 enum container container_of_name(const char *path, bool *ret_known);
 
-// The encoding nearest to `wish` that the container can hold; false for complex samples in a
-// container without.
+// The encoding closest to `wish` that the container can store; false for complex samples in a
+// container of real ones.
 bool container_encoding(enum container container, const char *path, struct encoding wish,
                         struct encoding *ret_encoding);
 
-// Channels within reason; false with a fault if there are none or too many.
+// False, with a fault, for 0 channels or more than max_channels.
 bool container_check_channels(const char *name, uint64_t channels, size_t max_channels,
                               struct fault *fault);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads samples that lie flat in a file or pipe behind whatever header: interleaved, or planar
-// where the file can be seeked. Frames still in pieces (a pipe cuts where it likes) wait in
-// reader->raw for their rest.
+// Reads the samples behind any header: interleaved, or planar in seekable files. A pipe may deliver
+// part of a frame, which stays in reader->raw until the rest arrives.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +16,14 @@ bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n)
     return true;
 }
 
-static void decode(void *y, size_t at, unsigned char *x, size_t n, struct encoding encoding,
-                   bool as_double)
+static void decode_scalars(void *y, size_t at, unsigned char *x, size_t n, struct encoding encoding,
+                           bool as_double)
 {
     if (as_double) samples_decode_f64((double *)y + at, x, n, encoding);
     else samples_decode_f32((float *)y + at, x, n, encoding);
 }
 
-static void note_end(struct audio_reader *r, size_t frame_bytes)
+static void check_end(struct audio_reader *r, size_t frame_bytes)
 {
     if (r->shortfall[0]) return;
     const char *name = r->source.name;
@@ -37,12 +36,14 @@ static void note_end(struct audio_reader *r, size_t frame_bytes)
     r->n_carried = 0;
 }
 
-// Collects at least one frame, at most n, behind what was carried over; from a file all n.
-static size_t collect(struct audio_reader *r, unsigned char *raw, size_t frame_bytes, size_t n)
+// Reads up to n frames behind the carried bytes: from a file all n, from a pipe at least one.
+// Returns the bytes in `raw`.
+static size_t read_frames_raw(struct audio_reader *r, unsigned char *raw, size_t frame_bytes,
+                              size_t n)
 {
     size_t want = n * frame_bytes, have = r->n_carried;
-    size_t enough = r->source.seekable ? want : frame_bytes;
-    while (have < enough) {
+    size_t needed = r->source.seekable ? want : frame_bytes;
+    while (have < needed) {
         size_t got = source_read_some(&r->source, raw + have, want - have);
         if (!got) break;
         have += got;
@@ -56,26 +57,27 @@ static bool read_interleaved(struct audio_reader *r, bool as_double, void *y, si
     size_t frame_bytes = encoding_size(r->info.encoding) * r->info.channels;
     if (!raw_reserve(&r->raw, &r->raw_capacity, n * frame_bytes))
         return fault_set(fault, "out of memory");
-    // Samples that lie in the file as in memory need no place of their own.
+    // Samples with the same bytes in the file as in memory are read to where the caller wants them.
     const bool plain = encoding_is_plain(r->info.encoding, as_double) && !r->n_carried;
     unsigned char *raw = plain ? y : r->raw;
-    size_t have = collect(r, raw, frame_bytes, n);
+    size_t have = read_frames_raw(r, raw, frame_bytes, n);
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     size_t got = have / frame_bytes;
     if (!plain)
-        decode(y, 0, raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
+        decode_scalars(y, 0, raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding,
+                       as_double);
     r->n_carried = have - got * frame_bytes;
     memmove(r->raw, raw + got * frame_bytes, r->n_carried);
     r->position += got;
-    if (!got) note_end(r, frame_bytes);
+    if (!got) check_end(r, frame_bytes);
     *ret_n = got;
     return true;
 }
 
-// Scatters one channel's samples into interleaved frames, from the back so that y may hold them
-// packed at its start.
-static void spread(unsigned char *y, const unsigned char *x, size_t n, size_t bytes, size_t step)
+// Stores the samples of one channel into interleaved frames.
+static void interleave_channel(unsigned char *y, const unsigned char *x, size_t n, size_t bytes,
+                               size_t step)
 {
     for (size_t i = 0; i < n; i++) memcpy(y + i * step, x + i * bytes, bytes);
 }
@@ -94,13 +96,14 @@ static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t 
         size_t here =
             source_seek(&r->source, at) ? source_read(&r->source, plane, got * bytes) / bytes : 0;
         if (here < got) got = here;
-        spread(r->raw + c * bytes, plane, got, bytes, frame_bytes);
+        interleave_channel(r->raw + c * bytes, plane, got, bytes, frame_bytes);
     }
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    decode(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding, as_double);
+    decode_scalars(y, 0, r->raw, got * frame_bytes / r->info.encoding.bytes, r->info.encoding,
+                   as_double);
     r->position += got;
-    if (!got) note_end(r, frame_bytes);
+    if (!got) check_end(r, frame_bytes);
     *ret_n = got;
     return true;
 }
@@ -108,8 +111,7 @@ static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t 
 static bool flat_read(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
                       size_t *ret_n, struct fault *fault)
 {
-    uint64_t left =
-        reader->info.frames - reader->position; // SIZE_UNKNOWN stays practically endless
+    uint64_t left = reader->info.frames - reader->position; // practically unlimited if SIZE_UNKNOWN
     if (n > left) n = (size_t)left;
     *ret_n = 0;
     if (!n) return true;
@@ -140,12 +142,13 @@ static bool flat_skip(struct audio_reader *reader, uint64_t n, struct fault *fau
                      strerror(reader->source.error));
 }
 
-static void flat_close(struct audio_reader *reader)
+static void flat_reader_close(struct audio_reader *reader)
 {
     free(reader->raw);
 }
 
-const struct reader_ops flat_reader = {.read = flat_read, .skip = flat_skip, .close = flat_close};
+const struct reader_ops flat_reader = {
+    .read = flat_read, .skip = flat_skip, .close = flat_reader_close};
 
 bool raw_layout(const struct source *source, const struct audio_request *request,
                 struct audio_info *info, struct fault *fault)
@@ -162,8 +165,8 @@ bool raw_layout(const struct source *source, const struct audio_request *request
         .frames = SIZE_UNKNOWN,
         .rank = channels > 1 ? 2 : 1,
     };
-    // A partial frame at the end of a file must be found, so reading goes to the end of the file,
-    // not of the frames.
+    // With an incomplete frame at the end the number stays unknown, so that reading goes on to the
+    // end of the file and reports it.
     if (source->seekable && source->size % frame_bytes == 0)
         info->frames = source->size / frame_bytes;
     return true;

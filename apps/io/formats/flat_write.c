@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: MIT
-// Writes interleaved samples flat behind a header; the counterpart of flat_read.c.
+// Writes interleaved samples behind a header; the counterpart of flat_read.c.
 #include <stdlib.h>
 
 #include "formats.h"
 
-// Bytes a write: what was encoded is still in the cache when the system copies it, and pages of the
-// file are filled whole, from memory that lies within its page as they do.
-enum { PAGE = 4096, PIECE = 16 * PAGE };
+// Bytes per write: small enough that encoded samples are still in the cache when the kernel copies
+// them. Writes end at page boundaries of the file, and the buffer has the same offset within its
+// page as the file.
+enum { PAGE = 4096, WRITE_BYTES = 16 * PAGE };
 
-// Scalars up to the next multiple of PIECE in the file, n at most.
+// Scalars up to the next multiple of WRITE_BYTES in the file, n at most.
 static size_t to_boundary(const struct sink *sink, size_t n, size_t bytes)
 {
-    const size_t scalars = (PIECE - (size_t)((sink->base + sink->position) % PIECE)) / bytes;
-    if (!scalars) return 1; // one that lies across
+    const size_t scalars =
+        (WRITE_BYTES - (size_t)((sink->base + sink->position) % WRITE_BYTES)) / bytes;
+    if (!scalars) return 1; // one that crosses the boundary
     return n < scalars ? n : scalars;
 }
 
-// n scalars from index `at` on as they are to lie in the file: where they are, if they lie so in
-// memory.
-static const unsigned char *encoded(struct audio_writer *w, bool as_double, const void *scalars,
-                                    size_t at, size_t n)
+// n scalars from index `at` on in the file's encoding; without a copy if memory has the same.
+static const unsigned char *encode_scalars(struct audio_writer *w, bool as_double,
+                                           const void *scalars, size_t at, size_t n)
 {
     const double *doubles = (const double *)scalars + (as_double ? at : 0);
     const float *floats = (const float *)scalars + (as_double ? 0 : at);
     if (encoding_is_plain(w->info.encoding, as_double)) {
-        w->counts.not_finite +=
-            as_double ? samples_not_finite_f64(doubles, n) : samples_not_finite_f32(floats, n);
+        w->counts.nonfinite += as_double ? samples_count_nonfinite_f64(doubles, n)
+                                         : samples_count_nonfinite_f32(floats, n);
         return as_double ? (const unsigned char *)doubles : (const unsigned char *)floats;
     }
-    unsigned char *piece = w->raw + (w->sink.base + w->sink.position) % PAGE;
-    if (as_double) samples_encode_f64(piece, doubles, n, w->info.encoding, &w->counts);
-    else samples_encode_f32(piece, floats, n, w->info.encoding, &w->counts);
-    return piece;
+    unsigned char *chunk = w->raw + (w->sink.base + w->sink.position) % PAGE;
+    if (as_double) samples_encode_f64(chunk, doubles, n, w->info.encoding, &w->counts);
+    else samples_encode_f32(chunk, floats, n, w->info.encoding, &w->counts);
+    return chunk;
 }
 
 static bool flat_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
@@ -39,29 +40,32 @@ static bool flat_write(struct audio_writer *w, bool as_double, const void *scala
 {
     const size_t in_frame = w->info.channels * (w->info.encoding.is_complex ? 2 : 1),
                  bytes = w->info.encoding.bytes;
-    if (!w->raw) w->raw = aligned_alloc(PAGE, PIECE + PAGE);
+    if (!w->raw) w->raw = aligned_alloc(PAGE, WRITE_BYTES + PAGE);
     if (!w->raw) return fault_set(fault, "out of memory");
     for (size_t at = 0, m; at < n * in_frame; at += m) {
         m = to_boundary(&w->sink, n * in_frame - at, bytes);
-        if (!sink_write(&w->sink, encoded(w, as_double, scalars, at, m), m * bytes))
+        if (!sink_write(&w->sink, encode_scalars(w, as_double, scalars, at, m), m * bytes))
             return sink_fault(&w->sink, fault);
     }
     w->frames += n;
     return true;
 }
 
-static void flat_close(struct audio_writer *writer)
+static void flat_writer_close(struct audio_writer *writer)
 {
     free(writer->raw);
 }
 
-static bool nothing(struct audio_writer *writer, struct fault *fault)
+static bool raw_end(struct audio_writer *writer, struct fault *fault)
 {
     (void)writer;
     (void)fault;
     return true;
 }
 
-const struct writer_ops wav_writer = {.write = flat_write, .finish = wav_end, .close = flat_close};
-const struct writer_ops npy_writer = {.write = flat_write, .finish = npy_end, .close = flat_close};
-const struct writer_ops raw_writer = {.write = flat_write, .finish = nothing, .close = flat_close};
+const struct writer_ops wav_writer = {
+    .write = flat_write, .finish = wav_end, .close = flat_writer_close};
+const struct writer_ops npy_writer = {
+    .write = flat_write, .finish = npy_end, .close = flat_writer_close};
+const struct writer_ops raw_writer = {
+    .write = flat_write, .finish = raw_end, .close = flat_writer_close};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the files of this folder share: formats whose samples lie flat behind a header differ in the
-// header alone, so wav_read.c, wav_write.c, npy_read.c and npy_write.c only parse and write
-// headers, and flat_read.c and flat_write.c move all samples; raw ones have no header.
+// Shared by the files of this folder. WAV, .npy and raw files differ only in their headers:
+// wav_read.c, wav_write.c, npy_read.c and npy_write.c parse and write headers, flat_read.c and
+// flat_write.c transfer the samples of all three.
 #ifndef PARTITA_APPS_FORMATS_H
 #define PARTITA_APPS_FORMATS_H
 
@@ -16,8 +16,7 @@ struct audio_reader;
 struct audio_writer;
 
 struct reader_ops {
-    // Up to n frames as scalars of the file's own realness: float for PARTITA_F32/CF32, double for
-    // F64/CF64.
+    // Reads up to n frames as float or double scalars; complex only if the file is.
     bool (*read)(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
                  size_t *ret_n, struct fault *fault);
     bool (*skip)(struct audio_reader *reader, uint64_t n, struct fault *fault);
@@ -28,11 +27,11 @@ struct audio_reader {
     const struct reader_ops *ops;
     struct audio_info info;
     struct source source;
-    uint64_t position;   // next frame
-    char shortfall[160]; // empty: nothing missing
-    unsigned char *raw;  // flat formats: bytes on their way
-    size_t raw_capacity, n_carried;
-    void *state; // libsndfile's or the text's
+    uint64_t position;              // of the next frame
+    char shortfall[160];            // which part of the file is missing; empty: none
+    unsigned char *raw;             // flat formats: buffer of undecoded bytes
+    size_t raw_capacity, n_carried; // n_carried: bytes of an incomplete frame
+    void *state;                    // of libsndfile or the text reader
 };
 
 struct writer_ops {
@@ -54,8 +53,8 @@ struct audio_writer {
     void *state;
 };
 
-// Parsers: read the header from the source and fill `info` up to the first sample. A WAV whose
-// coding is unknown here fails with info->container = CONTAINER_SNDFILE: libsndfile may know it.
+// Parsers: read the header, up to the first sample, and fill `info`. A WAV with another coding than
+// PCM or float fails with info->container = CONTAINER_SNDFILE: libsndfile may read it.
 bool wav_parse(struct source *source, size_t max_channels, struct audio_info *info,
                struct fault *fault);
 bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info,
@@ -63,8 +62,7 @@ bool npy_parse(struct source *source, size_t max_channels, struct audio_info *in
 bool raw_layout(const struct source *source, const struct audio_request *request,
                 struct audio_info *info, struct fault *fault);
 
-// Header writers: called once before the samples, and once after them where the sink can be
-// patched.
+// Header writers: *_begin is called before the samples, *_end after them.
 bool wav_begin(struct audio_writer *writer, struct fault *fault);
 bool wav_end(struct audio_writer *writer, struct fault *fault);
 bool npy_begin(struct audio_writer *writer, struct fault *fault);
@@ -73,14 +71,14 @@ bool npy_end(struct audio_writer *writer, struct fault *fault);
 extern const struct reader_ops flat_reader;
 extern const struct writer_ops wav_writer, npy_writer, raw_writer;
 
-// Readers and writers with their own way of moving samples. sndfile_encoding: the nearest encoding
-// that the format named by `path` holds.
+// Readers and writers that transfer samples themselves. sndfile_encoding: the closest encoding that
+// the format of `path` can store.
 bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding);
 bool text_open(struct audio_reader *reader, struct fault *fault);
 
-// Room for n bytes of samples on their way.
+// Grows *raw to at least n bytes.
 bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n);
 
 #endif

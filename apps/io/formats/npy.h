@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Headers of .npy files, and whole arrays of them in memory: those of layers have up to five
-// dimensions.
+// Headers of .npy files, and whole arrays in memory; those of layers have up to five dimensions.
 #ifndef PARTITA_APPS_NPY_H
 #define PARTITA_APPS_NPY_H
 
@@ -10,40 +9,38 @@
 
 enum {
     NPY_DIMENSIONS = 5,
-    NPY_HEADER_BYTES =
-        128, // numpy aligns samples to 64; the digits of any shape that fits into memory have room
+    NPY_HEADER_BYTES = 128, // a multiple of 64, as numpy aligns samples; enough for any shape
 };
 
 struct npy_header {
     struct encoding encoding;
-    bool fortran; // the first index is the fastest
+    bool fortran; // column-major: the first index varies fastest
     int rank;
     uint64_t shape[NPY_DIMENSIONS];
 };
 
-// Reads a header up to the first sample, of types f4 and f8 and, unless `real`, c8 and c16. The
-// product of the shape may be anything.
+// Reads a header up to the first sample. Types: f4, f8 and, unless `real`, c8 and c16. The caller
+// checks the shape.
 bool npy_header_read(struct source *source, bool real, struct npy_header *ret, struct fault *fault);
 
 void npy_header_compose(unsigned char header[NPY_HEADER_BYTES], const struct npy_header *npy);
 
-// A real array in memory, in C order and the machine's byte order.
+// A real array in memory, in C order and native byte order.
 struct npy_array {
-    const char *name; // of the file it came from
+    const char *name; // of its file
     int rank;
     size_t shape[NPY_DIMENSIONS];
     bool f64;
     void *samples; // 64-byte aligned; npy_array_release frees it
 };
 
-// Reads a file of type f4 or f8 whole; Fortran order is refused, unless it is C order as well.
+// Reads a whole file of type f4 or f8. Fortran order is refused, unless both orders are the same.
 bool npy_array_load(struct npy_array *ret, const char *path, struct fault *fault);
 
-// Allocates the samples of an array whose other fields are set; false, with a fault, without
-// memory.
+// Allocates the samples of an array whose other fields are set.
 bool npy_array_reserve(struct npy_array *array, struct fault *fault);
 
-// Writes `path`, which appears when it is complete.
+// Writes `path`, which appears only when it is complete.
 bool npy_array_save(const struct npy_array *array, const char *path, struct fault *fault);
 
 void npy_array_release(struct npy_array *array);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole .npy arrays, see npy.h.
+// Whole .npy arrays: see npy.h.
 #include <stdlib.h>
 
 #include "io/bytes/temp.h"
@@ -11,8 +11,8 @@ static bool machine_is_big_endian(void)
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 }
 
-// Samples of the shape; false if they are more than memory can hold.
-static bool count(const struct npy_array *array, size_t *ret_n)
+// The number of samples; false if they exceed the address space.
+static bool count_samples(const struct npy_array *array, size_t *ret_n)
 {
     size_t n = 1, bytes;
     *ret_n = 0;
@@ -25,14 +25,15 @@ static bool count(const struct npy_array *array, size_t *ret_n)
 bool npy_array_reserve(struct npy_array *array, struct fault *fault)
 {
     size_t n;
-    if (count(array, &n))
+    if (count_samples(array, &n))
         array->samples = aligned_alloc(64, (n * (array->f64 ? 8 : 4) / 64 + 1) * 64);
     return array->samples || fault_set(fault, "%s: out of memory", array->name);
 }
 
-static bool take_shape(const struct npy_header *header, struct npy_array *ret, struct fault *fault)
+static bool npy_array_set_shape(const struct npy_header *header, struct npy_array *ret,
+                                struct fault *fault)
 {
-    int longer = 0; // dimensions above 1: with one of them both orders are the same
+    int longer = 0; // dimensions above 1; with only one of them both orders are the same
     for (int i = 0; i < header->rank; i++) {
         if (header->shape[i] > SIZE_MAX / 2)
             return fault_set(fault, "%s: dimension %d of %llu", ret->name, i,
@@ -48,14 +49,14 @@ static bool take_shape(const struct npy_header *header, struct npy_array *ret, s
     return true;
 }
 
-static bool load(struct source *source, struct npy_array *ret, struct fault *fault)
+static bool npy_array_read(struct source *source, struct npy_array *ret, struct fault *fault)
 {
     struct npy_header header;
     size_t n;
-    if (!npy_header_read(source, true, &header, fault) || !take_shape(&header, ret, fault) ||
-        !npy_array_reserve(ret, fault))
+    if (!npy_header_read(source, true, &header, fault) ||
+        !npy_array_set_shape(&header, ret, fault) || !npy_array_reserve(ret, fault))
         return false;
-    count(ret, &n);
+    count_samples(ret, &n);
     const unsigned bytes = ret->f64 ? 8 : 4;
     const size_t got = source_read(source, ret->samples, n * bytes);
     if (got < n * bytes)
@@ -70,7 +71,7 @@ bool npy_array_load(struct npy_array *ret, const char *path, struct fault *fault
     struct source source = {0};
     *ret = (struct npy_array){.name = path};
     if (!source_open(&source, path, -1, fault)) return false;
-    const bool good = load(&source, ret, fault);
+    const bool good = npy_array_read(&source, ret, fault);
     source_close(&source);
     return good;
 }
@@ -90,7 +91,7 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
     const int fd = temp_open(&temp, path, fault);
     if (fd < 0) return false;
     sink_from_fd(&sink, fd, path);
-    const bool written = count(array, &n) && sink_write(&sink, header, sizeof header) &&
+    const bool written = count_samples(array, &n) && sink_write(&sink, header, sizeof header) &&
                          sink_write(&sink, array->samples, n * (array->f64 ? 8 : 4));
     const bool good = (sink_close(&sink) && written) || sink_fault(&sink, fault);
     if (good && temp_commit(&temp, false, fault)) return true;

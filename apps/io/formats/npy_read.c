@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The header of an .npy file, versions 1 to 3 (NumPy enhancement proposal 1), read strictly: a
-// dictionary of exactly the three known keys, in any order. Object arrays (pickles) are refused,
-// never looked into. One dimension is a signal, two are [channels, frames]; in Fortran order those
-// lie interleaved and can come through a pipe.
+// A strict parser of .npy headers, versions 1 to 3 (NumPy enhancement proposal 1): a dictionary of
+// exactly the three known keys, in any order. Object arrays (pickles) are refused unread. One
+// dimension is a signal; two are [channels, frames], which in Fortran order are interleaved and can
+// be read from a pipe.
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats.h"
 
-enum { HEADER_LIMIT = 65536 };
+enum { MAX_HEADER = 65536 };
 
 struct npy {
     const char *name;
-    const char *at, *end; // the part of the header still to be read
+    const char *at, *end; // the part of the header that is not parsed yet
     char descr[16];
     bool fortran;
     uint64_t shape[NPY_DIMENSIONS];
     int rank;
-    unsigned seen; // bits of the keys
+    unsigned seen; // keys so far, as bits
 };
 
 static void skip_space(struct npy *p)
@@ -25,7 +25,7 @@ static void skip_space(struct npy *p)
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\n' || *p->at == '\t')) p->at++;
 }
 
-static bool take(struct npy *p, char c)
+static bool take_char(struct npy *p, char c)
 {
     skip_space(p);
     if (p->at == p->end || *p->at != c) return false;
@@ -42,7 +42,7 @@ static bool take_word(struct npy *p, const char *word)
     return true;
 }
 
-// A quoted string without escapes; longer ones than `size` fail.
+// A quoted string without escapes, of less than `size` characters.
 static bool take_string(struct npy *p, char *text, size_t size)
 {
     skip_space(p);
@@ -72,8 +72,9 @@ static bool take_number(struct npy *p, uint64_t *ret_value)
 
 static bool parse_shape(struct npy *p, struct fault *fault)
 {
-    if (!take(p, '(')) return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
-    while (!take(p, ')')) {
+    if (!take_char(p, '('))
+        return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
+    while (!take_char(p, ')')) {
         uint64_t n;
         if (!take_number(p, &n))
             return fault_set(fault, "%s: .npy header: shape holds no valid size", p->name);
@@ -81,8 +82,8 @@ static bool parse_shape(struct npy *p, struct fault *fault)
             return fault_set(fault, "%s: array of more than %d dimensions", p->name,
                              NPY_DIMENSIONS);
         p->shape[p->rank++] = n;
-        if (take(p, ',')) continue;
-        if (!take(p, ')'))
+        if (take_char(p, ',')) continue;
+        if (!take_char(p, ')'))
             return fault_set(fault, "%s: .npy header: shape is not a tuple", p->name);
         break;
     }
@@ -108,7 +109,7 @@ static bool parse_entry(struct npy *p, struct fault *fault)
     static bool (*const parse[])(struct npy *, struct fault *) = {parse_descr, parse_fortran,
                                                                   parse_shape};
     char key[16];
-    if (!take_string(p, key, sizeof key) || !take(p, ':'))
+    if (!take_string(p, key, sizeof key) || !take_char(p, ':'))
         return fault_set(fault, "%s: .npy header is not a dictionary of names", p->name);
     for (unsigned k = 0; k < 3; k++) {
         if (strcmp(key, keys[k]) != 0) continue;
@@ -122,11 +123,12 @@ static bool parse_entry(struct npy *p, struct fault *fault)
 
 static bool parse_dictionary(struct npy *p, struct fault *fault)
 {
-    if (!take(p, '{')) return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
-    while (!take(p, '}')) {
+    if (!take_char(p, '{')) return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
+    while (!take_char(p, '}')) {
         if (!parse_entry(p, fault)) return false;
-        if (take(p, ',')) continue;
-        if (!take(p, '}')) return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
+        if (take_char(p, ',')) continue;
+        if (!take_char(p, '}'))
+            return fault_set(fault, "%s: .npy header is not a dictionary", p->name);
         break;
     }
     skip_space(p);
@@ -186,13 +188,13 @@ bool npy_header_read(struct source *source, bool real, struct npy_header *ret, s
         return fault_set(fault, "%s: .npy file of %llu bytes", source->name,
                          (unsigned long long)source->position);
     for (size_t i = n_size; i-- > 0;) n = n << 8 | x[i];
-    if (n > HEADER_LIMIT)
+    if (n > MAX_HEADER)
         return fault_set(fault, "%s: .npy header of %zu bytes; more than %d are not read",
-                         source->name, n, HEADER_LIMIT);
+                         source->name, n, MAX_HEADER);
     return parse_text(source, n, real, ret, fault);
 }
 
-// The other order of axes makes every frame a channel; a larger limit would not help then.
+// With the axes exchanged every frame is a channel; then a larger limit would not help.
 static bool explain_axes(const struct npy_header *p, const char *name, size_t max_channels,
                          struct fault *fault)
 {
@@ -224,8 +226,8 @@ static bool fill_info(const struct npy_header *p, const char *name, size_t max_c
         bytes >> 62)
         return fault_set(fault, "%s: shape (%llu, %llu) is beyond what a file can hold", name,
                          (unsigned long long)channels, (unsigned long long)info->frames);
-    info->planar =
-        channels > 1 && info->frames > 1 && !p->fortran; // one frame is the same in both orders
+    info->planar = channels > 1 && info->frames > 1 &&
+                   !p->fortran; // a single frame is the same in both orders
     return true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// .npy headers. Several channels are [channels, frames] in Fortran order: interleaved, as they come
-// out of the filter.
+// .npy headers. Several channels are written as [channels, frames] in Fortran order, which is
+// interleaved.
 #include <string.h>
 
 #include "formats.h"
@@ -24,8 +24,8 @@ void npy_header_compose(unsigned char header[NPY_HEADER_BYTES], const struct npy
     header[NPY_HEADER_BYTES - 1] = '\n';
 }
 
-static void compose(unsigned char header[NPY_HEADER_BYTES], const struct audio_info *info,
-                    uint64_t frames)
+static void npy_compose_header(unsigned char header[NPY_HEADER_BYTES],
+                               const struct audio_info *info, uint64_t frames)
 {
     struct npy_header npy = {
         .encoding = info->encoding, .fortran = info->channels > 1, .rank = 1, .shape = {frames}};
@@ -45,7 +45,8 @@ bool npy_begin(struct audio_writer *writer, struct fault *fault)
                          "%s: an .npy begins with its length, which is not known yet; write to a "
                          "file, or raw samples",
                          writer->sink.name);
-    compose(header, &writer->info, writer->info.frames == SIZE_UNKNOWN ? 0 : writer->info.frames);
+    npy_compose_header(header, &writer->info,
+                       writer->info.frames == SIZE_UNKNOWN ? 0 : writer->info.frames);
     return sink_write(&writer->sink, header, sizeof header) || sink_fault(&writer->sink, fault);
 }
 
@@ -57,6 +58,6 @@ bool npy_end(struct audio_writer *writer, struct fault *fault)
         return fault_set(fault, "%s: %llu frames written, but the header promised %llu",
                          writer->sink.name, (unsigned long long)writer->frames,
                          (unsigned long long)writer->info.frames);
-    compose(header, &writer->info, writer->frames);
+    npy_compose_header(header, &writer->info, writer->frames);
     return sink_patch(&writer->sink, 0, header, sizeof header) || sink_fault(&writer->sink, fault);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every other format, through libsndfile, over this program's own bytes: so that a failed write is
-// noticed (libsndfile reports none) and integers are rounded and clipped here (libsndfile wraps or
-// turns NaN into full scale).
+// All other formats, through libsndfile. It reads and writes through struct source and struct sink,
+// because libsndfile itself reports no failed write, and integers are rounded and clipped here,
+// because libsndfile wraps and converts NaN to full scale.
 #include <sndfile.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +16,12 @@ static sf_count_t seek_target(sf_count_t offset, int whence, uint64_t position, 
     return offset;
 }
 
-static sf_count_t source_length(void *user)
+static sf_count_t sndfile_source_length(void *user)
 {
     return (sf_count_t)((struct source *)user)->size;
 }
 
-static sf_count_t source_move(sf_count_t offset, int whence, void *user)
+static sf_count_t sndfile_source_seek(sf_count_t offset, int whence, void *user)
 {
     struct source *s = user;
     sf_count_t to = seek_target(offset, whence, s->position, s->size);
@@ -29,7 +29,7 @@ static sf_count_t source_move(sf_count_t offset, int whence, void *user)
     return to;
 }
 
-static sf_count_t source_fetch(void *to, sf_count_t n, void *user)
+static sf_count_t sndfile_source_read(void *to, sf_count_t n, void *user)
 {
     return (sf_count_t)source_read(user, to, (size_t)n);
 }
@@ -40,13 +40,13 @@ static sf_count_t no_write(const void *from, sf_count_t n, void *user)
     return 0;
 }
 
-static sf_count_t source_tell(void *user)
+static sf_count_t sndfile_source_tell(void *user)
 {
     return (sf_count_t)((struct source *)user)->position;
 }
 
-// The sample encoding that a libsndfile subtype comes nearest to.
-static struct encoding encoding_of(int format)
+// The sample encoding closest to a libsndfile subtype.
+static struct encoding encoding_of_subtype(int format)
 {
     switch (format & SF_FORMAT_SUBMASK) {
     case SF_FORMAT_PCM_S8:
@@ -69,21 +69,21 @@ static struct encoding encoding_of(int format)
     }
 }
 
-// The decoder looks for the next frame behind the end of the file.
-static bool is_cut_flac(const struct audio_reader *r, const char *error)
+// At the end of a truncated FLAC file the decoder looks for a frame that is not there.
+static bool is_truncated_flac(const struct audio_reader *r, const char *error)
 {
     return strstr(error, "lost sync") && r->source.position == r->source.size;
 }
 
-static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, size_t n,
-                        size_t *ret_n, struct fault *fault)
+static bool sndfile_read(struct audio_reader *r, bool as_double, void *scalars, size_t n,
+                         size_t *ret_n, struct fault *fault)
 {
     SNDFILE *file = r->state;
     sf_count_t got = as_double ? sf_readf_double(file, scalars, (sf_count_t)n)
                                : sf_readf_float(file, scalars, (sf_count_t)n);
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    if (sf_error(file) && !is_cut_flac(r, sf_strerror(file)))
+    if (sf_error(file) && !is_truncated_flac(r, sf_strerror(file)))
         return fault_set(fault, "%s: after %llu frames: %s", r->source.name,
                          (unsigned long long)r->position, sf_strerror(file));
     *ret_n = got > 0 ? (size_t)got : 0;
@@ -95,7 +95,7 @@ static bool read_frames(struct audio_reader *r, bool as_double, void *scalars, s
     return true;
 }
 
-static bool skip_frames(struct audio_reader *r, uint64_t n, struct fault *fault)
+static bool sndfile_skip(struct audio_reader *r, uint64_t n, struct fault *fault)
 {
     uint64_t to = r->info.frames - r->position < n ? r->info.frames : r->position + n;
     if (sf_seek(r->state, (sf_count_t)to, SEEK_SET) < 0)
@@ -105,18 +105,18 @@ static bool skip_frames(struct audio_reader *r, uint64_t n, struct fault *fault)
     return true;
 }
 
-static void close_reader(struct audio_reader *r)
+static void sndfile_close_reader(struct audio_reader *r)
 {
     if (r->state) sf_close(r->state);
 }
 
 static const struct reader_ops sndfile_reader = {
-    .read = read_frames, .skip = skip_frames, .close = close_reader};
+    .read = sndfile_read, .skip = sndfile_skip, .close = sndfile_close_reader};
 
-// libsndfile takes a file cut short for a shorter file, and says so in its log alone: "Size :
-// 400046 (should be 200019)", the first number the header's, the second what is there. An Ogg
-// without its last page has no length at all.
-static void note_cut(struct audio_reader *r, const SF_INFO *sf)
+// libsndfile treats a truncated file as a shorter one and reports that only in its log: "Size :
+// 400046 (should be 200019)", where the first number is the header's and the second the actual
+// size. An Ogg file without its last page has no length.
+static void check_truncation(struct audio_reader *r, const SF_INFO *sf)
 {
     char log[4096] = "";
     unsigned long long claimed, present;
@@ -130,7 +130,7 @@ static void note_cut(struct audio_reader *r, const SF_INFO *sf)
                  r->source.name);
     if (!number || sscanf(number, "%llu (should be %llu", &claimed, &present) != 2) return;
     if (claimed <= present || claimed >= 0x7FFFF000u)
-        return; // longer than it says, or of unknown length
+        return; // longer than its header says, or of unknown length
     snprintf(r->shortfall, sizeof r->shortfall,
              "%.80s: its header counts %llu bytes, %llu are there", r->source.name, claimed,
              present);
@@ -138,7 +138,8 @@ static void note_cut(struct audio_reader *r, const SF_INFO *sf)
 
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
 {
-    SF_VIRTUAL_IO io = {source_length, source_move, source_fetch, no_write, source_tell};
+    SF_VIRTUAL_IO io = {sndfile_source_length, sndfile_source_seek, sndfile_source_read, no_write,
+                        sndfile_source_tell};
     SF_INFO sf = {0};
     if (!reader->source.seekable)
         return fault_set(fault,
@@ -153,11 +154,11 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
                          reader->source.name, (unsigned long long)reader->source.size,
                          (int)strcspn(why, "\n"), why);
     }
-    note_cut(reader, &sf);
+    check_truncation(reader, &sf);
     reader->ops = &sndfile_reader;
     reader->info = (struct audio_info){
         .container = CONTAINER_SNDFILE,
-        .encoding = encoding_of(sf.format),
+        .encoding = encoding_of_subtype(sf.format),
         .channels = (size_t)sf.channels,
         .rate = (uint32_t)sf.samplerate,
         .frames = sf.frames >= 0 && sf.frames < SF_COUNT_MAX ? (uint64_t)sf.frames : SIZE_UNKNOWN,
@@ -178,7 +179,7 @@ static const struct major majors[] = {
     {"opus", SF_FORMAT_OGG},
 };
 
-static int major_of(const char *path)
+static int sndfile_major(const char *path)
 {
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof majors / sizeof *majors; i++)
@@ -187,20 +188,20 @@ static int major_of(const char *path)
     return 0;
 }
 
-static int format_of(const char *path, struct encoding encoding)
+static int sndfile_format(const char *path, struct encoding encoding)
 {
     static const int integers[] = {SF_FORMAT_PCM_S8, SF_FORMAT_PCM_16, SF_FORMAT_PCM_24,
                                    SF_FORMAT_PCM_32};
-    int major = major_of(path);
+    int major = sndfile_major(path);
     if (major & SF_FORMAT_SUBMASK) return major;
     if (major == SF_FORMAT_OGG) return major | SF_FORMAT_VORBIS;
     if (encoding.kind != ENCODING_FLOAT) return major | integers[encoding.bytes - 1];
     return major | (encoding.bytes == 8 ? SF_FORMAT_DOUBLE : SF_FORMAT_FLOAT);
 }
 
-static bool holds(const char *path, struct encoding encoding)
+static bool sndfile_can_store(const char *path, struct encoding encoding)
 {
-    SF_INFO sf = {.samplerate = 48000, .channels = 1, .format = format_of(path, encoding)};
+    SF_INFO sf = {.samplerate = 48000, .channels = 1, .format = sndfile_format(path, encoding)};
     return sf_format_check(&sf);
 }
 
@@ -208,20 +209,20 @@ bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *r
 {
     struct encoding e = {.kind = wish.kind == ENCODING_FLOAT ? ENCODING_FLOAT : ENCODING_SIGNED,
                          .bytes = wish.bytes};
-    if (wish.is_complex || !major_of(path)) return false;
-    if (e.kind == ENCODING_FLOAT && !holds(path, e))
+    if (wish.is_complex || !sndfile_major(path)) return false;
+    if (e.kind == ENCODING_FLOAT && !sndfile_can_store(path, e))
         e = (struct encoding){.kind = ENCODING_SIGNED, .bytes = 3};
-    if (e.kind == ENCODING_SIGNED && e.bytes == 4 && !holds(path, e)) e.bytes = 3;
+    if (e.kind == ENCODING_SIGNED && e.bytes == 4 && !sndfile_can_store(path, e)) e.bytes = 3;
     *ret_encoding = e;
-    return holds(path, e);
+    return sndfile_can_store(path, e);
 }
 
-static sf_count_t sink_length(void *user)
+static sf_count_t sndfile_sink_length(void *user)
 {
     return (sf_count_t)((struct sink *)user)->end;
 }
 
-static sf_count_t sink_move(sf_count_t offset, int whence, void *user)
+static sf_count_t sndfile_sink_seek(sf_count_t offset, int whence, void *user)
 {
     struct sink *s = user;
     sf_count_t to = seek_target(offset, whence, s->position, s->end);
@@ -235,17 +236,18 @@ static sf_count_t no_read(void *to, sf_count_t n, void *user)
     return 0;
 }
 
-static sf_count_t sink_put(const void *from, sf_count_t n, void *user)
+static sf_count_t sndfile_sink_write(const void *from, sf_count_t n, void *user)
 {
     return sink_write(user, from, (size_t)n) ? n : 0;
 }
 
-static sf_count_t sink_tell(void *user)
+static sf_count_t sndfile_sink_tell(void *user)
 {
     return (sf_count_t)((struct sink *)user)->position;
 }
 
-static bool write_integers(struct audio_writer *w, bool as_double, const void *scalars, size_t n)
+static bool sndfile_write_integers(struct audio_writer *w, bool as_double, const void *scalars,
+                                   size_t n)
 {
     size_t n_scalars = n * w->info.channels;
     if (!raw_reserve(&w->raw, &w->raw_capacity, n_scalars * sizeof(int32_t))) return false;
@@ -256,11 +258,12 @@ static bool write_integers(struct audio_writer *w, bool as_double, const void *s
     return sf_writef_int(w->state, y, (sf_count_t)n) == (sf_count_t)n;
 }
 
-static bool write_frames(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
-                         struct fault *fault)
+static bool sndfile_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
+                          struct fault *fault)
 {
     bool good;
-    if (w->info.encoding.kind != ENCODING_FLOAT) good = write_integers(w, as_double, scalars, n);
+    if (w->info.encoding.kind != ENCODING_FLOAT)
+        good = sndfile_write_integers(w, as_double, scalars, n);
     else if (as_double) good = sf_writef_double(w->state, scalars, (sf_count_t)n) == (sf_count_t)n;
     else good = sf_writef_float(w->state, scalars, (sf_count_t)n) == (sf_count_t)n;
     if (w->sink.error) return sink_fault(&w->sink, fault);
@@ -269,28 +272,29 @@ static bool write_frames(struct audio_writer *w, bool as_double, const void *sca
     return true;
 }
 
-static bool finish_frames(struct audio_writer *w, struct fault *fault)
+static bool sndfile_finish(struct audio_writer *w, struct fault *fault)
 {
     sf_close(w->state);
     w->state = NULL;
     return !w->sink.error || sink_fault(&w->sink, fault);
 }
 
-static void close_writer(struct audio_writer *w)
+static void sndfile_close_writer(struct audio_writer *w)
 {
     if (w->state) sf_close(w->state);
     free(w->raw);
 }
 
 static const struct writer_ops sndfile_writer = {
-    .write = write_frames, .finish = finish_frames, .close = close_writer};
+    .write = sndfile_write, .finish = sndfile_finish, .close = sndfile_close_writer};
 
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault)
 {
-    SF_VIRTUAL_IO io = {sink_length, sink_move, no_read, sink_put, sink_tell};
+    SF_VIRTUAL_IO io = {sndfile_sink_length, sndfile_sink_seek, no_read, sndfile_sink_write,
+                        sndfile_sink_tell};
     SF_INFO sf = {.samplerate = (int)writer->info.rate,
                   .channels = (int)writer->info.channels,
-                  .format = format_of(path, writer->info.encoding)};
+                  .format = sndfile_format(path, writer->info.encoding)};
     if (writer->info.rate == 0 || writer->info.rate > INT32_MAX)
         return fault_set(fault, "%s: needs a sample rate and the input has none; say --rate",
                          writer->sink.name);

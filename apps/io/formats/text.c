@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Taps as text: one decimal number a line, in the C locale whatever the user's. Empty lines,
-// comments after '#', CR LF and a byte order mark are passed over; anything else is an error with
-// its line number.
+// Taps as text: one decimal number a line, always in the C locale. Empty lines, comments from '#'
+// on, CR and a byte order mark are ignored; anything else is an error with its line number.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats.h"
 
-enum { TEXT_BUFFER = 65536, LINE_LIMIT = 256 };
+enum { TEXT_BUFFER = 65536, MAX_LINE = 256 };
 
 struct text {
-    char line[LINE_LIMIT];
+    char line[MAX_LINE];
     size_t n_line;
     uint64_t line_number;
     size_t at, n;
     char buffer[TEXT_BUFFER];
 };
 
-static int next_byte(struct audio_reader *r, struct text *t)
+static int text_next_byte(struct audio_reader *r, struct text *t)
 {
     if (t->at == t->n) {
         t->n = source_read_some(&r->source, t->buffer, sizeof t->buffer);
@@ -27,18 +26,19 @@ static int next_byte(struct audio_reader *r, struct text *t)
     return t->n ? (unsigned char)t->buffer[t->at++] : -1;
 }
 
-// Fetches the next line without its end; *ret_end at the end of the file.
-static bool next_line(struct audio_reader *r, struct text *t, bool *ret_end, struct fault *fault)
+// Reads the next line without its line break; *ret_end at the end of the file.
+static bool text_next_line(struct audio_reader *r, struct text *t, bool *ret_end,
+                           struct fault *fault)
 {
     size_t n = 0;
     bool comment = false;
     int c;
-    while ((c = next_byte(r, t)) >= 0 && c != '\n') {
+    while ((c = text_next_byte(r, t)) >= 0 && c != '\n') {
         comment = comment || c == '#';
         if (comment) continue;
         if (n + 1 == sizeof t->line)
             return fault_set(fault, "%s: line %llu: longer than %d characters", r->source.name,
-                             (unsigned long long)t->line_number + 1, LINE_LIMIT - 1);
+                             (unsigned long long)t->line_number + 1, MAX_LINE - 1);
         t->line[n++] = (char)c;
     }
     t->line_number++;
@@ -55,8 +55,8 @@ static bool is_blank(const char *s)
     return s[strspn(s, " \t\r")] == 0;
 }
 
-static bool parse_value(struct audio_reader *r, struct text *t, const char *line, double *ret_value,
-                        struct fault *fault)
+static bool text_parse_value(struct audio_reader *r, struct text *t, const char *line,
+                             double *ret_value, struct fault *fault)
 {
     const char *why = NULL;
     char *end;
@@ -74,7 +74,7 @@ static bool parse_value(struct audio_reader *r, struct text *t, const char *line
     return true;
 }
 
-static bool read_text(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
+static bool text_read(struct audio_reader *reader, bool as_double, void *scalars, size_t n,
                       size_t *ret_n, struct fault *fault)
 {
     struct text *t = reader->state;
@@ -82,12 +82,12 @@ static bool read_text(struct audio_reader *reader, bool as_double, void *scalars
     while (*ret_n < n) {
         bool end = false;
         double value = 0;
-        if (!next_line(reader, t, &end, fault)) return false;
+        if (!text_next_line(reader, t, &end, fault)) return false;
         if (end) break;
         const char *line = t->line;
         if (t->line_number == 1 && strncmp(line, "\xEF\xBB\xBF", 3) == 0) line += 3;
         if (is_blank(line) && strlen(line) == t->n_line - (size_t)(line - t->line)) continue;
-        if (!parse_value(reader, t, line, &value, fault)) return false;
+        if (!text_parse_value(reader, t, line, &value, fault)) return false;
         if (as_double) ((double *)scalars)[*ret_n] = value;
         else ((float *)scalars)[*ret_n] = (float)value;
         ++*ret_n;
@@ -96,21 +96,21 @@ static bool read_text(struct audio_reader *reader, bool as_double, void *scalars
     return true;
 }
 
-static bool skip_text(struct audio_reader *reader, uint64_t n, struct fault *fault)
+static bool text_skip(struct audio_reader *reader, uint64_t n, struct fault *fault)
 {
     double value;
     for (size_t got = 1; n && got; n -= got)
-        if (!read_text(reader, true, &value, 1, &got, fault)) return false;
+        if (!text_read(reader, true, &value, 1, &got, fault)) return false;
     return true;
 }
 
-static void close_text(struct audio_reader *reader)
+static void text_close(struct audio_reader *reader)
 {
     free(reader->state);
 }
 
 static const struct reader_ops text_reader = {
-    .read = read_text, .skip = skip_text, .close = close_text};
+    .read = text_read, .skip = text_skip, .close = text_close};
 
 bool text_open(struct audio_reader *reader, struct fault *fault)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// WAV and RF64 headers, from files and pipes. Microsoft's RIFF chunks with WAVEFORMATEX and
-// WAVEFORMATEXTENSIBLE; EBU Tech 3306 for RF64 (and BW64, which starts alike). Codings other than
-// PCM and float are libsndfile's.
+// Parses WAV and RF64 headers from files and pipes: Microsoft's RIFF chunks with WAVEFORMATEX and
+// WAVEFORMATEXTENSIBLE; EBU Tech 3306 for RF64 (and BW64, which begins the same way). Codings other
+// than PCM and float are left to libsndfile.
 #include <string.h>
 
 #include "formats.h"
@@ -26,20 +26,20 @@ struct wav {
     struct audio_info *info;
     size_t max_channels;
     uint32_t riff_size;
-    uint64_t long_size; // data size of the ds64 chunk
+    uint64_t long_size; // size of the data, from the ds64 chunk
     bool has_long, has_format;
     unsigned block_align;
 };
 
-// Sizes that programs write when they cannot know: 0, SoX's 0x7FFFF000, ffmpeg's 0xFFFFFFFF and
-// their neighbours.
-static bool is_streamed(uint64_t size)
+// Placeholder sizes that programs write into pipes: 0, SoX's 0x7FFFF000, ffmpeg's 0xFFFFFFFF, and
+// values close to them.
+static bool is_placeholder(uint64_t size)
 {
     return size == 0 || (size >= 0x7FFFF000u && size <= 0x80000000u) ||
            (size >= 0xFFFFF000u && size <= UINT32_MAX);
 }
 
-static bool parse_coding(struct wav *w, unsigned tag, unsigned bits, struct fault *fault)
+static bool wav_parse_coding(struct wav *w, unsigned tag, unsigned bits, struct fault *fault)
 {
     struct encoding *e = &w->info->encoding;
     const char *name = w->source->name;
@@ -60,7 +60,8 @@ static bool parse_coding(struct wav *w, unsigned tag, unsigned bits, struct faul
         name, tag);
 }
 
-static bool parse_format(struct wav *w, const unsigned char *x, size_t size, struct fault *fault)
+static bool wav_parse_format(struct wav *w, const unsigned char *x, size_t size,
+                             struct fault *fault)
 {
     const char *name = w->source->name;
     if (size < 16)
@@ -77,7 +78,7 @@ static bool parse_format(struct wav *w, const unsigned char *x, size_t size, str
     w->block_align = get16(x + 12);
     if (!container_check_channels(name, w->info->channels, w->max_channels, fault)) return false;
     if (w->info->rate == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
-    if (!parse_coding(w, tag, bits, fault)) return false;
+    if (!wav_parse_coding(w, tag, bits, fault)) return false;
     size_t expected = w->info->encoding.bytes * w->info->channels;
     if (w->block_align != expected)
         return fault_set(fault, "%s: block align %u bytes, but %zu channels of %u bits make %zu",
@@ -86,14 +87,14 @@ static bool parse_format(struct wav *w, const unsigned char *x, size_t size, str
     return true;
 }
 
-static bool truncated(struct wav *w, const char *where, struct fault *fault)
+static bool wav_truncated(struct wav *w, const char *where, struct fault *fault)
 {
     return fault_set(fault, "%s: not a whole WAV: ends after %llu bytes, in %s", w->source->name,
                      (unsigned long long)w->source->position, where);
 }
 
-// Chunks are padded to an even size, but some writers forget: a known name right behind the chunk
-// gives them away.
+// Chunks are padded to an even size, but some writers omit the byte: then a known chunk name
+// follows directly.
 static bool skip_padding(struct wav *w)
 {
     static const char *const names[] = {"data", "LIST", "fact", "fmt ", "bext", "JUNK"};
@@ -106,50 +107,51 @@ static bool skip_padding(struct wav *w)
 
 static bool skip_rest(struct wav *w, uint64_t end, bool odd, struct fault *fault)
 {
-    if (!source_seek(w->source, end)) return truncated(w, "a chunk", fault);
-    if (odd && !skip_padding(w)) return truncated(w, "a chunk", fault);
+    if (!source_seek(w->source, end)) return wav_truncated(w, "a chunk", fault);
+    if (odd && !skip_padding(w)) return wav_truncated(w, "a chunk", fault);
     return true;
 }
 
-// Reads the start of a chunk that is understood, at most `capacity` bytes of it.
-static bool read_chunk(struct wav *w, const char *id, unsigned char *x, size_t size,
-                       struct fault *fault)
+// Reads `size` bytes of the chunk `id`.
+static bool wav_read_chunk(struct wav *w, const char *id, unsigned char *x, size_t size,
+                           struct fault *fault)
 {
     if (source_read(w->source, x, size) == size) return true;
-    return truncated(w, id, fault);
+    return wav_truncated(w, id, fault);
 }
 
-static bool parse_chunk(struct wav *w, const char *id, uint32_t size, struct fault *fault)
+static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct fault *fault)
 {
     unsigned char x[40];
     size_t n = size < sizeof x ? size : sizeof x;
     uint64_t end = w->source->position + size;
     if (memcmp(id, "fmt ", 4) == 0) {
         if (w->has_format) return fault_set(fault, "%s: two format chunks", w->source->name);
-        if (!read_chunk(w, "the format chunk", x, n, fault) || !parse_format(w, x, n, fault))
+        if (!wav_read_chunk(w, "the format chunk", x, n, fault) ||
+            !wav_parse_format(w, x, n, fault))
             return false;
     } else if (memcmp(id, "ds64", 4) == 0) {
         if (n < 28)
             return fault_set(fault, "%s: ds64 chunk of %zu bytes, at least 28 needed",
                              w->source->name, n);
-        if (!read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
+        if (!wav_read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
         w->long_size = get64(x + 8);
         w->has_long = true;
     }
     return skip_rest(w, end, size & 1, fault);
 }
 
-// A streamed size of 0 and an honest one look alike; an honest header goes on behind the empty
-// chunk or counts itself.
+// A size of 0 may be a placeholder or true. It is true if the RIFF size counts more than the header
+// or another chunk follows.
 static bool size_is_unknown(const struct wav *w, uint64_t size)
 {
-    if (w->has_long || !is_streamed(size)) return false;
-    if (size == 0) return is_streamed(w->riff_size) || w->riff_size <= w->source->position - 8;
+    if (w->has_long || !is_placeholder(size)) return false;
+    if (size == 0) return is_placeholder(w->riff_size) || w->riff_size <= w->source->position - 8;
     return size == UINT32_MAX || !w->source->seekable ||
            size > w->source->size - w->source->position;
 }
 
-static bool parse_data(struct wav *w, uint32_t short_size, struct fault *fault)
+static bool wav_parse_data(struct wav *w, uint32_t short_size, struct fault *fault)
 {
     if (!w->has_format)
         return fault_set(fault, "%s: data chunk before the format chunk", w->source->name);
@@ -180,9 +182,9 @@ bool wav_parse(struct source *source, size_t max_channels, struct audio_info *in
     w.riff_size = get32(x + 4);
     for (;;) {
         n = source_read(source, x, 8);
-        if (n < 8) return truncated(&w, "the search for the data chunk", fault);
+        if (n < 8) return wav_truncated(&w, "the search for the data chunk", fault);
         uint32_t size = get32(x + 4);
-        if (memcmp(x, "data", 4) == 0) return parse_data(&w, size, fault);
-        if (!parse_chunk(&w, (const char *)x, size, fault)) return false;
+        if (memcmp(x, "data", 4) == 0) return wav_parse_data(&w, size, fault);
+        if (!wav_parse_chunk(&w, (const char *)x, size, fault)) return false;
     }
 }

@@ -1,88 +1,88 @@
 // SPDX-License-Identifier: MIT
-// WAV headers for files and pipes. A JUNK chunk keeps the place of the ds64 chunk that turns the
-// file into RF64 when it outgrows 4 GiB (EBU Tech 3306). Into a pipe the sizes are 0xFFFFFFFF: read
-// until the end.
+// WAV headers for files and pipes. A JUNK chunk reserves the space of the ds64 chunk that makes the
+// file an RF64 when it grows beyond 4 GiB (EBU Tech 3306). In a pipe all sizes are 0xFFFFFFFF,
+// which means: up to the end.
 #include <string.h>
 
 #include "formats.h"
 
 enum { HEADER_CAPACITY = 128, DS64_BYTES = 28 };
 
-struct header {
+struct wav_header {
     unsigned char bytes[HEADER_CAPACITY];
     size_t n;
 };
 
-static void put(struct header *h, uint64_t value, unsigned bytes)
+static void wav_put(struct wav_header *h, uint64_t value, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++) h->bytes[h->n++] = (unsigned char)(value >> (8 * i));
 }
 
-static void put_id(struct header *h, const char *id)
+static void wav_put_id(struct wav_header *h, const char *id)
 {
     memcpy(h->bytes + h->n, id, 4);
     h->n += 4;
 }
 
-static void put_format(struct header *h, const struct audio_info *info)
+static void wav_put_format(struct wav_header *h, const struct audio_info *info)
 {
     static const unsigned char guid_tail[14] = {0, 0, 0,    0, 0x10, 0,    0x80,
                                                 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
     unsigned bits = info->encoding.bytes * 8, tag = info->encoding.kind == ENCODING_FLOAT ? 3 : 1;
     size_t block = info->encoding.bytes * info->channels;
     bool extensible = info->channels > 2 || (tag == 1 && bits > 16);
-    put_id(h, "fmt ");
-    put(h, extensible ? 40 : 16, 4);
-    put(h, extensible ? 0xFFFE : tag, 2);
-    put(h, info->channels, 2);
-    put(h, info->rate, 4);
-    put(h, (uint64_t)info->rate * block, 4);
-    put(h, block, 2);
-    put(h, bits, 2);
+    wav_put_id(h, "fmt ");
+    wav_put(h, extensible ? 40 : 16, 4);
+    wav_put(h, extensible ? 0xFFFE : tag, 2);
+    wav_put(h, info->channels, 2);
+    wav_put(h, info->rate, 4);
+    wav_put(h, (uint64_t)info->rate * block, 4);
+    wav_put(h, block, 2);
+    wav_put(h, bits, 2);
     if (!extensible) return;
-    put(h, 22, 2);
-    put(h, bits, 2);
-    put(h, 0, 4); // which loudspeaker is which: not said
-    put(h, tag, 2);
+    wav_put(h, 22, 2);
+    wav_put(h, bits, 2);
+    wav_put(h, 0, 4); // channel mask: unspecified
+    wav_put(h, tag, 2);
     memcpy(h->bytes + h->n, guid_tail, sizeof guid_tail);
     h->n += sizeof guid_tail;
 }
 
-// The whole header for `frames` frames; SIZE_UNKNOWN: until the end.
-static void compose(struct header *h, const struct audio_info *info, uint64_t frames)
+// The whole header for `frames` frames; SIZE_UNKNOWN: up to the end.
+static void wav_compose_header(struct wav_header *h, const struct audio_info *info, uint64_t frames)
 {
     bool is_float = info->encoding.kind == ENCODING_FLOAT, unknown = frames == SIZE_UNKNOWN;
     uint64_t data = unknown ? 0 : frames * info->encoding.bytes * info->channels;
-    struct header tail = {.n = 0};
-    put_format(&tail, info);
+    struct wav_header tail = {.n = 0};
+    wav_put_format(&tail, info);
     size_t n_before = 12 + 8 + DS64_BYTES + tail.n + (is_float ? 12 : 0) + 8;
     uint64_t riff = n_before - 8 + data + (data & 1);
     bool is_long = riff > UINT32_MAX - 1;
 
     h->n = 0;
-    put_id(h, is_long ? "RF64" : "RIFF");
-    put(h, unknown || is_long ? UINT32_MAX : riff, 4);
-    put_id(h, "WAVE");
-    put_id(h, is_long ? "ds64" : "JUNK");
-    put(h, DS64_BYTES, 4);
-    put(h, is_long ? riff : 0, 8);
-    put(h, is_long ? data : 0, 8);
-    put(h, is_long ? frames : 0, 8);
-    put(h, 0, 4);
+    wav_put_id(h, is_long ? "RF64" : "RIFF");
+    wav_put(h, unknown || is_long ? UINT32_MAX : riff, 4);
+    wav_put_id(h, "WAVE");
+    wav_put_id(h, is_long ? "ds64" : "JUNK");
+    wav_put(h, DS64_BYTES, 4);
+    wav_put(h, is_long ? riff : 0, 8);
+    wav_put(h, is_long ? data : 0, 8);
+    wav_put(h, is_long ? frames : 0, 8);
+    wav_put(h, 0, 4);
     memcpy(h->bytes + h->n, tail.bytes, tail.n);
     h->n += tail.n;
     if (is_float) {
-        put_id(h, "fact");
-        put(h, 4, 4);
-        put(h, unknown || frames > UINT32_MAX ? UINT32_MAX : frames, 4);
+        wav_put_id(h, "fact");
+        wav_put(h, 4, 4);
+        wav_put(h, unknown || frames > UINT32_MAX ? UINT32_MAX : frames, 4);
     }
-    put_id(h, "data");
-    put(h, unknown || is_long ? UINT32_MAX : data, 4);
+    wav_put_id(h, "data");
+    wav_put(h, unknown || is_long ? UINT32_MAX : data, 4);
 }
 
 bool wav_begin(struct audio_writer *writer, struct fault *fault)
 {
-    struct header h;
+    struct wav_header h;
     size_t block = writer->info.encoding.bytes * writer->info.channels;
     if (block > UINT16_MAX)
         return fault_set(fault,
@@ -91,15 +91,15 @@ bool wav_begin(struct audio_writer *writer, struct fault *fault)
     if (writer->info.rate == 0)
         return fault_set(fault, "%s: a WAV needs a sample rate and the input has none; say --rate",
                          writer->sink.name);
-    compose(&h, &writer->info, SIZE_UNKNOWN);
+    wav_compose_header(&h, &writer->info, SIZE_UNKNOWN);
     return sink_write(&writer->sink, h.bytes, h.n) || sink_fault(&writer->sink, fault);
 }
 
 bool wav_end(struct audio_writer *writer, struct fault *fault)
 {
     if (!writer->sink.seekable) return true;
-    struct header h;
-    compose(&h, &writer->info, writer->frames);
+    struct wav_header h;
+    wav_compose_header(&h, &writer->info, writer->frames);
     uint64_t data = writer->frames * writer->info.encoding.bytes * writer->info.channels;
     bool good = !(data & 1) || sink_write(&writer->sink, "", 1);
     good = good && sink_patch(&writer->sink, 0, h.bytes, h.n);

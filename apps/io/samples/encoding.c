@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sample encodings and their names: (c|r)(f32|f64|i32|i24|i16|i8|u32|u24|u16|u8)(_le|_be). The
-// SigMF specification defines all of them but the 24-bit ones, which audio needs.
+// SigMF specification defines all but the 24-bit ones, which audio needs.
 #include "encoding.h"
 
 #include <stdio.h>

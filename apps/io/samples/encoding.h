@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How one sample lies in a file: integer or float, width, byte order, real or complex; and the
-// names users give to it.
+// The encoding of one sample in a file: integer or float, width, byte order, real or complex; and
+// its name, as users write it.
 #ifndef PARTITA_APPS_ENCODING_H
 #define PARTITA_APPS_ENCODING_H
 
@@ -23,11 +23,12 @@ struct encoding {
 // Bytes of one sample of one channel.
 size_t encoding_size(struct encoding encoding);
 
-// Whether scalars lie in a file as in memory, where they are double or else float.
+// Whether scalars have the same bytes in the file as in memory, as double or as float.
 bool encoding_is_plain(struct encoding encoding, bool as_double);
 
-// Reads a name in SigMF's spelling (cf32_le, ri16, u8) or in ffmpeg's and SoapySDR's (f32le, s16le,
-// CS16); a missing prefix means real, a missing suffix little endian. False if it is no such name.
+// Parses a name as SigMF spells it (cf32_le, ri16, u8) or as ffmpeg and SoapySDR do (f32le, s16le,
+// CS16). Without a prefix it is real, without a suffix little endian. False if it is not such a
+// name.
 bool encoding_parse(const char *name, struct encoding *ret_encoding);
 
 enum { ENCODING_NAME_SIZE = 12 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The part of sample conversion that does not depend on float or double: byte order and integer
+// The part of sample conversion that is the same for float and double: byte order and integer
 // widths.
 #include "samples.h"
 
@@ -8,7 +8,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are converted from and to a little-endian machine");
 
-static void swap2(unsigned char *x, size_t n)
+static void swap_bytes2(unsigned char *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint16_t v;
@@ -18,7 +18,7 @@ static void swap2(unsigned char *x, size_t n)
     }
 }
 
-static void swap4(unsigned char *x, size_t n)
+static void swap_bytes4(unsigned char *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t v;
@@ -28,7 +28,7 @@ static void swap4(unsigned char *x, size_t n)
     }
 }
 
-static void swap8(unsigned char *x, size_t n)
+static void swap_bytes8(unsigned char *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t v;
@@ -42,13 +42,13 @@ void samples_swap(unsigned char *x, size_t n, unsigned bytes)
 {
     switch (bytes) {
     case 2:
-        swap2(x, n);
+        swap_bytes2(x, n);
         break;
     case 4:
-        swap4(x, n);
+        swap_bytes4(x, n);
         break;
     case 8:
-        swap8(x, n);
+        swap_bytes8(x, n);
         break;
     case 3:
         for (size_t i = 0; i < n; i++) {
@@ -62,8 +62,8 @@ void samples_swap(unsigned char *x, size_t n, unsigned bytes)
     }
 }
 
-// An unsigned integer is a signed one with its top bit flipped.
-static int32_t bias(struct encoding e)
+// An unsigned integer is a signed one with its top bit inverted.
+static int32_t sign_flip(struct encoding e)
 {
     return e.kind == ENCODING_UNSIGNED ? (int32_t)(1u << (8 * e.bytes - 1)) : 0;
 }
@@ -94,12 +94,12 @@ void integers_unpack(int32_t *y, const unsigned char *x, size_t n, struct encodi
     if (encoding.kind != ENCODING_UNSIGNED) return;
     unsigned shift = 32 - 8 * encoding.bytes;
     for (size_t i = 0; i < n; i++)
-        y[i] = (int32_t)((uint32_t)(y[i] ^ bias(encoding)) << shift) >> shift;
+        y[i] = (int32_t)((uint32_t)(y[i] ^ sign_flip(encoding)) << shift) >> shift;
 }
 
 void integers_pack(unsigned char *y, const int32_t *x, size_t n, struct encoding encoding)
 {
-    int32_t flip = bias(encoding);
+    int32_t flip = sign_flip(encoding);
     switch (encoding.bytes) {
     case 1:
         for (size_t i = 0; i < n; i++) y[i] = (unsigned char)(x[i] ^ flip);

@@ -35,7 +35,7 @@ struct chain {
     float *frames, **x, **y; // PIECE frames of every channel
     float *interleaved;
     // Told by the audio thread.
-    atomic_ullong n_calls, n_frames, xruns, lost[N_HOST_LOSSES], bad_in, bad_out, limited,
+    atomic_ullong n_calls, n_frames, xruns, lost[N_DEVICE_LOSSES], bad_in, bad_out, limited,
         unrecorded;
     atomic_bool ended;
     struct stats load; // in shares of the deadline
@@ -127,7 +127,7 @@ static void take_input(struct chain *c, const float *const *in, size_t at, size_
     for (size_t i = 0; i < c->in_channels; i++) {
         if (in) memcpy(c->x[i], in[i] + at, n * sizeof **in);
         else memset(c->x[i], 0, n * sizeof *c->x[i]);
-        bad += samples_purge_f32(c->x[i], n);
+        bad += samples_zero_nonfinite_f32(c->x[i], n);
     }
     increase(&c->bad_in, bad);
     meter_all(c, c->meters, c->x, c->in_channels, n);
@@ -145,7 +145,7 @@ static void mix(struct chain *c, size_t n)
         float *y = c->y[k];
         for (size_t i = 0; i < n; i++) y[i] = wet[i] * y[i];
         for (size_t i = 0; x && i < n; i++) y[i] += dry[i] * x[i];
-        bad += samples_purge_f32(y, n);
+        bad += samples_zero_nonfinite_f32(y, n);
     }
     increase(&c->bad_out, bad);
 }
@@ -182,7 +182,7 @@ static void count(struct chain *c, size_t n, unsigned losses, double seconds)
                              (float)seconds};
     if (c->calls) ring_put(c->calls, &time, 1);
     if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
-    for (int i = 0; i < N_HOST_LOSSES; i++) increase(&c->lost[i], losses >> i & 1);
+    for (int i = 0; i < N_DEVICE_LOSSES; i++) increase(&c->lost[i], losses >> i & 1);
     increase(&c->xruns, losses != 0);
     increase(&c->n_frames, n);
     increase(&c->n_calls, 1);
@@ -255,7 +255,7 @@ struct chain_counts chain_counts(const struct chain *chain)
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
         .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
     };
-    for (int i = 0; i < N_HOST_LOSSES; i++)
+    for (int i = 0; i < N_DEVICE_LOSSES; i++)
         counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
     return counts;
 }

@@ -8,7 +8,7 @@
 #include <partita/partita.h>
 
 #include "base/fault.h"
-#include "live/device/host.h"
+#include "live/device/device.h"
 #include "meter.h"
 #include "ring.h"
 
@@ -34,12 +34,12 @@ struct chain_request {
 // What has happened so far.
 struct chain_counts {
     uint64_t calls, frames;
-    uint64_t xruns;               // calls around which anything was lost
-    uint64_t lost[N_HOST_LOSSES]; // calls with that loss, in the order of enum host_loss
-    uint64_t bad_in, bad_out;     // samples that were no number, played as 0
-    uint64_t limited;             // frames
-    uint64_t unrecorded;          // frames the record ring had no room for
-    bool ended;                   // the last call is over
+    uint64_t xruns;                 // calls around which anything was lost
+    uint64_t lost[N_DEVICE_LOSSES]; // calls with that loss, in the order of enum device_loss
+    uint64_t bad_in, bad_out;       // samples that were no number, played as 0
+    uint64_t limited;               // frames
+    uint64_t unrecorded;            // frames the record ring had no room for
+    bool ended;                     // the last call is over
 };
 
 // Time of calls as shares of what their frames last; percentiles are upper bounds within 9 %.
@@ -51,10 +51,10 @@ struct chain_load {
 bool chain_open(struct chain **ret_chain, const struct chain_request *request, struct fault *fault);
 void chain_close(struct chain *chain);
 
-// One call: n frames, a pointer a channel; `in` NULL is silence. losses: enum host_loss. False
+// One call: n frames, a pointer a channel; `in` NULL is silence. losses: enum device_loss. False
 // after the last frame to play; what lies behind it in the call is silence. Real-time safe.
 // Threads: the audio thread.
-host_callback chain_process;
+device_callback chain_process;
 
 // New factors, reached along a line of 20 ms. Threads: one that controls.
 void chain_set_levels(struct chain *chain, float wet, float dry);

@@ -4,21 +4,21 @@
 
 #include <string.h>
 
-bool host_choose_pair(struct host_device *ret_in, struct host_device *ret_out,
-                      const struct settings *settings, bool *ret_may_come, struct fault *fault)
+bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
+                        const struct settings *settings, bool *ret_may_come, struct fault *fault)
 {
     const char *both = settings->audio_device;
     const char *in = settings->audio_input ? settings->audio_input : both;
     const char *out = settings->audio_output ? settings->audio_output : both;
     bool one = settings->audio_input == NULL && settings->audio_output == NULL;
-    if (one && host_choose(ret_in, both, HOST_IN | HOST_OUT, ret_may_come, fault)) {
+    if (one && device_choose(ret_in, both, DEVICE_IN | DEVICE_OUT, ret_may_come, fault)) {
         *ret_out = *ret_in;
         return true;
     }
     if (one && both) return false;
     // Without a wish the default input and output may be two devices of one API.
-    if (!host_choose(ret_in, in, HOST_IN, ret_may_come, fault) ||
-        !host_choose(ret_out, out, HOST_OUT, ret_may_come, fault))
+    if (!device_choose(ret_in, in, DEVICE_IN, ret_may_come, fault) ||
+        !device_choose(ret_out, out, DEVICE_OUT, ret_may_come, fault))
         return false;
     if (strcmp(ret_in->api, ret_out->api) == 0) return true;
     *ret_may_come = false;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bank.h"
+#include "filter_set.h"
 
 // A resampled response starts with the rise of its band-limited pulses, which would be delay. What
 // lies below this share of the largest tap is left out.
@@ -28,7 +28,7 @@ static bool open_file(struct audio_reader **ret_reader, const struct settings *s
 // What the user did not say: as many inputs as there are responses, two where that does not tell,
 // and no more than there are.
 static size_t choose_inputs(const struct settings *s, size_t n_ir,
-                            const struct bank_request *request)
+                            const struct filter_set_request *request)
 {
     if (s->channels) return (size_t)s->channels;
     size_t n = n_ir == 1 || s->matrix ? 2 : n_ir;
@@ -37,7 +37,7 @@ static size_t choose_inputs(const struct settings *s, size_t n_ir,
 }
 
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
-                           const char *path, const struct bank_request *request,
+                           const char *path, const struct filter_set_request *request,
                            struct fault *fault)
 {
     struct audio_reader *reader;

@@ -6,7 +6,7 @@
 
 #include "convolve/taps.h"
 
-struct bank_request;
+struct filter_set_request;
 
 // Channels and rate that a response must fit.
 struct response_shape {
@@ -20,7 +20,7 @@ struct response {
     size_t channels;     // of the file
     size_t first;        // taps left out at the start
     size_t length;       // taps used
-    size_t onset;        // see struct bank_filter
+    size_t onset;        // see struct filter_set_filter
     bool diagonal;       // every input to its own output
     bool spread;         // one response and one input, for all outputs
     char shortfall[160]; // what the file lacks of what its header promises; empty: nothing
@@ -28,7 +28,7 @@ struct response {
 
 // Channels of a run whose first response is `path`.
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
-                           const char *path, const struct bank_request *request,
+                           const char *path, const struct filter_set_request *request,
                            struct fault *fault);
 
 // The sample rate of a file, 0 if it does not say or cannot be read.

@@ -13,13 +13,13 @@
 
 #include "base/clock.h"
 #include "cli/report.h"
-#include "convolve/record.h"
+#include "convolve/shard_record.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "live/console/signals.h"
 #include "live/device/choose.h"
+#include "live/device/device.h"
 #include "live/device/heartbeat.h"
-#include "live/device/host.h"
 
 #include "sweep.h"
 
@@ -35,9 +35,9 @@ enum { SILENT_SECONDS = 2, START_SECONDS = 5, CLOSE_SECONDS = 2 };
 
 struct measure {
     const struct settings *settings;
-    struct host_device in, out;
-    struct host_stream *host;
-    struct host_format format;
+    struct audio_device in, out;
+    struct device_stream *host;
+    struct device_format format;
     size_t channels, n_pause, n_sweep, n_response, n_frames;
     double *sweep, *template, *heard, *response;
     double unit_peak; // of the response of a path of gain 1
@@ -81,7 +81,7 @@ static bool choose(struct measure *m, struct fault *fault)
 {
     const struct settings *s = m->settings;
     bool any;
-    if (!host_choose_pair(&m->in, &m->out, s, &any, fault)) return false;
+    if (!device_choose_pair(&m->in, &m->out, s, &any, fault)) return false;
     m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
     if (m->channels <= m->in.in_channels) return true;
     return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name,
@@ -115,7 +115,7 @@ static bool prepare(struct measure *m, double rate, struct fault *fault)
 static bool open_host(struct measure *m, struct fault *fault)
 {
     const struct settings *s = m->settings;
-    struct host_request request = {
+    struct device_request request = {
         .in = m->in,
         .out = m->out,
         .in_channels = m->channels,
@@ -128,7 +128,7 @@ static bool open_host(struct measure *m, struct fault *fault)
     };
     bool any;
     return prepare(m, request.rate, fault) &&
-           host_open(&m->host, &request, &m->format, &any, fault) && host_start(m->host, fault);
+           device_open(&m->host, &request, &m->format, &any, fault) && device_start(m->host, fault);
 }
 
 // Waits for the last frame. EXIT_DONE, or why it did not come.
@@ -214,7 +214,8 @@ static bool write_responses(const struct measure *m, const float *frames, struct
     bool known;
     info.container = container_of_name(path, &known);
     container_encoding(info.container, path, wish, &info.encoding);
-    if (!record_forget(path, fault) || !audio_create(&writer, path, &info, fault)) return false;
+    if (!shard_record_discard(path, fault) || !audio_create(&writer, path, &info, fault))
+        return false;
     if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault))
         return audio_finish(writer, &counts, fault);
     audio_discard(writer);
@@ -265,16 +266,16 @@ int measure_run(const struct settings *settings, int signals)
     m.settings = settings;
     if (!check_output(settings->measure_to, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (host_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
+    if (device_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
         status = listen(&m, signals, &fault);
-    else if (host_hangs()) status = EXIT_LOST;
-    host_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
+    else if (device_hangs()) status = EXIT_LOST;
+    device_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
     if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
     if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     else if (m.losses) {
         report_warning(settings, "samples were lost while the sweep played; measure again");
         status = EXIT_DEGRADED;
     }
-    if (!host_hangs()) release(&m);
+    if (!device_hangs()) release(&m);
     return status;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "live/chain/chain.h"
-#include "writer.h"
+#include "ring_writer.h"
 
 enum { RING_CALLS = 1 << 16 };
 
@@ -16,7 +16,7 @@ struct call_log {
     struct ring ring;
     FILE *file;
     const char *path;
-    struct writer *writer;
+    struct ring_writer *writer;
 };
 
 static bool failed(const char *path, struct fault *fault)
@@ -46,7 +46,7 @@ void call_log_close(struct call_log *log)
 {
     struct fault ignored;
     if (!log) return;
-    if (log->writer) writer_stop(log->writer, &ignored);
+    if (log->writer) ring_writer_stop(log->writer, &ignored);
     release(log);
 }
 
@@ -60,7 +60,7 @@ bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fa
     if (good) fputs("frame,seconds\n", log->file);
     good = good && (ring_open(&log->ring, RING_CALLS, sizeof(struct call_time)) ||
                     fault_set(fault, "out of memory"));
-    good = good && writer_start(&log->writer, &log->ring, put, log, fault);
+    good = good && ring_writer_start(&log->writer, &log->ring, put, log, fault);
     if (good) *ret_log = log;
     else release(log);
     return good;
@@ -73,7 +73,7 @@ struct ring *call_log_ring(struct call_log *log)
 
 bool call_log_finish(struct call_log *log, struct fault *fault)
 {
-    bool good = writer_stop(log->writer, fault);
+    bool good = ring_writer_stop(log->writer, fault);
     int not_closed = fclose(log->file);
     log->writer = NULL;
     log->file = NULL;

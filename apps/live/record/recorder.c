@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convolve/record.h"
+#include "convolve/shard_record.h"
 #include "io/audio.h"
 #include "io/formats/sigmf.h"
-#include "outputs.h"
-#include "writer.h"
+#include "output_names.h"
+#include "ring_writer.h"
 
 // Seconds that a disk may take a rest; a disk that spins up takes several.
 static const double RING_SECONDS = 10;
@@ -19,7 +19,7 @@ static const double RING_SECONDS = 10;
 struct recorder {
     struct ring ring;
     struct audio_writer *file;
-    struct writer *writer;
+    struct ring_writer *writer;
     char *path;
     double rate; // Hz
 };
@@ -73,14 +73,15 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     struct recorder *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
     r->rate = rate;
-    r->path = outputs_name_take(settings->record, take);
+    r->path = output_names_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
     good = good && choose_format(&info, settings, r->path, fault);
     good = good &&
            (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
             fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
-    good = good && audio_create(&r->file, r->path, &info, fault) && record_forget(r->path, fault);
-    good = good && writer_start(&r->writer, &r->ring, put, r, fault);
+    good = good && audio_create(&r->file, r->path, &info, fault) &&
+           shard_record_discard(r->path, fault);
+    good = good && ring_writer_start(&r->writer, &r->ring, put, r, fault);
     if (good) *ret_recorder = r;
     else release(r);
     return good;
@@ -93,7 +94,7 @@ struct ring *recorder_ring(struct recorder *recorder)
 
 bool recorder_check(const struct recorder *recorder, struct fault *fault)
 {
-    return writer_check(recorder->writer, fault);
+    return ring_writer_check(recorder->writer, fault);
 }
 
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts,
@@ -102,8 +103,8 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
     struct recorder *r = recorder;
     struct fault why, of_file;
     uint64_t frames;
-    bool whole = writer_stop(r->writer, &why),
-         saved = audio_save(r->file, ret_counts, &frames, &of_file);
+    bool whole = ring_writer_stop(r->writer, &why),
+         saved = audio_finish_partial(r->file, ret_counts, &frames, &of_file);
     r->writer = NULL;
     r->file = NULL;
     if (whole && saved) return true;
@@ -117,7 +118,7 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
 void recorder_discard(struct recorder *recorder)
 {
     struct fault ignored;
-    if (recorder->writer) writer_stop(recorder->writer, &ignored);
+    if (recorder->writer) ring_writer_stop(recorder->writer, &ignored);
     audio_discard(recorder->file);
     recorder->writer = NULL;
     recorder->file = NULL;

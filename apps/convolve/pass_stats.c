@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// See stats.h.
-#include "stats.h"
+// See pass_stats.h.
+#include "pass_stats.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 8, PIECE = 512 };
+#include "cli/json_values.h"
 
-// Squared magnitudes of up to PIECE samples.
+enum { LANES = 8, CHUNK = 512 };
+
+// Squared magnitudes of up to CHUNK samples.
 static void square(double *v, enum partita_type type, const void *x, size_t at, size_t n)
 {
     const float *f = x;
@@ -30,20 +31,19 @@ static void square(double *v, enum partita_type type, const void *x, size_t at, 
         for (size_t i = at; i < at + n; i++)
             v[i - at] = d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
         break;
-    case PARTITA_F16: // layers alone, which are not measured
+    case PARTITA_F16: // types of layers only
     case PARTITA_BF16:
         break;
     }
 }
 
-void stats_measure(struct stats *stats, enum partita_type type, const void *x, size_t n)
+void pass_stats_measure(struct pass_stats *stats, enum partita_type type, const void *x, size_t n)
 {
-    double top[LANES] = {0},
-           sum[LANES] = {0}; // independent lanes: no chain of additions to wait for
-    for (size_t at = 0; at < n; at += PIECE) {
-        double v[PIECE] = {0};
-        square(v, type, x, at, n - at < PIECE ? n - at : PIECE);
-        for (size_t i = 0; i < PIECE; i += LANES)
+    double top[LANES] = {0}, sum[LANES] = {0}; // independent sums hide the latency of additions
+    for (size_t at = 0; at < n; at += CHUNK) {
+        double v[CHUNK] = {0};
+        square(v, type, x, at, n - at < CHUNK ? n - at : CHUNK);
+        for (size_t i = 0; i < CHUNK; i += LANES)
             for (size_t k = 0; k < LANES; k++) {
                 top[k] = v[i + k] > top[k] ? v[i + k] : top[k];
                 sum[k] += v[i + k];
@@ -57,18 +57,18 @@ void stats_measure(struct stats *stats, enum partita_type type, const void *x, s
     stats->peak = sqrt(peak);
 }
 
-static double rms(const struct stats *s)
+static double pass_stats_rms(const struct pass_stats *s)
 {
     double n = (double)s->frames_out * (double)s->out_channels;
     return n > 0 ? sqrt(s->energy / n) : 0;
 }
 
-static double times_real_time(const struct stats *s)
+static double times_real_time(const struct pass_stats *s)
 {
     return s->rate && s->seconds > 0 ? (double)s->frames_in / s->rate / s->seconds : 0;
 }
 
-static void print_calls(const struct stats *s, FILE *to)
+static void print_calls(const struct pass_stats *s, FILE *to)
 {
     const struct partita_stream_stats *calls = &s->calls;
     fprintf(to, "calls       %llu of up to %zu frames", (unsigned long long)calls->calls,
@@ -81,7 +81,7 @@ static void print_calls(const struct stats *s, FILE *to)
             calls->max * 1e6);
 }
 
-void stats_print(const struct stats *s, FILE *to)
+void pass_stats_print(const struct pass_stats *s, FILE *to)
 {
     fprintf(to, "engine      %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps,
             s->in_channels, s->out_channels);
@@ -89,36 +89,17 @@ void stats_print(const struct stats *s, FILE *to)
             (unsigned long long)s->frames_in, (unsigned long long)s->frames_out,
             (unsigned long long)s->tail, s->latency);
     fprintf(to, "peak        %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak));
-    fprintf(to, "rms         %.6g (%.2f dBFS)\n", rms(s), 20 * log10(rms(s)));
+    fprintf(to, "rms         %.6g (%.2f dBFS)\n", pass_stats_rms(s), 20 * log10(pass_stats_rms(s)));
     fprintf(to, "clipped     %llu samples\n", (unsigned long long)s->written.clipped);
     fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n",
-            (unsigned long long)s->replaced, (unsigned long long)s->written.not_finite);
+            (unsigned long long)s->replaced, (unsigned long long)s->written.nonfinite);
     fprintf(to, "time        %.3g s", s->seconds);
     if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
     fprintf(to, "\n");
     if (s->calls.calls) print_calls(s, to);
 }
 
-// File names are bytes, JSON is UTF-8: what is not becomes question marks.
-static json_t *text(const char *bytes)
-{
-    json_t *value = json_string(bytes);
-    if (value) return value;
-    char *copy = strdup(bytes);
-    for (char *c = copy; c && *c; c++)
-        if (*c & 0x80) *c = '?';
-    value = json_string(copy ? copy : "");
-    free(copy);
-    return value;
-}
-
-// JSON knows no infinity.
-static json_t *number(double x)
-{
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *calls_object(const struct stats *s)
+static json_t *calls_object(const struct pass_stats *s)
 {
     const struct partita_stream_stats *calls = &s->calls;
     if (!calls->calls) return json_null();
@@ -127,23 +108,23 @@ static json_t *calls_object(const struct stats *s)
     json_object_set_new(j, "frames", json_integer((json_int_t)s->call_frames));
     json_object_set_new(j, "missed",
                         s->rate ? json_integer((json_int_t)calls->missed) : json_null());
-    json_object_set_new(j, "mean", number(calls->mean));
-    json_object_set_new(j, "p50", number(calls->p50));
-    json_object_set_new(j, "p99", number(calls->p99));
-    json_object_set_new(j, "p999", number(calls->p999));
-    json_object_set_new(j, "max", number(calls->max));
+    json_object_set_new(j, "mean", json_finite(calls->mean));
+    json_object_set_new(j, "p50", json_finite(calls->p50));
+    json_object_set_new(j, "p99", json_finite(calls->p99));
+    json_object_set_new(j, "p999", json_finite(calls->p999));
+    json_object_set_new(j, "max", json_finite(calls->max));
     return j;
 }
 
-bool stats_print_json(const struct stats *s, const struct settings *settings, FILE *to)
+bool pass_stats_print_json(const struct pass_stats *s, const struct settings *settings, FILE *to)
 {
     json_t *j = json_object();
-    json_object_set_new(j, "command", text(command_rows[settings->command].name));
-    json_object_set_new(j, "ir", text(settings->operands[0]));
-    json_object_set_new(j, "in", text(settings->operands[1]));
-    json_object_set_new(j, "out", text(settings->operands[2]));
-    json_object_set_new(j, "engine", text(s->engine));
-    json_object_set_new(j, "type", text(s->type));
+    json_object_set_new(j, "command", json_text(command_rows[settings->command].name));
+    json_object_set_new(j, "ir", json_text(settings->operands[0]));
+    json_object_set_new(j, "in", json_text(settings->operands[1]));
+    json_object_set_new(j, "out", json_text(settings->operands[2]));
+    json_object_set_new(j, "engine", json_text(s->engine));
+    json_object_set_new(j, "type", json_text(s->type));
     json_object_set_new(j, "taps", json_integer((json_int_t)s->taps));
     json_object_set_new(j, "in_channels", json_integer((json_int_t)s->in_channels));
     json_object_set_new(j, "out_channels", json_integer((json_int_t)s->out_channels));
@@ -152,15 +133,15 @@ bool stats_print_json(const struct stats *s, const struct settings *settings, FI
     json_object_set_new(j, "frames_out", json_integer((json_int_t)s->frames_out));
     json_object_set_new(j, "tail", json_integer((json_int_t)s->tail));
     json_object_set_new(j, "latency", json_integer((json_int_t)s->latency));
-    json_object_set_new(j, "peak", number(s->peak));
-    json_object_set_new(j, "rms", number(rms(s)));
+    json_object_set_new(j, "peak", json_finite(s->peak));
+    json_object_set_new(j, "rms", json_finite(pass_stats_rms(s)));
     json_object_set_new(j, "clipped", json_integer((json_int_t)s->written.clipped));
     json_object_set_new(j, "not_finite_read", json_integer((json_int_t)s->replaced));
-    json_object_set_new(j, "not_finite_written", json_integer((json_int_t)s->written.not_finite));
+    json_object_set_new(j, "not_finite_written", json_integer((json_int_t)s->written.nonfinite));
     json_object_set_new(j, "truncated", json_boolean(s->truncated));
     json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
-    json_object_set_new(j, "seconds", number(s->seconds));
-    json_object_set_new(j, "times_real_time", number(times_real_time(s)));
+    json_object_set_new(j, "seconds", json_finite(s->seconds));
+    json_object_set_new(j, "times_real_time", json_finite(times_real_time(s)));
     json_object_set_new(j, "calls", calls_object(s));
     bool good =
         j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See outputs.h.
-#include "outputs.h"
+#include "output_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const char *base_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-char *outputs_name_take(const char *path, int take)
+char *output_names_take(const char *path, int take)
 {
     const char *dot = strrchr(base_of(path), '.');
     int n_stem = (int)(dot ? (size_t)(dot - path) : strlen(path));
@@ -53,9 +53,9 @@ static bool check(const struct settings *s, const char *record, struct fault *fa
     return fault_set(fault, "%s: is named by --record and by --calls; name two files", record);
 }
 
-bool outputs_check(const struct settings *settings, int take, struct fault *fault)
+bool output_names_check(const struct settings *settings, int take, struct fault *fault)
 {
-    char *record = settings->record ? outputs_name_take(settings->record, take) : NULL;
+    char *record = settings->record ? output_names_take(settings->record, take) : NULL;
     bool good = settings->record && !record ? fault_set(fault, "out of memory")
                                             : check(settings, record, fault);
     free(record);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See writer.h. The ring is looked at every few milliseconds: to be woken up would cost the audio
 // thread a system call.
-#include "writer.h"
+#include "ring_writer.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 enum { ITEMS = 4096, PAUSE_NANOSECONDS = 10000000 };
 
-struct writer {
+struct ring_writer {
     struct ring *ring;
-    writer_put *put;
+    ring_writer_put *put;
     void *user;
     void *items;
     pthread_t thread;
@@ -20,7 +20,7 @@ struct writer {
 };
 
 // Empties the ring once.
-static void empty(struct writer *w)
+static void empty(struct ring_writer *w)
 {
     for (size_t n; (n = ring_take(w->ring, w->items, ITEMS)) > 0;) {
         if (atomic_load_explicit(&w->failed, memory_order_relaxed)) continue;
@@ -31,7 +31,7 @@ static void empty(struct writer *w)
 
 static void *run(void *argument)
 {
-    struct writer *w = argument;
+    struct ring_writer *w = argument;
     const struct timespec pause = {0, PAUSE_NANOSECONDS};
     while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
         empty(w);
@@ -41,12 +41,12 @@ static void *run(void *argument)
     return NULL;
 }
 
-bool writer_start(struct writer **ret_writer, struct ring *ring, writer_put *put, void *user,
-                  struct fault *fault)
+bool ring_writer_start(struct ring_writer **ret_writer, struct ring *ring, ring_writer_put *put,
+                       void *user, struct fault *fault)
 {
-    struct writer *w = calloc(1, sizeof *w);
+    struct ring_writer *w = calloc(1, sizeof *w);
     if (w)
-        *w = (struct writer){
+        *w = (struct ring_writer){
             .ring = ring, .put = put, .user = user, .items = calloc(ITEMS, ring->item_bytes)};
     if (!w || !w->items || pthread_create(&w->thread, NULL, run, w)) {
         if (w) free(w->items);
@@ -57,18 +57,18 @@ bool writer_start(struct writer **ret_writer, struct ring *ring, writer_put *put
     return true;
 }
 
-bool writer_check(const struct writer *writer, struct fault *fault)
+bool ring_writer_check(const struct ring_writer *writer, struct fault *fault)
 {
     if (!atomic_load_explicit(&writer->failed, memory_order_acquire)) return true;
     *fault = writer->fault;
     return false;
 }
 
-bool writer_stop(struct writer *writer, struct fault *fault)
+bool ring_writer_stop(struct ring_writer *writer, struct fault *fault)
 {
     atomic_store_explicit(&writer->stop, true, memory_order_release);
     pthread_join(writer->thread, NULL);
-    bool good = writer_check(writer, fault);
+    bool good = ring_writer_check(writer, fault);
     free(writer->items);
     free(writer);
     return good;

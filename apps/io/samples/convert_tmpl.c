@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Conversion of scalars for one type in memory. Compiled twice, with -DREAL=float -DSUFFIX=f32 and
-// with -DREAL=double -DSUFFIX=f64. Integers go through int32_t in pieces that stay in the
-// first-level cache.
+// Sample conversion for one type in memory. Compiled twice, with -DREAL=float -DSUFFIX=f32 and with
+// -DREAL=double -DSUFFIX=f64. Integers are converted through int32_t, in chunks that fit the L1
+// cache.
 #include "samples.h"
 
 #include <float.h>
@@ -12,11 +12,11 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(stem) JOIN(stem, SUFFIX)
 
-#define LARGEST (sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX)
+#define MAX_FINITE (sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX)
 
-enum { PIECE = 1024 };
+enum { CHUNK = 1024 };
 
-static size_t smaller(size_t a, size_t b)
+static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -42,12 +42,12 @@ static void decode_floats(REAL *y, const unsigned char *x, size_t n, unsigned by
 
 static void decode_integers(REAL *y, const unsigned char *x, size_t n, struct encoding encoding)
 {
-    int32_t piece[PIECE];
+    int32_t chunk[CHUNK];
     REAL scale = (REAL)ldexp(1.0, 1 - 8 * (int)encoding.bytes);
     while (n) {
-        size_t m = smaller(n, PIECE);
-        integers_unpack(piece, x, m, encoding);
-        for (size_t i = 0; i < m; i++) y[i] = (REAL)piece[i] * scale;
+        size_t m = min_size(n, CHUNK);
+        integers_unpack(chunk, x, m, encoding);
+        for (size_t i = 0; i < m; i++) y[i] = (REAL)chunk[i] * scale;
         y += m;
         x += m * encoding.bytes;
         n -= m;
@@ -61,8 +61,8 @@ void NAME(samples_decode)(REAL *y, unsigned char *x, size_t n, struct encoding e
     else decode_integers(y, x, n, encoding);
 }
 
-// Adding 1.5 * 2^52 leaves a double's integer part, rounded to even, in its low bits, and 1.5 *
-// 2^23 a float's: unlike lrint, compilers turn this into vector code for every instruction set.
+// Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, ties to even; 1.5 *
+// 2^23 does it for a float. Unlike lrint, compilers vectorise this for every instruction set.
 static const double ROUND = 0x1.8p52;
 static const REAL ROUND_SHORT = sizeof(REAL) == 4 ? (REAL)0x1.8p23 : (REAL)0x1.8p52;
 
@@ -76,7 +76,7 @@ static bool any_beyond(const REAL *x, size_t n, REAL limit)
 
 static int32_t clip(double v, double scale, struct sample_counts *counts)
 {
-    if (!(fabs(v) <= DBL_MAX)) counts->not_finite++;
+    if (!(fabs(v) <= DBL_MAX)) counts->nonfinite++;
     if (v != v) return 0;
     double rounded = (v + ROUND) - ROUND;
     if (rounded >= -scale && rounded <= scale - 1) return (int32_t)rounded;
@@ -84,7 +84,7 @@ static int32_t clip(double v, double scale, struct sample_counts *counts)
     return (int32_t)(v < 0 ? -scale : scale - 1);
 }
 
-// Values within the range, of up to 16 bits: exact in REAL.
+// For values in range and up to 16 bits, where REAL is exact.
 static void round_short(int32_t *y, const REAL *x, size_t n, REAL scale)
 {
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)((x[i] * scale + ROUND_SHORT) - ROUND_SHORT);
@@ -95,11 +95,11 @@ static void round_long(int32_t *y, const REAL *x, size_t n, double scale)
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)(((double)x[i] * scale + ROUND) - ROUND);
 }
 
-static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits,
+static void quantise_chunk(int32_t *y, const REAL *x, size_t n, unsigned bits,
                            struct sample_counts *counts)
 {
     double scale = ldexp(1.0, (int)bits - 1);
-    // 0.99 is below the largest integer of 8 and of more bits.
+    // 0.99 is below the largest integer of 8 or more bits.
     if (any_beyond(x, n, (REAL)0.99))
         for (size_t i = 0; i < n; i++) y[i] = clip((double)x[i] * scale, scale, counts);
     else if (bits <= 16) round_short(y, x, n, (REAL)scale);
@@ -109,19 +109,19 @@ static void quantise_piece(int32_t *y, const REAL *x, size_t n, unsigned bits,
 void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits,
                             struct sample_counts *counts)
 {
-    for (size_t at = 0; at < n; at += PIECE)
-        quantise_piece(y + at, x + at, smaller(n - at, PIECE), bits, counts);
+    for (size_t at = 0; at < n; at += CHUNK)
+        quantise_chunk(y + at, x + at, min_size(n - at, CHUNK), bits, counts);
     for (size_t i = 0; i < n; i++) y[i] = (int32_t)((uint32_t)y[i] << (32 - bits));
 }
 
 static void encode_integers(unsigned char *y, const REAL *x, size_t n, struct encoding encoding,
                             struct sample_counts *counts)
 {
-    int32_t piece[PIECE];
+    int32_t chunk[CHUNK];
     while (n) {
-        size_t m = smaller(n, PIECE);
-        quantise_piece(piece, x, m, 8 * encoding.bytes, counts);
-        integers_pack(y, piece, m, encoding);
+        size_t m = min_size(n, CHUNK);
+        quantise_chunk(chunk, x, m, 8 * encoding.bytes, counts);
+        integers_pack(y, chunk, m, encoding);
         y += m * encoding.bytes;
         x += m;
         n -= m;
@@ -131,8 +131,8 @@ static void encode_integers(unsigned char *y, const REAL *x, size_t n, struct en
 static uint64_t count_beyond(const REAL *x, size_t n, REAL limit)
 {
     uint64_t count = 0;
-    for (size_t at = 0; at < n; at += PIECE) {
-        size_t m = smaller(n - at, PIECE);
+    for (size_t at = 0; at < n; at += CHUNK) {
+        size_t m = min_size(n - at, CHUNK);
         if (!any_beyond(x + at, m, limit)) continue;
         for (size_t i = at; i < at + m; i++) count += !(x[i] >= -limit && x[i] <= limit);
     }
@@ -142,7 +142,7 @@ static uint64_t count_beyond(const REAL *x, size_t n, REAL limit)
 static void encode_floats(unsigned char *y, const REAL *x, size_t n, unsigned bytes,
                           struct sample_counts *counts)
 {
-    counts->not_finite += count_beyond(x, n, bytes == 4 ? (REAL)FLT_MAX : LARGEST);
+    counts->nonfinite += count_beyond(x, n, bytes == 4 ? (REAL)FLT_MAX : MAX_FINITE);
     if (bytes == sizeof(REAL)) {
         memcpy(y, x, n * sizeof *x);
     } else if (bytes == 4) {
@@ -166,14 +166,15 @@ void NAME(samples_encode)(unsigned char *y, const REAL *x, size_t n, struct enco
     if (encoding.big_endian) samples_swap(y, n, encoding.bytes);
 }
 
-uint64_t NAME(samples_not_finite)(const REAL *x, size_t n)
+uint64_t NAME(samples_count_nonfinite)(const REAL *x, size_t n)
 {
-    return count_beyond(x, n, LARGEST);
+    return count_beyond(x, n, MAX_FINITE);
 }
 
-uint64_t NAME(samples_purge)(REAL *x, size_t n)
+uint64_t NAME(samples_zero_nonfinite)(REAL *x, size_t n)
 {
-    uint64_t count = count_beyond(x, n, LARGEST);
-    for (size_t i = 0; count && i < n; i++) x[i] = x[i] >= -LARGEST && x[i] <= LARGEST ? x[i] : 0;
+    uint64_t count = count_beyond(x, n, MAX_FINITE);
+    for (size_t i = 0; count && i < n; i++)
+        x[i] = x[i] >= -MAX_FINITE && x[i] <= MAX_FINITE ? x[i] : 0;
     return count;
 }

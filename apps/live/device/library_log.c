@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See chatter.h. PortAudio brings ALSA and JACK along; the program itself is linked with neither.
-#include "chatter.h"
+#include "library_log.h"
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void find(const char *name, void *ret_function)
     memcpy(ret_function, &found, sizeof found);
 }
 
-void chatter_silence(void)
+void library_log_silence(void)
 {
     alsa_set_handler *set_alsa;
     jack_set_handler *set_jack;

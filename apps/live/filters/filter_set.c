@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See bank.h. One plan serves all filters: as long as the longest, with as many channels as all of
 // them agree on; each filter is made of the cells it has, and cells it has not cost nothing.
-#include "bank.h"
+#include "filter_set.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -20,11 +20,11 @@
 enum { MAX_RETIRED = 8, NONE = -1 };
 
 struct slot {
-    struct bank_filter told;
+    struct filter_set_filter told;
     struct partita_filter *filter;
 };
 
-struct bank {
+struct filter_set {
     const struct settings *settings;
     struct response_shape shape; // what the filters must fit
     size_t kernel;
@@ -55,14 +55,14 @@ static void keep_line(void *user, const char *text)
     fault_set(user, "%s", text);
 }
 
-static bool failed(const struct bank *b, enum partita_status status, struct fault *fault)
+static bool failed(const struct filter_set *b, enum partita_status status, struct fault *fault)
 {
     fault_set(fault, "%s%s%s", partita_status_string(status), *b->detail.text ? ": " : "",
               b->detail.text);
     return option_words(COMMAND_LIVE, fault);
 }
 
-static bool make_plan(struct bank *b, struct fault *fault)
+static bool make_plan(struct filter_set *b, struct fault *fault)
 {
     const struct settings *s = b->settings;
     char engine[ENGINE_NAME_SIZE];
@@ -85,7 +85,7 @@ static bool make_plan(struct bank *b, struct fault *fault)
     return !status || failed(b, status, fault);
 }
 
-static bool make_filter(struct bank *b, struct slot *ret, const struct response *response,
+static bool make_filter(struct filter_set *b, struct slot *ret, const struct response *response,
                         struct fault *fault)
 {
     const struct response *r = response;
@@ -109,13 +109,13 @@ static bool make_filter(struct bank *b, struct slot *ret, const struct response 
     }
     enum partita_status status = partita_filter_create_cells(b->plan, cells, n, &ret->filter);
     free(cells);
-    ret->told = (struct bank_filter){.path = r->path, .taps = r->length, .onset = r->onset};
+    ret->told = (struct filter_set_filter){.path = r->path, .taps = r->length, .onset = r->onset};
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));
 }
 
 // All files first: the plan has to fit them all.
-static bool load_all(struct bank *b, struct response *responses, const struct bank_request *request,
-                     struct fault *fault)
+static bool load_all(struct filter_set *b, struct response *responses,
+                     const struct filter_set_request *request, struct fault *fault)
 {
     const struct word_list *irs = &b->settings->irs;
     if (!response_choose_shape(&b->shape, b->settings, irs->words[0], request, fault)) return false;
@@ -134,10 +134,10 @@ static bool load_all(struct bank *b, struct response *responses, const struct ba
     return true;
 }
 
-bool bank_open(struct bank **ret_bank, const struct settings *settings,
-               const struct bank_request *request, struct fault *fault)
+bool filter_set_open(struct filter_set **ret_bank, const struct settings *settings,
+                     const struct filter_set_request *request, struct fault *fault)
 {
-    struct bank *b = calloc(1, sizeof *b);
+    struct filter_set *b = calloc(1, sizeof *b);
     struct response *responses = calloc((size_t)settings->irs.n, sizeof *responses);
     bool good = (b && responses) || fault_set(fault, "out of memory");
     if (good) {
@@ -157,11 +157,11 @@ bool bank_open(struct bank **ret_bank, const struct settings *settings,
     for (int i = 0; responses && i < settings->irs.n; i++) response_release(&responses[i]);
     free(responses);
     if (good) *ret_bank = b;
-    else bank_close(b);
+    else filter_set_close(b);
     return good;
 }
 
-void bank_close(struct bank *bank)
+void filter_set_close(struct filter_set *bank)
 {
     if (!bank) return;
     if (bank->loading) {
@@ -176,42 +176,42 @@ void bank_close(struct bank *bank)
     free(bank);
 }
 
-struct partita_stream *bank_stream(struct bank *bank)
+struct partita_stream *filter_set_stream(struct filter_set *bank)
 {
     return bank->stream;
 }
 
-const struct partita_plan *bank_plan(const struct bank *bank)
+const struct partita_plan *filter_set_plan(const struct filter_set *bank)
 {
     return bank->plan;
 }
 
-size_t bank_in_channels(const struct bank *bank)
+size_t filter_set_in_channels(const struct filter_set *bank)
 {
     return bank->shape.in_channels;
 }
 
-size_t bank_out_channels(const struct bank *bank)
+size_t filter_set_out_channels(const struct filter_set *bank)
 {
     return bank->shape.out_channels;
 }
 
-int bank_size(const struct bank *bank)
+int filter_set_size(const struct filter_set *bank)
 {
     return bank->n;
 }
 
-int bank_current(const struct bank *bank)
+int filter_set_current(const struct filter_set *bank)
 {
     return bank->current;
 }
 
-struct bank_filter bank_filter(const struct bank *bank, int i)
+struct filter_set_filter filter_set_filter(const struct filter_set *bank, int i)
 {
     return bank->slots[i].told;
 }
 
-void bank_select(struct bank *bank, int i)
+void filter_set_select(struct filter_set *bank, int i)
 {
     bank->current = i;
     partita_stream_swap(bank->stream, bank->slots[i].filter, bank->fade);
@@ -221,7 +221,7 @@ void bank_select(struct bank *bank, int i)
 // is a better one.
 static void *load(void *argument)
 {
-    struct bank *b = argument;
+    struct filter_set *b = argument;
     struct response response = {0};
     b->fresh = (struct slot){0};
     b->loaded = response_load(&response, b->settings, b->slots[b->loading_slot].told.path,
@@ -234,7 +234,7 @@ static void *load(void *argument)
 }
 
 // As soon as the file before is read.
-static void load_wanted(struct bank *b)
+static void load_wanted(struct filter_set *b)
 {
     if (b->wanted == NONE || b->loading || b->n_retired == MAX_RETIRED) return;
     atomic_store(&b->done, false);
@@ -243,39 +243,40 @@ static void load_wanted(struct bank *b)
     if (b->loading) b->wanted = NONE;
 }
 
-void bank_reload(struct bank *bank)
+void filter_set_reload(struct filter_set *bank)
 {
     bank->wanted = bank->current;
     load_wanted(bank);
 }
 
-static void release_retired(struct bank *b)
+static void release_retired(struct filter_set *b)
 {
     if (b->n_retired == 0 || partita_stream_swapping(b->stream)) return;
     for (int i = 0; i < b->n_retired; i++) partita_filter_destroy(b->retired[i]);
     b->n_retired = 0;
 }
 
-static enum bank_news take_loaded(struct bank *b, struct fault *told)
+static enum filter_set_news take_loaded(struct filter_set *b, struct fault *told)
 {
-    if (!b->loading || !atomic_load_explicit(&b->done, memory_order_acquire)) return BANK_NOTHING;
+    if (!b->loading || !atomic_load_explicit(&b->done, memory_order_acquire))
+        return FILTER_SET_UNCHANGED;
     pthread_join(b->loader, NULL);
     b->loading = false;
     if (!b->loaded) {
         fault_set(told, "%.500s; the old filter stays", b->fault.text);
-        return BANK_KEPT;
+        return FILTER_SET_KEPT;
     }
     b->retired[b->n_retired++] = b->slots[b->loading_slot].filter;
     b->slots[b->loading_slot] = b->fresh;
-    if (b->loading_slot == b->current) bank_select(b, b->current);
+    if (b->loading_slot == b->current) filter_set_select(b, b->current);
     fault_set(told, "%s: read again", b->fresh.told.path);
-    return BANK_RELOADED;
+    return FILTER_SET_RELOADED;
 }
 
-enum bank_news bank_poll(struct bank *bank, struct fault *told)
+enum filter_set_news filter_set_poll(struct filter_set *bank, struct fault *told)
 {
     release_retired(bank);
-    enum bank_news news = take_loaded(bank, told);
+    enum filter_set_news news = take_loaded(bank, told);
     load_wanted(bank);
     return news;
 }

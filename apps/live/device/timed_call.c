@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See worker.h. All calls share a thread, since PortAudio tells the reason of an error only to the
 // one that started it.
-#include "worker.h"
+#include "timed_call.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -54,7 +54,7 @@ static void wait_a_step(void)
     pthread_cond_timedwait(&worker.changed, &worker.lock, &until);
 }
 
-bool worker_call(void (*function)(void *argument), void *argument, double seconds)
+bool timed_call(void (*function)(void *argument), void *argument, double seconds)
 {
     if (worker.hangs || !start()) return false;
     pthread_mutex_lock(&worker.lock);
@@ -68,7 +68,7 @@ bool worker_call(void (*function)(void *argument), void *argument, double second
     return !worker.hangs;
 }
 
-bool worker_hangs(void)
+bool timed_call_hangs(void)
 {
     return worker.hangs;
 }

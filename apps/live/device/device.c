@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See host.h.
-#include "host.h"
+#include "device.h"
 
 #include <errno.h>
 #include <pa_jack.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chatter.h"
-#include "worker.h"
+#include "library_log.h"
+#include "timed_call.h"
 
 // Latencies outside are a host's mistake: PipeWire's stand-in for JACK has told of a day.
 static const double MAX_LATENCY = 10;
@@ -18,9 +18,9 @@ static const double MAX_LATENCY = 10;
 // How long the host may take to find its devices, to open and to start them.
 static const double ANSWER_SECONDS = 5;
 
-struct host_stream {
+struct device_stream {
     PaStream *stream;
-    host_callback *callback;
+    device_callback *callback;
     void *user;
     // Of the call that opens it.
     PaStreamParameters in, out;
@@ -39,8 +39,8 @@ static bool failed(const char *what, PaError error, struct fault *fault)
 
 static bool unanswered(struct fault *fault)
 {
-    return fault_set(fault, worker_hangs() ? "the audio server does not answer"
-                                           : "cannot start a thread for PortAudio");
+    return fault_set(fault, timed_call_hangs() ? "the audio server does not answer"
+                                               : "cannot start a thread for PortAudio");
 }
 
 static void initialize(void *argument)
@@ -49,27 +49,27 @@ static void initialize(void *argument)
     *error = Pa_Initialize();
 }
 
-bool host_initialize(bool verbose, struct fault *fault)
+bool device_initialize(bool verbose, struct fault *fault)
 {
     static PaError error; // for good if PortAudio hangs
-    if (!verbose) chatter_silence();
+    if (!verbose) library_log_silence();
     PaJack_SetClientName("partita");
-    if (!worker_call(initialize, &error, ANSWER_SECONDS)) return unanswered(fault);
-    if (!verbose) chatter_silence(); // PortAudio sets JACK's hook itself
+    if (!timed_call(initialize, &error, ANSWER_SECONDS)) return unanswered(fault);
+    if (!verbose) library_log_silence(); // PortAudio sets JACK's hook itself
     return error == paNoError || failed("cannot start PortAudio", error, fault);
 }
 
-size_t host_n_devices(void)
+size_t device_count(void)
 {
     int n = Pa_GetDeviceCount();
     return n > 0 ? (size_t)n : 0;
 }
 
-struct host_device host_device(size_t i)
+struct audio_device device_at(size_t i)
 {
     const PaDeviceInfo *info = Pa_GetDeviceInfo((int)i);
     const PaHostApiInfo *api = Pa_GetHostApiInfo(info->hostApi);
-    struct host_device device = {
+    struct audio_device device = {
         .index = (int)i,
         .in_channels = (size_t)info->maxInputChannels,
         .out_channels = (size_t)info->maxOutputChannels,
@@ -86,10 +86,10 @@ struct host_device host_device(size_t i)
     return device;
 }
 
-static bool can(const struct host_device *d, unsigned directions)
+static bool can(const struct audio_device *d, unsigned directions)
 {
-    return (!(directions & HOST_IN) || d->in_channels) &&
-           (!(directions & HOST_OUT) || d->out_channels);
+    return (!(directions & DEVICE_IN) || d->in_channels) &&
+           (!(directions & DEVICE_OUT) || d->out_channels);
 }
 
 static const char *words_of(unsigned directions)
@@ -114,44 +114,44 @@ static bool none_found(unsigned directions, struct fault *fault)
                      words_of(directions), apis);
 }
 
-static bool choose_default(struct host_device *ret, unsigned directions, struct fault *fault)
+static bool choose_default(struct audio_device *ret, unsigned directions, struct fault *fault)
 {
     for (int a = 0; a < Pa_GetHostApiCount(); a++) {
         const PaHostApiInfo *api = Pa_GetHostApiInfo(a);
-        int index = directions & HOST_OUT ? api->defaultOutputDevice : api->defaultInputDevice;
+        int index = directions & DEVICE_OUT ? api->defaultOutputDevice : api->defaultInputDevice;
         if (index == paNoDevice) continue;
-        *ret = host_device((size_t)index);
+        *ret = device_at((size_t)index);
         if (can(ret, directions)) return true;
     }
-    for (size_t i = 0; i < host_n_devices(); i++) {
-        *ret = host_device(i);
+    for (size_t i = 0; i < device_count(); i++) {
+        *ret = device_at(i);
         if (can(ret, directions)) return true;
     }
     return none_found(directions, fault);
 }
 
-static bool choose_index(struct host_device *ret, const char *wish, unsigned directions,
+static bool choose_index(struct audio_device *ret, const char *wish, unsigned directions,
                          struct fault *fault)
 {
-    size_t n = host_n_devices();
+    size_t n = device_count();
     errno = 0;
     unsigned long i = strtoul(wish, NULL, 10);
     if (errno || i >= n)
         return fault_set(fault, "device %s: there are %zu; `partita devices` lists them", wish, n);
-    *ret = host_device(i);
+    *ret = device_at(i);
     if (can(ret, directions)) return true;
     return fault_set(fault, "device %s, %s: has %zu input and %zu output channels; %s is needed",
                      wish, ret->name, ret->in_channels, ret->out_channels, words_of(directions));
 }
 
-static bool choose_name(struct host_device *ret, const char *wish, unsigned directions,
+static bool choose_name(struct audio_device *ret, const char *wish, unsigned directions,
                         bool *ret_may_come, struct fault *fault)
 {
-    struct host_device unable = {.index = -1};
+    struct audio_device unable = {.index = -1};
     size_t n_found = 0, n_exact = 0, used = 0;
     char found[320] = "";
-    for (size_t i = 0; i < host_n_devices(); i++) {
-        struct host_device d = host_device(i);
+    for (size_t i = 0; i < device_count(); i++) {
+        struct audio_device d = device_at(i);
         char full[512];
         snprintf(full, sizeof full, "%s, %s", d.name, d.api);
         bool exact = strcmp(d.name, wish) == 0 || strcmp(full, wish) == 0;
@@ -180,8 +180,8 @@ static bool choose_name(struct host_device *ret, const char *wish, unsigned dire
 }
 
 // A device that cannot do what is needed may be in use in that direction.
-bool host_choose(struct host_device *ret, const char *wish, unsigned directions, bool *ret_may_come,
-                 struct fault *fault)
+bool device_choose(struct audio_device *ret, const char *wish, unsigned directions,
+                   bool *ret_may_come, struct fault *fault)
 {
     *ret_may_come = true;
     if (!wish) return choose_default(ret, directions, fault);
@@ -202,7 +202,7 @@ static bool is_word(const char *latency)
     return !latency || strcmp(latency, "low") == 0 || strcmp(latency, "high") == 0;
 }
 
-bool host_check_latency(const char *latency, struct fault *fault)
+bool device_check_latency(const char *latency, struct fault *fault)
 {
     double seconds;
     if (is_word(latency) || parse_latency(latency, &seconds)) return true;
@@ -220,16 +220,16 @@ static double latency_of(const char *wish, double low, double high)
 // PortAudio's name for our bits is private to this file; its priming flag is no loss.
 static unsigned losses_of(PaStreamCallbackFlags flags)
 {
-    return (flags & paInputUnderflow ? HOST_IN_UNDERFLOW : 0u) |
-           (flags & paInputOverflow ? HOST_IN_OVERFLOW : 0u) |
-           (flags & paOutputUnderflow ? HOST_OUT_UNDERFLOW : 0u) |
-           (flags & paOutputOverflow ? HOST_OUT_OVERFLOW : 0u);
+    return (flags & paInputUnderflow ? DEVICE_IN_UNDERFLOW : 0u) |
+           (flags & paInputOverflow ? DEVICE_IN_OVERFLOW : 0u) |
+           (flags & paOutputUnderflow ? DEVICE_OUT_UNDERFLOW : 0u) |
+           (flags & paOutputOverflow ? DEVICE_OUT_OVERFLOW : 0u);
 }
 
 static int call_back(const void *in, void *out, unsigned long n,
                      const PaStreamCallbackTimeInfo *times, PaStreamCallbackFlags flags, void *user)
 {
-    const struct host_stream *s = user;
+    const struct device_stream *s = user;
     (void)times;
     return s->callback(s->user, out, in, n, losses_of(flags)) ? paContinue : paComplete;
 }
@@ -239,7 +239,8 @@ static double sane(double latency)
     return latency >= 0 && latency <= MAX_LATENCY ? latency : -1;
 }
 
-static void describe(const struct host_request *r, PaStreamParameters *in, PaStreamParameters *out)
+static void describe(const struct device_request *r, PaStreamParameters *in,
+                     PaStreamParameters *out)
 {
     *in = (PaStreamParameters){
         .device = r->in.index,
@@ -255,7 +256,7 @@ static void describe(const struct host_request *r, PaStreamParameters *in, PaStr
     };
 }
 
-bool host_can_run_at(const struct host_request *request)
+bool device_supports_rate(const struct device_request *request)
 {
     PaStreamParameters in, out;
     describe(request, &in, &out);
@@ -272,22 +273,22 @@ static bool is_wrong(PaError error)
 // Clipping and dither are PortAudio's for integers; the limiter has been at work before.
 static void open_stream(void *argument)
 {
-    struct host_stream *s = argument;
+    struct device_stream *s = argument;
     s->error =
         Pa_OpenStream(&s->stream, &s->in, &s->out, s->rate, s->block, paDitherOff, call_back, s);
 }
 
-bool host_open(struct host_stream **ret_stream, const struct host_request *request,
-               struct host_format *ret_format, bool *ret_may_come, struct fault *fault)
+bool device_open(struct device_stream **ret_stream, const struct device_request *request,
+                 struct device_format *ret_format, bool *ret_may_come, struct fault *fault)
 {
-    const struct host_request *r = request;
-    struct host_stream *s = calloc(1, sizeof *s);
+    const struct device_request *r = request;
+    struct device_stream *s = calloc(1, sizeof *s);
     if (!s) return fault_set(fault, "out of memory");
-    *s = (struct host_stream){
+    *s = (struct device_stream){
         .callback = r->callback, .user = r->user, .rate = r->rate, .block = r->block};
     describe(r, &s->in, &s->out);
     *ret_may_come = true;
-    if (!worker_call(open_stream, s, ANSWER_SECONDS)) return unanswered(fault);
+    if (!timed_call(open_stream, s, ANSWER_SECONDS)) return unanswered(fault);
     PaError error = s->error;
     if (error) {
         *ret_may_come = !is_wrong(error);
@@ -307,24 +308,24 @@ bool host_open(struct host_stream **ret_stream, const struct host_request *reque
 
 static void start(void *argument)
 {
-    struct host_stream *s = argument;
+    struct device_stream *s = argument;
     s->error = Pa_StartStream(s->stream);
 }
 
-bool host_start(struct host_stream *stream, struct fault *fault)
+bool device_start(struct device_stream *stream, struct fault *fault)
 {
-    if (!worker_call(start, stream, ANSWER_SECONDS)) return unanswered(fault);
+    if (!timed_call(start, stream, ANSWER_SECONDS)) return unanswered(fault);
     return stream->error == paNoError ||
            failed("cannot start the audio device", stream->error, fault);
 }
 
-bool host_is_active(const struct host_stream *stream)
+bool device_is_active(const struct device_stream *stream)
 {
     return Pa_IsStreamActive(stream->stream) == 1;
 }
 
 struct closing {
-    struct host_stream *stream;
+    struct device_stream *stream;
     bool at_once;
 };
 
@@ -339,17 +340,17 @@ static void close_all(void *argument)
     Pa_Terminate();
 }
 
-bool host_close(struct host_stream *stream, bool at_once, double seconds)
+bool device_close(struct device_stream *stream, bool at_once, double seconds)
 {
     static struct closing c; // for good if PortAudio hangs
-    if (worker_hangs()) return false;
+    if (timed_call_hangs()) return false;
     c = (struct closing){stream, at_once};
-    if (!worker_call(close_all, &c, seconds)) return false;
+    if (!timed_call(close_all, &c, seconds)) return false;
     free(stream);
     return true;
 }
 
-bool host_hangs(void)
+bool device_hangs(void)
 {
-    return worker_hangs();
+    return timed_call_hangs();
 }

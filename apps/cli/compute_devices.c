@@ -1,42 +1,42 @@
 // SPDX-License-Identifier: MIT
-#include "compute.h"
+#include "compute_devices.h"
 
 #include <partita/device.h>
 #include <stdio.h>
 
-typedef void take_fn(json_t *list, const char *name, const char *text, bool available);
+typedef void visit_fn(json_t *list, const char *name, const char *text, bool available);
 
-static void visit(take_fn *take, json_t *list)
+static void visit_devices(visit_fn *visit, json_t *list)
 {
     char name[32] = "cpu", text[256];
     int n = 0;
     for (; partita_device_describe(name, text, sizeof text) == PARTITA_OK; n++) {
-        take(list, name, text, true);
+        visit(list, name, text, true);
         snprintf(name, sizeof name, "cuda:%d", n);
     }
-    if (n == 1) take(list, "cuda", text, false); // why there is none
+    if (n == 1) visit(list, "cuda", text, false); // why there is none
 }
 
-static void print(json_t *list, const char *name, const char *text, bool available)
+static void print_device(json_t *list, const char *name, const char *text, bool available)
 {
     (void)list, (void)available;
     printf("%-8s %s\n", name, text);
 }
 
-static void append(json_t *list, const char *name, const char *text, bool available)
+static void append_device(json_t *list, const char *name, const char *text, bool available)
 {
     json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:s}", "kind", "compute", "name", name,
                                           "available", available, "description", text));
 }
 
-void devices_to_compute(void)
+void compute_devices_print(void)
 {
-    visit(print, NULL);
+    visit_devices(print_device, NULL);
 }
 
-bool devices_print_json(json_t *list)
+bool compute_devices_print_json(json_t *list)
 {
-    visit(append, list);
+    visit_devices(append_device, list);
     bool good = list && json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
     json_decref(list);
     return good;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// JSON values of data that JSON cannot represent exactly.
+#ifndef PARTITA_APPS_JSON_VALUES_H
+#define PARTITA_APPS_JSON_VALUES_H
+
+#include <jansson.h>
+
+// A file name or another string of any bytes. If it is not UTF-8, its non-ASCII bytes become '?'.
+json_t *json_text(const char *bytes);
+
+// A number; null for infinity and NaN.
+json_t *json_finite(double x);
+
+#endif

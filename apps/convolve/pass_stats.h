@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Statistics of a run: levels, counts, latency, speed; printed as text or as JSON.
+#ifndef PARTITA_APPS_PASS_STATS_H
+#define PARTITA_APPS_PASS_STATS_H
+
+#include <stdio.h>
+
+#include "cli/options.h"
+#include "io/samples/samples.h"
+
+struct pass_stats {
+    double peak, energy; // of the result: largest magnitude, sum of squared magnitudes
+    uint64_t frames_in, frames_out, tail;
+    size_t in_channels, out_channels, taps, latency;
+    uint32_t rate;
+    uint64_t replaced; // non-finite samples of IN that were set to 0
+    struct sample_counts written;
+    const char *engine, *type;
+    bool truncated, interrupted;
+    double seconds;
+    struct partita_stream_stats calls; // calls.calls 0: calls were not timed
+    size_t call_frames;                // of the largest call
+};
+
+// Adds n samples to peak and energy.
+void pass_stats_measure(struct pass_stats *stats, enum partita_type type, const void *x, size_t n);
+
+void pass_stats_print(const struct pass_stats *stats, FILE *to);
+
+// False if it cannot be written.
+bool pass_stats_print_json(const struct pass_stats *stats, const struct settings *settings,
+                           FILE *to);
+
+#endif

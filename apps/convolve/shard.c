@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// See shard.h.
+#include "shard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../../lib/base/hash.h"
+#include "base/clock.h"
+#include "cli/report.h"
+#include "io/bytes/temp.h"
+
+static const double PROGRESS_SECONDS = 1;
+
+// Parses digits, without sign or spaces. Returns what follows them, or NULL.
+static const char *parse_digits(const char *text, uint64_t *ret)
+{
+    char *end;
+    if (*text < '0' || *text > '9') return NULL;
+    errno = 0;
+    *ret = strtoull(text, &end, 10);
+    return errno ? NULL : end;
+}
+
+bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct fault *fault)
+{
+    const char *at = parse_digits(text, ret_k);
+    at = at && *at == '/' ? parse_digits(at + 1, ret_n) : NULL;
+    if (at && !*at && *ret_k >= 1 && *ret_k <= *ret_n) return true;
+    return fault_set(fault, "--range %s: is not K/N with 1 <= K <= N", text);
+}
+
+static const char *shard_option(const struct shard *shard)
+{
+    return shard->settings->range ? "--range" : "--resume";
+}
+
+// No file that is written may be an input.
+static bool shard_check_names(const struct shard *shard, const char *const *inputs, int n_inputs,
+                              struct fault *fault)
+{
+    const char *names[] = {shard->record_path, shard->partial_path, shard->progress_path};
+    for (int i = 0; i < 3; i++)
+        if (names[i] && !temp_differs(names[i], inputs, n_inputs, fault)) return false;
+    return true;
+}
+
+// OUT.partial is in the folder of the file that OUT links to, since a file is renamed within one
+// folder.
+static bool set_partial_path(struct shard *shard, const char *out, struct fault *fault)
+{
+    mode_t mode;
+    char *final = temp_final(out, &mode, fault);
+    if (!final) return false;
+    if (asprintf(&shard->partial_path, "%s.partial", final) < 0) shard->partial_path = NULL;
+    free(final);
+    if (!shard->partial_path) return fault_set(fault, "out of memory");
+    shard->progress_path = shard_record_path(shard->partial_path, fault);
+    return shard->progress_path;
+}
+
+bool shard_begin(struct shard *shard, const struct settings *settings, const char *const *inputs,
+                 int n_inputs, struct fault *fault)
+{
+    const char *out = settings->operands[2];
+    struct shard_record previous;
+    bool exists;
+    *shard = (struct shard){
+        .settings = settings, .active = settings->range || settings->resume, .lock = -1};
+    if (!temp_differs(out, inputs, n_inputs, fault)) return false;
+    if (!shard->active) return true;
+    if (temp_is_special(out))
+        return fault_set(fault,
+                         "%s: %s writes to a file of its own, not to pipes, devices or directories",
+                         out, shard_option(shard));
+    if (settings->range && !(shard->record_path = shard_record_path(out, fault))) return false;
+    if (settings->resume && !set_partial_path(shard, out, fault)) return false;
+    if (!shard_check_names(shard, inputs, n_inputs, fault)) return false;
+    return !shard->record_path || shard_record_read(shard->record_path, &previous, &exists, fault);
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    return hash_bytes(hash, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+// Hashes the choices in the text of partita_plan_explain, but not threads, times and bytes. Of the
+// first line it takes the instruction set at its end; it skips the lines of all engines; of the
+// other lines it takes the part before the semicolon.
+static bool hash_plan(uint64_t *hash, const struct partita_plan *plan)
+{
+    char *text = report_plan(plan), *rest = text;
+    *hash = hash_text(*hash, partita_plan_engine(plan));
+    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        const bool first = line == text, engine = strncmp(line, "  cpu/", 6) == 0;
+        if (first && strrchr(line, ' ')) line = strrchr(line, ' ');
+        else line[strcspn(line, ";")] = 0;
+        if (!engine) *hash = hash_text(*hash, line);
+    }
+    free(text);
+    return text;
+}
+
+// Hashes everything a sample of the result depends on except the plan: command and options, shape
+// of the input, taps and their shape. File names and the number of threads are omitted: the result
+// does not depend on them.
+static uint64_t hash_command(const struct settings *s, const struct audio_info *in,
+                             const struct shard_source *source, const struct range *range)
+{
+    const struct taps *taps = source->taps;
+    const int64_t numbers[] = {s->command,
+                               s->stride,
+                               s->block,
+                               s->matrix,
+                               s->resample_ir,
+                               s->nan,
+                               source->type,
+                               taps->type,
+                               (int64_t)taps->length,
+                               (int64_t)taps->lead,
+                               (int64_t)taps->in_channels,
+                               (int64_t)taps->out_channels,
+                               (int64_t)taps->groups,
+                               in->rate,
+                               (int64_t)in->frames,
+                               (int64_t)in->channels,
+                               range->begin,
+                               range->end,
+                               range->end_counts_from_n};
+    char name[ENCODING_NAME_SIZE];
+    uint64_t hash = hash_bytes(HASH_BEGIN, numbers, sizeof numbers);
+    hash = hash_bytes(hash, &s->gain, sizeof s->gain);
+    hash = hash_text(hash_text(hash, s->engine), s->output_format);
+    hash = hash_text(hash_text(hash, encoding_name(in->encoding, name)), partita_version());
+    const size_t paths = taps->out_channels * (taps->in_channels / taps->groups);
+    return hash_bytes(hash, taps->data, paths * taps->length * partita_type_size(taps->type));
+}
+
+// k * total / n without overflow.
+static uint64_t shard_bound(uint64_t total, uint64_t k, uint64_t n)
+{
+    return total / n * k + (uint64_t)((unsigned __int128)(total % n) * k / n);
+}
+
+// If the file was renamed between open and flock, it has become the OUT of another run.
+static bool try_lock(int fd, const char *partial, struct fault *fault)
+{
+    struct stat ours, there;
+    if (fstat(fd, &ours) || !S_ISREG(ours.st_mode))
+        return fault_set(fault, "%s: is not a regular file; remove it or name another output",
+                         partial);
+    int failed = flock(fd, LOCK_EX | LOCK_NB);
+    if (failed && errno != EWOULDBLOCK)
+        return fault_set(fault, "%s: cannot lock: %s", partial, strerror(errno));
+    if (!failed && stat(partial, &there) == 0 && there.st_dev == ours.st_dev &&
+        there.st_ino == ours.st_ino)
+        return true;
+    return fault_set(fault, "%s: another run is writing this file", partial);
+}
+
+// Locks OUT.partial until shard_release, also after it is renamed.
+static bool lock_partial(struct shard *shard, struct fault *fault)
+{
+    const char *partial = shard->partial_path;
+    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const bool created = fd >= 0;
+    if (!created && errno == EEXIST)
+        fd = open(partial, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return fault_set(fault, "%s: cannot open for writing: %s", partial, strerror(errno));
+    if (!try_lock(fd, partial, fault)) {
+        close(fd);
+        return false;
+    }
+    shard->lock = fd;
+    shard->created = created;
+    return true;
+}
+
+static bool partial_is_empty(const struct shard *shard)
+{
+    struct stat st;
+    return fstat(shard->lock, &st) == 0 && st.st_size == 0;
+}
+
+// Reads the progress of an earlier run of the same command. A progress file without OUT.partial is
+// left over from a complete OUT.
+static bool load_progress(struct shard *shard, struct fault *fault)
+{
+    struct shard_record earlier, *now = &shard->record;
+    const char *in = shard->settings->operands[1];
+    bool exists;
+    if (!lock_partial(shard, fault) ||
+        !shard_record_read(shard->progress_path, &earlier, &exists, fault))
+        return false;
+    if (shard->created || (!exists && partial_is_empty(shard))) return true;
+    if (!exists)
+        return fault_set(
+            fault,
+            "%s: is not empty, but its progress file %s is missing; remove it or move it away",
+            shard->partial_path, shard->progress_path);
+    if (earlier.key != now->key || earlier.first != now->first || earlier.end != now->end)
+        return fault_set(fault,
+                         "%s: was started by another command, with other taps or with another "
+                         "plan; remove it to start again",
+                         shard->partial_path);
+    if (earlier.input_time != now->input_time)
+        return fault_set(fault,
+                         "%s: has changed since %s was started; remove the latter to start again",
+                         in, shard->partial_path);
+    *now = earlier;
+    return true;
+}
+
+bool shard_open(struct shard *shard, const struct shard_source *source, struct range *range,
+                uint64_t *frames, struct fault *fault)
+{
+    const struct settings *settings = shard->settings;
+    const struct audio_info *info = audio_reader_info(source->in);
+    uint64_t k = 1, n = 1;
+    if (!shard->active) return true;
+    const char *option = shard_option(shard);
+    if (*frames == SIZE_UNKNOWN || info->frames == SIZE_UNKNOWN || audio_reader_is_pipe(source->in))
+        return fault_set(fault, "%s: the length of %s is unknown; use a file", option,
+                         settings->operands[1]);
+    if (settings->range && !shard_parse(settings->range, &k, &n, fault)) return false;
+    struct shard_record *record = &shard->record;
+    record->key = hash_command(settings, info, source, range);
+    if (!hash_plan(&record->key, source->plan)) return fault_set(fault, "out of memory");
+    record->total = *frames;
+    record->first = shard_bound(*frames, k - 1, n);
+    record->end = shard_bound(*frames, k, n);
+    if (!audio_reader_state(source->in, &shard->input_bytes, &record->input_time))
+        return fault_set(fault, "%s: cannot get the size and time of %s", option,
+                         settings->operands[1]);
+    if (settings->resume && !load_progress(shard, fault)) return false;
+    const int64_t stride = settings->stride, begin = range->begin;
+    *range = (struct range){begin + (int64_t)(record->first + record->done) * stride,
+                            begin + (int64_t)record->end * stride, false};
+    *frames = record->end - record->first;
+    return true;
+}
+
+bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
+                  const struct audio_info *info, struct fault *fault)
+{
+    encoding_name(info->encoding, shard->record.format);
+    const char *out = shard->settings->operands[2];
+    if (!shard->active || !shard->settings->resume)
+        return audio_create(ret_writer, out, info, fault);
+    if (!shard_record_write(shard->progress_path, &shard->record, fault))
+        return false; // before OUT.partial has contents
+    const struct audio_partial partial = {
+        .path = shard->partial_path,
+        .frames = shard->record.done,
+        .counts = {shard->record.clipped, shard->record.invalid},
+    };
+    return audio_resume(ret_writer, out, &partial, info, fault);
+}
+
+bool shard_save_progress(struct shard *shard, struct audio_writer *writer, uint64_t written,
+                         struct fault *fault)
+{
+    if (!shard->active || !shard->settings->resume ||
+        clock_now() - shard->progress_time < PROGRESS_SECONDS)
+        return true;
+    struct shard_record record = shard->record;
+    struct sample_counts counts;
+    if (!audio_sync(writer, &counts, fault)) return false;
+    record.done += written;
+    record.clipped = counts.clipped;
+    record.invalid = counts.nonfinite;
+    shard->progress_time = clock_now();
+    return shard_record_write(shard->progress_path, &record, fault);
+}
+
+bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
+                       struct fault *fault)
+{
+    if (!shard->active) return true;
+    uint64_t bytes = 0;
+    int64_t time = 0;
+    if (audio_shortfall(in)) return fault_set(fault, "%s", audio_shortfall(in));
+    if (audio_reader_state(in, &bytes, &time) && bytes == shard->input_bytes &&
+        time == shard->record.input_time)
+        return true;
+    return fault_set(fault, "%s: changed while it was read, from %" PRIu64 " to %" PRIu64 " bytes",
+                     shard->settings->operands[1], shard->input_bytes, bytes);
+}
+
+// After OUT is complete: removes the progress file and writes the record.
+static bool write_final_record(struct shard *shard, const struct sample_counts *counts,
+                               struct fault *fault)
+{
+    if (shard->progress_path) unlink(shard->progress_path);
+    if (!shard->record_path) return true;
+    shard->record.done = shard->record.end - shard->record.first;
+    shard->record.clipped = counts->clipped;
+    shard->record.invalid = counts->nonfinite;
+    return shard_record_write(shard->record_path, &shard->record, fault);
+}
+
+bool shard_finish(struct shard *shard, struct audio_writer *writer,
+                  struct sample_counts *ret_counts, struct fault *fault)
+{
+    shard->created = false; // OUT.partial becomes OUT
+    if (!shard_record_discard(shard->settings->operands[2], fault)) {
+        audio_discard(writer);
+        return false;
+    }
+    if (!shard->active) return audio_finish(writer, ret_counts, fault);
+    return audio_finish_durably(writer, ret_counts, fault) &&
+           write_final_record(shard, ret_counts, fault);
+}
+
+// Removes an empty OUT.partial of a run that failed before its first sample.
+void shard_release(struct shard *shard)
+{
+    struct fault ignored;
+    if (shard->created && partial_is_empty(shard)) {
+        unlink(shard->partial_path);
+        shard_record_remove(shard->progress_path, &ignored);
+    }
+    if (shard->partial_path && shard->lock >= 0) close(shard->lock);
+    free(shard->partial_path);
+    free(shard->progress_path);
+    free(shard->record_path);
+}

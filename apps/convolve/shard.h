@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// --range K/N, which computes one shard of a result, and --resume, which continues a run that was
+// stopped. Both rely on one property of the runner's segments: a sample of the result depends only
+// on its position, not on where a run began.
+//
+// A run with --range writes OUT and beside it its record OUT.range, for `partita join`. A run with
+// --resume writes OUT.partial and its progress OUT.partial.range, both of which are gone once OUT
+// is complete. The progress file exists before the first sample is written, and OUT.partial is
+// locked (flock) while a run writes it. Every run that gives OUT new contents first removes
+// OUT.range.
+#ifndef PARTITA_APPS_SHARD_H
+#define PARTITA_APPS_SHARD_H
+
+#include "cli/range.h"
+#include "io/audio.h"
+#include "shard_record.h"
+#include "taps.h"
+
+struct shard {
+    const struct settings *settings;
+    bool active;                // --range or --resume was given
+    struct shard_record record; // record.done: what an earlier run has written
+    uint64_t input_bytes;
+    char *record_path;    // OUT.range, with --range
+    char *partial_path;   // OUT.partial, with --resume; symbolic links of OUT are resolved
+    char *progress_path;  // OUT.partial.range, with --resume
+    int lock;             // descriptor of the locked OUT.partial; -1: not locked
+    bool created;         // this run created OUT.partial
+    double progress_time; // when the progress was last saved, in seconds
+};
+
+// Parses "K/N". False: a usage error.
+bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct fault *fault);
+
+// Before any file is opened: false, with a fault, if an output of this run is one of the inputs, or
+// cannot be a file of its own.
+bool shard_begin(struct shard *shard, const struct settings *settings, const char *const *inputs,
+                 int n_inputs, struct fault *fault);
+
+// What the result of a run depends on.
+struct shard_source {
+    const struct audio_reader *in;
+    const struct taps *taps;
+    enum partita_type type; // of the computation
+    const struct partita_plan *plan;
+};
+
+// Narrows the range and the number of frames to the part that this run computes, considering what
+// an earlier run has written.
+bool shard_open(struct shard *shard, const struct shard_source *source, struct range *range,
+                uint64_t *frames, struct fault *fault);
+
+// Creates OUT, or opens OUT.partial to continue it.
+bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
+                  const struct audio_info *info, struct fault *fault);
+
+// At most once a second: waits until the `written` frames of this run are on the disk and saves the
+// progress.
+bool shard_save_progress(struct shard *shard, struct audio_writer *writer, uint64_t written,
+                         struct fault *fault);
+
+// After the pass: false, with a fault, if the input has changed since shard_open.
+bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
+                       struct fault *fault);
+
+// Finishes OUT as audio_finish does, and its record. Also for runs without --range and --resume.
+// Frees the writer, also on failure.
+bool shard_finish(struct shard *shard, struct audio_writer *writer,
+                  struct sample_counts *ret_counts, struct fault *fault);
+void shard_release(struct shard *shard);
+
+#endif
