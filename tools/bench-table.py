@@ -156,7 +156,7 @@ def short_table(times):
               ("480 000 taps live: 64 frames a call, no latency", "mono-b64-t480000", "auto"),
               ("2 880 000 taps live: 32 frames a call, no latency", "zero-b32-t2880000", "auto"),
               ("`partita convolve`, 10 minutes of stereo, 4096 taps", "convolve-10min-stereo-t4096", "partita")]
-    lines = ["| one thread, ns a sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
+    lines = ["| one thread, ns per sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
     for label, case, ours in wanted:
         mine = find(times, case, (ours, 1))
         peers = {name: figures["ns"] for (name, threads), figures in times.get(case, {}).items()

@@ -93,8 +93,8 @@ PARTITA_API void partita_stream_drain(struct partita_stream *stream, void *const
 // the filter up. Of several filters that are handed over before that call only the last takes
 // effect; one that is handed over later follows after the fade.
 // Ranges:  filter of the stream's plan; fade >= 0; 0 switches within one sample.
-// Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_UNSUPPORTED with
-//          cpu/overlap-add, which keeps partial sums instead of the history.
+// Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_UNSUPPORTED if the
+//          engine cannot swap filters.
 // Memory:  earlier filters must live until partita_stream_swapping returns false.
 // Threads: one caller at a time; process may run at the same time. Real-time safe.
 PARTITA_API enum partita_status partita_stream_swap(struct partita_stream *stream,
