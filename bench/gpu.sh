@@ -1,18 +1,21 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Everything that is to be done on a machine with an NVIDIA GPU: builds, runs the suite gpu and compute-sanitizer, times
-# bench_gpu and PyTorch beside it, and writes docs/gpu-verified.json and docs/gpu-bench.md from what they found. Without
-# a device it says what is missing and writes nothing: status 77. What failed is said, and keeps gpu-verified.json from
-# being written; a sanitizer that is not there, or did not finish, is noted in it.
-#   bench/gpu.sh [--quick] [--limit SECONDS] [STEP...]   steps: build suite sanitizer bench peers report [all, in this order]
-#   --quick: an eighth of each batch, to try the machinery; the report is printed, nothing is written
-#   --limit: stops in time, status 75 if something is left: run it again and it goes on where it was
-# Results are in build/gpu-results (--quick: build/gpu-results-quick), as long as the sources stay what they were; they may be
-# brought to another machine: the step report needs no device. For a GPU's machine that lacks what building needs there
-# is one more step, pack: build/gpu-pack has all programs, with the libraries that they need besides CUDA's. Bring this
-# tree there with build/gpu-pack in it, but without build/build.ninja: then the step build has nothing to do. python3
-# and a driver are enough, cuFFT for long transforms and compute-sanitizer for the step sanitizer aside.
-# Building needs CUDA 12 or later; tools/setup.sh test installs the rest.
+# Verifies and measures on a machine with an NVIDIA GPU: builds, runs the suite gpu and
+# compute-sanitizer, times bench_gpu and PyTorch, and writes docs/gpu-verified.json and
+# docs/gpu-bench.md. Without a device it prints what is missing and writes nothing: status 77. After
+# a failure gpu-verified.json is not written; a sanitizer that is missing or did not finish is
+# recorded in it.
+#   bench/gpu.sh [--quick] [--limit SECONDS] [STEP...]
+#   STEP: build, suite, sanitizer, bench, peers, report [all, in this order]; pack, see below
+#   --quick: a trial run with an eighth of each batch; the report is printed, nothing is written
+#   --limit: stops in time, with status 75 if something is left; another run continues
+# Results are in build/gpu-results (--quick: build/gpu-results-quick) as long as the sources do not
+# change. The step report needs no device, so results may be copied to another machine. For a
+# machine with a GPU but without a compiler, run the step pack elsewhere: build/gpu-pack then has
+# all programs, and the libraries they need besides CUDA's. Copy this tree with build/gpu-pack, but
+# without build/build.ninja; the step build then does nothing. python3 and a driver suffice, except
+# that long transforms need cuFFT and the step sanitizer needs compute-sanitizer. Building needs
+# CUDA 12 or later; tools/setup.sh test installs the rest.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/gpu_env.sh
@@ -34,13 +37,13 @@ while :; do
     shift
 done
 
-# seconds MOST: how many of them are left.
+# seconds MAX: the seconds that are left, at most MAX.
 seconds() {
     left=$((${GPU_UNTIL:-9999999999} - $(date +%s)))
     echo $((left < $1 ? left : $1))
 }
 
-# The program and its tests need libraries that a machine for computing seldom has; nothing here needs live audio.
+# Without live audio, whose libraries a compute server seldom has.
 build() {
     if [ ! -f build/build.ninja ] && [ -d build/gpu-pack ]; then return 0; fi
     for tool in cc c++ meson ninja nvcc pkg-config; do
@@ -50,7 +53,8 @@ build() {
     ninja -C build
 }
 
-# Libraries of the C compiler's own are everywhere; those of CUDA are the other machine's.
+# The C library and the compiler's libraries are on every machine; CUDA's are the other machine's
+# own.
 pack() {
     rm -rf build/gpu-pack
     build || return 1
@@ -78,7 +82,7 @@ sanitizer() {
     GPU_RESULTS=$results tools/gpu.sh memcheck racecheck
 }
 
-# Each case for itself: one that crashes or hangs costs its own rows alone.
+# One process for each case: if it crashes or hangs, only its own rows are lost.
 bench() {
     mkdir -p "$results/rows" "$results/logs"
     with_libraries "$programs/bench/bench_gpu" --describe >"$results/cases.csv" || return 1
@@ -92,7 +96,7 @@ bench() {
         with_libraries timeout -k 5 "$limit" "$programs/bench/bench_gpu" $quick --case "$case" --calls "$results/calls" \
             >"$results/rows/$case.part" 2>"$results/logs/$case.log" || status=$?
         case $status in
-        0 | 1) ;; # its log says which contenders were wrong
+        0 | 1) ;; # its log names the contenders with wrong answers
         124 | 137)
             [ "$limit" -eq "$CASE_SECONDS" ] || return 75
             echo "$case: bench_gpu took more than $limit s: failed" >>"$results/logs/$case.log"
@@ -106,7 +110,7 @@ bench() {
     return "$ended"
 }
 
-# Where PyTorch is not installed its rows are missing from the table, which says so.
+# Without PyTorch its rows are missing from the table, which says so.
 peers() {
     status=0
     limit=$(seconds "$PEER_SECONDS")
@@ -125,7 +129,7 @@ report() {
     if [ -n "$quick" ]; then python3 tools/gpu_report.py --print "$results"; else python3 tools/gpu_report.py "$results"; fi
 }
 
-# Results are of the sources that are here, else they are put aside.
+# Results of other sources are moved away.
 begin() {
     if why_not=$(tools/gpu.sh --why-not); then
         echo "$why_not"
@@ -158,7 +162,7 @@ for step in "$@"; do
     esac
     echo "== $step" >&2
     status=0
-    # A step that fails keeps none of the others from being done, but for the one that they are built by.
+    # The other steps are done after a failure, unless it is the build that failed.
     $step || status=$?
     [ "$status" -eq 0 ] || echo "== $step: status $status" >&2
     case $step:$status in build:0 | pack:0) ;; build:* | pack:*) exit "$status" ;; esac

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What bench/gpu.sh writes, from made-up results of a device that there is none of: figures, floors, verdicts, and above
-all when nothing is written. And what of the peer's script runs without PyTorch. TAP.
+"""Tests what bench/gpu.sh writes from invented results of a device: figures, floors, verdicts, and when nothing is
+written. Tests the parts of torch_gpu.py that need no PyTorch. TAP.
 Usage: test_gpu_report.py ROOT BENCH_GPU (built for the stand-in)
 """
 import contextlib
@@ -82,8 +82,8 @@ class Results:
 
 
 def report(changes=None, older=False):
-    """What a run with these results writes: the record, None if it is not verified, and the page; or None and why it
-    writes nothing. older: with an older record there."""
+    """The record, None if it is not verified, and the page of a run with these results; or None and the reason if nothing
+    is written. older: an older record exists."""
     with Results(changes) as (results, docs):
         if older:
             (docs / "gpu-verified.json").write_text("{}")
@@ -107,7 +107,7 @@ class Report(unittest.TestCase):
         self.assertAlmostEqual(record["cases"]["overlap-save-2M-c32-t257"]["auto"]["ms"], 0.2 * 2097152e-6)
         stream = record["cases"]["stream-c128-t96000-b64"]["auto"]
         self.assertAlmostEqual(stream["ms"], 0.01 * 64 * 128 * 1e-6)
-        for key, expected in (("p50_ms", 0.2), ("p99_ms", 0.2), ("p999_ms", 1.0), ("most_ms", 7.0)):
+        for key, expected in (("p50_ms", 0.2), ("p99_ms", 0.2), ("p999_ms", 1.0), ("max_ms", 7.0)):
             self.assertAlmostEqual(stream[key], expected)
 
     def test_floors(self):
@@ -184,9 +184,9 @@ class Report(unittest.TestCase):
 
     def test_every_floor_is_of_a_case(self):
         text = subprocess.run([BENCH, "--describe"], capture_output=True, text=True, check=True).stdout
-        usual = {line.split(",")[0] for line in text.splitlines() if line.split(",")[1] == "0"}
+        cases = {line.split(",")[0] for line in text.splitlines() if line.split(",")[1] == "0"}
         for floor in gpu_report.FLOORS:
-            self.assertIn(floor[1], usual)
+            self.assertIn(floor[1], cases)
 
     def test_the_script_says_what_is_missing(self):
         environment = {"PATH": "/usr/bin:/bin", "PARTITA_CUDA_MODULE": "/dev/null"}
@@ -201,8 +201,7 @@ class Report(unittest.TestCase):
 
 
 class Script(unittest.TestCase):
-    """bench/gpu.sh from end to end, in a tree of its own where each program that needs a device is a script that says
-    what it would."""
+    """bench/gpu.sh from end to end, in a tree where each program that needs a device is a script with its output."""
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -256,7 +255,7 @@ esac
         return sorted(path.name for path in (self.root / "docs").iterdir())
 
     def runs(self):
-        """How often bench_gpu timed something."""
+        """How many times bench_gpu ran a case."""
         return len((self.root / "runs").read_text().splitlines())
 
     def test_writes(self):
@@ -288,7 +287,7 @@ esac
         self.assertEqual(self.written(), ["README"])
 
     def test_packed(self):
-        """Without a build: what was brought along, and nothing but Python."""
+        """Without a build: only the packed programs and Python."""
         (self.root / "build").rename(self.root / "gpu-pack")
         (self.root / "gpu-pack/build.ninja").unlink()
         (self.root / "build").mkdir()
@@ -339,7 +338,7 @@ esac
 
 
 class Array(np.ndarray):
-    """As far as torch's tensors are not like NumPy's arrays."""
+    """A NumPy array with the methods of a tensor that it lacks."""
 
     def flip(self, axis):
         return np.flip(self, axis)
@@ -365,7 +364,7 @@ class Peer(unittest.TestCase):
         by_name = {case.name: case for case in cases}
         self.assertTrue(by_name["dieleman-1-n64-forward"].is_layer)
         self.assertTrue(by_name["depthwise-31-c384-n64-backward-weight"].is_layer)
-        self.assertTrue(by_name["causal-1K-forward"].is_causal_lines)
+        self.assertTrue(by_name["causal-1K-forward"].is_causal_sequences)
         self.assertFalse(by_name["causal-1K-forward"].is_layer)
         self.assertFalse(by_name["overlap-save-2M-c32-t257"].is_layer)
         self.assertFalse(by_name["stream-c128-t96000-b64"].is_layer)
@@ -397,13 +396,13 @@ class Peer(unittest.TestCase):
     def test_row(self):
         case = self.cases()[0][0]
         case.items = 1000
-        row = torch_gpu.line(case, "peer", [2e-6, 1e-6, 4e-6], 7, 1e-7)
+        row = torch_gpu.csv_row(case, "peer", [2e-6, 1e-6, 4e-6], 7, 1e-7)
         self.assertEqual(row, f"{case.name},peer,1,2,1.500,,7,1e-07")
         self.assertEqual(len(row.split(",")), len(torch_gpu.HEAD.split(",")))
 
 
 def main():
-    tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(kind) for kind in (Report, Script, Peer))
+    tests = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromTestCase(tests_of) for tests_of in (Report, Script, Peer))
     n_done = n_failed = 0
     for group in tests:
         for test in group:

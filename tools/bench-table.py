@@ -17,10 +17,10 @@ import bench_layers
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# What must be reached: (what, case, our row, the row it is held against, kind, floor, goal); rows are
-# (contender, threads), several contenders or threads None meaning the fastest. Kinds say how the figure comes from the rows, its unit, and
-# whether less is better.
-KINDS = {
+# Target figures: (what, case, our row, the row it is compared with, figure, floor, goal). A row is
+# (contender, threads); several contenders, or threads None, mean the fastest. A figure says how it
+# is computed from both rows, its unit, and whether less is better.
+FIGURES = {
     "ratio": (lambda ours, theirs: theirs["ns"] / ours["ns"], "x", False),
     "peak": (lambda ours, theirs: 100 * theirs["ns"] / ours["ns"], " %", False),
     "extra": (lambda ours, theirs: 100 * (ours["ns"] / theirs["ns"] - 1), " %", True),
@@ -39,11 +39,11 @@ for taps in (16, 64, 256):
     FLOORS.append(("real f32 stream, liquid-dsp", f"direct-f32-t{taps}", OURS, LIQUID, "ratio", 15, None))
 for taps in (64, 256):
     FLOORS.append(("real f32 stream, peak", f"direct-f32-t{taps}", OURS, PEAK, "peak", 60, 85))
-for kind in ("real", "complex"):
+for taps_type in ("real", "complex"):
     for taps in (16, 64, 256):
-        case = f"direct-cf32-{kind}-t{taps}"
-        FLOORS.append((f"cf32 stream, {kind} taps, liquid-dsp", case, OURS, LIQUID, "ratio", 10, None))
-        FLOORS.append((f"cf32 stream, {kind} taps, peak", case, OURS, PEAK, "peak", None, 80))
+        case = f"direct-cf32-{taps_type}-t{taps}"
+        FLOORS.append((f"cf32 stream, {taps_type} taps, liquid-dsp", case, OURS, LIQUID, "ratio", 10, None))
+        FLOORS.append((f"cf32 stream, {taps_type} taps, peak", case, OURS, PEAK, "peak", None, 80))
 for taps in (64, 1024, 65536):
     case = f"long-10M-x-{taps}"
     FLOORS.append(("whole signal, oaconvolve", case, ("auto", 1), ("scipy-oaconvolve", 1), "ratio", 4, 8))
@@ -101,7 +101,7 @@ def find(times, case, row):
 
 
 def commits(results):
-    """The commit of the run, and those of benchmarks that were run again later."""
+    """The commit of the run, and the commits of benchmarks that were repeated later."""
     text = (results / "commit").read_text().strip()
     for path in sorted(results.glob("*.commit")):
         text += f"; bench_{path.stem}: {path.read_text().strip()}"
@@ -110,31 +110,31 @@ def commits(results):
 
 def measure(times, floor):
     """The figure of one line of FLOORS; None if a row is missing."""
-    _, case, ours, theirs, kind, _, _ = floor
-    mine = find(times, case, ours)
+    _, case, ours, theirs, figure, _, _ = floor
+    own = find(times, case, ours)
     other = find(times, case, theirs) if theirs else {}
-    return None if mine is None or other is None else KINDS[kind][0](mine, other)
+    return None if own is None or other is None else FIGURES[figure][0](own, other)
 
 
-def word(value, kind):
-    return "" if value is None else f"{value:.3g}{KINDS[kind][1]}"
+def number(value, figure):
+    return "" if value is None else f"{value:.3g}{FIGURES[figure][1]}"
 
 
-def verdict(value, bound, kind):
+def verdict(value, bound, figure):
     if bound is None:
         return ""
     if value is None:
         return "not measured"
-    return "yes" if (value <= bound if KINDS[kind][2] else value >= bound) else "**no**"
+    return "yes" if (value <= bound if FIGURES[figure][2] else value >= bound) else "**no**"
 
 
 def floors_table(times, floors):
     lines = ["| what | case | floor | goal | measured | floor met | goal met |", "|---|---|---|---|---|---|---|"]
     for floor in floors:
-        what, case, _, _, kind, least, goal = floor
+        what, case, _, _, figure, minimum, goal = floor
         value = measure(times, floor)
-        lines.append(f"| {what} | `{case}` | {word(least, kind)} | {word(goal, kind)} | {word(value, kind)} "
-                     f"| {verdict(value, least, kind)} | {verdict(value, goal, kind)} |")
+        lines.append(f"| {what} | `{case}` | {number(minimum, figure)} | {number(goal, figure)} | {number(value, figure)} "
+                     f"| {verdict(value, minimum, figure)} | {verdict(value, goal, figure)} |")
     return "\n".join(lines)
 
 
@@ -158,15 +158,15 @@ def short_table(times):
               ("`partita convolve`, 10 minutes of stereo, 4096 taps", "convolve-10min-stereo-t4096", "partita")]
     lines = ["| one thread, ns per sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
     for label, case, ours in wanted:
-        mine = find(times, case, (ours, 1))
+        own = find(times, case, (ours, 1))
         peers = {name: figures["ns"] for (name, threads), figures in times.get(case, {}).items()
                  if threads == 1 and name not in ("auto", "partita", "fma-peak")
                  and not name.startswith(("cpu/", "textbook-"))}
-        if mine is None or not peers:
+        if own is None or not peers:
             continue
         best = min(peers, key=peers.get)
-        ratio = peers[best] / mine["ns"]
-        lines.append(f"| {label} | {mine['ns']:.3g} | {peers[best]:.3g} ({best}) | {ratio:.3g}x |")
+        ratio = peers[best] / own["ns"]
+        lines.append(f"| {label} | {own['ns']:.3g} | {peers[best]:.3g} ({best}) | {ratio:.3g}x |")
     return "\n".join(lines)
 
 
@@ -178,19 +178,19 @@ def command(*words):
 
 
 def isa():
-    """The level the library selects: what the processor has, lowered by PARTITA_CPU."""
+    """The instruction set that the library selects: the processor's, lowered by PARTITA_CPU."""
     flags = set(re.search(r"^(?:flags|Features)\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[1].split())
     if "asimd" in flags:
-        levels = ["neon", "c"]
+        sets = ["neon", "c"]
     else:
-        levels = [name for name, needed in (("avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
-                                            ("avx2", {"avx2", "fma"}), ("c", set())) if needed <= flags]
+        sets = [name for name, needed in (("avx512", {"avx512f", "avx512dq", "avx512bw", "avx512vl"}),
+                                          ("avx2", {"avx2", "fma"}), ("c", set())) if needed <= flags]
     limit = os.environ.get("PARTITA_CPU")
-    return limit if limit in levels else levels[0]
+    return limit if limit in sets else sets[0]
 
 
 def compiler(build):
-    """First line of what the compiler of the build says about itself."""
+    """The first line of the version of the build's compiler."""
     targets = json.loads(command("meson", "introspect", "--targets", str(build)) or "[]")
     words = {tuple(source["compiler"]) for target in targets for source in target["target_sources"]
              if source["language"] == "c"}
@@ -198,7 +198,7 @@ def compiler(build):
 
 
 def machine(build, results):
-    """Facts of the run as (name, value) pairs."""
+    """Properties of the run as (name, value) pairs."""
     info = dict(line.split(":", 1) for line in command("lscpu").splitlines() if ":" in line)
     info = {key.strip(): value.strip() for key, value in info.items()}
     options = {o["name"]: o["value"] for o in

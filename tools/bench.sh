@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds, runs every benchmark with its peers, and writes docs/bench.md, the picture beside it and the table in README.md
-# from what they print. Takes half an hour; the machine must be idle, or ratios mean nothing.
-#   tools/bench.sh [--quick]        (--quick: a trial of the machinery; writes nothing into the tree)
-#   tools/bench.sh --again SUBJECT  (one of them again, beside what the last whole run left; the table names its commit)
+# Builds, runs every benchmark with its peers, and writes docs/bench.md, its picture and the table
+# in README.md from their output. Takes half an hour; the machine must be idle, or ratios mean
+# nothing.
+#   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
+#   tools/bench.sh --again SUBJECT  repeats one benchmark and keeps the other rows of the last whole run; the table
+#                                   names its commit
 set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh bench

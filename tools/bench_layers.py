@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What tools/bench-table.py says of layers: floors and goals, networks summed by depth, the table of errors."""
+"""The part of tools/bench-table.py about layers: floors and goals, networks summed by depth, the table of errors."""
 import csv
 
 AUTO, DIRECTIONS = ("auto", 1), ("forward", "backward-data", "backward-weight")
 BEST = (("onednn", "onednn-winograd"), 1)  # the faster of the two
 ENGINES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise", "cpu/overlap-save", "cpu/blocks")
-# Where oneDNN's Winograd refuses a layer of a network, its direct convolution has to do.
-INSTEAD = {"onednn-winograd": "onednn"}
+# Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
+SUBSTITUTES = {"onednn-winograd": "onednn"}
 
 
-def between(low, high, r):
-    """A bound at kernel size r, geometrically between those at 11 and at 29."""
+def interpolate(low, high, r):
+    """A bound at kernel size r, interpolated geometrically between those at 11 and at 29."""
     return low * (high / low) ** ((r - 11) / 18)
 
 
@@ -37,7 +37,7 @@ for r, floor, goal in ((9, 8, 20), (15, 15, 40), (31, 20, 60)):
 for r in (11, 19, 29):
     for direction in DIRECTIONS:
         FLOORS.append(("oneDNN's best", f"thesis-4.5-r{r}-{direction}", AUTO, BEST, "ratio",
-                       between(2, 8, r), between(4, 25, r)))
+                       interpolate(2, 8, r), interpolate(4, 25, r)))
 for r, floor, goal in ((7, 1, 2), (15, 4, 8), (31, 100, 300)):
     for direction in ("forward", "backward-weight"):
         FLOORS.append(("oneDNN's best", f"depthwise-{r}-{direction}", AUTO, BEST, "ratio", floor, goal))
@@ -58,7 +58,7 @@ def read_weights(path):
 
 
 def add_networks(times, weights):
-    """Adds the networks as cases of their own: all their layers, as often as they have them."""
+    """Adds each network as a case: all its layers, as often as it has them."""
     members = {}
     for case, row in weights.items():
         if row["network"]:
@@ -70,26 +70,26 @@ def add_networks(times, weights):
 
 
 def total(times, layers, key):
-    """Mean time of a multiply-add over the layers; None if the contender does not run them all."""
-    rows = [times[case].get(key) or times[case].get((INSTEAD.get(key[0]), key[1])) for case, _ in layers]
+    """Mean time of a multiply-add over the layers; None if a row is missing."""
+    rows = [times[case].get(key) or times[case].get((SUBSTITUTES.get(key[0]), key[1])) for case, _ in layers]
     if None in rows:
         return None
     return sum(row["ns"] * weight for row, (_, weight) in zip(rows, layers)) / sum(weight for _, weight in layers)
 
 
 def with_worst_pick(times):
-    """FLOORS, and how far the planner's pick is from the fastest engine where it is farthest."""
+    """FLOORS, and the speed of the planner's choice relative to the fastest engine in its worst case."""
     shares = {}
     for case, rows in times.items():
         engines = [figures["ns"] for (name, threads), figures in rows.items() if name in ENGINES and threads == 1]
         if AUTO in rows and engines:
             shares[case] = min(engines) / rows[AUTO]["ns"]
     worst = min(shares, key=shares.get, default="every case")
-    return FLOORS + [("the planner's pick, our fastest engine, worst case", worst, AUTO, (ENGINES, 1), "ratio", 0.9, None)]
+    return FLOORS + [("the planner's choice, our fastest engine, worst case", worst, AUTO, (ENGINES, 1), "ratio", 0.9, None)]
 
 
 def flatness(times, weights):
-    """How the time grows over the thesis's sweep of the kernel's size, in a sentence; "" if it was not measured."""
+    """A sentence on how the time grows with the kernel's size in the thesis's sweep; "" if it was not measured."""
     ends = []
     for r in (11, 29):
         case = f"thesis-4.5-r{r}-forward"
@@ -110,7 +110,7 @@ def rows_table(rows):
 
 
 def accuracy_table(path):
-    """What bench_accuracy printed; "" if it did not run."""
+    """The output of bench_accuracy; "" if there is none."""
     rows = list(csv.DictReader(path.open())) if path.exists() else []
     if not rows:
         return ""
@@ -127,7 +127,7 @@ def accuracy_table(path):
 
 
 def short_table(times):
-    """For the README, as rates; "" if layers were not measured."""
+    """Rates for the README; "" if layers were not measured."""
     wanted = [("VGG-E, 3x3, all layers, 16 images", "vgg-e-n16"), ("CaffeNet, 5x5", "caffenet-2"),
               ("96x55x55 to 256, 15x15", "thesis-4.6-r15"), ("depthwise, 31x31", "depthwise-31")]
     lines = []
@@ -136,8 +136,8 @@ def short_table(times):
             rows = times.get(f"{case}-{direction}", {})
             peers = {name: rows[name, 1]["ns"] for name in BEST[0] if (name, 1) in rows}
             if AUTO in rows and peers:
-                mine, best = rows[AUTO]["ns"], min(peers, key=peers.get)
-                lines.append(f"| {label}, {direction.replace('-', ' ')} | {2 / mine:.3g} | {2 / peers[best]:.3g} ({best}) "
-                             f"| {peers[best] / mine:.3g}x |")
+                own, best = rows[AUTO]["ns"], min(peers, key=peers.get)
+                lines.append(f"| {label}, {direction.replace('-', ' ')} | {2 / own:.3g} | {2 / peers[best]:.3g} ({best}) "
+                             f"| {peers[best] / own:.3g}x |")
     head = ["\n\n| layers, one thread, effective GFLOP/s | Partita | oneDNN's best | ratio |", "|---|---|---|---|"]
     return "\n".join(head + lines) if lines else ""

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Runs the suite gpu on this machine's CUDA device, and once more, in brief and with bench_gpu's small cases, under
-# compute-sanitizer if that is there. What came out is in build/gpu-suite/*.outcome, a word and what it is in each.
-# Without a device it says what is missing and runs nothing: status 77.
+# Runs the suite gpu on this machine's CUDA device. Runs it again, shortened and with bench_gpu's
+# small cases, under compute-sanitizer if that is installed. Each build/gpu-suite/*.outcome is one
+# line: a step and its result. Without a device this script prints what is missing and runs nothing:
+# status 77.
 #   tools/gpu.sh [--why-not | suite | memcheck | racecheck]...     [all three]
-#   --why-not: only says what is missing, status 1 if nothing is
-# GPU_RESULTS is another folder to keep results in, which need not be run again; GPU_UNTIL: see tools/gpu_suite.py.
+#   --why-not: only prints what is missing, status 1 if nothing is
+# GPU_RESULTS: another folder for results; results that are there are not repeated. GPU_UNTIL: see
+# tools/gpu_suite.py.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/gpu_env.sh
@@ -21,7 +23,7 @@ cuda:*) [ "${1-}" != --why-not ] || exit 1 ;;
     ;;
 esac
 
-# Without a folder to go on with everything is run anew.
+# Without GPU_RESULTS everything is run again.
 [ -n "${GPU_RESULTS-}" ] || rm -rf "$results"
 mkdir -p "$results"
 echo "$line"
@@ -48,7 +50,7 @@ for step in "$@"; do
     # shellcheck disable=SC2086 # none or two words
     with_libraries python3 tools/gpu_suite.py $tool "$programs" "$results/$step" >"$results/$step.line" || ended=$?
     echo "$step $(tail -n 1 "$results/$step.line")" | tee "$results/$step.outcome"
-    # What failed weighs more than what is left.
+    # A failure has precedence over steps that did not finish.
     if [ "$ended" -ne 0 ] && [ "$status" -ne 1 ]; then status=$ended; fi
 done
 [ ! -e "$results/suite.line" ] || tail -n 1 "$results/suite.line" # counted by .ci/run

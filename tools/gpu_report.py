@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Writes docs/gpu-verified.json and docs/gpu-bench.md from what bench/gpu.sh collected on a machine with a GPU.
+"""Writes docs/gpu-verified.json and docs/gpu-bench.md from the results of bench/gpu.sh on a machine with a GPU.
 
     gpu_report.py [--print] RESULTS      --print: the page goes to stdout, nothing is written
-    gpu_report.py --source               which sources these are, as a hash
+    gpu_report.py --source               prints a hash of the sources
 
-RESULTS holds: *.outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), rows/, logs/ and
-calls/, a file a case, torch.csv, torch.log, and *.failed of steps that did. Nothing is written without a device, and
-figures, of these very sources: a stand-in is no device. The page is written with all that failed at its top;
-gpu-verified.json only if nothing did.
+RESULTS has: *.outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), rows/, logs/ and
+calls/ with one file for each case, torch.csv, torch.log, and *.failed for steps that failed. Nothing is written unless
+a device ran these sources and produced times; a stand-in is not a device. The page lists all failures at its top;
+gpu-verified.json is written only if there are none.
 """
 import csv
 import datetime
@@ -25,8 +25,8 @@ OURS = "auto"
 CUDNN, RFFT = "torch-cudnn-tf32-off", "torch-rfft-cached"
 DIRECTIONS = ("forward", "backward-data", "backward-weight")
 
-# What must be reached: (what, case, the contender it is held against, kind, floor, goal).
-KINDS = {
+# Target figures: (what, case, the contender that ours is compared with, figure, floor, goal).
+FIGURES = {
     "ratio": (lambda ours, theirs: theirs["ms"] / ours["ms"], "x", False),
     "limit": (lambda ours, _: ours["ms"], " ms", True),
     "p99.9": (lambda ours, _: ours["p999_ms"], " ms", True),
@@ -38,11 +38,11 @@ for case in ("thesis-4.6-r15-n200", "thesis-4.6-r31-n200"):
     FLOORS += [("cuDNN's best, TF32 off", f"{case}-{direction}", CUDNN, "ratio", 3, 8) for direction in DIRECTIONS]
 FLOORS += [("PyTorch's depthwise", f"depthwise-31-c384-n64-{direction}", CUDNN, "ratio", 5, 15) for direction in DIRECTIONS]
 for length in ("1K", "2K", "4K", "8K", "16K", "32K"):
-    FLOORS += [("PyTorch, filters' transforms kept", f"causal-{length}-{direction}", RFFT, "ratio", 2, 4)
+    FLOORS += [("PyTorch, filters transformed beforehand", f"causal-{length}-{direction}", RFFT, "ratio", 2, 4)
                for direction in (DIRECTIONS if length in ("1K", "4K", "32K") else DIRECTIONS[:1])]
-FLOORS += [("PyTorch, filters' transforms kept", "causal-1M-forward", RFFT, "ratio", 1.5, 2.5),
-           ("4 and 2 times what writing the result takes", "overlap-save-2M-c32-t257", None, "limit", 0.5, 0.25),
-           ("in memory of the device", "lags-1000-of-2p30", None, "limit", 12, 6),
+FLOORS += [("PyTorch, filters transformed beforehand", "causal-1M-forward", RFFT, "ratio", 1.5, 2.5),
+           ("4 and 2 times the time of writing the result", "overlap-save-2M-c32-t257", None, "limit", 0.5, 0.25),
+           ("arrays in device memory", "lags-1000-of-2p30", None, "limit", 12, 6),
            ("a block of 64 frames, p99.9", "stream-c128-t96000-b64", None, "p99.9", 1.33, 0.4),
            ("rows, then columns, as CUDA's samples", "separable-3072-r8-forward", "two-passes", "ratio", 1, 1.7)]
 
@@ -56,7 +56,7 @@ def read_text(path):
 
 
 def read_rows(folder):
-    """Of all files of a folder, one after the other."""
+    """The rows of all files of a folder."""
     return [row for path in sorted(folder.glob("*.csv")) for row in read_csv(path)]
 
 
@@ -70,7 +70,7 @@ def percentile(values, share):
 
 
 def read_times(results):
-    """{case: {contender: {"ms": a call, "spread", "error", "bytes"}}}; of streams a call is a block, with percentiles."""
+    """{case: {contender: {"ms": of a call, "spread", "error", "bytes"}}}; a call of a stream is a block, with percentiles."""
     cases = {row["case"]: row for row in read_csv(results / "cases.csv")}
     times = {}
     for row in read_rows(results / "rows") + read_csv(results / "torch.csv"):
@@ -88,7 +88,7 @@ def read_calls(folder, case, contender):
     calls = [1e3 * float(row["seconds"]) for row in read_csv(folder / f"{case}.{contender.replace('/', '-')}.csv")]
     if not calls:
         return {}
-    shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "most_ms": 1}
+    shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1}
     return {name: percentile(calls, share) for name, share in shares.items()}
 
 
@@ -98,7 +98,7 @@ def read_outcome(text):
 
 
 def read_messages(text):
-    """({contender: {reason: cases}} of what was left out, [line] of what was wrong or failed)."""
+    """({contender: {reason: number of cases left out}}, [line of a wrong answer or a failure])."""
     left_out, wrong = {}, []
     for text_line in text.splitlines():
         found = re.fullmatch(r"(\S+): (\S+) left out: (.*)", text_line)
@@ -111,7 +111,7 @@ def read_messages(text):
 
 
 def source_hash(root):
-    """Of every file that runs, by name and content: which sources a record speaks of."""
+    """Of the names and contents of all files that take part, so that a record identifies its sources."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in ("bench", "include", "lib", "tests") for path in (root / folder).rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -122,28 +122,28 @@ def source_hash(root):
 
 def measure(times, floor):
     """The figure of one line of FLOORS; None if a row is missing."""
-    _, case, peer, kind, _, _ = floor
+    _, case, peer, figure, _, _ = floor
     ours, theirs = times.get(case, {}).get(OURS), times.get(case, {}).get(peer)
-    if ours is None or (peer and theirs is None) or (kind == "p99.9" and "p999_ms" not in ours):
+    if ours is None or (peer and theirs is None) or (figure == "p99.9" and "p999_ms" not in ours):
         return None
-    return KINDS[kind][0](ours, theirs)
+    return FIGURES[figure][0](ours, theirs)
 
 
-def verdict(value, bound, kind):
+def verdict(value, bound, figure):
     if value is None:
         return "not measured"
-    return "yes" if (value <= bound if KINDS[kind][2] else value >= bound) else "no"
+    return "yes" if (value <= bound if FIGURES[figure][2] else value >= bound) else "no"
 
 
 def collect(results, root):
-    """Everything known of a run, as it is written to docs/gpu-verified.json."""
+    """All facts of a run, as docs/gpu-verified.json has them."""
     times, outcome = read_times(results), read_outcome(read_texts(results, "*.outcome"))
     left_out, wrong = read_messages(read_texts(results / "logs", "*.log") + read_text(results / "torch.log"))
     peer = re.search(r"^peer: (.*)$", read_text(results / "torch.log"), re.M)
     floors = []
     for floor in FLOORS:
         value = measure(times, floor)
-        floors.append({"what": floor[0], "case": floor[1], "against": floor[2], "kind": floor[3], "floor": floor[4],
+        floors.append({"what": floor[0], "case": floor[1], "against": floor[2], "figure": floor[3], "floor": floor[4],
                        "goal": floor[5], "measured": value, "floor_met": verdict(value, floor[4], floor[3]),
                        "goal_met": verdict(value, floor[5], floor[3])})
     return {
@@ -152,7 +152,7 @@ def collect(results, root):
         "date": datetime.date.today().isoformat(),
         "commit": command("git", "-C", str(root), "describe", "--always", "--dirty"),
         "sources": source_hash(root),
-        "sources_run": [outcome.get("source", ""), read_text(results / "source").strip()],  # by the suite, by all steps
+        "sources_run": [outcome.get("source", ""), read_text(results / "source").strip()],  # of the suite, of all steps
         "suite": outcome.get("suite", ""),
         "compute-sanitizer": {tool: outcome.get(tool, "not run") for tool in ("memcheck", "racecheck")},
         "peer": peer[1] if peer else "PyTorch: not run",
@@ -166,24 +166,24 @@ def collect(results, root):
 
 
 def refusal(record):
-    """Why there is nothing to write at all; None if there are a device's figures of these sources."""
+    """Why nothing is written; None if a device ran these sources and produced times."""
     device = record["device"]
     if not re.match(r"cuda:\d+ ", device):
         return "no CUDA device"
     if "hostdev" in device:
-        return "hostdev is no device"
+        return "hostdev is not a device"
     if not {record["sources"]} <= set(record["sources_run"]) <= {record["sources"], ""}:
-        return "the sources have changed since the suite or the benchmarks were run"
+        return "the sources have changed since the suite or the benchmarks ran"
     return None if record["cases"] else "nothing was timed"
 
 
 def doubts(record):
-    """What keeps a record from being called verified."""
+    """The reasons why a record is not verified."""
     found = []
     if not re.fullmatch(r"[1-9]\d* passed, 0 failed(, \d+ skipped)?", record["suite"]):
         found.append(f"the suite gpu did not pass: {record['suite'] or 'not run'}")
-    found += [f"compute-sanitizer's {tool} {word}" for tool, word in record["compute-sanitizer"].items()
-              if word.startswith("failed")]
+    found += [f"compute-sanitizer's {tool} {result}" for tool, result in record["compute-sanitizer"].items()
+              if result.startswith("failed")]
     return found + record["wrong"] + [f"step {step} failed" for step in record["failed_steps"]]
 
 
@@ -196,16 +196,16 @@ def command(*words):
 
 HEAD = """# Benchmarks on a GPU
 
-Written by `tools/gpu_report.py` from one run of `bench/gpu.sh`; do not edit. The same figures, with the outcome of the
+Written by `tools/gpu_report.py` from one run of `bench/gpu.sh`; do not edit. The same figures, with the result of the
 suite, are in `gpu-verified.json`. Arrays are in the device's memory, filters are made beforehand, and every call waits
-for its result, ours and the peers': small problems include that wait. Answers are checked against sums in float64 before
-anything is timed, and `error` is the relative L2 distance from them; PyTorch's, of one image. Each time is the median of
-the repetitions, spread (max - min) / median.
+for its result, ours and the peers': times of small problems include that wait. Answers are checked against sums in
+float64 before they are timed; `error` is the relative L2 distance from these, for PyTorch over one image. Each time is
+the median of the repetitions, spread is (max - min) / median.
 
-`cufft-complex` pads causal lines to twice their length and transforms lines and filters as complex numbers in each call;
-`cufft-real` transforms lines alone, as reals; `cufft-blocks` runs overlap-save in blocks of 8192. `torch-fft-complex` and
-`torch-rfft-cached` are the first two as PyTorch has them. Streams come from and go to the host's memory; of single calls
-nothing is left out.
+`cufft-complex` pads causal sequences to twice their length and transforms sequences and filters as complex numbers in
+each call; `cufft-real` transforms only the sequences, as reals; `cufft-blocks` is overlap-save in blocks of 8192.
+`torch-fft-complex` and `torch-rfft-cached` are the first two in PyTorch. Streams read from and write to host memory;
+the times of single calls are those of one pass.
 """
 
 
@@ -217,8 +217,8 @@ def floors_table(record):
     lines = ["| what | case | floor | goal | ours | theirs | measured | floor met | goal met |",
              "|---|---|---|---|---|---|---|---|---|"]
     for floor in record["floors"]:
-        unit = KINDS[floor["kind"]][1]
-        met = [word if word != "no" else "**no**" for word in (floor["floor_met"], floor["goal_met"])]
+        unit = FIGURES[floor["figure"]][1]
+        met = ["**no**" if floor[name] == "no" else floor[name] for name in ("floor_met", "goal_met")]
         contenders = record["cases"].get(floor["case"], {})
         ours, theirs = (number(contenders.get(name, {}).get("ms"), " ms") for name in (OURS, floor["against"]))
         lines.append(f"| {floor['what']} | `{floor['case']}` | {number(floor['floor'], unit)} | "
@@ -236,25 +236,25 @@ def rows_table(times):
 
 
 def streams_table(times):
-    lines = ["| case | contender | p50 | p99 | p99.9 | most |", "|---|---|---|---|---|---|"]
+    lines = ["| case | contender | p50 | p99 | p99.9 | max |", "|---|---|---|---|---|---|"]
     for case, contenders in times.items():
         for name, figures in contenders.items():
             if "p999_ms" in figures:
                 lines.append(f"| `{case}` | {name} | " + " | ".join(
-                    f"{figures[key]:.3g} ms" for key in ("p50_ms", "p99_ms", "p999_ms", "most_ms")) + " |")
+                    f"{figures[key]:.3g} ms" for key in ("p50_ms", "p99_ms", "p999_ms", "max_ms")) + " |")
     return "\n".join(lines)
 
 
 def page(record):
     facts = [("device", record["device"]), ("driver", record["driver"]), ("date", record["date"]),
              ("commit", record["commit"]), ("suite gpu", record["suite"]),
-             ("compute-sanitizer", ", ".join(f"{tool} {word}" for tool, word in record["compute-sanitizer"].items())),
+             ("compute-sanitizer", ", ".join(f"{tool} {result}" for tool, result in record["compute-sanitizer"].items())),
              ("peer", record["peer"])]
     missing = [name for name, state in record["engines"].items() if state != "there"]
     left_out = [f"- {name}: {reason} ({count} cases)" for name, reasons in record["left_out"].items()
                 for reason, count in reasons.items()]
-    failed = doubts(record)
-    parts = [HEAD, "**Not verified:**\n" + "\n".join(f"- {line}" for line in failed) + "\n" if failed else "",
+    failures = doubts(record)
+    parts = [HEAD, "**Not verified:**\n" + "\n".join(f"- {line}" for line in failures) + "\n" if failures else "",
              "\n".join(f"- {name}: {value}" for name, value in facts),
              f"\nEngines that are not there: {', '.join(missing)}." if missing else "",
              "\n## Floors and goals\n", floors_table(record),
@@ -264,13 +264,13 @@ def page(record):
 
 
 def write(record, docs):
-    """The page, and if nothing failed the record; why not, if neither."""
+    """Writes the page and, if nothing failed, the record. Returns why nothing was written, or None."""
     why_not = refusal(record)
     if why_not is None:
         (docs / "gpu-bench.md").write_text(page(record))
         verified = docs / "gpu-verified.json"
         if doubts(record):
-            verified.unlink(missing_ok=True)  # an older one would speak for this page
+            verified.unlink(missing_ok=True)  # an older one would not match this page
         else:
             verified.write_text(json.dumps(record, indent=1) + "\n")
     return why_not

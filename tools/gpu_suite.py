@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Runs the suite gpu of a build, program by program, and counts its TAP lines: "N passed, N failed[, N skipped]". It
-reads what meson wrote down when the build was configured; where the GPU is neither meson nor ninja has to be.
+reads the files that meson wrote when the build was configured, so that the machine with the GPU needs no meson or ninja.
 
     gpu_suite.py [--tool memcheck|racecheck] BUILD RESULTS
-    gpu_suite.py --programs BUILD                             which programs of it these are
+    gpu_suite.py --programs BUILD                             prints the names of these programs
 
---tool: in brief under that tool of compute-sanitizer, with bench_gpu's small cases, which every engine has a part in. The
-last line is then "passed: N programs" or "failed: NAMES", followed by what was not finished in time.
+--tool: shortened under that tool of compute-sanitizer, with bench_gpu's small cases, which use every engine. The last
+line is then "passed: N programs" or "failed: NAMES", followed by the programs that were not finished in time.
 
-What a program said, and how it ended, is kept in RESULTS; what is there is not run again. GPU_UNTIL (seconds since the
-epoch) is when all has to be over: what is not done by then is left for the next run. Status: 0, 1 if anything failed, 75
-if something is left.
+RESULTS stores the output and the status of each program; those that are there are not repeated. GPU_UNTIL (seconds since
+the epoch) is when everything must have ended; programs that have not are left for the next run. Status: 0, 1 if anything
+failed, 75 if something is left.
 """
 import concurrent.futures
 import json
@@ -24,7 +24,7 @@ import sys
 import time
 
 JOBS = 4  # a program is as busy on the host as on the device
-TOOL_SECONDS = 200  # of one program; some take a hundred times as long under compute-sanitizer
+TOOL_SECONDS = 200  # limit of one program; compute-sanitizer makes some a hundred times slower
 TINY = ("dieleman-*", "thesis-4.6-r31-n200-*", "depthwise-31-c384-*", "causal-1*", "[los]*")
 UNTIL = float(os.environ.get("GPU_UNTIL", "inf"))
 TO_BE_CONTINUED = 75
@@ -33,13 +33,14 @@ TO_BE_CONTINUED = 75
 class Program:
     def __init__(self, name, command, environment, seconds, speaks_tap=True):
         self.name, self.command, self.seconds, self.speaks_tap = name, command, seconds, speaks_tap
-        # Where libraries are the programs know; what meson says of them holds only where the build was configured.
-        own = {key: value for key, value in environment.items() if key != "LD_LIBRARY_PATH"}
-        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive", **own}
+        # Programs know where their libraries are; meson's paths hold only where the build was
+        # configured.
+        own_environment = {key: value for key, value in environment.items() if key != "LD_LIBRARY_PATH"}
+        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive", **own_environment}
 
 
 def suite(build):
-    """Of the build that is now in this folder, wherever it was configured."""
+    """The programs of the build in this folder, wherever it was configured."""
     folder = build / "meson-info"
     before = json.loads((folder / "meson-info.json").read_text())["directories"]["build"]
     for test in json.loads((folder / "intro-tests.json").read_text()):
@@ -49,7 +50,7 @@ def suite(build):
 
 
 def under(tool, build, results):
-    """The suite in brief, and the small cases, with compute-sanitizer in front."""
+    """The shortened suite and the small cases, under compute-sanitizer."""
     small = [Program(f"bench_gpu {cases}", [str(build / "bench/bench_gpu"), "--tiny", "--quick", "--case", cases], {}, 0,
                      speaks_tap=False) for cases in TINY]
     for program in small + list(suite(build)):
@@ -61,14 +62,14 @@ def under(tool, build, results):
 
 
 def run(program, results):
-    """How it ended: {"status": "timeout" if it took too long, "text"}; None if it is left for another time."""
+    """{"status": or "timeout" if it took too long, "text": output}; None if it is left for the next run."""
     path = results / (re.sub(r"\W+", "-", program.name) + ".json")
     if path.exists():
         return json.loads(path.read_text())
     left = UNTIL - time.time()
     if left < 5:
         return None
-    # A session of its own: a tool's end is the end of what runs under it.
+    # A session of its own, so that the end of a tool also ends the program under it.
     process = subprocess.Popen(program.command, env=program.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace", start_new_session=True)
     late = False
@@ -86,7 +87,7 @@ def run(program, results):
 
 
 def count(outcome):
-    """[passed, failed, skipped]; a program that ended badly, or too early, although no line says so is one more failure."""
+    """[passed, failed, skipped]; a program that failed or ended early without a failed line counts as one failure."""
     lines = re.findall(r"^(not ok|ok|1\.\.0)\b(.*)$", outcome["text"], re.M)
     skipped = sum(word == "1..0" or (word == "ok" and "# SKIP" in rest) for word, rest in lines)
     failed = sum(word == "not ok" for word, _ in lines)
@@ -111,7 +112,7 @@ def run_all(programs, results):
     return outcomes
 
 
-def say_counts(outcomes):
+def print_counts(outcomes):
     counts = [count(outcome) for _, outcome in outcomes if outcome]
     passed, failed, skipped = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
     left = [program.name for program, outcome in outcomes if outcome is None]
@@ -121,7 +122,7 @@ def say_counts(outcomes):
     return failed > 0 or not (passed or left)
 
 
-def say_findings(outcomes):
+def print_findings(outcomes):
     late = [program.name for program, outcome in outcomes if outcome is None or outcome["status"] == "timeout"]
     bad = [program.name for program, outcome in outcomes if program.name not in late and not is_good(program, outcome)]
     good = len(outcomes) - len(late) - len(bad)
@@ -139,7 +140,7 @@ def main():
     tool = words[1] if words[0] == "--tool" else None
     build, results = (pathlib.Path(word).resolve() for word in words[-2:])
     outcomes = run_all(list(under(tool, build, results) if tool else suite(build)), results)
-    failed = (say_findings if tool else say_counts)(outcomes)
+    failed = (print_findings if tool else print_counts)(outcomes)
     if failed:
         return 1
     return TO_BE_CONTINUED if any(outcome is None for _, outcome in outcomes) else 0

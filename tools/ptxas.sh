@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What ptxas made of the CUDA kernels in build/, for each architecture that the module is built for: kernels must not
-# spill registers to memory, and the hot ones keep to a budget of them, so that enough threads are resident. Where no
-# module was built it says so and leaves.
+# Checks ptxas' output for the CUDA kernels in build/, for each architecture that the module is
+# built for: kernels must not spill registers to memory, and the critical ones have a limit of
+# registers, so that enough threads are resident. Without a module it prints a message and ends.
 #   tools/ptxas.sh [-v]        -v prints every kernel
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,9 +13,9 @@ if [ -z "$texts" ]; then
     exit 0
 fi
 
-# Kernel, registers: 65536 of a processor by 256 threads of a block, so that with 64 four blocks are resident, with 80
-# three, with 128 two.
-budgets='direct_kernelIf 80
+# Kernel and its limit. A multiprocessor has 65536 registers and a block has 256 threads: with 64
+# registers four blocks are resident, with 80 three, with 128 two.
+limits='direct_kernelIf 80
 tile_kernelIfLi8ELb1E 128
 tile_kernelIfLi1ELb1E 64
 tile_kernelIfLi8ELb0E 128
@@ -58,8 +58,8 @@ forward_kernelIf 128
 inverse_kernelIf 128'
 
 # shellcheck disable=SC2086
-awk -v verbose="${1-}" -v budgets="$budgets" '
-    BEGIN { n = split(budgets, words); for (i = 1; i < n; i += 2) budget[words[i]] = words[i + 1] }
+awk -v verbose="${1-}" -v limits="$limits" '
+    BEGIN { n = split(limits, words); for (i = 1; i < n; i += 2) limit[words[i]] = words[i + 1] }
     /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; architecture = quoted[4] }
     /bytes spill stores/ { spills = $5 + $9 }
     /Used [0-9]+ registers/ {
@@ -67,16 +67,16 @@ awk -v verbose="${1-}" -v budgets="$budgets" '
         kernels++
         if (verbose) print architecture, kernel, registers " registers", spills " bytes spilled"
         if (spills) { print architecture, kernel ": " spills " bytes spilled"; bad = 1 }
-        for (name in budget)
+        for (name in limit)
             if (index(kernel, name)) {
                 seen[name] = 1
-                if (registers + 0 > budget[name] + 0) {
-                    print architecture, kernel ": " registers " registers, " budget[name] " allowed"; bad = 1
+                if (registers + 0 > limit[name] + 0) {
+                    print architecture, kernel ": " registers " registers, " limit[name] " allowed"; bad = 1
                 }
             }
     }
     END {
-        for (name in budget) if (!(name in seen)) { print name ": a budget, but no such kernel"; bad = 1 }
-        print kernels " kernels looked at"
+        for (name in limit) if (!(name in seen)) { print name ": has a limit, but there is no such kernel"; bad = 1 }
+        print kernels " kernels checked"
         exit bad
     }' $texts

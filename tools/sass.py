@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Counts what the loops of CUDA kernels issue, from their machine code.
+"""Counts the instructions in loops of CUDA kernels, from their machine code.
 
     nvcc -std=c++17 -O3 -Iinclude -arch=sm_90 -cubin lib/cuda/kernels/product.cu -Ilib -o product.cubin
     nvdisasm -c product.cubin | tools/sass.py 'product_kernelIfLi4ELi2'
 
-Prints every loop of the kernels whose names the expression matches: its instructions by class, inner loops marked. The
-figures of the cost models and decision records that are 'counted from the machine code' are of this.
+Prints the instructions by class of every loop of the kernels whose names the expression matches; marks inner loops. It
+is the source of figures of cost models and decision records that are 'counted from the machine code'.
 """
 import collections
 import re
@@ -25,9 +25,9 @@ def class_of(operation):
     if re.fullmatch(r"(LD|ST)[SGLC]|ULDC", name):
         width = re.search(r"\b(64|128)\b", suffix)
         return name + "." + (width.group(1) if width else "32")
-    for kind, pattern in CLASSES:
+    for name_of_class, pattern in CLASSES:
         if re.fullmatch(pattern, name):
-            return kind
+            return name_of_class
     return "other"
 
 
@@ -56,7 +56,7 @@ def main():
         for first, last in loops:
             inner = not any((a, b) != (first, last) and a >= first and b <= last for a, b in loops)
             counts = collections.Counter(map(class_of, operations[first : last + 1]))
-            classes = ", ".join(f"{n} {kind}" for kind, n in counts.most_common())
+            classes = ", ".join(f"{n} {name}" for name, n in counts.most_common())
             print(f"  {first}..{last}{' inner' if inner else ''}: {last - first + 1}: {classes}")
 
 

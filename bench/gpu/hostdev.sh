@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# bench_gpu on the stand-in for a device, with small sizes: every engine that is there answers at least one case right,
-# the others are named as not there, and the peers that come along answer right too. (Nothing of it is a figure: what is printed says hostdev.)
+# Runs bench_gpu on the stand-in for a device, with small sizes. Checks that every engine of the
+# device has a right answer in at least one case, that the other engines are reported as missing,
+# and that the peers of bench_gpu have right answers. The times mean nothing; the device is called
+# hostdev in the output.
 #   hostdev.sh PROGRAM
 set -u
 program=$1

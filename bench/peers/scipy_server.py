@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The other end of scipy.c: loads the samples, answers each line on stdin with one number on stdout.
+"""The process of scipy.c: loads the samples and answers each line on stdin with one number on stdout.
 
-load: 0 once x and h are read; run: seconds of one call; write: 0 once the last result is in the folder; bytes: growth
-of the peak resident memory since loading.
+load: reads x and h, answers 0; run: seconds of one call; write: writes the last result into the folder, answers 0;
+bytes: growth of the peak resident memory since loading.
 """
 import sys
 import time
@@ -16,15 +16,14 @@ TYPES = {"f32": np.float32, "f64": np.float64, "cf32": np.complex64, "cf64": np.
 
 
 def peak_bytes():
-    # Not ru_maxrss, which begins with what the parent held when it forked.
+    # Not ru_maxrss, which includes the memory of the parent when it forked.
     with open("/proc/self/status") as status:
         return int(next(line for line in status if line.startswith("VmHWM")).split()[1]) * 1024
 
 
-def rfft_lines(direction, shape, filters):
-    """Causal lines x[batch, channel, :], a filter a channel, transformed once: layers correlate, so taps come backwards.
-
-    Channel by channel is what runs fastest here: the lines of a channel share vectors and stay in the cache."""
+def rfft_sequences(direction, shape, filters):
+    """Causal sequences x[batch, channel, :] with one filter for each channel, transformed once. Layers correlate, so the
+    taps are reversed. Channel by channel is fastest here: the sequences of a channel share vectors and fit the cache."""
     batch, channels, length = shape
     n = scipy.fft.next_fast_len(2 * length - 1, True)
     spectra = scipy.fft.rfft(filters.reshape(-1, length)[:channels, ::-1], n)
@@ -50,7 +49,7 @@ def rfft_lines(direction, shape, filters):
 def main():
     function, folder, signal, taps, lags = sys.argv[1:]
     convolve = getattr(scipy.signal, function, None)
-    if function == "correlate":  # all of it is computed, these lags are kept
+    if function == "correlate":  # computes all lags and returns these
 
         def convolve(x, h, lags=int(lags)):
             full = scipy.signal.correlate(x, h, method="fft")
@@ -65,7 +64,7 @@ def main():
             h = np.fromfile(folder + "/h", TYPES[taps])
             loaded = peak_bytes()
             if function.startswith("rfft-"):
-                convolve = rfft_lines(function[5:], [int(n) for n in lags.split("x")], h)
+                convolve = rfft_sequences(function[5:], [int(n) for n in lags.split("x")], h)
         elif command == "run":
             y = None
             start = time.perf_counter()

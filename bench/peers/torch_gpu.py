@@ -1,16 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""PyTorch as the peer of bench_gpu, on the same cases: layers by cuDNN with TF32 off and on, the algorithm chosen by its
-own measurement (torch.backends.cudnn.benchmark); causal lines by its transforms, complex with the filters' spectra made
-in each call, as comparisons of fast convolution take it for their baseline, and real with these kept.
+"""PyTorch as a peer of bench_gpu, on the same cases. Layers use cuDNN with TF32 off and on, with the algorithm that is
+fastest in its own measurement (torch.backends.cudnn.benchmark). Causal sequences use its transforms: complex, with the
+filters transformed in each call, the baseline in comparisons of fast convolution; and real, with these cached.
 
-    torch_gpu.py [--quick] CASES ROWS      CASES is what `bench_gpu --describe` printed, ROWS a CSV file like bench_gpu's
+    torch_gpu.py [--quick] CASES ROWS      CASES is the output of `bench_gpu --describe`, ROWS a CSV file like bench_gpu's
 
-Each call waits for its result; they are timed as bench_gpu times them. Answers are held against float64 on one image.
-Rows are added to the file as they come, those that it has already are not made again: a run that was stopped goes on
-where it was. GPU_UNTIL (seconds since the epoch) is when it stops by itself, with status 75. Where PyTorch or its device
-is missing it says so, writes the CSV's first line alone, and ends well: a peer that is not there is a row that is not
-there.
+Each call waits for its result and is timed as in bench_gpu. Answers are compared with float64 on one image. Rows are
+appended to the file; those that are there are not repeated, so that a stopped run can continue. GPU_UNTIL (seconds since
+the epoch) is when the program stops, with status 75. Without PyTorch or a device it says so, writes only the first line
+of the CSV and ends with status 0: rows of a missing peer are missing.
 """
 import csv
 import math
@@ -21,9 +20,10 @@ import time
 
 HEAD = "case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check"
 GATE = {"tf32-on": 5e-3}  # of TF32's 10 bits of fraction; others below
-REPETITIONS, PATIENCE, LEAST, WARM_UP = 7, 1.0, 5e-3, 0.5  # the latter three in seconds, as in bench.c
+# as in bench_gpu; all but the first in seconds
+REPETITIONS, MAX_PASS, MIN_SECONDS, WARM_UP = 7, 1.0, 5e-3, 0.5
 UNTIL = float(os.environ.get("GPU_UNTIL", "inf"))
-CASE_SECONDS = 30  # that a case may take; with fewer left none is begun
+CASE_SECONDS = 30  # of one case; with fewer left no other case is started
 TO_BE_CONTINUED = 75
 
 
@@ -44,16 +44,16 @@ class Case:
         self.items = int(row["items"])
 
     @property
-    def is_causal_lines(self):
-        """One filter a channel, as long as the lines: nothing that direct sums are for."""
+    def is_causal_sequences(self):
+        """One filter for each channel, as long as the sequences."""
         return (self.kind == "layer" and len(self.size) == 1 and self.kernel == self.size
                 and self.groups == self.channels_in == self.channels_out
                 and self.pads == [(self.kernel[0] - 1, 0)])
 
     @property
     def is_layer(self):
-        """What conv1d, conv2d and conv3d compute as it is: the same padding on both sides."""
-        return (self.kind == "layer" and self.type == "f32" and not self.is_causal_lines
+        """A layer that conv1d, conv2d or conv3d computes: the same padding on both sides."""
+        return (self.kind == "layer" and self.type == "f32" and not self.is_causal_sequences
                 and all(begin == end for begin, end in self.pads))
 
     def shrink(self):
@@ -74,11 +74,11 @@ def read_cases(path, quick):
     return cases
 
 
-def line(case, contender, seconds, held, error):
+def csv_row(case, contender, seconds, n_bytes, error):
     """A row of the CSV; spread is (max - min) / median."""
     middle = statistics.median(seconds)
     spread = (max(seconds) - min(seconds)) / middle
-    return f"{case.name},{contender},1,{1e9 * middle / case.items:.5g},{spread:.3f},,{held},{error:.3g}"
+    return f"{case.name},{contender},1,{1e9 * middle / case.items:.5g},{spread:.3f},,{n_bytes},{error:.3g}"
 
 
 def layer_call(torch, case, x, w, gy):
@@ -94,15 +94,15 @@ def layer_call(torch, case, x, w, gy):
                                                        case.groups, which)[which.index(True)]
 
 
-def lines_call(torch, case, x, w, gy, real):
-    """Causal lines by transforms of twice their length. Layers correlate: the taps come backwards."""
+def sequences_call(torch, case, x, w, gy, real):
+    """Causal sequences by transforms of twice their length. Layers correlate, so the taps are reversed."""
     n, length = 2 * case.size[0], case.size[0]
     forward, back = (torch.fft.rfft, torch.fft.irfft) if real else (torch.fft.fft, torch.fft.ifft)
     taps = w.flip(-1)[:, 0]
-    kept = forward(taps, n=n) if real else None
+    cached = forward(taps, n=n) if real else None
 
     def run():
-        filters = kept if real else forward(taps, n=n)
+        filters = cached if real else forward(taps, n=n)
         if case.direction == "forward":
             y = back(forward(x, n=n) * filters, n=n)[..., :length]
         elif case.direction == "backward-data":
@@ -115,12 +115,12 @@ def lines_call(torch, case, x, w, gy, real):
 
 
 def contenders(case):
-    return ["torch-fft-complex", "torch-rfft-cached"] if case.is_causal_lines else ["torch-cudnn-tf32-off", "torch-cudnn-tf32-on"]
+    return ["torch-fft-complex", "torch-rfft-cached"] if case.is_causal_sequences else ["torch-cudnn-tf32-off", "torch-cudnn-tf32-on"]
 
 
 def make_call(torch, case, name, arrays):
-    if case.is_causal_lines:
-        return lines_call(torch, case, *arrays, name == "torch-rfft-cached")
+    if case.is_causal_sequences:
+        return sequences_call(torch, case, *arrays, name == "torch-rfft-cached")
     return layer_call(torch, case, *arrays)
 
 
@@ -142,14 +142,14 @@ def error_of(torch, case, name, arrays):
     """Relative L2 error of one image's result against the same call in float64."""
     one = [arrays[0][:1], arrays[1], arrays[2][:1]]
     got = make_call(torch, case, name, one)().double()
-    torch.backends.cudnn.benchmark = False  # one algorithm of float64 is as good as another
-    right = make_call(torch, case, name, [array.double() for array in one])()
+    torch.backends.cudnn.benchmark = False  # any algorithm of float64 will do
+    expected = make_call(torch, case, name, [array.double() for array in one])()
     torch.backends.cudnn.benchmark = True
-    return float((got - right).norm() / right.norm())
+    return float((got - expected).norm() / expected.norm())
 
 
 def time_calls(torch, call):
-    """Seconds a call, of each repetition. The first calls choose algorithms, then clocks rise."""
+    """Seconds of a call, for each repetition. The first calls choose algorithms; then the clock rises."""
 
     def run(n):
         torch.cuda.synchronize()
@@ -161,12 +161,12 @@ def time_calls(torch, call):
 
     run(1)
     seconds = run(1)
-    if seconds > PATIENCE:
+    if seconds > MAX_PASS:
         return [seconds]
     start = time.perf_counter()
     while time.perf_counter() - start < WARM_UP:
         seconds = run(1)
-    calls = math.ceil(LEAST / max(seconds, 1e-6))
+    calls = math.ceil(MIN_SECONDS / max(seconds, 1e-6))
     return [run(calls) for _ in range(REPETITIONS)]
 
 
@@ -181,8 +181,8 @@ def run_contender(torch, case, name, arrays, write):
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     seconds = time_calls(torch, call)
-    held = torch.cuda.max_memory_allocated() - before
-    write(line(case, name, seconds, held, error))
+    n_bytes = torch.cuda.max_memory_allocated() - before
+    write(csv_row(case, name, seconds, n_bytes, error))
 
 
 def run_case(torch, case, done, write):
@@ -191,13 +191,13 @@ def run_case(torch, case, done, write):
             continue
         try:
             run_contender(torch, case, name, make_arrays(torch, case), write)
-        except RuntimeError as error:  # no memory, or no algorithm of cuDNN's
+        except RuntimeError as error:  # no memory, or no algorithm in cuDNN
             print(f"{case.name}: {name} left out: {str(error).splitlines()[0]}", file=sys.stderr)
         torch.cuda.empty_cache()
 
 
 def find_torch():
-    """PyTorch with a device, or None and why not."""
+    """(PyTorch, its version) with a device, or (None, the reason)."""
     try:
         import torch
     except ImportError as error:
@@ -208,13 +208,13 @@ def find_torch():
 
 
 def rows_of(path):
-    """(case, contender) of the rows that are there."""
+    """(case, contender) of the rows in a file."""
     with open(path) as file:
         return {(row["case"], row["contender"]) for row in csv.DictReader(file)}
 
 
 def run_all(torch, cases, path):
-    """Status of the program."""
+    """Runs all cases; returns the status of the program."""
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.benchmark_limit = 0  # all algorithms are tried, not ten
     done = rows_of(path)
@@ -224,7 +224,7 @@ def run_all(torch, cases, path):
             print(row, file=file)
 
     for case in cases:
-        if not (case.is_layer or case.is_causal_lines) or all((case.name, name) in done for name in contenders(case)):
+        if not (case.is_layer or case.is_causal_sequences) or all((case.name, name) in done for name in contenders(case)):
             continue
         if UNTIL - time.time() < CASE_SECONDS:
             return TO_BE_CONTINUED

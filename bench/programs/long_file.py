@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""A file of 4 GiB through the program, beside the same filter over a signal in memory by partita_convolve, on all cores,
-and beside cp, which bounds what any program can do that reads the one file and writes the other. Prints rows as the
-other benchmarks do. An answer is checked against SciPy, in float64 and in three places, before it counts; the median of
-three runs, contender by contender.
+"""Filters a file of 4 GiB with the program, on all cores. Contenders are the same filter over a signal in memory by
+partita_convolve, and cp, which is a bound for any program that reads one file and writes another. Prints rows as the
+other benchmarks do: medians of three runs. Answers are checked against SciPy in float64 at three positions.
     bench/programs/long_file.py BUILD [--quick]     (--quick: 256 MiB)"""
 import ctypes
 import os
@@ -25,20 +24,20 @@ RUNS = 3
 
 
 def signal_at(first, count):
-    """The signal is one random period of 2^22 samples, so that any part of it is at hand."""
+    """Samples of the signal, which repeats one random period of 2^22 samples."""
     return np.take(PERIOD, range(first, first + count), mode="wrap")
 
 
-def error_of(part, first):
-    """Distance of outputs from `first` on from SciPy's in float64."""
+def error_of(outputs, first):
+    """Relative L2 distance of the outputs that begin at `first` from SciPy's in float64."""
     begin = max(first - TAPS + 1, 0)
-    x = signal_at(begin, first - begin + len(part)).astype(np.float64)
-    expected = scipy.signal.oaconvolve(x, TAPS_H.astype(np.float64))[first - begin:first - begin + len(part)]
-    return float(np.linalg.norm(part - expected) / np.linalg.norm(expected))
+    x = signal_at(begin, first - begin + len(outputs)).astype(np.float64)
+    expected = scipy.signal.oaconvolve(x, TAPS_H.astype(np.float64))[first - begin:first - begin + len(outputs)]
+    return float(np.linalg.norm(outputs - expected) / np.linalg.norm(expected))
 
 
-def watched(words, folder):
-    """Seconds and peak resident bytes of a command. Nothing that was written before is left for it to wait for."""
+def run_command(words, folder):
+    """Seconds and peak resident bytes of a command. Earlier writes are flushed, so that it need not wait for them."""
     pathlib.Path(f"{folder}/out.raw").unlink(missing_ok=True)
     os.sync()
     begin, peak = time.monotonic(), 0
@@ -56,9 +55,9 @@ def watched(words, folder):
 
 
 def run_file(folder):
-    seconds, peak = watched([str(BUILD / "apps/partita"), "convolve", "--quiet", "--threads", str(os.cpu_count()),
-                             "--format", "f32le", "--rate", "48000", f"{folder}/ir.npy", f"{folder}/in.raw",
-                             f"{folder}/out.raw"], folder)
+    seconds, peak = run_command([str(BUILD / "apps/partita"), "convolve", "--quiet", "--threads", str(os.cpu_count()),
+                                 "--format", "f32le", "--rate", "48000", f"{folder}/ir.npy", f"{folder}/in.raw",
+                                 f"{folder}/out.raw"], folder)
     y = np.memmap(f"{folder}/out.raw", np.float32, "r")
     if len(y) != FRAMES + TAPS - 1:
         sys.exit(f"{len(y)} samples came out")
@@ -66,7 +65,7 @@ def run_file(folder):
 
 
 def run_copy(folder):
-    seconds, _ = watched(["cp", f"{folder}/in.raw", f"{folder}/out.raw"], folder)
+    seconds, _ = run_command(["cp", f"{folder}/in.raw", f"{folder}/out.raw"], folder)
     return seconds / FRAMES, 0, 0
 
 
