@@ -439,7 +439,6 @@ int main(void)
     static const char *const engines[] = {"cpu/overlap-save",
                                           "cpu/blocks",
                                           "cuda/overlap-save",
-                                          "cuda/overlap-save-spectra",
                                           "cuda/overlap-save-1-sum",
                                           "cuda/overlap-save-2-sums",
                                           "cuda/blocks"};

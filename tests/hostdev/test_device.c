@@ -34,6 +34,7 @@ static const struct partita_problem long_lines = {.in_channels = 2,
                                                   .kernel = {16500},
                                                   .size = {16560},
                                                   .pad_begin = {40}};
+static const struct partita_parts long_parts = {16384, 16384};
 
 // An engine at one of the problems.
 struct subject {
@@ -53,10 +54,9 @@ static const struct subject subjects[] = {
     {"cuda/tiles-fused", "cuda/tiles-fused", &planes, 0},
     {"cuda/tiles-whole", "cuda/tiles-whole", &strided, 64},
     {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
-    {"cuda/overlap-save-spectra", "cuda/overlap-save-spectra", &short_lines, 1024},
     {"cuda/overlap-save-1-sum", "cuda/overlap-save-1-sum", &short_lines, 1024},
     {"cuda/overlap-save-2-sums", "cuda/overlap-save-2-sums", &short_lines, 1024},
-    {"cuda/overlap-save-long", "cuda/overlap-save", &long_lines, 65536},
+    {"cuda/blocks-long", "cuda/blocks", &long_lines, 65536},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects, MOST_SAMPLES = 1 << 16 };
 
@@ -313,15 +313,17 @@ static void plan_without_cufft(void)
 {
     struct log_lines log;
     struct partita_plan *plan = NULL;
-    const struct partita_options options = {.engine = "cuda/overlap-save",
+    const struct partita_options options = {.engine = "cuda/blocks",
                                             .device = "cuda:0",
                                             .log = log_into(&log),
-                                            .directions = PARTITA_FORWARD};
+                                            .directions = PARTITA_FORWARD,
+                                            .parts = long_parts};
+    const struct partita_options short_options = {.engine = "cuda/blocks", .device = "cuda:0"};
     setenv("PARTITA_CUFFT", "/nowhere", 1);
     const bool refused =
         partita_plan_create(&long_lines, &options, &plan) == PARTITA_ERR_UNSUPPORTED;
     if (!refused || !strstr(log.text, "cuFFT")) abort();
-    if (partita_plan_create(&short_lines, &options, &plan) != PARTITA_OK)
+    if (partita_plan_create(&short_lines, &short_options, &plan) != PARTITA_OK)
         abort(); // which needs none
     partita_plan_destroy(plan);
 }
@@ -352,8 +354,10 @@ static void plans_that_cufft_refuses(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct log_lines lines;
         struct partita_plan *plan;
-        const struct partita_options options = {
-            .engine = "cuda/overlap-save", .device = "cuda:0", .log = log_into(&lines)};
+        const struct partita_options options = {.engine = "cuda/blocks",
+                                                .device = "cuda:0",
+                                                .log = log_into(&lines),
+                                                .parts = long_parts};
         refuse(cases[i].result);
         assert_int_equal(partita_plan_create(&long_lines, &options, &plan), cases[i].status);
         refuse(0);

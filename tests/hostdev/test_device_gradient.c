@@ -208,7 +208,7 @@ static void *run(const struct gradient_case *c, const struct shape *shape, const
                                   &gradient));
     plan.choice.transform = 2 * subject->points;
     plan.choice.shared = cuda_gradient_bytes(shape, &gradient);
-    plan.choice.variant = (int)subject->runs * CUDA_WEIGHT_WAYS + subject->sums;
+    plan.choice.variant = (int)subject->runs * CUDA_WEIGHT_SUMS + subject->sums - 1;
     assert_ok(cuda_weight_create(&plan, &weight));
     void *device_x =
         on_device(x, shape->batch * shape->in_channels * axis->size * shape->scalar_bytes);

@@ -5,6 +5,7 @@
 
 #include "base/sizes.h"
 #include "blocks.h"
+#include "cuda/kernels/sums.h"
 #include "intervals.h"
 
 struct part_schedule cuda_blocks_divisions(const struct shape *shape,
@@ -120,10 +121,15 @@ static enum partita_status finish(const struct run *run, const struct cuda_call 
                                   const void *bias)
 {
     const struct shape *shape = &run->blocks->shape;
-    const struct cuda_sink sink =
-        cuda_blocks_sink(call->plan, call->to, 0, shape->batch * shape->out_channels, bias);
-    if (!sink.bias && !sink.relu) return PARTITA_OK;
-    return CU(call->plan, cuda_launch_finish(&run->transforms.kit, &sink, cudaStreamPerThread));
+    const struct cuda_finish finish = {.y = call->to,
+                                       .bias = bias,
+                                       .rows = (int64_t)(shape->batch * shape->out_channels),
+                                       .length = (int64_t)shape->axis[0].out,
+                                       .channels = (int64_t)shape->out_channels,
+                                       .relu = call->plan->direction == PARTITA_FORWARD &&
+                                               call->plan->shape.relu};
+    if (!finish.bias && !finish.relu) return PARTITA_OK;
+    return CU(call->plan, cuda_launch_finish(&finish, shape->f64, cudaStreamPerThread));
 }
 
 enum partita_status cuda_divisions_run(const struct cuda_call *call,

@@ -147,21 +147,6 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     }
 }
 
-// A thread has one output.
-template <typename T>
-__global__ void __launch_bounds__(CUDA_THREADS, 4)
-    finish_kernel(const __grid_constant__ cuda_sink sink)
-{
-    const int64_t number = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x,
-                  line = sink.line + number / sink.length;
-    if (number >= sink.lines * sink.length) return;
-    T *y = (T *)sink.y + (sink.line * sink.length + number) * (sink.complex ? 2 : 1);
-    T value = *y;
-    if (sink.bias) value += ((const T *)sink.bias)[line % sink.channels];
-    if (sink.relu && value < 0) value = 0;
-    *y = value;
-}
-
 template <typename T>
 cudaError_t launch_intervals(const cuda_kit *kit, const cuda_intervals *intervals,
                              cudaStream_t stream)
@@ -185,12 +170,6 @@ cudaError_t launch_add_intervals(const cuda_kit *kit, const cuda_intervals *inte
                  threads.y * cuda_fft_shared((size_t)kit->points, kit->f64), stream, *kit,
                  *intervals, *sink, spectra);
 }
-
-template <typename T> cudaError_t launch_finish(const cuda_sink *sink, cudaStream_t stream)
-{
-    return queue(finish_kernel<T>, ceiling(sink->lines * sink->length, CUDA_THREADS),
-                 dim3(CUDA_THREADS), 0, stream, *sink);
-}
 } // namespace
 
 cudaError_t cuda_launch_intervals(const cuda_kit *kit, const cuda_intervals *intervals,
@@ -205,9 +184,4 @@ cudaError_t cuda_launch_add_intervals(const cuda_kit *kit, const cuda_intervals 
 {
     return kit->f64 ? launch_add_intervals<double>(kit, intervals, sink, stream)
                     : launch_add_intervals<float>(kit, intervals, sink, stream);
-}
-
-cudaError_t cuda_launch_finish(const cuda_kit *kit, const cuda_sink *sink, cudaStream_t stream)
-{
-    return kit->f64 ? launch_finish<double>(sink, stream) : launch_finish<float>(sink, stream);
 }

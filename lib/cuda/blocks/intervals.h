@@ -28,12 +28,10 @@ cudaError_t cuda_launch_intervals(const struct cuda_kit *kit,
                                   const struct cuda_intervals *intervals, cudaStream_t stream);
 
 // Queue adding the intervals' samples to the outputs, from these sums, long ones transformed back.
-// The sink's bias and relu are left to cuda_launch_finish, of all its lines, which are complete.
+// The sink's bias and relu are left to cuda_launch_finish (sums.h) when all are added.
 cudaError_t cuda_launch_add_intervals(const struct cuda_kit *kit,
                                       const struct cuda_intervals *intervals,
                                       const struct cuda_sink *sink, cudaStream_t stream);
-cudaError_t cuda_launch_finish(const struct cuda_kit *kit, const struct cuda_sink *sink,
-                               cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -35,7 +35,6 @@ static const struct engine *const cuda_engines[] = {
     &cuda_tiles_whole,
     &cuda_tiles_gauss,
     &cuda_overlap_save,
-    &cuda_overlap_save_spectra,
     &cuda_overlap_save_1_sum,
     &cuda_overlap_save_2_sums,
     &cuda_overlap_add,

@@ -2,7 +2,7 @@
 #include "pipeline.h"
 
 #include "bias.h"
-#include "cuda/kernels/jobs.h"
+#include "cuda/kernels/sums.h"
 #include "pieces.h"
 #include "staging.h"
 
@@ -121,7 +121,7 @@ static enum partita_status add(const struct pipeline *p)
 {
     const struct shape *shape = &p->plan->shape;
     const int64_t n = (int64_t)(p->sum_bytes / shape->scalar_bytes);
-    return CU(p->plan, cuda_launch_add_runs(shape->f64, p->sums, n, 2, cudaStreamPerThread));
+    return CU(p->plan, cuda_launch_add_sums(shape->f64, p->sums, n, 2, cudaStreamPerThread));
 }
 
 static enum partita_status compute(const struct pipeline *p, size_t i)

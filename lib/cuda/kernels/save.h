@@ -3,8 +3,8 @@
 // while their spectra are at hand multiplied by those of every filter, summed, transformed back and
 // stored. A window of overlap-save keeps what does not wrap. One of overlap-add holds `hop` samples
 // and zeros, and all of its samples are wanted: from the skip-th one on they are outputs of its
-// own, those before it, its head, belong to the windows before. (The kernel is in filtering.cuh,
-// how windows are cut in save_cut.c, heads are added by add.cu.)
+// own, those before it belong to the windows before. (The kernel is in filtering.cuh, how windows
+// are cut in save_cut.c.)
 #ifndef PARTITA_CUDA_SAVE_H
 #define PARTITA_CUDA_SAVE_H
 
@@ -33,9 +33,8 @@ struct cuda_filtering {
 
 // What becomes of the samples of a window.
 enum cuda_way {
-    CUDA_SAVE,   // its own outputs are stored, finished
-    CUDA_GATHER, // its own outputs are stored, its head is kept for cuda_launch_gather
-    CUDA_STEP,   // all are added to what is there
+    CUDA_SAVE, // its own outputs are stored, finished
+    CUDA_STEP, // all are added to what is there
 };
 
 // Which windows of a line a launch works on: first, first + of, ...; all of them: {0, 1}.
@@ -58,12 +57,11 @@ bool cuda_cut_save(const struct cuda_filtering *filtering, bool f64, int process
                    size_t kept_limit, struct cuda_save_cut *ret);
 
 // The arrays of a launch: y and x are the caller's, spectra those of the cells
-// [groups*group_out][group_in], bias [groups*group_out] or NULL, kept as the cut says, heads
-// [batch*groups*group_out][windows][skip] of CUDA_GATHER.
+// [groups*group_out][group_in], bias [groups*group_out] or NULL, kept as the cut says.
 struct cuda_save_arrays {
     void *y;
     const void *x, *spectra, *bias;
-    void *kept, *heads;
+    void *kept;
 };
 
 // Queues a step of it.
@@ -72,13 +70,8 @@ cudaError_t cuda_launch_save(const struct cuda_filtering *filtering,
                              const struct cuda_step *step, const struct cuda_save_arrays *arrays,
                              cudaStream_t stream);
 cudaError_t cuda_launch_add(const struct cuda_filtering *filtering, const struct cuda_save_cut *cut,
-                            bool f64, enum cuda_way way, const struct cuda_step *step,
+                            bool f64, const struct cuda_step *step,
                             const struct cuda_save_arrays *arrays, cudaStream_t stream);
-
-// Queues what ends overlap-add: outputs plus the heads of the windows behind theirs, in order, if
-// `heads` is not NULL; then bias and activation.
-cudaError_t cuda_launch_gather(const struct cuda_filtering *filtering, bool f64,
-                               const struct cuda_save_arrays *arrays, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do. Two ways of adding them
-// without atomics: what a window has for the ones before it is kept aside and gathered afterwards
-// (cuda/overlap-add, decision 3), or launches take turns, each on windows that are too far apart to
-// meet (cuda/overlap-add-2-steps, -3-steps). Source: Stockham, High-speed convolution and
-// correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
+// cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do. They are added without
+// atomics by K launches, each over windows whose outputs do not overlap. Source: Stockham,
+// High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include "add.h"
 
 #include <stdio.h>
 
 #include "base/sizes.h"
 #include "cuda/device/call.h"
+#include "cuda/kernels/sums.h"
 #include "filtering.h"
 
 struct overlap_add {
@@ -17,8 +16,6 @@ struct overlap_add {
     struct cuda_fft fft;
     struct cuda_filtering filtering;
     struct cuda_save_cut cut;
-    enum cuda_way way;
-    size_t heads; // bytes of the workspace in front of spectra that are kept there
 };
 
 // As overlap-save's, but a window holds `hop` samples, and as many more windows as reach back into
@@ -34,13 +31,6 @@ static struct cuda_filtering filtering_of(const struct shape *shape,
     return filtering;
 }
 
-static size_t heads_bytes(const struct shape *shape, const struct cuda_filtering *filtering)
-{
-    const size_t heads = size_mul((size_t)filtering->in.windows, (size_t)filtering->out.skip);
-    return mem_round(
-        size_mul(size_mul(shape->batch * shape->out_channels, heads), shape->sample_bytes));
-}
-
 // Steps that windows have to be apart.
 static size_t least_steps(const struct cuda_filtering *filtering)
 {
@@ -51,35 +41,22 @@ static bool consider(const struct request *request, const struct shape *shape, s
                      size_t steps, struct estimate *ret)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
-    if (cuda_spectral_samples(shape, points) < shape->axis[0].span ||
-        points > cuda_fft_most(shape->f64))
-        return false;
+    if (cuda_spectral_samples(shape, points) < shape->axis[0].span) return false;
     const struct cuda_fft_form form = cuda_form_of(shape, points);
     const struct cuda_filtering filtering = filtering_of(shape, &form);
-    const size_t heads = steps ? 0 : heads_bytes(shape, &filtering),
-                 limit = request->workspace_limit;
     struct cuda_save_cut cut;
-    if (heads > limit || (steps && steps < least_steps(&filtering)) ||
+    if (steps < least_steps(&filtering) ||
         !cuda_cut_save(&filtering, shape->f64, device->processors, device->shared_bytes,
-                       limit - heads, &cut))
+                       request->workspace_limit, &cut))
         return false;
     struct cuda_work work = cuda_filtering_work(shape, &filtering, points, (double)cut.parts);
-    const double outputs = (double)cuda_output_bytes(shape);
-    work.launches = steps ? (double)steps + 2 : 2;
-    // Heads are written and read, and the outputs that they belong to once more; steps clear, read
-    // and write all.
-    work.bytes += steps ? 3 * outputs : 4 * (double)heads;
-    work.lanes = (double)(cut.blocks * cuda_fft_rows(points) * cuda_fft_threads(points)) /
-                 (steps ? (double)steps : 1);
-    *ret = cuda_filtering_estimate(request, shape, &filtering, &work, heads + cut.kept_bytes);
+    work.launches = (double)steps + 2;
+    work.bytes += 3 * (double)cuda_output_bytes(shape); // cleared, read and written
+    work.lanes =
+        (double)(cut.blocks * cuda_fft_rows(points) * cuda_fft_threads(points)) / (double)steps;
+    *ret = cuda_filtering_estimate(request, shape, &filtering, &work, cut.kept_bytes);
     ret->variant = (int)steps;
     return true;
-}
-
-static bool consider_gather(const struct request *request, const struct shape *shape, size_t points,
-                            struct estimate *ret)
-{
-    return consider(request, shape, points, 0, ret);
 }
 
 static bool consider_2_steps(const struct request *request, const struct shape *shape,
@@ -94,6 +71,16 @@ static bool consider_3_steps(const struct request *request, const struct shape *
     return consider(request, shape, points, 3, ret);
 }
 
+static bool consider_both(const struct request *request, const struct shape *shape, size_t points,
+                          struct estimate *ret)
+{
+    struct estimate three = {0};
+    const bool two = consider_2_steps(request, shape, points, ret);
+    if (!consider_3_steps(request, shape, points, &three)) return two;
+    if (!two || three.seconds < ret->seconds) *ret = three;
+    return true;
+}
+
 static void estimate(const struct request *request, cuda_consider_fn *of, struct estimate *ret)
 {
     struct shape shape;
@@ -103,9 +90,9 @@ static void estimate(const struct request *request, cuda_consider_fn *of, struct
     else cuda_spectral_search(request, &shape, of, ret);
 }
 
-static void estimate_gather(const struct request *request, struct estimate *ret)
+static void estimate_both(const struct request *request, struct estimate *ret)
 {
-    estimate(request, consider_gather, ret);
+    estimate(request, consider_both, ret);
 }
 
 static void estimate_2_steps(const struct request *request, struct estimate *ret)
@@ -133,10 +120,8 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
     if (status != PARTITA_OK) return status;
     add->filtering = filtering_of(&add->shape, &add->fft.form);
     add->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
-    add->way = plan->choice.variant ? CUDA_STEP : CUDA_GATHER;
-    add->heads = plan->choice.variant ? 0 : heads_bytes(&add->shape, &add->filtering);
     cuda_cut_save(&add->filtering, add->fft.f64, device->processors, device->shared_bytes,
-                  plan->choice.shared - add->heads, &add->cut);
+                  plan->choice.shared, &add->cut);
     return PARTITA_OK;
 }
 
@@ -156,25 +141,29 @@ static enum partita_status filter_create(struct partita_filter *filter, const vo
                                (struct cuda_spectra **)&filter->state);
 }
 
-// Gathering is one step of all windows.
 static enum partita_status run_steps(const struct cuda_call *call,
                                      const struct cuda_save_arrays *arrays)
 {
     const struct partita_plan *plan = call->plan;
     const struct overlap_add *add = plan->state;
-    const int64_t steps = plan->choice.variant ? plan->choice.variant : 1;
-    enum partita_status status = PARTITA_OK;
-    if (add->way == CUDA_STEP)
-        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    const struct shape *shape = &add->shape;
+    const int64_t steps = plan->choice.variant;
+    enum partita_status status =
+        CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (int64_t first = 0;
          first < steps && first < add->filtering.in.windows && status == PARTITA_OK; first++) {
         const struct cuda_step step = {first, steps};
-        status = CU(plan, cuda_launch_add(&add->filtering, &add->cut, add->fft.f64, add->way, &step,
-                                          arrays, cudaStreamPerThread));
+        status = CU(plan, cuda_launch_add(&add->filtering, &add->cut, add->fft.f64, &step, arrays,
+                                          cudaStreamPerThread));
     }
-    if (status != PARTITA_OK || !(arrays->heads || arrays->bias || add->filtering.out.relu))
-        return status;
-    return CU(plan, cuda_launch_gather(&add->filtering, add->fft.f64, arrays, cudaStreamPerThread));
+    const struct cuda_finish finish = {.y = call->to,
+                                       .bias = arrays->bias,
+                                       .rows = (int64_t)(shape->batch * shape->out_channels),
+                                       .length = (int64_t)shape->axis[0].out,
+                                       .channels = (int64_t)shape->out_channels,
+                                       .relu = add->filtering.out.relu};
+    if (status != PARTITA_OK || !(finish.bias || finish.relu)) return status;
+    return CU(plan, cuda_launch_finish(&finish, add->fft.f64, cudaStreamPerThread));
 }
 
 static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -189,13 +178,11 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status == PARTITA_OK) {
-        const struct cuda_save_arrays arrays = {
-            .y = call.to,
-            .x = call.from[0],
-            .spectra = spectra->taps,
-            .bias = spectra->bias,
-            .kept = call.workspace ? (char *)call.workspace + add->heads : NULL,
-            .heads = add->heads ? call.workspace : NULL};
+        const struct cuda_save_arrays arrays = {.y = call.to,
+                                                .x = call.from[0],
+                                                .spectra = spectra->taps,
+                                                .bias = spectra->bias,
+                                                .kept = call.workspace};
         status = run_steps(&call, &arrays);
     }
     return cuda_call_end(&call, status);
@@ -208,7 +195,7 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
         .filter_bias = cuda_spectra_bias, .filter_destroy = cuda_spectra_destroy, .run = run       \
     }
 
-const struct engine cuda_overlap_add = OVERLAP_ADD("cuda/overlap-add", estimate_gather);
+const struct engine cuda_overlap_add = OVERLAP_ADD("cuda/overlap-add", estimate_both);
 const struct engine cuda_overlap_add_2_steps =
     OVERLAP_ADD("cuda/overlap-add-2-steps", estimate_2_steps);
 const struct engine cuda_overlap_add_3_steps =

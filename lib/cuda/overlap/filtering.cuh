@@ -67,41 +67,18 @@ __device__ void transform_inputs(const cuda_filtering &filtering, const task &ta
     }
 }
 
-// Where a window's samples go, and from one output to the next.
-template <typename T, cuda_way WAY> struct target {
-    outputs<T> own, head; // head: of CUDA_GATHER
-
-    __device__ void store(const fft_place<T> &place, const complex_of<T> v[16],
-                          const finish<T> &finish) const
-    {
-        points_store<WAY == CUDA_STEP>(own, place, v, finish);
-        if (WAY == CUDA_GATHER) points_store<false>(head, fft_again(place), v, {0, false});
-    }
-
-    __device__ void advance(const cuda_filtering &filtering, bool turned)
-    {
-        own.y += filtering.out.size * (turned ? 1 : 2);
-        if (WAY == CUDA_GATHER)
-            head.y += filtering.in.windows * filtering.out.skip * (turned ? 1 : 2);
-    }
-};
-
+// Where a window's samples go.
 template <typename T, cuda_way WAY>
-__device__ target<T, WAY> target_of(const cuda_filtering &filtering, const task &task, T *y,
-                                    T *heads, bool turned)
+__device__ outputs<T> target_of(const cuda_filtering &filtering, const task &task, T *y,
+                                bool turned)
 {
     const cuda_outputs &out = filtering.out;
     const int64_t channels = filtering.groups * filtering.group_out;
     const int64_t line = task.item * channels + task.group * filtering.group_out + task.first,
                   begin = task.b * out.hop;
-    target<T, WAY> target;
-    if (WAY == CUDA_STEP)
-        target.own = outputs_between(out, y, line, begin - out.skip, begin + out.hop, 0, turned);
-    else target.own = outputs_of(out, y, line, task.b, turned);
-    if (WAY == CUDA_GATHER)
-        target.head = {heads + (line * filtering.in.windows + task.b) * out.skip * (turned ? 1 : 2),
-                       0, (int)out.skip, 1};
-    return target;
+    return WAY == CUDA_STEP
+               ? outputs_between(out, y, line, begin - out.skip, begin + out.hop, 0, turned)
+               : outputs_of(out, y, line, task.b, turned);
 }
 
 // Every row of threads takes as many turns as the others, which wait for it at barriers: behind the
@@ -109,24 +86,25 @@ __device__ target<T, WAY> target_of(const cuda_filtering &filtering, const task 
 template <typename T, group GROUP, cuda_way WAY>
 __device__ void run_task(const cuda_filtering &filtering, const task &task, int of_part, bool valid,
                          const fft_place<T> &place, complex_of<T> *kept, T *y, const T *from,
-                         const complex_of<T> *spectra, const T *bias, T *heads)
+                         const complex_of<T> *spectra, const T *bias)
 {
     complex_of<T> x[16], v[16];
     transform_inputs<T, GROUP>(filtering, task, place, from, kept, x);
     const int64_t filter = filtering.group_in << place.log2_points;
-    const int outputs = valid ? (int)filtering.group_out - task.first : 0;
+    const int left = valid ? (int)filtering.group_out - task.first : 0;
     int64_t channel = task.group * filtering.group_out + task.first;
-    target<T, WAY> target = target_of<T, WAY>(filtering, task, y, heads, place.turned);
+    outputs<T> target = target_of<T, WAY>(filtering, task, y, place.turned);
     spectra += channel * filter;
     for (int k = 0; k < (GROUP == ONE_TO_ONE ? 1 : of_part); k++) {
         const fft_place<T> here = fft_again(place);
         sum_inputs<T, GROUP>(filtering, here, spectra, kept, x, v);
         fft_inverse(fft_again(here), v);
-        if (k < outputs)
-            target.store(fft_again(here), v,
-                         finish_of(WAY == CUDA_SAVE && filtering.out.relu, bias, channel));
-        if (k + 1 >= outputs) continue;
-        target.advance(filtering, place.turned);
+        if (k < left)
+            points_store<WAY == CUDA_STEP>(
+                target, fft_again(here), v,
+                finish_of(WAY == CUDA_SAVE && filtering.out.relu, bias, channel));
+        if (k + 1 >= left) continue;
+        target.y += filtering.out.size * (place.turned ? 1 : 2);
         spectra += filter;
         channel++;
     }
@@ -137,7 +115,7 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
     filter_kernel(const __grid_constant__ cuda_filtering filtering,
                   const __grid_constant__ cuda_save_cut cut, const __grid_constant__ cuda_step step,
                   T *y, const T *x, const complex_of<T> *spectra, const T *bias,
-                  complex_of<T> *memory, T *heads)
+                  complex_of<T> *memory)
 {
     const fft_place<T> place = fft_place_of<T>(filtering.form);
     const int64_t n = filtering.groups * filtering.batch * windows_of(filtering, step) * cut.parts;
@@ -153,7 +131,7 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
         if (first >= n) break;
         const task task = task_of(filtering, number < n ? number : first, cut, step);
         run_task<T, GROUP, WAY>(filtering, task, cut.of_part, number < n, place, kept, y, x,
-                                spectra, bias, heads);
+                                spectra, bias);
     }
 }
 
@@ -163,14 +141,14 @@ cudaError_t launch_filter(const cuda_filtering *filtering, const cuda_save_cut *
                           cudaStream_t stream)
 {
     void (*const kernel)(cuda_filtering, cuda_save_cut, cuda_step, T *, const T *,
-                         const complex_of<T> *, const T *, complex_of<T> *, T *) =
+                         const complex_of<T> *, const T *, complex_of<T> *) =
         filter_kernel<T, GROUP, WAY>;
     // Bias comes last in overlap-add.
     const void *bias = WAY == CUDA_SAVE ? arrays->bias : nullptr;
     return queue(kernel, cut->blocks, fft_block(filtering->form.log2_points), cut->shared_bytes,
                  stream, *filtering, *cut, *step, (T *)arrays->y, (const T *)arrays->x,
                  (const complex_of<T> *)arrays->spectra, (const T *)bias,
-                 (complex_of<T> *)arrays->kept, (T *)arrays->heads);
+                 (complex_of<T> *)arrays->kept);
 }
 
 template <typename T, cuda_way WAY>

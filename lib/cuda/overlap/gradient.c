@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How the gradient of the taps as one kernel is cut, and what it costs; see gradient.h.
+// The gradient of the taps as one kernel (gradient.h): how it is cut, what it costs, its calls.
 #include <math.h>
 
 #include "base/sizes.h"
+#include "cuda/kernels/sums.h"
 #include "filtering.h"
 #include "weight.h"
 
@@ -155,11 +156,88 @@ bool cuda_gradient_consider(const struct request *request, const struct shape *s
         .flops = (5 * cells * (counted.transforms + parts) * log2((double)points) +
                   8 * cells * counted.products) *
                  (double)points,
-        .variant = (int)gradient.runs * CUDA_WEIGHT_WAYS + sums,
+        .variant = (int)gradient.runs * CUDA_WEIGHT_SUMS + sums - 1,
         .shared = sums_bytes,
         .bytes = sums_bytes,
         .error = cuda_transform_error(shape, points,
                                       rows + counted.longest / CUDA_GRADIENT_TERMS + runs),
     };
     return ret->applicable;
+}
+
+bool cuda_weight_consider_1_sum(const struct request *request, const struct shape *shape,
+                                size_t points, struct estimate *ret)
+{
+    return cuda_gradient_consider(request, shape, points, 1, ret);
+}
+
+bool cuda_weight_consider_2_sums(const struct request *request, const struct shape *shape,
+                                 size_t points, struct estimate *ret)
+{
+    return cuda_gradient_consider(request, shape, points, 2, ret);
+}
+
+bool cuda_weight_consider(const struct request *request, const struct shape *shape, size_t points,
+                          struct estimate *ret)
+{
+    struct estimate two = {0};
+    const bool one = cuda_weight_consider_1_sum(request, shape, points, ret);
+    if (!cuda_weight_consider_2_sums(request, shape, points, &two)) return one;
+    if (!one || two.seconds < ret->seconds) *ret = two;
+    return true;
+}
+
+static struct cuda_lines lines_of(const struct shape *shape)
+{
+    return (struct cuda_lines){.lines = (int64_t)cells_of(shape),
+                               .step = (int64_t)shape->axis[0].dilation,
+                               .length = (int64_t)shape->axis[0].kernel,
+                               .reversed = shape->flip};
+}
+
+enum partita_status cuda_weight_create(struct partita_plan *plan, struct cuda_weight *ret)
+{
+    const struct shape *shape = &plan->shape;
+    const size_t points = cuda_spectral_points(shape, plan->choice.transform);
+    const size_t runs = (size_t)plan->choice.variant / CUDA_WEIGHT_SUMS;
+    ret->sums = plan->choice.variant % CUDA_WEIGHT_SUMS + 1;
+    ret->lines = lines_of(shape);
+    cuda_gradient_cut(shape, points, ret->sums, plan->choice.shared, runs,
+                      &ret->gradient); // as estimate saw
+    const enum partita_status status = cuda_fft_create(plan, points, true, 1, &ret->fft);
+    ret->gradient.form = ret->fft.form;
+    return status;
+}
+
+static enum partita_status run_kernel(const struct cuda_call *call,
+                                      const struct cuda_weight *weight)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct cuda_gradient *of = &weight->gradient;
+    const bool f64 = weight->fft.f64;
+    const int64_t scalars = weight->lines.lines * of->parts * (int64_t)weight->fft.points * 2;
+    enum partita_status status =
+        CU(plan, cuda_launch_gradient(of, weight->sums, f64, call->workspace, call->from[0],
+                                      call->from[1], cudaStreamPerThread));
+    if (status == PARTITA_OK && of->runs > 1)
+        status = CU(plan, cuda_launch_add_sums(f64, call->workspace, scalars, of->runs,
+                                               cudaStreamPerThread));
+    if (status != PARTITA_OK) return status;
+    return CU(plan, cuda_launch_gradient_lines(of, &weight->lines, f64, call->to, call->workspace,
+                                               cudaStreamPerThread));
+}
+
+enum partita_status cuda_weight_run(const struct partita_plan *plan,
+                                    const struct cuda_weight *weight,
+                                    const struct operands *operands, void *workspace)
+{
+    const struct shape *shape = &plan->shape;
+    const struct cuda_sizes sizes = {.to =
+                                         cells_of(shape) * shape_taps(shape) * shape->scalar_bytes,
+                                     .from = {cuda_input_bytes(shape), cuda_output_bytes(shape)},
+                                     .workspace = plan->choice.shared};
+    struct cuda_call call;
+    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    if (status == PARTITA_OK) status = run_kernel(&call, weight);
+    return cuda_call_end(&call, status);
 }

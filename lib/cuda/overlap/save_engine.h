@@ -4,7 +4,6 @@
 
 #include "core/engine.h"
 
-extern const struct engine cuda_overlap_save, cuda_overlap_save_spectra, cuda_overlap_save_1_sum,
-    cuda_overlap_save_2_sums;
+extern const struct engine cuda_overlap_save, cuda_overlap_save_1_sum, cuda_overlap_save_2_sums;
 
 #endif

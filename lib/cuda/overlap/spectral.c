@@ -5,8 +5,6 @@
 #include <stdio.h>
 
 #include "base/sizes.h"
-#include "cuda/device/cufft.h"
-#include "cuda/kernels/jobs.h"
 
 // Instructions of a point, counted from what ptxas made of fft.cuh for sm_90 (decision 23), not
 // measured: in a pass by 2, 4, 8 and 16, means of both ways, with its load and store in shared
@@ -53,20 +51,18 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     size_t first = cuda_fft_size(weight ? size_min(least / 2, within) : least),
            last = cuda_fft_size(whole);
     if (request->transform) first = last = cuda_spectral_points(shape, request->transform);
-    if (!last) last = CUDA_FFT_LONGEST;
+    if (!last || last > within) last = within;
     struct estimate best = {0};
-    bool missing = false;
     for (size_t points = first; points && points <= last; points *= 2) {
         struct estimate estimate = {0};
-        if (points > within && !cufft_open()) missing = true;
-        else if (consider(request, shape, points, &estimate) &&
-                 (!best.applicable || estimate.seconds < best.seconds))
+        if (consider(request, shape, points, &estimate) &&
+            (!best.applicable || estimate.seconds < best.seconds))
             best = estimate;
     }
     if (best.applicable) *ret = best;
-    else if (missing)
+    else if (!first || first > within)
         snprintf(ret->reason, sizeof ret->reason,
-                 "windows beyond %zu samples need cuFFT, which is not installed",
+                 "taps span %zu samples; transforms in a thread block have at most %zu", span,
                  cuda_spectral_samples(shape, within));
     else
         snprintf(ret->reason, sizeof ret->reason,
@@ -137,54 +133,6 @@ static struct cuda_windows tap_windows(const struct shape *shape, const struct c
                                  .scale = 1 / (double)fft->points};
 }
 
-enum partita_status cuda_spectra_of(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                    const struct cuda_fft_lease *lease,
-                                    const struct cuda_windows *windows,
-                                    const struct cuda_range *range, void *spectra, const void *x)
-{
-    if (fft->within)
-        return CU(plan, cuda_launch_spectra(&fft->form, fft->f64, windows, range, spectra, x,
-                                            cudaStreamPerThread));
-    const enum partita_status status =
-        CU(plan, cuda_launch_points(&fft->form, fft->f64, windows, range, spectra, x,
-                                    cudaStreamPerThread));
-    return status == PARTITA_OK ? cuda_fft_run(plan, fft, lease, spectra, false) : status;
-}
-
-size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most)
-{
-    enum { SECOND_CACHE = 32 << 20 };
-    const size_t job = size_mul(spectra, spectrum_bytes);
-    const size_t room = size_min(n, SECOND_CACHE / job ? SECOND_CACHE / job : 1);
-    return size_min(room, most / job);
-}
-
-// Of long transforms the taps' are made as many at once as a call's are, in memory of the call's
-// own.
-static enum partita_status transform_long_taps(const struct partita_plan *plan,
-                                               const struct cuda_fft *fft,
-                                               const struct cuda_windows *windows, size_t cells,
-                                               char *spectra, const void *taps)
-{
-    const size_t batch = cuda_fft_batch(fft), bytes = fft->points * 2 * (fft->f64 ? 8 : 4);
-    void *area = NULL, *room = NULL;
-    struct cuda_fft_lease *lease = NULL;
-    enum partita_status status = cuda_allocate(plan, cuda_fft_area(fft), &area);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, batch * bytes, &room);
-    if (status == PARTITA_OK) status = cuda_fft_borrow(plan, fft, area, &lease);
-    for (size_t cell = 0; cell < cells && status == PARTITA_OK; cell += batch) {
-        const size_t n = size_min(batch, cells - cell);
-        const struct cuda_range range = {(int64_t)cell, (int64_t)n};
-        status = cuda_spectra_of(plan, fft, lease, windows, &range, room, taps);
-        if (status == PARTITA_OK) status = cuda_copy(plan, spectra + cell * bytes, room, n * bytes);
-    }
-    const enum partita_status waited = cuda_wait(plan);
-    cuda_fft_give_back(fft, lease);
-    cuda_release(plan, room);
-    cuda_release(plan, area);
-    return status == PARTITA_OK ? waited : status;
-}
-
 static enum partita_status transform_taps(const struct partita_plan *plan,
                                           const struct shape *shape, const struct cuda_fft *fft,
                                           const void *taps, struct cuda_spectra *spectra)
@@ -192,11 +140,11 @@ static enum partita_status transform_taps(const struct partita_plan *plan,
     const size_t cells = shape->out_channels * shape->group_in;
     const struct cuda_windows windows = tap_windows(shape, fft);
     const struct cuda_range all = {.n = (int64_t)cells};
-    enum partita_status status =
+    const enum partita_status status =
         cuda_allocate(plan, cells * fft->points * 2 * shape->scalar_bytes, &spectra->taps);
     if (status != PARTITA_OK) return status;
-    return fft->within ? cuda_spectra_of(plan, fft, NULL, &windows, &all, spectra->taps, taps)
-                       : transform_long_taps(plan, fft, &windows, cells, spectra->taps, taps);
+    return CU(plan, cuda_launch_spectra(&fft->form, fft->f64, &windows, &all, spectra->taps, taps,
+                                        cudaStreamPerThread));
 }
 
 enum partita_status cuda_spectra_create(const struct partita_plan *plan, const struct shape *shape,

@@ -22,9 +22,8 @@ bool cuda_spectral_shape(const struct request *request, struct shape *ret, char 
 size_t cuda_spectral_samples(const struct shape *shape, size_t points);
 size_t cuda_spectral_points(const struct shape *shape, size_t samples);
 
-// Of all sizes that `consider` fills an estimate for, the one that takes the fewest seconds. Sizes
-// beyond those of a thread block are asked for only where there is cuFFT. A request for one size is
-// kept to.
+// Of all sizes of a thread block that `consider` fills an estimate for, the one that takes the
+// fewest seconds. A request for one size is kept to.
 typedef bool cuda_consider_fn(const struct request *request, const struct shape *shape,
                               size_t points, struct estimate *ret);
 void cuda_spectral_search(const struct request *request, const struct shape *shape,
@@ -61,17 +60,6 @@ void cuda_spectra_destroy(struct partita_filter *filter);
 // jobs (save.h).
 struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
                                        size_t windows, size_t length);
-
-// Queues the spectra of a range of windows, which has as many as `fft` makes at once where they are
-// long; `lease` is that of cuda_fft_borrow then.
-enum partita_status cuda_spectra_of(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                    const struct cuda_fft_lease *lease,
-                                    const struct cuda_windows *windows,
-                                    const struct cuda_range *range, void *spectra, const void *x);
-
-// How many jobs of `spectra` spectra each are at hand at once: what the second cache holds, within
-// `most` bytes; of n. 0: not even one.
-size_t cuda_room(size_t n, size_t spectra, size_t spectrum_bytes, size_t most);
 
 // Bytes of the arrays of a call.
 size_t cuda_input_bytes(const struct shape *shape);

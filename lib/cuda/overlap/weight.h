@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: MIT
 // The gradient of the taps of one axis: windows of x correlated with blocks of gy, added up in the
-// spectrum over all blocks and the batch, one inverse a cell (decision 18). Spectra go through
-// memory, or one kernel makes them and adds their products up (decision 23).
+// spectrum over all blocks and the batch, one inverse a cell (decision 18), by one kernel that
+// makes spectra and adds their products up (decision 23).
 #ifndef PARTITA_CUDA_WEIGHT_H
 #define PARTITA_CUDA_WEIGHT_H
 
 #include "cuda/device/call.h"
-#include "cuda/kernels/jobs.h"
 #include "gradient.h"
 #include "spectral.h"
 
-// An estimate's variant is so many times the runs plus the sums that a thread block makes, 0 where
-// spectra go through memory.
-enum { CUDA_WEIGHT_WAYS = 3 };
+// A thread block makes one sum or two; an estimate's variant is so many times the runs, plus the
+// sums less one.
+enum { CUDA_WEIGHT_SUMS = 2 };
 
 struct cuda_weight {
     struct cuda_fft fft;
-    int sums;                      // that a thread block makes; 0: spectra go through memory
-    struct cuda_gradient gradient; // of one kernel, the others not
-    struct cuda_windows of_x, of_gy;
-    struct cuda_correlations correlations;
+    int sums; // that a thread block makes
+    struct cuda_gradient gradient;
     struct cuda_lines lines;
 };
 
 // Each a cuda_consider_fn: the way that takes the fewest seconds, and each by itself.
-cuda_consider_fn cuda_weight_consider, cuda_weight_consider_spectra, cuda_weight_consider_1_sum,
-    cuda_weight_consider_2_sums;
+cuda_consider_fn cuda_weight_consider, cuda_weight_consider_1_sum, cuda_weight_consider_2_sums;
 
 // For a plan of that estimate; cuda_fft_destroy(plan, &ret->fft) is to follow.
 enum partita_status cuda_weight_create(struct partita_plan *plan, struct cuda_weight *ret);
@@ -34,7 +30,7 @@ enum partita_status cuda_weight_run(const struct partita_plan *plan,
                                     const struct cuda_weight *weight,
                                     const struct operands *operands, void *workspace);
 
-// The one kernel, in gradient.c: how it is cut, into as many runs as are good if `runs` is 0; false
+// How it is cut, into as many runs as are good if `runs` is 0; false
 // where it does not apply, or not within so many bytes. And what it would cost.
 bool cuda_gradient_cut(const struct shape *shape, size_t points, int sums, size_t limit,
                        size_t runs, struct cuda_gradient *ret);
