@@ -20,7 +20,7 @@ struct subject {
 // Two lines of tiles, their spectra, and the elements of a transform.
 struct bench {
     const struct kernels *kernels;
-    struct tile_transform transform;
+    struct tile_tables transform;
     size_t lanes, samples;
     char *memory;
     void *z, *tile[2], *spectrum[2]; // tile[i] [lane][sample]; spectrum[i] [bin][re, im][lane]
@@ -37,8 +37,8 @@ static void bench_open(struct bench *b, const struct kernels *kernels, const siz
     *b = (struct bench){.kernels = kernels, .samples = n[0] * n[1] * n[2]};
     b->lanes = TILE_LINE_BYTES / scalar_size(kernels->f64);
     for (int pass = 0; pass < 2; pass++) {
-        tile_transform_make(n, kernels->f64, &arena, &b->transform);
-        b->z = take(&arena, tile_transform_bytes(n));
+        tile_tables_make(n, kernels->f64, &arena, &b->transform);
+        b->z = take(&arena, tiles_transform_bytes(n));
         for (int i = 0; i < 2; i++) {
             b->tile[i] = take(&arena, b->samples * TILE_LINE_BYTES);
             b->spectrum[i] = take(&arena, b->transform.bins * 2 * TILE_LINE_BYTES);
@@ -78,9 +78,9 @@ static void forward(struct bench *b)
                 for (size_t l = 0; l < b->lanes; l++) rows[l] = row_of(b, i, l, d, h);
                 b->kernels->tile.gather(line_of(b, d, h, i), 2, rows, n[2]);
             }
-            tile_row(&b->transform, b->kernels, line_of(b, d, h, 0));
+            tiles_transform_row(&b->transform, b->kernels, line_of(b, d, h, 0));
         }
-    tile_columns(&b->transform, b->kernels, b->z);
+    tiles_transform_columns(&b->transform, b->kernels, b->z);
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
     b->kernels->tile.split(&s[0], &s[1], b->z, b->transform.pair, b->transform.bins);
 }
@@ -92,10 +92,10 @@ static void inverse(struct bench *b)
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
     b->kernels->tile.join(b->z, b->transform.pair, b->transform.bins, &s[0], &s[1],
                           0.5 / (double)b->samples);
-    tile_columns_inverse(&b->transform, b->kernels, b->z);
+    tiles_transform_columns_inverse(&b->transform, b->kernels, b->z);
     for (size_t d = 0; d < n[0]; d++)
         for (size_t h = 0; h < n[1]; h++) {
-            tile_row_inverse(&b->transform, b->kernels, line_of(b, d, h, 0));
+            tiles_transform_row_inverse(&b->transform, b->kernels, line_of(b, d, h, 0));
             for (int i = 0; i < 2; i++) {
                 struct tile_rows rows = {{0}, {0}, {0}};
                 for (size_t l = 0; l < b->lanes; l++) {
@@ -189,7 +189,7 @@ static void sizes_of_one_axis(void **state)
 {
     const struct subject *s = *state;
     struct random random = random_start(s->name);
-    for (size_t n = 1; n <= 128; n = tile_transform_size(n + 1)) {
+    for (size_t n = 1; n <= 128; n = tile_tables_next_size(n + 1)) {
         against_definition(s->kernels, (const size_t[]){1, 1, n}, &random);
         if (n <= 64) against_definition(s->kernels, (const size_t[]){1, n, 1}, &random);
     }

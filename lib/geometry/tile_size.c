@@ -3,12 +3,12 @@
 #include "tile_size.h"
 
 #include "base/sizes.h"
-#include "tile_transform.h"
+#include "tile_tables.h"
 
 size_t tile_size_whole(const struct tile_axis *axis)
 {
     enum { MOST_SEEN = 64 };
-    if (axis->count == 0) return tile_transform_size(axis->taps);
+    if (axis->count == 0) return tile_tables_next_size(axis->taps);
     const size_t extent = axis->count + axis->taps - 1;
     const ptrdiff_t q = axis->first + axis->lead;
     struct tile_range seen = {extent, 0};
@@ -24,7 +24,7 @@ size_t tile_size_whole(const struct tile_axis *axis)
     size_t n = axis->count > axis->taps ? axis->count : axis->taps;
     if (seen.end > n) n = seen.end;
     if (extent - seen.begin > n) n = extent - seen.begin;
-    return tile_transform_size(n);
+    return tile_tables_next_size(n);
 }
 
 bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_elements,
@@ -34,9 +34,9 @@ bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_eleme
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid->axis[i];
         if (axis->taps > TILE_SIZE_MAX_TAPS) return false;
-        const size_t all = axis->count > TILE_TRANSFORM_MOST ? SIZE_MAX : tile_size_whole(axis);
+        const size_t all = axis->count > TILE_MAX_SIZE ? SIZE_MAX : tile_size_whole(axis);
         ret_n[i] = size_min(transform, all);
-        if (ret_n[i] < axis->taps || !tile_transform_has(ret_n[i])) return false;
+        if (ret_n[i] < axis->taps || !tile_tables_has_size(ret_n[i])) return false;
         tile[i] = ret_n[i] - axis->taps + 1;
         if (ret_n[i] == all && axis->count) tile[i] = axis->count;
         elements = size_mul(elements, ret_n[i]);

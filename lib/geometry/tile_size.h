@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Cuts a grid into tiles by the size of their transforms.
-#ifndef PARTITA_TILE_CUT_H
-#define PARTITA_TILE_CUT_H
+#ifndef PARTITA_TILE_SIZE_H
+#define PARTITA_TILE_SIZE_H
 
 #include "tile_grid.h"
 

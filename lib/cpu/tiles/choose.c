@@ -93,7 +93,7 @@ bool tiles_cut(const struct request *request, const struct tiles_way *way, struc
 
 size_t tiles_spectra_bytes(const struct tiles *tiles, const size_t n[3], size_t bin)
 {
-    return mem_round(size_mul(size_mul(tile_transform_bins(n), bin), tiles->grid.scalar_bytes));
+    return mem_round(size_mul(size_mul(tile_tables_bins(n), bin), tiles->grid.scalar_bytes));
 }
 
 size_t tiles_shared_bytes(const struct tiles *tiles, const size_t n[3])
@@ -107,7 +107,7 @@ size_t tiles_shared_bytes(const struct tiles *tiles, const size_t n[3])
 
 size_t tiles_worker_bytes(const struct tiles *tiles, const size_t n[3])
 {
-    const size_t transform = size_add(tiles_rows_bytes(tiles, n), tile_transform_bytes(n));
+    const size_t transform = size_add(tiles_rows_bytes(tiles, n), tiles_transform_bytes(n));
     const size_t bytes = tiles->grid.scalar_bytes, row = tiles->block * bytes;
     size_t product = size_add(size_mul(tiles->chunk, 3 * row), CONV_CHANNELS * row);
     if (tiles->product == TILES_TURNED) product = size_mul(tiles->chunk, 2 * CONV_CHANNELS * bytes);
@@ -281,10 +281,10 @@ static void consider_blocks(const struct request *request, size_t transform, str
     const size_t *n = candidate.n;
     if (!cut_tiles(request, transform, tiles, candidate.n)) return;
     const struct tile_axis *axis = tiles->grid.axis;
-    candidate.bins = tile_transform_bins(n);
-    candidate.load = tile_transform_flops(n, n[0] * n[1]);
-    candidate.store = tile_transform_flops(n, axis[0].tile * axis[1].tile);
-    candidate.taps = tile_transform_flops(n, axis[0].taps * axis[1].taps);
+    candidate.bins = tile_tables_bins(n);
+    candidate.load = tile_tables_flops(n, n[0] * n[1]);
+    candidate.store = tile_tables_flops(n, axis[0].tile * axis[1].tile);
+    candidate.taps = tile_tables_flops(n, axis[0].taps * axis[1].taps);
     for (size_t i = 0; i < N_BLOCKS && (i == 0 || blocks[i - 1] < tiles->positions); i++)
         for (size_t k = weight ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
             if (k + 1 < N_PARTS && parts[k] >= tiles->out) continue; // the last does it
@@ -326,15 +326,14 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
                      axis->taps);
             return;
         }
-        const size_t n =
-            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_size_whole(axis);
+        const size_t n = axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : tile_size_whole(axis);
         if (n > most) most = n;
     }
     if (request->transform) consider_blocks(request, request->transform, ret);
     else
         // Long ones a quarter apart at least.
-        for (size_t n = 1; n <= size_min(most, TILE_TRANSFORM_MOST);
-             n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
+        for (size_t n = 1; n <= size_min(most, TILE_MAX_SIZE);
+             n = tile_tables_next_size(n < MANY ? n + 1 : n + n / 4))
             consider_blocks(request, n, ret);
     if (!ret->applicable)
         snprintf(ret->reason, sizeof ret->reason,

@@ -243,7 +243,7 @@ static void load_rows(const struct load *load, const struct line *line, int n_li
                            rows);
                 clip_row(kernels, &line[i], &limits[i], row + i * TILE_LINE_BYTES, columns);
             }
-            tile_row(&tiles->transform, kernels, row);
+            tiles_transform_row(&tiles->transform, kernels, row);
         }
 }
 
@@ -265,7 +265,7 @@ static void load_pair(void *context, size_t task, int worker)
         to[i] = spectrum_of(call, load->array, load->spectra, load->bin, unit);
     }
     load_rows(load, line, n_lines, z, rows);
-    tile_columns(&tiles->transform, call->plan->kernels, z);
+    tiles_transform_columns(&tiles->transform, call->plan->kernels, z);
     call->plan->kernels->tile.split(&to[0], &to[1], z, tiles->transform.pair,
                                     tiles->transform.bins);
 }
@@ -359,11 +359,11 @@ static void store_pair(void *context, size_t task, int worker)
     }
     kernels->tile.join(z, tiles->transform.pair, tiles->transform.bins, &from[0], &from[1],
                        0.25 / (double)(n[0] * n[1] * n[2]));
-    tile_columns_inverse(&tiles->transform, kernels, z);
+    tiles_transform_columns_inverse(&tiles->transform, kernels, z);
     for (size_t d = 0; d < tiles->grid.axis[0].tile; d++)
         for (size_t h = 0; h < tiles->grid.axis[1].tile; h++) {
             char *row = row_of(tiles, z, d, h);
-            tile_row_inverse(&tiles->transform, kernels, row);
+            tiles_transform_row_inverse(&tiles->transform, kernels, row);
             for (int i = 0; i < n_lines; i++)
                 scatter_row(call, &line[i], row + i * TILE_LINE_BYTES, d, h, rows, &finish[i]);
         }

@@ -123,17 +123,17 @@ static void fill_pair(void *context, size_t task, int worker)
 {
     const struct filling *filling = context;
     const struct tiles *tiles = filling->plan->state;
-    const struct tile_transform *transform = &tiles->transform;
+    const struct tile_tables *transform = &tiles->transform;
     const struct kernels *kernels = filling->plan->kernels;
     const size_t bytes = tiles->grid.scalar_bytes, units = tiles->in * lines_of_outputs(tiles),
                  *n = transform->n;
     char *rows = filling->scratch + (size_t)worker * filling->scratch_bytes;
-    char *z = rows + tiles_rows_bytes(tiles, n), *line = z + mem_round(tile_transform_bytes(n));
+    char *z = rows + tiles_rows_bytes(tiles, n), *line = z + mem_round(tiles_transform_bytes(n));
     const size_t bin = 4 * tiles->lanes;
     struct cells cells[2] = {{0}};
     const struct tile_spectrum a = {line, bin, tiles->lanes},
                                b = {line + 2 * TILE_LINE_BYTES, bin, tiles->lanes};
-    memset(z, 0, tile_transform_bytes(n));
+    memset(z, 0, tiles_transform_bytes(n));
     for (size_t i = 0; i < 2 && 2 * task + i < units; i++) {
         const size_t unit = 2 * task + i;
         cells[i] =
@@ -147,9 +147,10 @@ static void fill_pair(void *context, size_t task, int worker)
     }
     for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
         for (size_t h = 0; h < tiles->grid.axis[1].taps; h++)
-            tile_row(transform, kernels,
-                     z + (d * transform->step[0] + h * transform->step[1]) * 2 * TILE_LINE_BYTES);
-    tile_columns(transform, kernels, z);
+            tiles_transform_row(transform, kernels,
+                                z + (d * transform->step[0] + h * transform->step[1]) * 2 *
+                                        TILE_LINE_BYTES);
+    tiles_transform_columns(transform, kernels, z);
     kernels->tile.split(&a, &b, z, transform->pair, transform->bins);
     const size_t cell = tiles_filter_scalars(tiles, 1) / tiles->grid.groups * bytes;
     for (size_t f = 0; f < transform->bins; f++)
@@ -166,7 +167,7 @@ enum partita_status tiles_filter_create(struct partita_filter *filter, const voi
     const size_t *n = tiles->transform.n;
     struct filling filling = {.plan = plan, .w = taps};
     filling.scratch_bytes =
-        size_add(size_add(tiles_rows_bytes(tiles, n), mem_round(tile_transform_bytes(n))),
+        size_add(size_add(tiles_rows_bytes(tiles, n), mem_round(tiles_transform_bytes(n))),
                  tiles->transform.bins * 4 * TILE_LINE_BYTES);
     filter->state =
         mem_reserve(&plan->allocator, size_mul(tiles_filter_scalars(tiles, tiles->transform.bins),
@@ -215,7 +216,7 @@ static void store_weight_pair(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *tiles = call->tiles;
-    const struct tile_transform *transform = &tiles->transform;
+    const struct tile_tables *transform = &tiles->transform;
     const struct kernels *kernels = call->plan->kernels;
     const bool turned = tiles->product == TILES_TURNED;
     const size_t lines = sum_lines(call), units = call->in_n * lines, *n = transform->n;
@@ -233,11 +234,11 @@ static void store_weight_pair(void *context, size_t task, int worker)
     }
     kernels->tile.join(z, transform->pair, transform->bins, &from[0], &from[1],
                        0.25 / (double)(n[0] * n[1] * n[2]));
-    tile_columns_inverse(transform, kernels, z);
+    tiles_transform_columns_inverse(transform, kernels, z);
     for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
         for (size_t h = 0; h < tiles->grid.axis[1].taps; h++) {
             char *row = z + (d * transform->step[0] + h * transform->step[1]) * 2 * TILE_LINE_BYTES;
-            tile_row_inverse(transform, kernels, row);
+            tiles_transform_row_inverse(transform, kernels, row);
             for (size_t i = 0; i < n_lines; i++)
                 scatter_taps(&cells[i], kernels, call->to, row + i * TILE_LINE_BYTES, d, h, rows);
         }

@@ -22,7 +22,7 @@ static struct tiles *cut_state(const struct partita_plan *plan, const struct req
     size_t n[3];
     const struct tiles_way way = tiles_way_of(&plan->choice);
     tiles_cut(request, &way, &tiles, n);
-    tile_transform_make(n, request->shape->f64, arena, &tiles.transform);
+    tile_tables_make(n, request->shape->f64, arena, &tiles.transform);
     tiles.offset = arena_take(arena, 2 * tiles.chunk * sizeof *tiles.offset);
     if (!state) return NULL;
     const size_t out = tiles_round_up(tiles.out, tiles.lanes);

@@ -19,7 +19,7 @@
 #include "base/sizes.h"
 #include "core/engine.h"
 #include "geometry/tile_grid.h"
-#include "geometry/tile_transform.h"
+#include "transform.h"
 
 // How spectra are multiplied: by four real products, or by three and two additions (Gauss); by four
 // with output channels along the vectors instead of positions.
@@ -31,7 +31,7 @@ enum {
 
 struct tiles {
     struct tile_grid grid;
-    struct tile_transform transform;
+    struct tile_tables transform;
     enum partita_direction direction;
     enum tiles_product product;
     size_t in, out;      // transformed channels of a group, phases included

@@ -7,14 +7,14 @@
 #include "base/sizes.h"
 #include "cuda/device/cufft.h"
 #include "geometry/tile_size.h"
-#include "geometry/tile_transform.h"
+#include "geometry/tile_tables.h"
 #include "tiles.h"
 
 // All times are in multiply-adds of one thread, counted from the machine code (sm_90, f32; decision
 // 22), not measured. A butterfly with its factors, by radix: what is issued, or, for radix 8, what
 // shared memory takes. A bin of a pair of tiles on its way between memory and shared memory, or to
 // and from a product there. A sample on its way in or out.
-static const double BUTTERFLY[TILE_MOST_RADIX + 1] = {
+static const double BUTTERFLY[TILE_MAX_RADIX + 1] = {
     [2] = 44, [3] = 62, [4] = 76, [6] = 116, [8] = 156};
 static const double BIN = 50, SAMPLE = 20;
 static const double LAUNCH = 3e-6;             // seconds to queue a kernel
@@ -46,10 +46,10 @@ static struct stage stage_of_transforms(const struct cuda_tiles_cut *cut, double
     const double samples = 2 * (double)box[0] * (double)box[1] * (double)box[2];
     const double scalar = tiles->f64 ? 8 : 4, forms = tiles->gauss ? 3 : 2;
     const size_t rows = (size_t)(box[0] * box[1]);
-    const double slots = tile_transform_cost(cut->n, rows, BUTTERFLY) + BIN * tiles->bins;
+    const double slots = tile_tables_cost(cut->n, rows, BUTTERFLY) + BIN * tiles->bins;
     return (struct stage){.slots = channels * pairs * (slots + SAMPLE * samples),
                           .flops = channels * pairs *
-                                   (tile_transform_flops(cut->n, rows) + 4. * tiles->bins),
+                                   (tile_tables_flops(cut->n, rows) + 4. * tiles->bins),
                           .bytes = channels * pairs * (samples + 2 * tiles->bins * forms) * scalar,
                           .blocks = channels * blocks,
                           .threads = tiles->threads};
@@ -108,7 +108,7 @@ static double seconds_of(const struct request *request, const struct cuda_tiles_
     if (weight) {
         const double cells = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
         const struct stage taps = {
-            .slots = cells * (tile_transform_cost(cut->n, cut->n[0] * cut->n[1], BUTTERFLY) +
+            .slots = cells * (tile_tables_cost(cut->n, cut->n[0] * cut->n[1], BUTTERFLY) +
                               BIN * tiles->bins),
             .bytes = (double)(cut->y_bytes + 2 * cut->sets_bytes),
             .blocks = cells / tiles->pairs,
@@ -139,8 +139,8 @@ static double seconds_of_fused(const struct request *request, const struct cuda_
     const size_t out_rows = (size_t)(axis[0].tile * axis[1].tile);
     const double units = cells * pairs,
                  results = weight ? 0 : (double)(tiles->groups * tiles->out) * pairs;
-    const double transforms = units * tile_transform_cost(cut->n, in_rows, BUTTERFLY) +
-                              results * tile_transform_cost(cut->n, out_rows, BUTTERFLY);
+    const double transforms = units * tile_tables_cost(cut->n, in_rows, BUTTERFLY) +
+                              results * tile_tables_cost(cut->n, out_rows, BUTTERFLY);
     const double samples = cells * pairs * (tile[0] + tile[1]) * (weight ? 1 : 2);
     const struct stage stage = {
         .slots = transforms + units * BIN * tiles->bins + SAMPLE * samples,
@@ -149,8 +149,8 @@ static double seconds_of_fused(const struct request *request, const struct cuda_
                   (weight ? (double)tiles->in * (double)cut->parts : blocks),
         .threads = tiles->threads,
     };
-    *ret_flops = units * (tile_transform_flops(cut->n, in_rows) + 12. * tiles->bins) +
-                 results * tile_transform_flops(cut->n, out_rows);
+    *ret_flops = units * (tile_tables_flops(cut->n, in_rows) + 12. * tiles->bins) +
+                 results * tile_tables_flops(cut->n, out_rows);
     return seconds_of_stage(request, &stage) + (weight ? 3 : 1) * LAUNCH;
 }
 
@@ -211,10 +211,10 @@ static size_t longest(const struct request *request, char *reason, size_t size)
             return 0;
         }
         const size_t n =
-            axis->count > TILE_TRANSFORM_MOST / 2 ? TILE_TRANSFORM_MOST : tile_size_whole(axis);
+            axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : tile_size_whole(axis);
         if (n > most) most = n;
     }
-    return size_min(most, TILE_TRANSFORM_MOST);
+    return size_min(most, TILE_MAX_SIZE);
 }
 
 void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kind,
@@ -235,7 +235,7 @@ void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kin
     }
     if (request->transform && most) consider(request, request->transform, kind, ret);
     else
-        for (size_t n = 1; n <= most; n = tile_transform_size(n < MANY ? n + 1 : n + n / 4))
+        for (size_t n = 1; n <= most; n = tile_tables_next_size(n < MANY ? n + 1 : n + n / 4))
             consider(request, n, kind, ret);
     if (!ret->applicable && !ret->reason[0])
         snprintf(ret->reason, sizeof ret->reason,

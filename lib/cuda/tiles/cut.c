@@ -5,7 +5,7 @@
 
 #include "base/sizes.h"
 #include "geometry/tile_size.h"
-#include "geometry/tile_transform.h"
+#include "geometry/tile_tables.h"
 
 enum {
     USUAL_SHARED = 48 << 10, // bytes of a thread block, so that a processor holds several
@@ -281,8 +281,8 @@ static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, si
         return false;
     const bool f64 = grid->scalar_bytes == sizeof(double);
     cut->tiles = tiles_of(grid, f64);
-    cut->tiles.elements = (int)(tile_transform_bytes(cut->n) / (2 * TILE_LINE_BYTES));
-    cut->tiles.bins = (int)tile_transform_bins(cut->n);
+    cut->tiles.elements = (int)tile_tables_elements(cut->n);
+    cut->tiles.bins = (int)tile_tables_bins(cut->n);
     return cut->kind != CUDA_TILES_WHOLE ||
            cut->n[0] * cut->n[1] * cut->n[2] > 1; // cuFFT has no transform of one
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Complex transforms of small tiles in shared memory, by all threads of a block: passes of radix 8,
 // 6, 4, 3 and 2 in place, decimation in frequency forward, in time inverse, so that nothing is put
-// in order; tables are those of ../cpu/tile_transform.h. Neighbouring threads take neighbouring
+// in order; tables are those of geometry/tile_tables.h. Neighbouring threads take neighbouring
 // lines, which lie an odd number of elements apart along rows and one apart along columns: no two
 // of them meet in a bank, and all read the same factors. Source: Gentleman & Sande, Fast Fourier
 // transforms - for fun and profit (1966).

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "cuda/device/call.h"
-#include "geometry/tile_transform.h"
+#include "geometry/tile_tables.h"
 
 static void estimate_complex(const struct request *request, struct estimate *ret)
 {
@@ -71,13 +71,13 @@ static int by_element(const void *a, const void *b)
 static enum partita_status make_tables(struct partita_plan *plan, struct tiles_plan *state)
 {
     struct cuda_tiles *tiles = &state->cut.tiles;
-    struct tile_transform transform;
+    struct tile_tables transform;
     struct arena arena = {0};
-    tile_transform_make(state->cut.n, tiles->f64, &arena, &transform);
+    tile_tables_make(state->cut.n, tiles->f64, &arena, &transform);
     arena.base = mem_allocate(&plan->allocator, arena.used);
     if (!arena.base) return PARTITA_ERR_NOMEM;
     arena.used = 0;
-    tile_transform_make(state->cut.n, tiles->f64, &arena, &transform);
+    tile_tables_make(state->cut.n, tiles->f64, &arena, &transform);
     qsort(transform.pair, transform.bins, 2 * sizeof *transform.pair, by_element);
     const enum partita_status status = cuda_keep(plan, arena.base, arena.used, &state->tables);
     for (int a = 0; a < 3; a++)

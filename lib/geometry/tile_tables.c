@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+// Sizes, costs and tables of the transforms of tiles. Neighbouring rows and planes are an odd
+// number of elements apart, so that a column does not fall into one set of the cache.
+#include "tile_tables.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/sizes.h"
+
+// Additions and multiplications of one butterfly; each twiddle factor takes 6 more.
+static const double BUTTERFLY_FLOPS[TILE_MAX_RADIX + 1] = {
+    [2] = 4, [3] = 16, [4] = 16, [6] = 44, [8] = 56};
+
+// The least first * 2^i that is at least n.
+static size_t double_up_to(size_t first, size_t n)
+{
+    while (first < n) first *= 2;
+    return first;
+}
+
+bool tile_tables_has_size(size_t n)
+{
+    return n > 0 && n <= TILE_MAX_SIZE && tile_tables_next_size(n) == n;
+}
+
+size_t tile_tables_next_size(size_t n)
+{
+    size_t best = double_up_to(1, n);
+    for (size_t three = 3; three < 3 * n; three *= 3) best = size_min(best, double_up_to(three, n));
+    return best;
+}
+
+// The fewest radices whose product is n = 2^a 3^b: as many sixes as save a pass, the other twos in
+// eights. Larger radices come last, where passes need no twiddle factors. Returns their number.
+static int tile_tables_factor(size_t n, unsigned char radix[TILE_MOST_PASSES])
+{
+    int a = 0, b = 0, sixes = 0, passes = 0;
+    for (; n % 2 == 0; n /= 2) a++;
+    for (; n % 3 == 0; n /= 3) b++;
+    for (int s = 1; s <= a && s <= b; s++)
+        if (b - s + s + (a - s + 2) / 3 <= b - sixes + sixes + (a - sixes + 2) / 3) sixes = s;
+    for (int i = sixes; i < b; i++) radix[passes++] = 3;
+    a -= sixes;
+    if (a % 3 == 1 && a > 1) {
+        radix[passes++] = 4;
+        radix[passes++] = 4;
+        a -= 4;
+    } else if (a % 3) {
+        radix[passes++] = a % 3 == 1 ? 2 : 4;
+        a -= a % 3;
+    }
+    for (int i = 0; i < sixes; i++) radix[passes++] = 6;
+    for (; a; a -= 3) radix[passes++] = 8;
+    return passes;
+}
+
+static double axis_flops(size_t n)
+{
+    unsigned char radix[TILE_MOST_PASSES];
+    const int passes = tile_tables_factor(n, radix);
+    double flops = 0;
+    size_t length = n;
+    for (int p = 0; p < passes; p++) {
+        const size_t r = radix[p], blocks = n / length;
+        flops += (double)(n / r) * BUTTERFLY_FLOPS[r] +
+                 6.0 * (double)(blocks * (length / r - 1) * (r - 1));
+        length /= r;
+    }
+    return flops;
+}
+
+static double axis_cost(size_t n, const double cost[TILE_MAX_RADIX + 1])
+{
+    unsigned char radix[TILE_MOST_PASSES];
+    const int passes = tile_tables_factor(n, radix);
+    double sum = 0;
+    for (int p = 0; p < passes; p++) sum += (double)(n / radix[p]) * cost[radix[p]];
+    return sum;
+}
+
+double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_MAX_RADIX + 1])
+{
+    return (double)rows * axis_cost(n[2], cost) + (double)(n[0] * n[2]) * axis_cost(n[1], cost) +
+           (double)(n[1] * n[2]) * axis_cost(n[0], cost);
+}
+
+double tile_tables_flops(const size_t n[3], size_t rows)
+{
+    return (double)rows * axis_flops(n[2]) + (double)(n[0] * n[2]) * axis_flops(n[1]) +
+           (double)(n[1] * n[2]) * axis_flops(n[0]);
+}
+
+size_t tile_tables_bins(const size_t n[3])
+{
+    size_t all = 1, own = 1; // frequencies; those that are their own negative
+    for (int i = 0; i < 3; i++) {
+        all *= n[i];
+        own *= n[i] % 2 ? 1 : 2;
+    }
+    return (all + own) / 2;
+}
+
+static void layout_elements(const size_t n[3], size_t step[3])
+{
+    step[2] = 1;
+    step[1] = n[2] | 1;
+    step[0] = n[1] * step[1] | 1;
+}
+
+size_t tile_tables_elements(const size_t n[3])
+{
+    size_t step[3];
+    layout_elements(n, step);
+    return n[0] * step[0];
+}
+
+static void make_dft(size_t n, bool f64, struct arena *arena, struct tile_dft *ret)
+{
+    ret->n = n;
+    ret->passes = tile_tables_factor(n, ret->radix);
+    size_t length = n;
+    for (int p = 0; p < ret->passes; p++) {
+        const size_t r = ret->radix[p], quotient = length / r;
+        void *table = arena_take(arena, (quotient - 1) * (r - 1) * 2 *
+                                            (f64 ? sizeof(double) : sizeof(float)));
+        ret->twiddle[p] = table;
+        for (size_t i = 0; table && i < (quotient - 1) * (r - 1); i++) {
+            const double angle = -2 * M_PI *
+                                 (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) /
+                                 (double)length;
+            if (f64) {
+                ((double *)table)[2 * i] = cos(angle);
+                ((double *)table)[2 * i + 1] = sin(angle);
+            } else {
+                ((float *)table)[2 * i] = (float)cos(angle);
+                ((float *)table)[2 * i + 1] = (float)sin(angle);
+            }
+        }
+        length = quotient;
+    }
+    assert(length == 1);
+}
+
+// Index of frequency f after the passes.
+static size_t frequency_index(const struct tile_dft *dft, size_t f)
+{
+    size_t length = dft->n, index = 0;
+    for (int p = 0; p < dft->passes; p++) {
+        length /= dft->radix[p];
+        index += f % dft->radix[p] * length;
+        f /= dft->radix[p];
+    }
+    return index;
+}
+
+static size_t negative(size_t n, size_t f)
+{
+    return f ? n - f : 0;
+}
+
+// Pairs of the first row. The other rows take the indices of their frequencies from here.
+static void pair_first_row(const struct tile_dft *dft, uint32_t *pair)
+{
+    for (size_t f = 0; f <= dft->n / 2; f++) {
+        pair[2 * f] = (uint32_t)frequency_index(dft, f);
+        pair[2 * f + 1] = (uint32_t)frequency_index(dft, negative(dft->n, f));
+    }
+}
+
+// Pairs of all rows, in the order of the elements of their first frequency where the order of
+// frequencies allows. A row and its opposite, which has the negative frequencies, are paired once.
+static void pair_rows(struct tile_tables *tables)
+{
+    const size_t *n = tables->n, half = n[2] / 2;
+    const struct tile_dft *dft = tables->dft;
+    const uint32_t *first = tables->pair;
+    pair_first_row(&dft[2], tables->pair);
+    uint32_t *pair = tables->pair + 2 * (half + 1);
+    for (size_t row = 1; row < n[0] * n[1]; row++) {
+        const size_t d = row / n[1], h = row % n[1];
+        const size_t back_d = negative(n[0], d), back_h = negative(n[1], h);
+        const size_t opposite = back_d * n[1] + back_h;
+        if (opposite < row) continue;
+        const uint32_t from = (uint32_t)(frequency_index(&dft[0], d) * tables->step[0] +
+                                         frequency_index(&dft[1], h) * tables->step[1]);
+        const uint32_t back = (uint32_t)(frequency_index(&dft[0], back_d) * tables->step[0] +
+                                         frequency_index(&dft[1], back_h) * tables->step[1]);
+        for (size_t f = 0; f <= half; f++) {
+            *pair++ = from + first[2 * f];
+            *pair++ = back + first[2 * f + 1];
+        }
+        // A row that is its own opposite has no other pairs.
+        for (size_t f = half + 1; f < n[2] && opposite > row; f++) {
+            *pair++ = from + first[2 * (n[2] - f) + 1];
+            *pair++ = back + first[2 * (n[2] - f)];
+        }
+    }
+    assert(pair == tables->pair + 2 * tables->bins);
+}
+
+void tile_tables_make(const size_t n[3], bool f64, struct arena *arena, struct tile_tables *ret)
+{
+    *ret = (struct tile_tables){
+        .n = {n[0], n[1], n[2]}, .elements = tile_tables_elements(n), .bins = tile_tables_bins(n)};
+    layout_elements(n, ret->step);
+    for (int i = 0; i < 3; i++) {
+        assert(tile_tables_has_size(n[i]));
+        make_dft(n[i], f64, arena, &ret->dft[i]);
+    }
+    ret->pair = arena_take(arena, ret->bins * 2 * sizeof *ret->pair);
+    if (ret->pair) pair_rows(ret);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Transforms of whole tiles of up to three axes, on any device: which sizes there are, what they
+// cost, and their tables. Two real tiles are the real and the imaginary part of one complex
+// transform. A bin is stored for every pair of a frequency and its negative, in an order that all
+// arrays of one transform share; a pair that is one frequency has an imaginary part of 0.
+#ifndef PARTITA_TILE_TABLES_H
+#define PARTITA_TILE_TABLES_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+#include "kernels/tile_kernels.h"
+
+enum {
+    TILE_MAX_SIZE = 1 << 16, // samples along one axis
+    TILE_MAX_RADIX = 8,
+};
+
+struct tile_tables {
+    size_t n[3];    // samples along each axis; the last axis is contiguous
+    size_t step[3]; // elements from one sample to the next
+    size_t elements, bins;
+    struct tile_dft dft[3];
+    uint32_t *pair; // [bins][2]: elements of a frequency and of its negative
+};
+
+// Whether a transform has n samples along an axis; the next larger or equal such size.
+bool tile_tables_has_size(size_t n);
+size_t tile_tables_next_size(size_t n);
+
+// Multiplications and additions of the transforms along all axes of one pair of tiles, forward or
+// inverse, with `rows` rows along the last axis.
+double tile_tables_flops(const size_t n[3], size_t rows);
+
+// The same with cost[radix] for each butterfly, twiddle factors included.
+double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_MAX_RADIX + 1]);
+
+// Bins of a tile's spectrum; elements that a transform works on, gaps included.
+size_t tile_tables_bins(const size_t n[3]);
+size_t tile_tables_elements(const size_t n[3]);
+
+// Takes the tables from the arena, or counts them. n is as tile_tables_has_size says.
+void tile_tables_make(const size_t n[3], bool f64, struct arena *arena, struct tile_tables *ret);
+
+#endif
