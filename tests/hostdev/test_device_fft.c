@@ -6,6 +6,7 @@
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/spectra.h"
 #include "cuda/kernels/windows.h"
+#include "cuda/module.h"
 
 #include <math.h>
 

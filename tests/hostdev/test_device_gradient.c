@@ -3,6 +3,7 @@
 // choose at these sizes: any window, one sum or two, runs and chains, more products than are summed
 // in a row. Against plain sums, in several orders of threads to the same bits.
 #include "cuda/device/device.h"
+#include "cuda/module.h"
 #include "cuda/overlap/weight.h"
 
 #include <math.h>

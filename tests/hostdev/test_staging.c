@@ -2,6 +2,7 @@
 // Pageable memory on its way to the device and back (decision 27): every chunk arrives, whatever
 // runs ahead or lags behind; a failure leaves nothing behind.
 #include "cuda/device/staging.h"
+#include "cuda/module.h"
 
 #include "../layer_rig.h"
 #include "hostdev.h"

@@ -89,6 +89,4 @@ enum partita_status cuda_divisions_run(const struct cuda_call *call,
                                        const struct cuda_blocks_filter *filter);
 enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps, const void *bias);
 
-extern const struct engine cuda_blocks_engine;
-
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Spectra as objects: blocks as cuda/blocks has parts, products by its kernels. Correlation is
 // convolution with the template's blocks mirrored (spectra.h).
-#include "spectrum.h"
+#include "core/spectrum.h"
 
 #include "cuda/device/call.h"
 #include "cuda/device/cufft.h"

@@ -5,46 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/blocks/blocks.h"
-#include "cuda/blocks/spectrum.h"
-#include "cuda/direct/direct.h"
-#include "cuda/overlap/add.h"
-#include "cuda/overlap/save_engine.h"
-#include "cuda/partitioned/partitioned.h"
-#include "cuda/separable/separable.h"
-#include "cuda/tiles/tiles.h"
-#include "cuda/winograd/winograd.h"
-#include "pieces.h"
-#include "pipeline.h"
-#include "staging.h"
-
-const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION,
-                                                                PARTITA_VERSION, cuda_open};
-
-static const struct engine *const cuda_engines[] = {
-    &cuda_direct,
-    &cuda_direct_halo,
-    &cuda_direct_cached,
-    &cuda_direct_constant,
-    &cuda_direct_plain,
-    &cuda_separable,
-    &cuda_winograd,
-    &cuda_tiles,
-    &cuda_tiles_fused_kind,
-    &cuda_tiles_complex,
-    &cuda_tiles_whole,
-    &cuda_tiles_gauss,
-    &cuda_overlap_save,
-    &cuda_overlap_save_1_sum,
-    &cuda_overlap_save_2_sums,
-    &cuda_overlap_add,
-    &cuda_overlap_add_2_steps,
-    &cuda_overlap_add_3_steps,
-    &cuda_blocks_engine,
-    &cuda_partitioned,
-    NULL,
-};
-
 // What is missing, by what the first call says: without a driver every call fails in the same way.
 static enum partita_status say_missing(cudaError_t error, char *text, size_t size)
 {
@@ -117,18 +77,8 @@ static void close_device(struct device *device)
     free(device);
 }
 
-static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
-{
-    return plan->shape.stream ? PARTITA_OK : cuda_pieces_plan(plan, request);
-}
-
-static void plan_end(struct partita_plan *plan)
-{
-    cuda_pieces_forget(plan);
-    if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
-}
-
-enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device)
+enum partita_status cuda_device_open(size_t index, char *text, size_t size,
+                                     struct cuda_device **ret_device)
 {
     int n = 0;
     const cudaError_t error = cudaGetDeviceCount(&n);
@@ -139,12 +89,6 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     }
     struct cuda_device *device = calloc(1, sizeof *device);
     if (!device) return PARTITA_ERR_NOMEM;
-    device->base.engines = cuda_engines;
-    device->base.spectra = &cuda_spectra;
-    device->base.backward_bias = cuda_pipeline_bias;
-    device->base.plan_begin = plan_begin;
-    device->base.run = cuda_pipeline_run;
-    device->base.plan_end = plan_end;
     device->base.close = close_device;
     device->index = (int)index;
     pthread_mutex_init(&device->lock, NULL);
@@ -153,7 +97,7 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
         close_device(&device->base);
         return PARTITA_ERR_DEVICE;
     }
-    *ret_device = &device->base;
+    *ret_device = device;
     return PARTITA_OK;
 }
 

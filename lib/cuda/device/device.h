@@ -25,8 +25,9 @@ struct cuda_device {
     struct cuda_staging *idle;
 };
 
-// Opens device `index` of this process: what the module exports.
-enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device);
+// Opens device `index` of this process; what engines it has is the module's to say (module.c).
+enum partita_status cuda_device_open(size_t index, char *text, size_t size,
+                                     struct cuda_device **ret_device);
 
 static inline struct cuda_device *cuda_device_of(const struct partita_plan *plan)
 {

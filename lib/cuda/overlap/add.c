@@ -2,7 +2,6 @@
 // cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do. They are added without
 // atomics by K launches, each over windows whose outputs do not overlap. Source: Stockham,
 // High-speed convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
-#include "add.h"
 
 #include <stdio.h>
 

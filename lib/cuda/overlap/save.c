@@ -5,7 +5,6 @@
 // asked for, tested and timed by name. Source: Stockham, High-speed convolution and correlation,
 // AFIPS 1966; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the overlap-and-save method
 // in shared memory, ACM TACO 2020.
-#include "save_engine.h"
 
 #include "cuda/device/call.h"
 #include "filtering.h"

@@ -9,8 +9,6 @@
 #include "stream/history.h"
 #include "stream/paths.h"
 
-extern const struct engine cuda_partitioned;
-
 // How a stream is cut. A tick's outputs are played `delay` frames after its inputs: of these the
 // caller sees `latency`, less a tick where calls bring whole ticks, and the head makes up for the
 // rest. At least a tick must pass for the frames to come in, less one frame where they come singly,

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// The module that the library loads for CUDA devices: the list of its engines, and what it exports.
+#include "module.h"
+
+#include "cuda/device/device.h"
+#include "cuda/device/pieces.h"
+#include "cuda/device/pipeline.h"
+#include "cuda/device/staging.h"
+
+const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION,
+                                                                PARTITA_VERSION, cuda_open};
+
+extern const struct engine cuda_direct, cuda_direct_halo, cuda_direct_cached, cuda_direct_constant,
+    cuda_direct_plain, cuda_separable, cuda_winograd, cuda_tiles, cuda_tiles_fused_kind,
+    cuda_tiles_complex, cuda_tiles_whole, cuda_tiles_gauss, cuda_overlap_save,
+    cuda_overlap_save_1_sum, cuda_overlap_save_2_sums, cuda_overlap_add, cuda_overlap_add_2_steps,
+    cuda_overlap_add_3_steps, cuda_blocks_engine, cuda_partitioned;
+extern const struct spectrum_backend cuda_spectra;
+
+static const struct engine *const cuda_engines[] = {
+    &cuda_direct,
+    &cuda_direct_halo,
+    &cuda_direct_cached,
+    &cuda_direct_constant,
+    &cuda_direct_plain,
+    &cuda_separable,
+    &cuda_winograd,
+    &cuda_tiles,
+    &cuda_tiles_fused_kind,
+    &cuda_tiles_complex,
+    &cuda_tiles_whole,
+    &cuda_tiles_gauss,
+    &cuda_overlap_save,
+    &cuda_overlap_save_1_sum,
+    &cuda_overlap_save_2_sums,
+    &cuda_overlap_add,
+    &cuda_overlap_add_2_steps,
+    &cuda_overlap_add_3_steps,
+    &cuda_blocks_engine,
+    &cuda_partitioned,
+    NULL,
+};
+
+static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
+{
+    return plan->shape.stream ? PARTITA_OK : cuda_pieces_plan(plan, request);
+}
+
+static void plan_end(struct partita_plan *plan)
+{
+    cuda_pieces_forget(plan);
+    if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
+}
+
+enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device)
+{
+    struct cuda_device *device;
+    const enum partita_status status = cuda_device_open(index, text, size, &device);
+    if (status != PARTITA_OK) return status;
+    device->base.engines = cuda_engines;
+    device->base.spectra = &cuda_spectra;
+    device->base.backward_bias = cuda_pipeline_bias;
+    device->base.plan_begin = plan_begin;
+    device->base.run = cuda_pipeline_run;
+    device->base.plan_end = plan_end;
+    *ret_device = &device->base;
+    return PARTITA_OK;
+}
