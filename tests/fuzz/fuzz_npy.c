@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The .npy reader on any bytes. The first byte chooses: as they are, or as the header's dictionary
 // with the right magic and length in front, or as the samples of a valid header.
-#include "read_all.h"
+#include "fuzz/read_all.h"
 
 static const char dictionary[] = "{'descr': '>c8', 'fortran_order': True, 'shape': (3, 7), }\n";
 

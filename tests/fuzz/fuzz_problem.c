@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../reference.h"
-#include "../reference_layer.h"
+#include "support/reference.h"
+#include "support/reference_layer.h"
 
 #include <partita/partita.h>
 

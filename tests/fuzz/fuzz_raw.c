@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Names of raw sample types, and reading any bytes as samples of the types so named: the first 12
 // bytes are a name, the next the number of channels, the rest samples.
-#include "read_all.h"
+#include "fuzz/read_all.h"
 
 static void check_name(struct encoding encoding)
 {

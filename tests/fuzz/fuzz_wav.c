@@ -2,7 +2,7 @@
 // The WAV and RF64 reader on any bytes. The first byte chooses: as they are, or behind a RIFF
 // header, or behind one with a format chunk, or with the start of the data too, so that short
 // inputs reach the chunks and the samples.
-#include "read_all.h"
+#include "fuzz/read_all.h"
 
 static const uint8_t header[] = {'R', 'I', 'F',  'F',  0xff, 0xff, 0xff, 0xff, 'W',  'A',  'V',
                                  'E', 'f', 'm',  't',  ' ',  16,   0,    0,    0,    1,    0,

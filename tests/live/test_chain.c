@@ -3,8 +3,8 @@
 // calls, with filters swapped and levels changed, under the watch over what must not be called
 // (interpose.h).
 
-#include "../interpose.h"
-#include "../test.h"
+#include "support/interpose.h"
+#include "support/test.h"
 
 #include <fenv.h>
 #include <float.h>

@@ -2,7 +2,7 @@
 // The small parts of live audio, each against what its header promises: limiter, ramp, meter, ring,
 // writer, heartbeat, sweep.
 
-#include "../test.h"
+#include "support/test.h"
 
 #include <float.h>
 #include <math.h>

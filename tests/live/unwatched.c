@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Stands in for ../interpose.c where a sanitizer has definitions of those functions itself.
-#include "../interpose.h"
+#include "support/interpose.h"
 
 void watch_this_thread(bool watched)
 {

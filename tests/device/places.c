@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#include "core/engine.h"
+
+#include "device/places.h"
+
+size_t place_bytes(const struct layer *layer, int array)
+{
+    return layer->n[array] * partita_type_size(layer->problem.signal);
+}
+
+void *place_allocate(enum memory memory, size_t bytes)
+{
+    void *made = NULL;
+    if (memory == PAGEABLE) made = malloc(bytes);
+    else if (memory == PINNED)
+        assert_int_equal(cudaHostAlloc(&made, bytes, cudaHostAllocPortable), cudaSuccess);
+    else assert_int_equal(cudaMalloc(&made, bytes), cudaSuccess);
+    assert_non_null(made);
+    return made;
+}
+
+void place_release(enum memory memory, void *array)
+{
+    if (memory == PAGEABLE) free(array);
+    else if (memory == PINNED) cudaFreeHost(array);
+    else cudaFree(array);
+}
+
+void place_run(struct layer *layer, unsigned directions, enum memory from, enum memory to)
+{
+    void *array[LAYER_ARRAYS] = {0};
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        array[i] = place_allocate(i < LAYER_Y ? from : to, place_bytes(layer, i));
+        cudaMemcpy(array[i], layer->array[i], place_bytes(layer, i), cudaMemcpyDefault);
+    }
+    assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
+    if (directions != PARTITA_FORWARD) {
+        assert_ok(partita_backward_data(layer->plan, layer->filter, array[LAYER_GX],
+                                        array[LAYER_GY], NULL));
+        assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X],
+                                          array[LAYER_GY], NULL));
+        assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
+    }
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        if (to != DEVICE)
+            memcpy(layer->array[i], array[i],
+                   place_bytes(layer, i)); // nobody waits for it any more
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        if (i >= LAYER_Y && to == DEVICE)
+            cudaMemcpy(layer->array[i], array[i], place_bytes(layer, i), cudaMemcpyDefault);
+        place_release(i < LAYER_Y ? from : to, array[i]);
+    }
+}
+
+bool place_attempt(const struct layer *right, const struct partita_options *options, size_t k,
+                   cudaError_t error)
+{
+    const enum partita_status expected =
+        error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
+    const size_t allocations = hostdev_allocations(); // of the right layer
+    struct layer layer;
+    layer_open_like(&layer, right, options);
+    hostdev_fail(k, error);
+    void **a = layer.array;
+    const enum partita_status status[] = {
+        partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
+        partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
+        partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
+        partita_backward_bias(layer.plan, a[LAYER_GB], a[LAYER_GY]),
+    };
+    const bool failed = hostdev_calls() >= k;
+    size_t failures = 0;
+    for (int i = 0; i < 4; i++) {
+        const int result = (int)LAYER_Y + i;
+        failures += status[i] != PARTITA_OK;
+        assert_true(status[i] == PARTITA_OK || status[i] == expected);
+        if (status[i] == PARTITA_OK)
+            assert_memory_equal(a[result], right->array[result], place_bytes(&layer, result));
+    }
+    if (!failed) assert_int_equal(failures, 0);
+    hostdev_fail(0, cudaSuccess);
+    layer_close(&layer);
+    assert_int_equal(hostdev_allocations(), allocations);
+    return failed;
+}

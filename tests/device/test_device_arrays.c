@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+// Arrays in the memory of a CUDA device, on the stand-in and, as part of the suite gpu, on a real
+// one: at any address that is aligned to a sample, mixed with arrays of the host, and in calls on
+// several threads at once.
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+
+#include "support/layer_rig.h"
+
+static const struct partita_problem strided = {.rank = 2,
+                                               .op = PARTITA_CORRELATE,
+                                               .batch = 2,
+                                               .in_channels = 6,
+                                               .out_channels = 9,
+                                               .groups = 3,
+                                               .kernel = {3, 5},
+                                               .size = {19, 23},
+                                               .stride = {1, 2},
+                                               .pad_begin = {1, 2},
+                                               .pad_end = {1, 2},
+                                               .activation = PARTITA_RELU};
+
+// The same taps on less of everything else: the same kernels with less shared memory.
+static const struct partita_problem smaller = {.rank = 2,
+                                               .op = PARTITA_CORRELATE,
+                                               .in_channels = 6,
+                                               .out_channels = 9,
+                                               .groups = 3,
+                                               .kernel = {3, 5},
+                                               .size = {5, 7},
+                                               .pad_begin = {1, 2},
+                                               .pad_end = {1, 2}};
+
+static const char *const engines[] = {"cuda/direct",          "cuda/direct-plain",
+                                      "cuda/direct-constant", "cuda/direct-halo",
+                                      "cuda/direct-cached",   "cuda/winograd"};
+enum {
+    N_DEVICE_ENGINES = sizeof engines / sizeof *engines,
+    FIRST = 1
+}; // sample of an allocation that arrays begin at
+
+static float *to_device(const float *from, size_t n)
+{
+    void *memory = NULL;
+    assert_int_equal(cudaMalloc(&memory, (FIRST + n) * sizeof(float)), cudaSuccess);
+    float *array = (float *)memory + FIRST;
+    assert_int_equal(cudaMemcpy(array, from, n * sizeof(float), cudaMemcpyDefault), cudaSuccess);
+    return array;
+}
+
+static void release(float *array)
+{
+    assert_int_equal(cudaFree(array - FIRST), cudaSuccess);
+}
+
+// Runs all directions with those arrays on the device whose bit is set, and compares with host
+// arrays.
+static void run_mixed(const struct layer *layer, unsigned on_device)
+{
+    struct partita_filter *filter;
+    float *array[LAYER_ARRAYS];
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        float *own = malloc((layer->n[i] + 1) * sizeof *own);
+        for (size_t k = 0; k < layer->n[i]; k++)
+            own[k] = i < LAYER_Y ? ((float *)layer->array[i])[k] : 1e30f;
+        array[i] = on_device >> i & 1 ? to_device(own, layer->n[i]) : own;
+        if (array[i] != own) free(own);
+    }
+    assert_ok(
+        partita_filter_create_biased(layer->plan, array[LAYER_W], array[LAYER_BIAS], &filter));
+    assert_ok(partita_forward(layer->plan, filter, array[LAYER_Y], array[LAYER_X], NULL));
+    assert_ok(partita_backward_data(layer->plan, filter, array[LAYER_GX], array[LAYER_GY], NULL));
+    assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY],
+                                      NULL));
+    assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
+    partita_filter_destroy(filter);
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        float *home = malloc((layer->n[i] + 1) * sizeof *home);
+        if (on_device >> i & 1) {
+            assert_int_equal(
+                cudaMemcpy(home, array[i], layer->n[i] * sizeof *home, cudaMemcpyDefault),
+                cudaSuccess);
+            release(array[i]);
+        } else {
+            memcpy(home, array[i], layer->n[i] * sizeof *home);
+            free(array[i]);
+        }
+        assert_memory_equal(home, layer->array[i], layer->n[i] * sizeof *home);
+        free(home);
+    }
+}
+
+static void any_mixture(void **state)
+{
+    struct random random = random_start("mixture");
+    struct layer layer;
+    layer_open(&layer, &strided, &(struct partita_options){.engine = *state}, &random);
+    layer_run(&layer);
+    layer_check(&layer);
+    run_mixed(&layer, 0xff);
+    run_mixed(&layer, 0x55);
+    run_mixed(&layer, 0xaa);
+    layer_close(&layer);
+}
+
+// One of several callers of one plan, with taps of its own.
+struct caller {
+    const struct partita_plan *plan;
+    const float *x;
+    float taps[9 * 2 * 15], bias[9], y[2 * 9 * 19 * 12];
+    const float *expected;
+    pthread_t thread;
+    bool same;
+};
+
+static void *call(void *context)
+{
+    struct caller *caller = context;
+    struct partita_filter *filter = NULL;
+    caller->same = partita_filter_create_biased(caller->plan, caller->taps, caller->bias,
+                                                &filter) == PARTITA_OK;
+    for (int i = 0; i < 8 && caller->same; i++) {
+        memset(caller->y, 0xff, sizeof caller->y);
+        caller->same =
+            partita_forward(caller->plan, filter, caller->y, caller->x, NULL) == PARTITA_OK &&
+            (!caller->expected || !memcmp(caller->y, caller->expected, sizeof caller->y));
+    }
+    partita_filter_destroy(filter);
+    return NULL;
+}
+
+// What each caller gets alone it gets beside others with other taps and another problem's plan.
+static void callers_at_once(void **state)
+{
+    enum { CALLERS = 4, PLANS = 2 };
+    static struct caller alone[CALLERS], beside[CALLERS];
+    struct random random = random_start("callers");
+    struct layer layers[PLANS];
+    for (int i = 0; i < PLANS; i++) {
+        layer_open(&layers[i], i ? &smaller : &strided, &(struct partita_options){.engine = *state},
+                   &random);
+        assert_int_equal(layers[i].n[LAYER_W], sizeof alone->taps / sizeof(float));
+        assert_true(layers[i].n[LAYER_Y] <= sizeof alone->y / sizeof(float));
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        const struct layer *layer = &layers[i % PLANS];
+        alone[i] = (struct caller){.plan = layer->plan, .x = layer->array[LAYER_X]};
+        random_samples(&random, PARTITA_F32, alone[i].taps, layer->n[LAYER_W]);
+        random_samples(&random, PARTITA_F32, alone[i].bias, layer->n[LAYER_BIAS]);
+        call(&alone[i]);
+        assert_true(alone[i].same);
+        beside[i] = alone[i];
+        beside[i].expected = alone[i].y;
+    }
+    for (int i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&beside[i].thread, NULL, call, &beside[i]), 0);
+    for (int i = 0; i < CALLERS; i++) pthread_join(beside[i].thread, NULL);
+    for (int i = 0; i < CALLERS; i++) assert_true(beside[i].same);
+    for (int i = 0; i < PLANS; i++) layer_close(&layers[i]);
+}
+
+int main(void)
+{
+    static struct CMUnitTest tests[2 * N_DEVICE_ENGINES];
+    size_t n = 0;
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_DEVICE_ENGINES; e++) {
+        tests[n++] = named_test(any_mixture, engines[e], "%s/any-mixture", engines[e]);
+        tests[n++] = named_test(callers_at_once, engines[e], "%s/callers-at-once", engines[e]);
+    }
+    return run_test_list(tests, n);
+}

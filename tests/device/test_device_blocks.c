@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+// What cuda/blocks promises besides results (test_blocks.c, test_batches.c, test_engines.c on the
+// stand-in): arrays in the device's memory at any address, taps read there without a filter, the
+// same bits in any order of threads, an error at any call, calls at once that share a plan.
+#include "support/rig.h"
+
+#include "support/layer_rig.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "hostdev/hostdev.h"
+
+struct way {
+    const char *name;
+    struct partita_problem problem;
+    size_t part, signal; // imposed, of taps and of the signal; 0: none
+    bool needs_cufft;
+};
+
+// Each way, by transforms in a thread block and by cuFFT.
+static const struct way ways[] = {
+    {"pairs",
+     {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}},
+     64,
+     64,
+     false},
+    {"pairs-complex",
+     {.signal = PARTITA_CF32,
+      .taps = PARTITA_CF32,
+      .op = PARTITA_CORRELATE,
+      .kernel = {300},
+      .size = {700}},
+     64,
+     64,
+     false},
+    {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, 16384, true},
+    {"divisions",
+     {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}},
+     20,
+     36,
+     false},
+    {"divisions-complex",
+     {.signal = PARTITA_CF32,
+      .taps = PARTITA_CF32,
+      .op = PARTITA_CORRELATE,
+      .kernel = {300},
+      .size = {700}},
+     36,
+     8,
+     false},
+    {"divisions-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 12000, 9000, true},
+    {"lags",
+     {.op = PARTITA_CORRELATE,
+      .kernel = {30000},
+      .size = {30010},
+      .pad_begin = {20},
+      .pad_end = {20}},
+     0,
+     0,
+     false},
+    {"lags-complex",
+     {.signal = PARTITA_CF32,
+      .taps = PARTITA_CF32,
+      .op = PARTITA_CORRELATE,
+      .kernel = {9000},
+      .size = {9010}},
+     0,
+     0,
+     false},
+};
+enum { N_WAYS = sizeof ways / sizeof *ways };
+
+static struct partita_options options_of(const struct way *way)
+{
+    return (struct partita_options){
+        .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->signal, false}};
+}
+
+static void *to_device(const void *from, size_t bytes, size_t offset)
+{
+    void *memory = NULL;
+    assert_int_equal(cudaMalloc(&memory, bytes + offset), cudaSuccess);
+    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault),
+                     cudaSuccess);
+    return memory;
+}
+
+// Every array in the device's memory, one scalar past its alignment: the bits are those of host
+// arrays, and but for what a filter keeps nothing is allocated.
+static void device_arrays(void **state)
+{
+    const struct way *way = *state;
+    enum { OFFSET = sizeof(float) };
+    const struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct rig rig;
+    struct partita_filter *filter;
+    rig_open(&rig, &way->problem, &options, &random);
+    assert_true(rig.plan->choice.from_taps == !way->part); // windows of lags read taps as they are
+    rig_forward(&rig);
+    rig_check(&rig);
+    const size_t y_bytes = rig.n_y * rig.sample_bytes, w_bytes = rig.n_w * rig.sample_bytes;
+    char *x = to_device(rig.x, rig.n_x * rig.sample_bytes, OFFSET),
+         *w = to_device(rig.w, w_bytes, OFFSET), *y = NULL;
+    void *workspace = NULL;
+    assert_int_equal(cudaMalloc((void **)&y, y_bytes + OFFSET), cudaSuccess);
+    assert_int_equal(cudaMalloc(&workspace, partita_plan_workspace_size(rig.plan)), cudaSuccess);
+    assert_ok(partita_filter_create(rig.plan, w + OFFSET, &filter));
+    size_t n_allocations = hostdev_allocations();
+    assert_ok(partita_forward(rig.plan, filter, y + OFFSET, x + OFFSET, workspace));
+    assert_int_equal(hostdev_allocations(), n_allocations);
+    char *result = malloc(y_bytes);
+    cudaMemcpy(result, y + OFFSET, y_bytes, cudaMemcpyDefault);
+    assert_memory_equal(result, rig.y, y_bytes);
+    memset(result, 0xff, y_bytes);
+    cudaMemcpy(y + OFFSET, result, y_bytes, cudaMemcpyDefault);
+    assert_ok(partita_forward_once(rig.plan, y + OFFSET, x + OFFSET, w + OFFSET));
+    cudaMemcpy(result, y + OFFSET, y_bytes, cudaMemcpyDefault);
+    assert_memory_equal(result, rig.y, y_bytes);
+    free(result);
+    partita_filter_destroy(filter);
+    cudaFree(x), cudaFree(w), cudaFree(y), cudaFree(workspace);
+    rig_close(&rig);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+static void any_order_same_bits(void **state)
+{
+    static const char *const orders[] = {"reverse", "1", "2", "3"};
+    const struct way *way = *state;
+    const struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct rig first, other;
+    hostdev_order("forward");
+    rig_open(&first, &way->problem, &options, &random);
+    rig_forward(&first);
+    for (int i = 0; i < 4; i++) {
+        hostdev_order(orders[i]);
+        rig_open_with(&other, &way->problem, &options, first.x, first.w);
+        rig_forward(&other);
+        assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
+        rig_close(&other);
+    }
+    rig_close(&first);
+    hostdev_order(getenv("HOSTDEV_ORDER"));
+}
+
+// Arrays in the device's memory, which are not cut into pieces whatever the limit is.
+static void forward_there(const struct rig *rig)
+{
+    const size_t bytes = rig->n_y * rig->sample_bytes;
+    void *x = to_device(rig->x, rig->n_x * rig->sample_bytes, 0), *y = to_device(rig->y, bytes, 0);
+    assert_ok(partita_forward(rig->plan, rig->filter, y, x, NULL));
+    assert_int_equal(cudaMemcpy(rig->y, y, bytes, cudaMemcpyDefault), cudaSuccess);
+    cudaFree(x), cudaFree(y);
+}
+
+// Less workspace makes fewer lines, then fewer intervals at a time, or a refusal in words; the bits
+// are the same.
+static void intervals_in_runs(void **state)
+{
+    const struct way *way = *state;
+    struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct log_lines lines;
+    struct rig first, other;
+    size_t served = 0;
+    rig_open(&first, &way->problem, &options, &random);
+    rig_forward(&first);
+    rig_check(&first);
+    options.log = log_into(&lines);
+    for (size_t limit = first.plan->choice.shared;; limit -= limit / 32, served++) {
+        struct partita_plan *plan;
+        options.workspace_limit = limit;
+        const enum partita_status status = partita_plan_create(&way->problem, &options, &plan);
+        if (status == PARTITA_ERR_UNSUPPORTED) break;
+        assert_ok(status);
+        assert_true(plan->choice.shared <= limit);
+        partita_plan_destroy(plan);
+        rig_open_with(&other, &way->problem, &options, first.x, first.w);
+        forward_there(&other);
+        assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
+        rig_close(&other);
+    }
+    assert_true(served >= 3);
+    assert_non_null(strstr(lines.text, "do not fit the workspace limit"));
+    rig_close(&first);
+}
+
+// Everything a caller does, up to the first failure.
+static enum partita_status use(const struct way *way, const struct partita_options *options,
+                               const struct rig *like, struct partita_plan **plan,
+                               struct partita_filter **filter)
+{
+    enum partita_status status = partita_plan_create(&way->problem, options, plan);
+    if (status == PARTITA_OK) status = partita_filter_create(*plan, like->w, filter);
+    if (status == PARTITA_OK) status = partita_forward(*plan, *filter, like->y, like->x, NULL);
+    if (status == PARTITA_OK) status = partita_forward_once(*plan, like->y, like->x, like->w);
+    return status;
+}
+
+// A failure of any call comes back as a status and leaves nothing behind; others are unharmed.
+static void error_at_any_call(const struct way *way, cudaError_t error,
+                              enum partita_status expected)
+{
+    struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct rig good;
+    struct log_lines lines;
+    rig_open(&good, &way->problem, &options, &random);
+    rig_forward(&good);
+    const size_t bytes = good.n_y * good.sample_bytes, kept = hostdev_allocations();
+    char *expected_y = malloc(bytes);
+    memcpy(expected_y, good.y, bytes);
+    bool failed = true;
+    for (size_t k = 1; failed; k++) {
+        struct partita_plan *plan = NULL;
+        struct partita_filter *filter = NULL;
+        options.log = log_into(&lines);
+        memset(good.y, 0xff, bytes);
+        hostdev_fail(k, error);
+        const enum partita_status status = use(way, &options, &good, &plan, &filter);
+        failed = hostdev_calls() >= k;
+        hostdev_fail(0, cudaSuccess);
+        if (status == PARTITA_OK) assert_memory_equal(good.y, expected_y, bytes);
+        else if (!plan) assert_true(status == PARTITA_ERR_DEVICE || status == expected);
+        else assert_int_equal(status, expected);
+        partita_filter_destroy(filter);
+        partita_plan_destroy(plan);
+        assert_int_equal(hostdev_allocations(), kept);
+    }
+    rig_forward(&good);
+    assert_memory_equal(good.y, expected_y, bytes);
+    free(expected_y);
+    rig_close(&good);
+}
+
+static void lost_device(void **state)
+{
+    error_at_any_call(*state, cudaErrorIllegalAddress, PARTITA_ERR_DEVICE);
+}
+
+static void no_memory(void **state)
+{
+    error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
+}
+
+struct shared_call {
+    const struct rig *rig;
+    void *y;
+    enum partita_status status;
+};
+
+static void *forward(void *context)
+{
+    struct shared_call *call = context;
+    for (int i = 0; i < 4 && call->status == PARTITA_OK; i++)
+        call->status =
+            partita_forward(call->rig->plan, call->rig->filter, call->y, call->rig->x, NULL);
+    return NULL;
+}
+
+// Calls at once share plan and filter, each with a plan of cuFFT of its own.
+static void calls_at_once(void **state)
+{
+    enum { CALLS = 3 };
+    const struct way *way = *state;
+    const struct partita_options options = options_of(way);
+    struct random random = random_start(way->name);
+    struct shared_call calls[CALLS];
+    pthread_t threads[CALLS];
+    struct rig rig;
+    rig_open(&rig, &way->problem, &options, &random);
+    rig_forward(&rig);
+    for (int i = 0; i < CALLS; i++) {
+        calls[i] = (struct shared_call){&rig, malloc(rig.n_y * rig.sample_bytes), PARTITA_OK};
+        assert_int_equal(pthread_create(&threads[i], NULL, forward, &calls[i]), 0);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_ok(calls[i].status);
+        assert_memory_equal(calls[i].y, rig.y, rig.n_y * rig.sample_bytes);
+        free(calls[i].y);
+    }
+    rig_close(&rig);
+}
+
+// A device whose thread blocks hold less, as most do: windows of lags that are best on others are
+// not for it.
+static void small_device(void **state)
+{
+    static const struct way way = {
+        "lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, 0, false};
+    const struct partita_options options = options_of(&way);
+    struct random random = random_start("small-device");
+    struct rig rig;
+    (void)state;
+    rig_open(&rig, &way.problem, &options, &random);
+    assert_true(rig.plan->choice.from_taps && rig.plan->choice.transform == 16384);
+    rig_close(&rig);
+    hostdev_shared(99 << 10);
+    rig_open(&rig, &way.problem, &options, &random);
+    rig_forward(&rig);
+    rig_check(&rig);
+    rig_close(&rig);
+    hostdev_shared(0);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        CMUnitTestFunction run;
+    } promises[] = {{"device-arrays", device_arrays},
+                    {"any-order-same-bits", any_order_same_bits},
+                    {"lost-device", lost_device},
+                    {"no-memory", no_memory},
+                    {"calls-at-once", calls_at_once}};
+    enum { N_PROMISES = sizeof promises / sizeof *promises };
+    static struct CMUnitTest tests[N_WAYS * (N_PROMISES + 1) + 1];
+    const char *cufft = getenv("PARTITA_CUFFT");
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    for (size_t w = 0; w < N_WAYS; w++)
+        for (size_t i = 0; i < N_PROMISES; i++)
+            if (!ways[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
+                tests[n++] =
+                    named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+    for (size_t w = 0; w < N_WAYS; w++)
+        if (ways[w].part != ways[w].signal && !ways[w].needs_cufft)
+            tests[n++] =
+                named_test(intervals_in_runs, &ways[w], "%s/intervals-in-runs", ways[w].name);
+    tests[n++] = named_test(small_device, NULL, "small-device");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: MIT
+// What spectra on a device promise besides results (test_spectrum.c on the stand-in): arrays in the
+// device's memory at any address, blocks of long transforms, the same bits in any order of threads
+// and in runs of any length, an error at any call, calls at once, and that what does not fit
+// together is refused in words.
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "hostdev/hostdev.h"
+
+struct way {
+    const char *name;
+    enum partita_type type;
+    enum partita_op op;
+    size_t n, m, block;
+    struct partita_slice slice;
+    enum {
+        SHORT,
+        LONG,
+        LONG_VALUES
+    } length; // within a thread block; by cuFFT; likewise, its values alone
+};
+
+// In a thread block and by cuFFT; real samples and complex ones; both operations.
+static const struct way ways[] = {
+    {"convolve", PARTITA_F32, PARTITA_CONVOLVE, 700, 300, 64, {.mode = PARTITA_FULL}, SHORT},
+    {"correlate", PARTITA_F32, PARTITA_CORRELATE, 300, 700, 64, {.mode = PARTITA_FULL}, SHORT},
+    {"correlate-complex",
+     PARTITA_CF32,
+     PARTITA_CORRELATE,
+     700,
+     300,
+     64,
+     {.mode = PARTITA_FULL},
+     SHORT},
+    {"convolve-double", PARTITA_F64, PARTITA_CONVOLVE, 500, 500, 0, {.mode = PARTITA_SAME}, SHORT},
+    {"convolve-long",
+     PARTITA_F32,
+     PARTITA_CONVOLVE,
+     40000,
+     20000,
+     16384,
+     {.first = 32700, .last = 32900},
+     LONG},
+    {"correlate-long",
+     PARTITA_F32,
+     PARTITA_CORRELATE,
+     40000,
+     20000,
+     16384,
+     {.first = -100, .last = 100},
+     LONG_VALUES},
+    {"convolve-long-complex",
+     PARTITA_CF32,
+     PARTITA_CONVOLVE,
+     20000,
+     9000,
+     16384,
+     {.first = 16300, .last = 16500},
+     LONG_VALUES},
+    {"correlate-long-complex",
+     PARTITA_CF32,
+     PARTITA_CORRELATE,
+     20000,
+     9000,
+     16384,
+     {.first = -60, .last = 60},
+     LONG},
+};
+enum { N_WAYS = sizeof ways / sizeof *ways };
+
+// Inputs, and what a caller has of them.
+struct rig {
+    const struct way *way;
+    size_t bytes, n_y, y_bytes; // of a sample; samples and bytes of y
+    void *x, *h, *y;
+    struct partita_spectrum *sx, *sh;
+};
+
+static enum partita_status multiply(const struct rig *rig, void *y)
+{
+    return (rig->way->op == PARTITA_CONVOLVE
+                ? partita_spectrum_convolve
+                : partita_spectrum_correlate)(y, rig->sx, rig->sh, &rig->way->slice);
+}
+
+static enum partita_status multiply_with(const struct rig *rig, void *y, const void *h)
+{
+    return (rig->way->op == PARTITA_CONVOLVE
+                ? partita_spectrum_convolve_with
+                : partita_spectrum_correlate_with)(y, rig->sx, h, rig->way->m, &rig->way->slice);
+}
+
+static enum partita_status create(struct rig *rig, const void *x, const void *h,
+                                  const struct partita_options *options)
+{
+    const struct way *way = rig->way;
+    enum partita_status status =
+        partita_spectrum_create(way->type, x, way->n, way->block, options, &rig->sx);
+    if (status != PARTITA_OK) return status;
+    return partita_spectrum_create(way->type, h, way->m, partita_spectrum_block(rig->sx), options,
+                                   &rig->sh);
+}
+
+static const struct partita_options on_device = {.device = "cuda:0"};
+
+static void rig_open(struct rig *rig, const struct way *way)
+{
+    struct random random = random_start(way->name);
+    *rig = (struct rig){.way = way, .bytes = partita_type_size(way->type)};
+    rig->n_y = partita_slice_size(way->op, way->n, way->m, &way->slice);
+    rig->y_bytes = rig->n_y * rig->bytes;
+    rig->x = guarded_alloc(way->n * rig->bytes, 0);
+    rig->h = guarded_alloc(way->m * rig->bytes, 0);
+    rig->y = guarded_alloc(rig->y_bytes, 0);
+    random_samples(&random, way->type, rig->x, way->n);
+    random_samples(&random, way->type, rig->h, way->m);
+    assert_ok(create(rig, rig->x, rig->h, &on_device));
+    assert_ok(multiply(rig, rig->y));
+}
+
+static void rig_close(struct rig *rig)
+{
+    partita_spectrum_destroy(rig->sx);
+    partita_spectrum_destroy(rig->sh);
+    guarded_free(rig->x);
+    guarded_free(rig->h);
+    guarded_free(rig->y);
+}
+
+static void values(void **state)
+{
+    struct rig rig;
+    struct partita_problem problem;
+    rig_open(&rig, *state);
+    const struct way *way = rig.way;
+    assert_ok(partita_slice_problem(way->op, way->type, way->n, way->m, &way->slice, &problem));
+    double complex *expected = malloc(rig.n_y * sizeof *expected);
+    reference_forward(&problem, expected, rig.x, rig.h);
+    const double gate = gate_transform(way->type, 2 * partita_spectrum_block(rig.sx));
+    const double error =
+        error_against(way->type, rig.y, expected, rig.n_y, typical_output(&problem));
+    if (!(error <= gate_for_outputs(gate, rig.n_y))) fail_msg("error %.3g", error);
+    free(expected);
+    rig_close(&rig);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+static void *to_device(const void *from, size_t bytes, size_t offset)
+{
+    void *memory = NULL;
+    assert_int_equal(cudaMalloc(&memory, bytes + offset), cudaSuccess);
+    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault),
+                     cudaSuccess);
+    return memory;
+}
+
+// Every array in the device's memory, one scalar past its alignment: the bits are those of host
+// arrays, and x and h may go when they are transformed.
+static void device_arrays(void **state)
+{
+    struct rig rig, other;
+    rig_open(&rig, *state);
+    const size_t offset = type_is_f64(rig.way->type) ? sizeof(double) : sizeof(float);
+    char *x = to_device(rig.x, rig.way->n * rig.bytes, offset),
+         *h = to_device(rig.h, rig.way->m * rig.bytes, offset);
+    char *y = to_device(rig.y, rig.y_bytes, offset), *result = malloc(rig.y_bytes);
+    other = rig;
+    assert_ok(create(&other, x + offset, h + offset, &on_device));
+    cudaFree(x);
+    for (int with = 0; with < 2; with++) {
+        memset(result, 0xff, rig.y_bytes);
+        cudaMemcpy(y + offset, result, rig.y_bytes, cudaMemcpyDefault);
+        const size_t kept = hostdev_allocations();
+        assert_ok(with ? multiply_with(&other, y + offset, h + offset)
+                       : multiply(&other, y + offset));
+        assert_int_equal(hostdev_allocations(), kept);
+        cudaMemcpy(result, y + offset, rig.y_bytes, cudaMemcpyDefault);
+        assert_memory_equal(result, rig.y, rig.y_bytes);
+    }
+    free(result);
+    cudaFree(h), cudaFree(y);
+    partita_spectrum_destroy(other.sx);
+    partita_spectrum_destroy(other.sh);
+    rig_close(&rig);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// A limit makes runs of one block: the bits are the same, and no more memory is taken at a time.
+static void any_run_same_bits(void **state)
+{
+    struct rig rig, other;
+    rig_open(&rig, *state);
+    void *y = guarded_alloc(rig.y_bytes, 0);
+    for (size_t blocks = 1; blocks < 4; blocks++) {
+        const size_t block = 2 * rig.bytes * partita_spectrum_block(rig.sx);
+        const struct partita_options limited = {.device = "cuda:0",
+                                                .workspace_limit = blocks * block};
+        other = rig;
+        assert_ok(create(&other, rig.x, rig.h, &limited));
+        memset(y, 0xff, rig.y_bytes);
+        assert_ok(multiply(&other, y));
+        assert_memory_equal(y, rig.y, rig.y_bytes);
+        partita_spectrum_destroy(other.sx);
+        partita_spectrum_destroy(other.sh);
+    }
+    guarded_free(y);
+    rig_close(&rig);
+}
+
+static void any_order_same_bits(void **state)
+{
+    static const char *const orders[] = {"forward", "reverse", "1", "2"};
+    struct rig rig, other;
+    rig_open(&rig, *state);
+    for (int i = 0; i < 4; i++) {
+        hostdev_order(orders[i]);
+        rig_open(&other, *state);
+        assert_memory_equal(other.y, rig.y, rig.y_bytes);
+        rig_close(&other);
+    }
+    hostdev_order(getenv("HOSTDEV_ORDER"));
+    rig_close(&rig);
+}
+
+// A failure of any call comes back as a status and leaves nothing behind; spectra that were there
+// are unharmed.
+static void error_at_any_call(const struct way *way, cudaError_t error,
+                              enum partita_status expected)
+{
+    struct rig good;
+    struct log_lines lines;
+    rig_open(&good, way);
+    const size_t kept = hostdev_allocations();
+    void *y = guarded_alloc(good.y_bytes, 0);
+    bool failed = true;
+    for (size_t k = 1; failed; k++) {
+        struct rig rig = good;
+        const struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
+        rig.sx = rig.sh = NULL;
+        memset(y, 0xff, good.y_bytes);
+        hostdev_fail(k, error);
+        enum partita_status status = create(&rig, good.x, good.h, &options);
+        if (status == PARTITA_OK) status = multiply(&rig, y);
+        if (status == PARTITA_OK) status = multiply_with(&rig, y, good.h);
+        failed = hostdev_calls() >= k;
+        hostdev_fail(0, cudaSuccess);
+        if (status == PARTITA_OK) assert_memory_equal(y, good.y, good.y_bytes);
+        else assert_true(status == expected || (!rig.sh && status == PARTITA_ERR_DEVICE));
+        if (!failed) assert_ok(status);
+        if (expected == PARTITA_ERR_DEVICE && rig.sx && rig.sh && status != PARTITA_OK)
+            assert_int_equal(multiply(&rig, y), PARTITA_ERR_DEVICE); // lost to it for good
+        partita_spectrum_destroy(rig.sx);
+        partita_spectrum_destroy(rig.sh);
+        assert_int_equal(hostdev_allocations(), kept);
+    }
+    memset(y, 0xff, good.y_bytes);
+    assert_ok(multiply(&good, y));
+    assert_memory_equal(y, good.y, good.y_bytes);
+    guarded_free(y);
+    rig_close(&good);
+}
+
+static void lost_device(void **state)
+{
+    error_at_any_call(*state, cudaErrorIllegalAddress, PARTITA_ERR_DEVICE);
+}
+
+static void no_memory(void **state)
+{
+    error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
+}
+
+struct shared_call {
+    const struct rig *rig;
+    void *y;
+    enum partita_status status;
+};
+
+static void *multiply_often(void *context)
+{
+    struct shared_call *call = context;
+    for (int i = 0; i < 3 && call->status == PARTITA_OK; i++)
+        call->status =
+            i % 2 ? multiply_with(call->rig, call->y, call->rig->h) : multiply(call->rig, call->y);
+    return NULL;
+}
+
+static void calls_at_once(void **state)
+{
+    enum { CALLS = 3 };
+    struct shared_call calls[CALLS];
+    pthread_t threads[CALLS];
+    struct rig rig;
+    rig_open(&rig, *state);
+    for (int i = 0; i < CALLS; i++) {
+        calls[i] = (struct shared_call){&rig, malloc(rig.y_bytes), PARTITA_OK};
+        assert_int_equal(pthread_create(&threads[i], NULL, multiply_often, &calls[i]), 0);
+    }
+    for (int i = 0; i < CALLS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_ok(calls[i].status);
+        assert_memory_equal(calls[i].y, rig.y, rig.y_bytes);
+        free(calls[i].y);
+    }
+    rig_close(&rig);
+}
+
+static void refusals(void **state)
+{
+    float x[200] = {1}, y[400], kept[400];
+    struct log_lines lines;
+    struct partita_spectrum *here = NULL, *there, *wider, *none = NULL;
+    struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
+    const size_t cpu_block = 64;
+    (void)state;
+    memset(y, 0x77, sizeof y);
+    memcpy(kept, y, sizeof y);
+    assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, cpu_block, NULL, &there));
+    assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, partita_spectrum_block(there), &options,
+                                      &here));
+    assert_ok(partita_spectrum_create(PARTITA_F32, x, 200, 128, &options, &wider));
+    assert_int_equal(partita_spectrum_block(here), partita_spectrum_block(there));
+    assert_int_equal(lines.n_lines, 0);
+    assert_int_equal(partita_spectrum_convolve(y, here, there, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(lines.n_lines, 1);
+    assert_non_null(strstr(lines.text, "the CPU do not meet"));
+    assert_int_equal(partita_spectrum_correlate(y, there, here, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_spectrum_correlate(y, here, wider, NULL), PARTITA_ERR_ARG);
+    assert_non_null(strstr(lines.text, "blocks of 128"));
+    options.log = log_into(&lines);
+    options.device = "cuda:77";
+    assert_int_equal(partita_spectrum_create(PARTITA_F32, x, 200, 64, &options, &none),
+                     PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(lines.text, "cuda:77"));
+    options.device = "cuda:0";
+    options.log = log_into(&lines);
+    assert_int_equal(partita_spectrum_create(PARTITA_F32, x, 200, (size_t)1 << 27, &options, &none),
+                     PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "are the most"));
+    assert_null(none);
+    assert_memory_equal(y, kept, sizeof y);
+    partita_spectrum_destroy(here);
+    partita_spectrum_destroy(there);
+    partita_spectrum_destroy(wider);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        CMUnitTestFunction run;
+    } promises[] = {{"values", values},
+                    {"device-arrays", device_arrays},
+                    {"any-run-same-bits", any_run_same_bits},
+                    {"any-order-same-bits", any_order_same_bits},
+                    {"lost-device", lost_device},
+                    {"no-memory", no_memory},
+                    {"calls-at-once", calls_at_once}};
+    enum { N_PROMISES = sizeof promises / sizeof *promises };
+    static struct CMUnitTest tests[N_WAYS * N_PROMISES + 1];
+    const char *cufft = getenv("PARTITA_CUFFT");
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    for (size_t w = 0; w < N_WAYS; w++)
+        for (size_t i = 0; i < (ways[w].length == LONG_VALUES ? 1 : N_PROMISES); i++)
+            if (ways[w].length == SHORT || !cufft || strcmp(cufft, "none") != 0)
+                tests[n++] =
+                    named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+    tests[n++] = named_test(refusals, NULL, "refusals");
+    return run_test_list(tests, n);
+}

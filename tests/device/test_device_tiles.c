@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// cuda/tiles on the stand-in in every way that the planner may take (size of tiles, kind, blocks of
+// positions), which the tables of test_layers.c see only where it is the cheapest; and what forward
+// saves for backward weight.
+#include "core/engine.h" // before the complex numbers of test.h
+
+#include "support/layer_rig.h"
+#include "hostdev/hostdev.h"
+
+static const struct partita_problem problems[] = {
+    {.rank = 2,
+     .op = PARTITA_CORRELATE,
+     .batch = 4,
+     .in_channels = 3,
+     .out_channels = 9,
+     .kernel = {5, 3},
+     .size = {23, 29},
+     .pad_begin = {2, 1},
+     .pad_end = {2, 1},
+     .activation = PARTITA_RELU},
+    {.rank = 2,
+     .batch = 3,
+     .in_channels = 6,
+     .out_channels = 8,
+     .groups = 2,
+     .kernel = {4, 5},
+     .size = {31, 28},
+     .stride = {2, 3},
+     .dilation = {1, 2},
+     .pad_begin = {3, 0},
+     .pad_end = {0, 4}},
+    {.rank = 2,
+     .in_channels = 3,
+     .out_channels = 2,
+     .kernel = {11, 9},
+     .size = {13, 9},
+     .pad_begin = {10, 8}},
+    {.rank = 1, .batch = 2, .in_channels = 2, .out_channels = 3, .kernel = {37}, .size = {211}},
+    {.rank = 3,
+     .in_channels = 3,
+     .out_channels = 5,
+     .kernel = {2, 3, 2},
+     .size = {7, 9, 11},
+     .pad_begin = {1, 1, 1}},
+    {.rank = 2,
+     .batch = 3,
+     .in_channels = 3,
+     .out_channels = 6,
+     .groups = 3,
+     .kernel = {7, 6},
+     .size = {20, 19},
+     .stride = {1, 2},
+     .pad_begin = {3, 3},
+     .pad_end = {3, 3},
+     .activation = PARTITA_RELU},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+struct way_case {
+    size_t problem;
+    enum partita_type type;
+};
+
+static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-whole",
+                                    "cuda/tiles-fused"};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+// Makes a plan of one direction again with tiles of that size in that workspace; false if there are
+// none.
+static bool remake(struct partita_plan *plan, size_t transform, size_t workspace)
+{
+    const struct request request = {.shape = &plan->shape,
+                                    .direction = plan->direction,
+                                    .device = plan->device,
+                                    .transform = transform,
+                                    .workspace_limit = workspace};
+    struct estimate estimate = {0};
+    plan->engine->estimate(&request, &estimate);
+    if (!estimate.applicable) return false;
+    assert_true(estimate.shared <= workspace);
+    plan->engine->plan_destroy(plan);
+    plan->choice = estimate;
+    assert_ok(plan->engine->plan_create(plan, &request));
+    return true;
+}
+
+static bool remake_all(struct layer *layer, size_t transform, size_t workspace)
+{
+    bool made = remake(layer->plan, transform, workspace);
+    made = remake(layer->plan->backward_data, transform, workspace) || made;
+    made = remake(layer->plan->backward_weight, transform, workspace) || made;
+    if (!made) return false;
+    partita_filter_destroy(layer->filter);
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
+    return true;
+}
+
+static struct partita_problem problem_of(const struct way_case *c)
+{
+    struct partita_problem problem = problems[c->problem];
+    problem.signal = problem.taps = c->type;
+    return problem;
+}
+
+static void every_way(void **state)
+{
+    const struct way_case *c = *state;
+    static const size_t transforms[] = {6, 8, 12, 16, 27, 32, 48},
+                        workspaces[] = {SIZE_MAX, 300000};
+    const struct partita_problem problem = problem_of(c);
+    struct random random = random_start("ways");
+    int n_made = 0;
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const struct partita_options options = {.engine = kinds[kind], .directions = LAYER_ALL};
+        struct layer layer;
+        if (kind == N_KINDS - 1 && problem.groups != problem.in_channels) continue;
+        layer_open(&layer, &problem, &options, &random);
+        for (size_t i = 0; i < 2 * sizeof transforms / sizeof *transforms; i++) {
+            if (!remake_all(&layer, transforms[i / 2], workspaces[i % 2])) continue;
+            n_made++;
+            layer_run(&layer);
+            layer_check(&layer);
+        }
+        layer_close(&layer);
+    }
+    assert_true(n_made >= 4);
+}
+
+// A layer whose forward takes several blocks of tiles, where its taps fit small ones.
+static void in_blocks(struct layer *layer)
+{
+    if (!remake_all(layer, 12, 200000)) remake_all(layer, 48, 200000);
+}
+
+// Transforms kept by forward: y to the same bits, gw within its gate, and the same at the second
+// call; with arrays of the host's and workspaces of the calls'.
+static void saved_transforms(void **state)
+{
+    const struct way_case *c = *state;
+    const struct partita_problem problem = problem_of(c);
+    struct random random = random_start("saved");
+    for (int kind = 0; kind < N_KINDS - 1; kind++) {
+        const struct partita_options options = {.engine = kinds[kind], .directions = LAYER_ALL};
+        struct layer layer, other;
+        layer_open(&layer, &problem, &options, &random);
+        in_blocks(&layer);
+        layer_run(&layer);
+        layer_open_like(&other, &layer, &options);
+        in_blocks(&other);
+        void **a = other.array;
+        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB],
+                                        a[LAYER_GY])); // makes what the plan keeps
+        const size_t kept = hostdev_allocations();
+        layer_run_saved(&other, false);
+        assert_int_equal(hostdev_allocations(), kept);
+        layer_check(&other);
+        const size_t scalar = partita_type_size(c->type);
+        assert_memory_equal(layer.array[LAYER_Y], other.array[LAYER_Y], layer.n[LAYER_Y] * scalar);
+        layer_close(&other);
+        layer_close(&layer);
+    }
+}
+
+// One kernel leaves no spectra, so there is nothing to save.
+static void saved_refusals(void **state)
+{
+    (void)state;
+    struct random random = random_start("refusals");
+    struct layer layer;
+    struct partita_saved *saved = NULL;
+    struct log_lines lines;
+    layer_open(&layer, &problems[5],
+               &(struct partita_options){.engine = "cuda/tiles-fused", .log = log_into(&lines)},
+               &random);
+    assert_int_equal(partita_saved_bytes(layer.plan), 0);
+    assert_int_equal(partita_saved_create(layer.plan, &saved), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "cuda/tiles"));
+    assert_null(saved);
+    layer_close(&layer);
+}
+
+// Everything that a caller of saved transforms does, up to the first failure.
+static enum partita_status use_saved(struct layer *layer, struct partita_saved **saved)
+{
+    void **a = layer->array;
+    enum partita_status status = partita_saved_create(layer->plan, saved);
+    if (status == PARTITA_OK)
+        status =
+            partita_forward_saved(layer->plan, layer->filter, *saved, a[LAYER_Y], a[LAYER_X], NULL);
+    if (status == PARTITA_OK)
+        status = partita_backward_weight_saved(layer->plan, *saved, a[LAYER_GW], a[LAYER_GY], NULL);
+    return status;
+}
+
+// An error at any call comes back as a status and leaves nothing behind.
+static void saved_without_memory(void **state)
+{
+    (void)state;
+    struct random random = random_start("saved-errors");
+    struct layer layer;
+    layer_open(&layer, &problems[0],
+               &(struct partita_options){.engine = "cuda/tiles-complex", .directions = LAYER_ALL},
+               &random);
+    assert_ok(partita_backward_bias(layer.plan, layer.array[LAYER_GB], layer.array[LAYER_GY]));
+    const size_t kept = hostdev_allocations();
+    for (size_t k = 1;; k++) {
+        struct partita_saved *saved = NULL;
+        hostdev_fail(k, cudaErrorMemoryAllocation);
+        const enum partita_status status = use_saved(&layer, &saved);
+        const bool failed = hostdev_calls() >= k;
+        hostdev_fail(0, cudaSuccess);
+        assert_true(status == PARTITA_OK || (failed && status == PARTITA_ERR_NOMEM));
+        partita_saved_destroy(saved);
+        assert_int_equal(hostdev_allocations(), kept);
+        if (!failed) break;
+    }
+    layer_close(&layer);
+}
+
+int main(void)
+{
+    static struct way_case ways[2][N_PROBLEMS];
+    static struct CMUnitTest tests[4 * N_PROBLEMS + 2];
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    for (int f64 = 0; f64 < (layer_is_brief() ? 1 : 2); f64++)
+        for (size_t i = 0; i < N_PROBLEMS; i++) {
+            const char *type = f64 ? "f64" : "f32";
+            ways[f64][i] = (struct way_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
+            tests[n++] =
+                named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", type, i);
+            tests[n++] = named_test(saved_transforms, &ways[f64][i],
+                                    "saved transforms: %s: problem %zu", type, i);
+        }
+    tests[n++] = named_test(saved_refusals, NULL, "saved transforms: refusals");
+    tests[n++] = named_test(saved_without_memory, NULL, "saved transforms: no memory at any call");
+    return run_test_list(tests, n);
+}

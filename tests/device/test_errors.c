@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// Every CUDA call may fail. Each engine of the module's own table, by name, on a layer, a signal
+// and a stream as far as it serves them: with the k-th call failing, for every k until nothing
+// fails any more, each failure is a status or does no harm, is said once with its place, leaves
+// nothing behind on the device, and is nothing to the CPU or to other plans.
+#include "core/engine.h"
+
+#include <stdio.h>
+
+#include "support/test.h"
+#include "hostdev/hostdev.h"
+#include "device/problems.h"
+
+enum { MOST_ENGINES = 32, MOST_SAMPLES = 4096, TAPS = 16 };
+
+enum way { LAYER, SIGNAL, STREAM, N_WAYS };
+
+// Of each way the first that an engine serves is what it runs. Taps are products of a factor for
+// each axis, so that an engine for separable filters finds one.
+static const struct {
+    enum way way;
+    struct partita_problem problem;
+} problems[] = {
+    {LAYER, STRIDED},
+    {LAYER,
+     {.rank = 2,
+      .op = PARTITA_CORRELATE,
+      .batch = 2,
+      .in_channels = 3,
+      .out_channels = 5,
+      .kernel = {3, 3},
+      .size = {9, 11},
+      .pad_begin = {1, 1},
+      .pad_end = {1, 1}}},
+    {LAYER, {.rank = 2, .in_channels = 2, .out_channels = 3, .kernel = {7, 7}, .size = {19, 14}}},
+    {LAYER, PLANES},
+    {LAYER,
+     {.rank = 2,
+      .kernel = {7, 7},
+      .size = {20, 40},
+      .pad_begin = {3, 3},
+      .pad_end = {3, 3},
+      .separable = true}},
+    {LAYER,
+     {.op = PARTITA_CORRELATE,
+      .batch = 2,
+      .in_channels = 3,
+      .out_channels = 3,
+      .groups = 3,
+      .kernel = {40},
+      .size = {90},
+      .pad_begin = {39}}},
+    {SIGNAL, {.kernel = {33}, .size = {700}, .pad_begin = {32}, .pad_end = {32}}},
+    {SIGNAL, {.kernel = {500}, .size = {700}, .pad_begin = {499}, .pad_end = {499}}},
+    {SIGNAL,
+     {.op = PARTITA_CORRELATE, .kernel = {600}, .size = {700}, .pad_begin = {9}, .pad_end = {-91}}},
+    {SIGNAL, {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .kernel = {33}, .size = {700}}},
+    {SIGNAL,
+     {.rank = 2, .kernel = {5, 5}, .size = {20, 40}, .pad_begin = {2, 2}, .pad_end = {2, 2}}},
+    {STREAM,
+     {.in_channels = 2,
+      .out_channels = 2,
+      .kernel = {200},
+      .size = {PARTITA_UNBOUNDED},
+      .block = 32,
+      .latency = 32}},
+    {STREAM,
+     {.in_channels = 2,
+      .out_channels = 2,
+      .kernel = {200},
+      .size = {PARTITA_UNBOUNDED},
+      .block = 32,
+      .whole_blocks = true}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+// Results, in the order in which they are made.
+enum array { Y, GX, GW, GB, N_RESULTS };
+
+struct arrays {
+    struct partita_problem problem;
+    unsigned directions;
+    char x[MOST_SAMPLES * 8], w[MOST_SAMPLES * 8], gy[MOST_SAMPLES * 8], bias[64 * 8],
+        result[N_RESULTS][MOST_SAMPLES * 8];
+};
+
+// What a caller holds.
+struct objects {
+    struct partita_plan *plan;
+    struct partita_filter *filter, *other;
+    struct partita_stream *stream;
+};
+
+static size_t taps_of(const struct partita_problem *p)
+{
+    size_t n = 1;
+    for (int a = 0; a < (p->rank ? p->rank : 1); a++) n *= p->kernel[a];
+    return n;
+}
+
+static void fill(struct arrays *a, const struct partita_problem *problem)
+{
+    struct random random = random_start("errors");
+    a->problem = *problem;
+    random_samples(&random, problem->signal, a->x, MOST_SAMPLES);
+    random_samples(&random, problem->signal, a->gy, MOST_SAMPLES);
+    random_samples(&random, problem->signal, a->bias, 64);
+    const size_t taps = taps_of(problem), row = problem->rank == 2 ? problem->kernel[1] : taps;
+    for (size_t i = 0; i < MOST_SAMPLES; i++) {
+        const size_t r = i % taps;
+        sample_put(problem->taps, a->w, i,
+                   (double)(1 + r % row) * (double)(2 + r / row + i / taps) / 100);
+    }
+}
+
+// Some calls of a stream, with a swap under way to the other filter, whose taps are the same.
+static void play(struct arrays *a, const struct objects *o)
+{
+    enum { CALLS = 16, FRAMES = 32 };
+    float *x = (float *)a->x, *y = (float *)a->result[Y];
+    partita_stream_reset(o->stream);
+    for (size_t i = 0; i < CALLS; i++) {
+        const size_t at = i * FRAMES;
+        if (i == 4)
+            partita_stream_swap(o->stream, o->stream->filter == o->filter ? o->other : o->filter,
+                                64);
+        partita_stream_process(o->stream, (void *[]){y + at, y + 2000 + at},
+                               (const void *[]){x + at, x + 2000 + at}, FRAMES);
+    }
+}
+
+// Everything a caller does with a plan, up to the first failure.
+static enum partita_status use(struct arrays *a, const struct objects *o)
+{
+    if (o->stream) {
+        play(a, o);
+        return partita_stream_status(o->stream);
+    }
+    enum partita_status status = partita_forward(o->plan, o->filter, a->result[Y], a->x, NULL);
+    if (a->directions == PARTITA_FORWARD) return status;
+    if (status == PARTITA_OK)
+        status = partita_backward_data(o->plan, o->filter, a->result[GX], a->gy, NULL);
+    if (status == PARTITA_OK)
+        status = partita_backward_weight(o->plan, a->result[GW], a->x, a->gy, NULL);
+    if (status == PARTITA_OK) status = partita_backward_bias(o->plan, a->result[GB], a->gy);
+    return status;
+}
+
+static enum partita_status create(struct arrays *a, const char *engine,
+                                  const struct partita_log *log, struct objects *ret)
+{
+    const bool stream = a->problem.size[0] == PARTITA_UNBOUNDED;
+    const struct partita_options options = {.engine = engine,
+                                            .device = "cuda:0",
+                                            .directions = stream ? 0 : a->directions,
+                                            .log = *log};
+    *ret = (struct objects){0};
+    enum partita_status status = partita_plan_create(&a->problem, &options, &ret->plan);
+    if (status == PARTITA_OK)
+        status = a->directions == PARTITA_FORWARD
+                     ? partita_filter_create(ret->plan, a->w, &ret->filter)
+                     : partita_filter_create_biased(ret->plan, a->w, a->bias, &ret->filter);
+    if (status == PARTITA_OK && stream)
+        status = partita_filter_create(ret->plan, a->w, &ret->other);
+    if (status == PARTITA_OK && stream)
+        status = partita_stream_open(ret->plan, ret->filter, &ret->stream);
+    return status;
+}
+
+static void destroy(struct objects *o)
+{
+    partita_stream_close(o->stream);
+    partita_filter_destroy(o->filter);
+    partita_filter_destroy(o->other);
+    partita_plan_destroy(o->plan);
+}
+
+// A plan of the CPU, made before anything fails: its results are the same whatever becomes of the
+// device.
+struct bystander {
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    float x[200], w[TAPS], y[200 - TAPS + 1], right[200 - TAPS + 1];
+};
+
+static void bystander_open(struct bystander *b)
+{
+    struct random random = random_start("bystander");
+    const struct partita_problem problem = {.kernel = {TAPS}, .size = {200}};
+    random_samples(&random, PARTITA_F32, b->x, 200);
+    random_samples(&random, PARTITA_F32, b->w, TAPS);
+    assert_ok(partita_plan_create(&problem, &(struct partita_options){.threads = 1}, &b->plan));
+    assert_ok(partita_filter_create(b->plan, b->w, &b->filter));
+    assert_ok(partita_forward(b->plan, b->filter, b->right, b->x, NULL));
+}
+
+static void bystander_check(struct bystander *b)
+{
+    struct partita_filter *fresh;
+    assert_ok(partita_filter_create(b->plan, b->w, &fresh));
+    for (int i = 0; i < 2; i++) {
+        memset(b->y, 0xff, sizeof b->y);
+        assert_ok(partita_forward(b->plan, i ? fresh : b->filter, b->y, b->x, NULL));
+        assert_memory_equal(b->y, b->right, sizeof b->y);
+    }
+    partita_filter_destroy(fresh);
+}
+
+static void bystander_close(struct bystander *b)
+{
+    partita_filter_destroy(b->filter);
+    partita_plan_destroy(b->plan);
+}
+
+// Whether the engine serves a problem, in all directions or forward alone: a->directions says
+// which.
+static bool serves(struct arrays *a, const char *engine, size_t i)
+{
+    const enum way way = problems[i].way;
+    fill(a, &problems[i].problem);
+    for (int all = way == LAYER; all >= 0; all--) {
+        struct objects o;
+        a->directions =
+            PARTITA_FORWARD | (all ? PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT : 0);
+        const enum partita_status status = create(a, engine, &(struct partita_log){0}, &o);
+        destroy(&o);
+        if (status == PARTITA_OK) return true;
+        assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+    }
+    return false;
+}
+
+// One attempt with the k-th call failing. False if there were fewer calls.
+static bool attempt(struct arrays *a, const char *engine, const struct arrays *right, size_t k,
+                    cudaError_t error)
+{
+    const enum partita_status expected =
+        error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
+    struct log_lines lines;
+    const struct partita_log log = log_into(&lines);
+    struct objects o;
+    memset(a->result, 0xff, sizeof a->result);
+    hostdev_fail(k, error);
+    enum partita_status status = create(a, engine, &log, &o);
+    if (status == PARTITA_OK) status = use(a, &o);
+    const bool failed = hostdev_calls() >= k;
+    const bool harmless = status == PARTITA_OK;
+    if (!failed) assert_true(harmless && lines.n_lines == 0);
+    if (harmless)
+        assert_memory_equal(a->result, right->result, sizeof a->result); // some failures do no harm
+    if (status != PARTITA_OK && o.plan) assert_int_equal(status, expected);
+    if (!o.plan) assert_true(status == PARTITA_ERR_DEVICE || status == expected);
+    if (o.plan && !harmless && expected == PARTITA_ERR_DEVICE) {
+        assert_int_equal(lines.n_lines, 1);
+        assert_non_null(strstr(lines.text, "lib/cuda/"));
+        hostdev_fail(0, cudaSuccess); // and even if the device answers again: it is lost to this
+                                      // plan, without a word
+        struct partita_filter *filter = NULL;
+        assert_int_equal(partita_filter_create(o.plan, a->w, &filter), expected);
+        assert_null(filter);
+        assert_int_equal(lines.n_lines, 1);
+    }
+    destroy(&o);
+    return failed;
+}
+
+static void run_errors(const char *engine, size_t problem, cudaError_t error)
+{
+    static struct arrays arrays, right;
+    static struct bystander bystander;
+    struct objects good;
+    assert_true(serves(&arrays, engine, problem));
+    right = arrays;
+    memset(right.result, 0xff, sizeof right.result);
+    bystander_open(&bystander);
+    assert_ok(create(&right, engine, &(struct partita_log){0}, &good));
+    assert_ok(use(&right, &good));
+    const size_t kept = hostdev_allocations();
+    for (size_t k = 1; attempt(&arrays, engine, &right, k, error); k++) {
+        bystander_check(&bystander);
+        hostdev_fail(0, cudaSuccess);
+        assert_int_equal(hostdev_allocations(), kept);
+    }
+    hostdev_fail(0, cudaSuccess);
+    arrays = right; // a plan that was there all the while
+    memset(arrays.result, 0xff, sizeof arrays.result);
+    assert_ok(use(&arrays, &good));
+    assert_memory_equal(arrays.result, right.result, sizeof right.result);
+    destroy(&good);
+    bystander_close(&bystander);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// The first problem of each way that the engine serves; an engine that serves none here needs one
+// that it does.
+static void error_at_any_call(const char *engine, cudaError_t error)
+{
+    static struct arrays arrays;
+    bool done[N_WAYS] = {0}, any = false;
+    for (size_t i = 0; i < N_PROBLEMS; i++) {
+        if (done[problems[i].way] || !serves(&arrays, engine, i)) continue;
+        run_errors(engine, i, error);
+        done[problems[i].way] = any = true;
+    }
+    if (!any) fail_msg("%s serves none of the problems here", engine);
+}
+
+static void lost_device(void **state)
+{
+    error_at_any_call(*state, cudaErrorIllegalAddress);
+}
+
+static void no_memory(void **state)
+{
+    error_at_any_call(*state, cudaErrorMemoryAllocation);
+}
+
+// The names of all engines of the device, from a plan: what is added to the module's table is
+// tested without a word here.
+static size_t list_engines(const char *ret_names[MOST_ENGINES])
+{
+    const struct partita_problem problem = {.kernel = {3}, .size = {50}};
+    struct partita_plan *plan;
+    size_t n = 0;
+    if (partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &plan) !=
+        PARTITA_OK)
+        return 0;
+    for (; plan->engines[n] && n < MOST_ENGINES; n++) ret_names[n] = plan->engines[n]->name;
+    partita_plan_destroy(plan);
+    return n;
+}
+
+int main(void)
+{
+    static const char *names[MOST_ENGINES];
+    static struct CMUnitTest tests[2 * MOST_ENGINES];
+    const size_t n = list_engines(names);
+    if (!n)
+        printf("Bail out! no engines of a CUDA device: PARTITA_CUDA_MODULE is to name the "
+               "stand-in's module\n");
+    for (size_t i = 0; i < n; i++) {
+        tests[2 * i] = named_test(lost_device, names[i], "%s/lost-device", names[i]);
+        tests[2 * i + 1] = named_test(no_memory, names[i], "%s/no-memory", names[i]);
+    }
+    return n ? run_test_list(tests, 2 * n) : 1;
+}

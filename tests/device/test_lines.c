@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: MIT
+// Long lines in the host's memory, piece by piece (decision 27): every engine's results are right
+// wherever a line is cut and the same from any memory; signals and filters may be larger than the
+// device's memory; a failure leaves nothing behind.
+#include "support/rig.h"
+
+#include <math.h>
+
+#include "support/layer_rig.h"
+#include "device/places.h"
+
+// Lines that are cut: with zeros before and behind, without, with more of them than a piece is
+// long, less than all of a signal, not all of the taps; of channels; strided and dilated; of a
+// batch.
+static const struct partita_problem problems[] = {
+    {.kernel = {33}, .size = {500}, .pad_begin = {32}, .pad_end = {32}},
+    {.op = PARTITA_CORRELATE, .kernel = {20}, .size = {400}},
+    {.kernel = {8}, .size = {100}, .pad_begin = {150}, .pad_end = {200}},
+    {.op = PARTITA_CORRELATE, .kernel = {8}, .size = {400}, .pad_begin = {-30}, .pad_end = {-50}},
+    {.kernel = {50}, .size = {100}, .pad_begin = {500}, .pad_end = {-80}},
+    {.op = PARTITA_CORRELATE,
+     .kernel = {5},
+     .size = {240},
+     .dilation = {5},
+     .pad_begin = {10},
+     .pad_end = {10}},
+    {.in_channels = 4,
+     .out_channels = 6,
+     .groups = 2,
+     .kernel = {9},
+     .size = {200},
+     .pad_begin = {4},
+     .pad_end = {4},
+     .activation = PARTITA_RELU},
+    {.op = PARTITA_CORRELATE,
+     .in_channels = 2,
+     .kernel = {10},
+     .size = {303},
+     .stride = {3},
+     .dilation = {2},
+     .pad_begin = {7},
+     .pad_end = {5}},
+    {.out_channels = 2, .kernel = {5}, .size = {200}, .pad_begin = {4}, .pad_end = {4}},
+    {.kernel = {3}, .size = {301}, .stride = {4}, .pad_begin = {-5}, .pad_end = {9}},
+    {.batch = 3, .out_channels = 2, .kernel = {17}, .size = {256}, .pad_begin = {16}},
+    {.signal = PARTITA_F64,
+     .taps = PARTITA_F64,
+     .kernel = {24},
+     .size = {333},
+     .pad_begin = {11},
+     .pad_end = {12}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems, MOST_ENGINES = 32 };
+
+// Bytes of x and y of one item.
+static size_t item_of(const struct partita_problem *problem)
+{
+    const size_t samples = problem_inputs(problem) + problem_outputs(problem);
+    return samples * partita_type_size(problem->signal) / (problem->batch ? problem->batch : 1);
+}
+
+// Outputs of a line in a piece, inputs of backward data; 0: a plan whose lines are not cut.
+static size_t outputs_of_piece(const struct partita_plan *plan)
+{
+    if (!plan || !plan->piece) return 0;
+    const struct axis *piece = &plan->piece->shape.axis[0], *whole = &plan->shape.axis[0];
+    if (plan->direction == PARTITA_BACKWARD_DATA)
+        return piece->size < whole->size ? piece->size : 0;
+    return piece->out < whole->out ? piece->out : 0;
+}
+
+static struct partita_options options_of(const char *engine, size_t limit)
+{
+    return layer_options(&(struct partita_options){
+        .engine = engine, .directions = LAYER_ALL, .workspace_limit = limit});
+}
+
+// How many of the directions that an engine has are cut within a limit.
+static size_t directions_cut(const char *engine, const struct partita_problem *problem,
+                             size_t limit)
+{
+    size_t cut = 0;
+    for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
+        struct partita_options options = options_of(engine, limit);
+        struct partita_plan *plan;
+        options.directions = direction;
+        if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
+        cut += outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) ||
+               outputs_of_piece(plan->backward_weight);
+        partita_plan_destroy(plan);
+    }
+    return cut;
+}
+
+// Whether an engine has these directions of a problem.
+static bool serves(const char *engine, const struct partita_problem *problem, unsigned directions)
+{
+    struct partita_options options = options_of(engine, 0);
+    struct partita_plan *plan;
+    options.directions = directions;
+    const enum partita_status status = partita_plan_create(problem, &options, &plan);
+    if (status == PARTITA_OK) partita_plan_destroy(plan);
+    return status == PARTITA_OK;
+}
+
+// Into how many parts, about, arrays are cut; brief runs have the last of them.
+static const size_t all_parts[] = {1, 6, 3};
+enum { N_PARTS = sizeof all_parts / sizeof *all_parts };
+
+// Every engine, its lines cut into ever shorter pieces.
+static void lines(void **state)
+{
+    const char *engine = *state;
+    struct random random = random_start("lines");
+    size_t cut = 0;
+    bool served = false;
+    for (size_t i = 0; i < N_PROBLEMS; i++)
+        served = served || serves(engine, &problems[i], LAYER_ALL);
+    for (size_t i = 0; i < N_PROBLEMS; i++)
+        for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
+            const size_t limit = 4 * item_of(&problems[i]) / all_parts[k] - 1;
+            const struct partita_options options = options_of(engine, limit);
+            struct partita_plan *plan;
+            struct layer layer;
+            const size_t directions = directions_cut(engine, &problems[i], limit);
+            if (!directions) continue;
+            if (partita_plan_create(&problems[i], &options, &plan) != PARTITA_OK)
+                continue; // forward alone: below
+            partita_plan_destroy(plan);
+            cut += directions;
+            layer_open(&layer, &problems[i], &options, &random);
+            layer_run(&layer);
+            layer_check(&layer);
+            layer_close(&layer);
+            assert_int_equal(hostdev_allocations(), 0);
+        }
+    if (!cut && served) fail_msg("%s: no lines are cut in all directions", engine);
+}
+
+// Engines of forward alone and types without gradients: against the oracle too.
+static void forward_lines(void **state)
+{
+    static const struct partita_problem complex_problems[] = {
+        {.signal = PARTITA_CF32,
+         .taps = PARTITA_CF32,
+         .kernel = {30},
+         .size = {400},
+         .pad_begin = {29}},
+        {.signal = PARTITA_CF64,
+         .taps = PARTITA_CF64,
+         .op = PARTITA_CORRELATE,
+         .out_channels = 2,
+         .kernel = {12},
+         .size = {300},
+         .stride = {2},
+         .pad_begin = {5},
+         .pad_end = {6}},
+        {.signal = PARTITA_CF32,
+         .taps = PARTITA_F32,
+         .kernel = {25},
+         .size = {400},
+         .pad_end = {24}},
+    };
+    enum { N_COMPLEX = sizeof complex_problems / sizeof *complex_problems };
+    const char *engine = *state;
+    struct random random = random_start("forward-lines");
+    size_t served = 0, cut = 0;
+    for (size_t i = 0; i < N_PROBLEMS + N_COMPLEX; i++)
+        for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
+            const struct partita_problem *problem =
+                i < N_PROBLEMS ? &problems[i] : &complex_problems[i - N_PROBLEMS];
+            if (problem->activation || serves(engine, problem, LAYER_ALL))
+                continue; // no oracle here; above
+            struct partita_options options =
+                options_of(engine, 4 * item_of(problem) / all_parts[k] - 1);
+            struct partita_plan *plan;
+            struct rig rig;
+            options.directions = PARTITA_FORWARD;
+            served += serves(engine, problem, PARTITA_FORWARD);
+            if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
+            const bool is_cut = outputs_of_piece(plan);
+            partita_plan_destroy(plan);
+            if (!is_cut) continue;
+            cut++;
+            rig_open(&rig, problem, &options, &random);
+            rig_forward(&rig);
+            rig_check(&rig);
+            rig_close(&rig);
+            assert_int_equal(hostdev_allocations(), 0);
+        }
+    if (!cut && served && !layer_is_brief()) fail_msg("%s: no lines are cut", engine);
+}
+
+// Samples of x, taps and gy, small integers: all sums are exact, in any order.
+static void put_integers(struct layer *layer, struct random *random)
+{
+    for (int a = 0; a < LAYER_Y; a++)
+        for (size_t i = 0; i < layer->n[a]; i++)
+            sample_put(layer->problem.signal, layer->array[a], i,
+                       (double)random_below(random, 7) - 3);
+}
+
+static void copy_inputs(struct layer *to, const struct layer *from)
+{
+    for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], place_bytes(to, a));
+}
+
+// A layer whose inputs were replaced: the filter too.
+static void renew_filter(struct layer *layer)
+{
+    partita_filter_destroy(layer->filter);
+    layer->filter = NULL;
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
+}
+
+// Impulses on both sides of every cut, of x and of gy, have the bits that they have in a line that
+// is whole.
+static void impulses(struct layer *cut, struct layer *whole)
+{
+    struct layer *const layers[] = {cut, whole};
+    const size_t hop = outputs_of_piece(cut->plan) * cut->plan->shape.axis[0].stride;
+    const ptrdiff_t begin = cut->plan->shape.axis[0].begin;
+    for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)cut->n[LAYER_X];
+         at += (ptrdiff_t)hop)
+        for (ptrdiff_t i = at; i < at + 2; i++) {
+            if (i < 0 || i >= (ptrdiff_t)cut->n[LAYER_X] || i >= (ptrdiff_t)cut->n[LAYER_GY])
+                continue;
+            for (int l = 0; l < 2; l++) {
+                memset(layers[l]->array[LAYER_X], 0, place_bytes(cut, LAYER_X));
+                memset(layers[l]->array[LAYER_GY], 0, place_bytes(cut, LAYER_GY));
+                sample_put(cut->problem.signal, layers[l]->array[LAYER_X], (size_t)i, 1);
+                sample_put(cut->problem.signal, layers[l]->array[LAYER_GY], (size_t)i, 1);
+                layer_run(layers[l]);
+            }
+            layer_same_bits(cut, whole);
+        }
+}
+
+// Wherever lines are cut, exact sums are the same.
+static void any_cut_same_integers(void **state)
+{
+    static const struct partita_problem exact[] = {
+        {.kernel = {5}, .size = {60}, .pad_begin = {4}, .pad_end = {4}},
+        {.op = PARTITA_CORRELATE,
+         .kernel = {3},
+         .size = {70},
+         .stride = {2},
+         .dilation = {2},
+         .pad_begin = {1}},
+        // Limits that are less than one step of a piece, which shares nothing.
+        {.in_channels = 8, .out_channels = 8, .kernel = {1}, .size = {20}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
+        struct random random = random_start("integers");
+        struct layer whole, cut;
+        struct partita_options options = options_of("cuda/direct-plain", 0);
+        size_t last = 0, sizes = 0;
+        layer_open(&whole, &exact[i], &options, &random);
+        assert_null(whole.plan->piece);
+        const size_t step = 64 << i; // of limits; the last problem is the longest
+        for (options.workspace_limit = 64; options.workspace_limit < 4 * item_of(&exact[i]);
+             options.workspace_limit += step) {
+            struct partita_plan *plan;
+            assert_ok(partita_plan_create(&exact[i], &options, &plan));
+            const size_t n = outputs_of_piece(plan);
+            partita_plan_destroy(plan);
+            if (!n || n == last) continue;
+            last = n, sizes++;
+            layer_open_like(&cut, &whole, &options);
+            put_integers(&cut, &random);
+            copy_inputs(&whole, &cut);
+            renew_filter(&cut), renew_filter(&whole);
+            layer_run(&cut), layer_run(&whole);
+            layer_same_bits(&cut, &whole);
+            if (i < 2) impulses(&cut, &whole);
+            layer_close(&cut);
+        }
+        assert_true(sizes >= 5);
+        layer_close(&whole);
+    }
+}
+
+// What a piece brings: 16 MiB with what it shares with the one before, or four times what it
+// shares; within a limit less, but no less than it shares.
+static void sizes(void **state)
+{
+    enum { MIB = 1 << 20 };
+    static const struct {
+        size_t kernel, limit, least, most; // taps; bytes; outputs of a piece, 0: not cut
+    } cases[] = {
+        {1, 0, MIB, 2 * MIB},
+        {100, 0, MIB, 2 * MIB},
+        {4 * MIB + 1, 0, 7 * MIB, 8 * MIB},
+        {4 * MIB + 1, 64 * MIB, 0, 0},
+        {4 * MIB + 1, (size_t)160 * MIB, 2 * MIB, 3 * MIB},
+        {100, 16 * MIB, MIB / 4, MIB / 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
+            const struct partita_problem problem = {.kernel = {cases[i].kernel},
+                                                    .size = {(size_t)64 * MIB}};
+            struct partita_options options = options_of("cuda/direct-plain", cases[i].limit);
+            struct partita_plan *plan;
+            options.directions = direction;
+            assert_ok(partita_plan_create(&problem, &options, &plan));
+            const size_t n = outputs_of_piece(plan->backward_data     ? plan->backward_data
+                                              : plan->backward_weight ? plan->backward_weight
+                                                                      : plan);
+            if (n < cases[i].least || n > cases[i].most) fail_msg("case %zu: %zu outputs", i, n);
+            partita_plan_destroy(plan);
+        }
+}
+
+// Long by long stays whole, which the log says where it cannot fit; a signal that is cut fits.
+static void too_large(void **state)
+{
+    const size_t memory = (size_t)1 << 40; // the stand-in's
+    struct log_lines lines = {0};
+    struct partita_options options = options_of("cuda/direct-plain", 0);
+    struct partita_plan *plan;
+    (void)state;
+    options.directions = PARTITA_FORWARD;
+    options.log = log_into(&lines);
+    const struct partita_problem fits = {.kernel = {1 << 20}, .size = {memory / 4}};
+    assert_ok(partita_plan_create(&fits, &options, &plan));
+    assert_non_null(plan->piece);
+    partita_plan_destroy(plan);
+    assert_int_equal(lines.n_lines, 0);
+    const struct partita_problem large = {
+        .kernel = {memory / 16}, .size = {memory / 8}, .pad_begin = {(ptrdiff_t)memory / 16}};
+    assert_ok(partita_plan_create(&large, &options, &plan));
+    assert_null(plan->piece);
+    partita_plan_destroy(plan);
+    assert_int_equal(lines.n_lines, 1);
+    assert_non_null(strstr(lines.text, "for arrays, which are not cut"));
+}
+
+// The bits are those of pageable arrays; but for gradients of taps and bias of the device's arrays,
+// which are not cut.
+static void any_memory_same_bits(void **state)
+{
+    static const enum memory ways[][2] = {
+        {PINNED, PINNED}, {PINNED, PAGEABLE}, {DEVICE, PAGEABLE}, {PAGEABLE, DEVICE}};
+    static const size_t tried[] = {0, 1, 6, 10};
+    (void)state;
+    for (size_t k = 0; k < sizeof tried / sizeof *tried; k++) {
+        const struct partita_problem *problem = &problems[tried[k]];
+        struct random random = random_start("memory");
+        const struct partita_options options = options_of("cuda/direct", 4 * item_of(problem) / 2);
+        struct layer first, other;
+        layer_open(&first, problem, &options, &random);
+        assert_true(outputs_of_piece(first.plan) && outputs_of_piece(first.plan->backward_data) &&
+                    outputs_of_piece(first.plan->backward_weight));
+        layer_run(&first);
+        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+            layer_open_like(&other, &first, &options);
+            place_run(&other, LAYER_ALL, ways[i][0], ways[i][1]);
+            for (int a = LAYER_Y; a < LAYER_ARRAYS; a++)
+                if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
+                    assert_memory_equal(first.array[a], other.array[a], place_bytes(&first, a));
+            layer_close(&other);
+        }
+        layer_close(&first);
+        assert_int_equal(hostdev_allocations(), 0);
+    }
+}
+
+// A lone signal that the device's memory does not hold: within a limit it is filtered, and has
+// gradients.
+static void larger_than_memory(void **state)
+{
+    const char *engine = *state;
+    const struct partita_problem problem = {.kernel = {40}, .size = {20000}, .pad_begin = {39}};
+    const size_t limit = 16 << 10;
+    struct random random = random_start("larger");
+    struct layer layer;
+    hostdev_memory(
+        2 * limit +
+        8192); // arrays, a workspace of up to all of the limit, filters and two gradients
+    const struct partita_options options = options_of(engine, limit),
+                                 unlimited = options_of(engine, 0);
+    layer_open(&layer, &problem, &options, &random);
+    layer_run(&layer);
+    layer_check(&layer);
+    layer_close(&layer);
+    layer_open(&layer, &problem, &unlimited, &random);
+    assert_int_equal(
+        partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
+        PARTITA_ERR_NOMEM);
+    layer_close(&layer);
+    hostdev_memory(0);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// Few outputs of long operands, in pieces of taps: signals larger than the device's memory, and
+// taps that are used once.
+static const struct partita_problem lags[] = {
+    {.op = PARTITA_CORRELATE,
+     .kernel = {30000},
+     .size = {30010},
+     .pad_begin = {20},
+     .pad_end = {20}},
+    {.kernel = {30000}, .size = {29990}, .pad_begin = {20}, .pad_end = {20}},
+    {.kernel = {20001}, .size = {40040}, .dilation = {2}, .stride = {3}},
+    {.signal = PARTITA_CF32,
+     .taps = PARTITA_CF32,
+     .op = PARTITA_CORRELATE,
+     .kernel = {9000},
+     .size = {9010}},
+    {.in_channels = 4,
+     .out_channels = 2,
+     .groups = 2,
+     .kernel = {9001},
+     .size = {9040},
+     .pad_begin = {5}},
+};
+enum { N_LAGS = sizeof lags / sizeof *lags };
+
+static void few_outputs(void **state)
+{
+    const struct partita_problem *problem = *state;
+    const size_t limit = 100 << 10;
+    struct partita_options options = options_of("cuda/blocks", limit);
+    struct random random = random_start("few");
+    struct rig rig;
+    options.directions = PARTITA_FORWARD;
+    rig_open(&rig, problem, &options, &random);
+    assert_true(rig.plan->choice.from_taps);
+    assert_non_null(rig.plan->piece);
+    assert_true(rig.plan->piece->shape.axis[0].kernel < problem->kernel[0]);
+    char text[4096];
+    partita_plan_explain(rig.plan, text, sizeof text);
+    assert_non_null(strstr(text, "taps at a time"));
+    hostdev_memory(limit + 4096 + rig.n_w * rig.sample_bytes); // what is summed, and the filter
+    rig_forward(&rig);
+    rig_check(&rig);
+    void *first = malloc(rig.n_y * rig.sample_bytes);
+    memcpy(first, rig.y, rig.n_y * rig.sample_bytes);
+    partita_filter_destroy(rig.filter);
+    rig.filter = NULL;
+    memset(rig.y, 0xff, rig.n_y * rig.sample_bytes);
+    hostdev_memory(limit + 4096);
+    assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
+    hostdev_memory(0);
+    assert_memory_equal(rig.y, first, rig.n_y * rig.sample_bytes);
+    free(first);
+    if (!type_is_complex(problem->signal)) { // a bias is added once
+        const float bias[] = {3, 3};
+        for (size_t i = 0; i < rig.n_y; i++) rig.reference[i] += bias[0];
+        assert_ok(partita_filter_create_biased(rig.plan, rig.w, bias, &rig.filter));
+        rig_forward(&rig);
+        rig_check(&rig);
+    }
+    rig_close(&rig);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
+// Taps that are used once and go with every piece of many outputs, or of a batch.
+static void taps_with_every_piece(void **state)
+{
+    static const struct {
+        struct partita_problem problem;
+        size_t limit;
+    } many[] = {{{.batch = 3, .kernel = {40}, .size = {20000}}, 32 << 10},
+                {{.batch = 20, .kernel = {3000}, .size = {3010}}, 128 << 10}};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct partita_options options = options_of("cuda/blocks", many[i].limit);
+        struct random random = random_start("every-piece");
+        struct rig rig;
+        options.directions = PARTITA_FORWARD;
+        rig_open(&rig, &many[i].problem, &options, &random);
+        assert_true(rig.plan->choice.from_taps);
+        assert_true(i ? rig.plan->piece->shape.batch > 1 : outputs_of_piece(rig.plan) > 1);
+        partita_filter_destroy(rig.filter);
+        rig.filter = NULL;
+        const struct shape *piece = &rig.plan->piece->shape;
+        const size_t arrays = 2 * piece->batch * item_of(&many[i].problem),
+                     taps = rig.n_w * rig.sample_bytes;
+        hostdev_memory(i ? arrays + taps + rig.plan->piece->choice.shared + taps / 2
+                         : 2 * many[i].limit);
+        assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
+        hostdev_memory(0);
+        rig_check(&rig);
+        rig_close(&rig);
+        assert_int_equal(hostdev_allocations(), 0);
+    }
+}
+
+static void failing_lines(void **state)
+{
+    static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
+    static const struct partita_problem few = {.kernel = {4}, .size = {50}, .pad_begin = {3}};
+    const struct partita_options options = options_of(*state, 4 * item_of(&few) / 2);
+    struct random random = random_start("failing-lines");
+    struct layer right;
+    layer_open(&right, &few, &options, &random);
+    assert_int_equal(directions_cut(*state, &few, options.workspace_limit), 3);
+    layer_run(&right);
+    for (size_t e = 0; e < 2; e++)
+        for (size_t k = 1; place_attempt(&right, &options, k, errors[e]); k++) {
+        }
+    layer_close(&right);
+}
+
+// The engines of the device that serve any of the lines.
+static size_t list_engines(const char *ret[MOST_ENGINES], const struct partita_plan *plan)
+{
+    size_t n = 0;
+    for (size_t e = 0; plan->engines[e] && n < MOST_ENGINES; e++)
+        for (size_t i = 0; i < N_PROBLEMS; i++) {
+            if (!serves(plan->engines[e]->name, &problems[i], PARTITA_FORWARD)) continue;
+            ret[n++] = plan->engines[e]->name;
+            break;
+        }
+    return n;
+}
+
+int main(void)
+{
+    enum { ALONE = 8, FAILING = 1 };
+    static struct CMUnitTest tests[ALONE + N_LAGS + 2 * MOST_ENGINES + FAILING];
+    const char *engines[MOST_ENGINES];
+    struct partita_plan *plan = NULL;
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    if (partita_plan_create(&problems[0], &(struct partita_options){.device = "cuda:0"}, &plan) !=
+        PARTITA_OK)
+        return 1;
+    tests[n++] = named_test(any_cut_same_integers, NULL, "any-cut-same-integers");
+    tests[n++] = named_test(sizes, NULL, "sizes");
+    tests[n++] = named_test(too_large, NULL, "too-large");
+    tests[n++] = named_test(any_memory_same_bits, NULL, "any-memory-same-bits");
+    tests[n++] =
+        named_test(larger_than_memory, "cuda/direct-plain", "cuda/direct-plain/larger-than-memory");
+    tests[n++] =
+        named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
+    tests[n++] = named_test(larger_than_memory, "cuda/blocks", "cuda/blocks/larger-than-memory");
+    for (size_t i = 0; i < N_LAGS; i++)
+        tests[n++] = named_test(few_outputs, &lags[i], "few-outputs-%zu", i);
+    tests[n++] = named_test(taps_with_every_piece, NULL, "taps-with-every-piece");
+    const size_t n_engines = list_engines(engines, plan);
+    for (size_t e = 0; e < n_engines; e++) {
+        tests[n++] = named_test(lines, engines[e], "%s/lines", engines[e]);
+        tests[n++] = named_test(forward_lines, engines[e], "%s/forward-lines", engines[e]);
+    }
+    if (!layer_is_brief())
+        tests[n++] = named_test(failing_lines, "cuda/direct-plain", "failing-lines");
+    const int failures = run_test_list(tests, n);
+    partita_plan_destroy(plan);
+    return failures;
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+// The spectral seam (lib/fft.h), white box: products of spectra are convolutions where nothing
+// wraps around, for every good size, real and complex, both precisions, through both providers
+// where both are built.
+
+#include "fft/fft.h" // before complex.h: it has a field of that name
+
+#include "support/test.h"
+
+#undef complex
+#include <math.h>
+#include <stdio.h>
+
+enum { FAST_LIMIT = 5000, SLOW_LIMIT = 300000, SAMPLED = 200 };
+
+struct fft_case {
+    size_t n;
+    bool f64, complex;
+};
+
+// A transform with two signals of it and working memory, all but x and h aligned as the seam asks.
+struct lab {
+    struct fft *fft;
+    enum partita_type type;
+    size_t n;
+    char *x, *h, *y, *spectrum_x, *spectrum_h, *scratch;
+};
+
+static void lab_open(struct lab *lab, const struct fft_case *c, bool measure)
+{
+    static const struct partita_allocator plain;
+    struct fft_request request = {
+        .n = c->n, .f64 = c->f64, .complex = c->complex, .measure = measure, .level = cpu_detect()};
+    assert_ok(fft_create(&request, &plain, &lab->fft));
+    assert_int_equal(fft_size(lab->fft), c->n);
+    assert_int_equal(fft_spectrum_bytes(lab->fft), fft_blocks(lab->fft) * 2 * SPECTRUM_BLOCK_BYTES);
+    lab->n = c->n;
+    lab->type = (enum partita_type)(c->f64 + 2 * c->complex);
+    size_t bytes = c->n * partita_type_size(lab->type), scalar = c->f64 ? 8 : 4;
+    lab->x = guarded_alloc(bytes, scalar);
+    lab->h = guarded_alloc(bytes, scalar);
+    lab->y = guarded_alloc(bytes, 3 * scalar);
+    lab->spectrum_x = guarded_alloc(fft_spectrum_bytes(lab->fft), 0);
+    lab->spectrum_h = guarded_alloc(fft_spectrum_bytes(lab->fft), 0);
+    lab->scratch = guarded_alloc(fft_scratch_bytes(lab->fft), 0);
+}
+
+static void lab_close(struct lab *lab)
+{
+    fft_destroy(lab->fft);
+    guarded_free(lab->x);
+    guarded_free(lab->h);
+    guarded_free(lab->y);
+    guarded_free(lab->spectrum_x);
+    guarded_free(lab->spectrum_h);
+    guarded_free(lab->scratch);
+}
+
+// y = the samples of the product of both spectra, without the transforms' gain.
+static void multiply(struct lab *lab)
+{
+    const struct kernels *kernels = kernels_select(cpu_detect(), type_is_f64(lab->type));
+    size_t blocks = fft_blocks(lab->fft);
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    fft_forward(lab->fft, lab->spectrum_h, lab->h, lab->scratch);
+    kernels->cmac(lab->spectrum_x, lab->spectrum_x, blocks, lab->spectrum_h, blocks, 1, blocks);
+    fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
+    for (size_t i = 0; i < lab->n; i++) {
+        sample_put(lab->type, lab->y, i,
+                   reference_sample(lab->type, lab->y, i) / fft_gain(lab->fft));
+    }
+}
+
+// The transform cut into steps at random gives the bits of the whole.
+static void check_steps(struct lab *lab, struct random *random)
+{
+    const size_t bytes = fft_spectrum_bytes(lab->fft), steps = fft_steps(lab->fft);
+    const size_t sample = partita_type_size(lab->type);
+    const bool upper = random_below(random, 2);
+    char *y = guarded_alloc(lab->n * sample, 0);
+    assert_true(steps >= 1);
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    for (size_t at = 0, n; at < steps; at += n) {
+        n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
+        if (n > steps - at) n = steps - at;
+        fft_forward_steps(lab->fft, lab->spectrum_h, lab->x, lab->scratch,
+                          (struct fft_steps){at, at + n});
+    }
+    assert_memory_equal(lab->spectrum_h, lab->spectrum_x, bytes);
+    fft_inverse_steps(lab->fft, lab->y, lab->spectrum_x, lab->scratch, (struct fft_steps){0, steps},
+                      upper);
+    for (size_t at = 0, n; at < steps; at += n) {
+        n = 1 + random_below(random, random_below(random, 2) ? 3 : steps - at);
+        if (n > steps - at) n = steps - at;
+        fft_inverse_steps(lab->fft, y, lab->spectrum_h, lab->scratch,
+                          (struct fft_steps){at, at + n}, upper);
+    }
+    const size_t from = upper ? lab->n / 2 * sample : 0;
+    assert_memory_equal(y + from, lab->y + from, lab->n * sample - from);
+    guarded_free(y);
+}
+
+// Blocks that come to lie apart hold the bits of those side by side, and nothing between them is
+// written.
+static void check_apart(struct lab *lab, struct random *random)
+{
+    enum { BLOCK = 2 * SPECTRUM_BLOCK_BYTES };
+    const size_t blocks = fft_blocks(lab->fft), steps = fft_steps(lab->fft);
+    const size_t stride = BLOCK * (1 + random_below(random, 4));
+    char *apart = guarded_alloc(blocks * stride, 0);
+    memset(apart, 0x5a, blocks * stride);
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    for (size_t at = 0, n; at < steps; at += n) {
+        n = 1 + random_below(random, steps - at);
+        fft_forward_apart(lab->fft, apart, stride, lab->spectrum_h, lab->x, lab->scratch,
+                          (struct fft_steps){at, at + n});
+    }
+    for (size_t i = 0; i < blocks * stride; i++) {
+        const char expected =
+            i % stride < BLOCK ? lab->spectrum_x[i / stride * BLOCK + i % stride] : 0x5a;
+        if (apart[i] != expected) fail_msg("n %zu, stride %zu: byte %zu", lab->n, stride, i);
+    }
+    guarded_free(apart);
+}
+
+// As close as two transforms of the same samples are.
+static void check_close(const struct lab *lab, const void *a, const void *b, size_t bytes)
+{
+    const bool f64 = type_is_f64(lab->type);
+    double error = 0, norm = 0, gate = gate_transform(lab->type, lab->n);
+    for (size_t i = 0; i < bytes / (f64 ? 8 : 4); i++) {
+        const double x = f64 ? ((const double *)a)[i] : ((const float *)a)[i];
+        const double y = f64 ? ((const double *)b)[i] : ((const float *)b)[i];
+        error += (x - y) * (x - y);
+        norm += y * y;
+    }
+    assert_true(error <= gate * gate * norm);
+}
+
+// Half of the samples, with zeros behind them, has the spectrum of the whole; back to half are the
+// samples of the whole.
+static void check_half(struct lab *lab)
+{
+    const size_t half = lab->n / 2, sample = partita_type_size(lab->type);
+    char *whole = guarded_alloc(lab->n * sample, sample), *x = guarded_alloc(half * sample, sample);
+    memcpy(lab->y, lab->x, half * sample);
+    memcpy(x, lab->x, half * sample);
+    memset((char *)lab->y + half * sample, 0, half * sample);
+    fft_forward(lab->fft, lab->spectrum_x, lab->y, lab->scratch);
+    fft_forward_half(lab->fft, lab->spectrum_h, x, whole, lab->scratch);
+    check_close(lab, lab->spectrum_h, lab->spectrum_x, fft_spectrum_bytes(lab->fft));
+    fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
+    fft_forward(lab->fft, lab->spectrum_h, lab->x, lab->scratch);
+    fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
+    fft_inverse_half(lab->fft, x, lab->spectrum_h, whole, lab->scratch);
+    check_close(lab, x, lab->y, half * sample);
+    guarded_free(whole);
+    guarded_free(x);
+}
+
+// Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long
+// ones a random part.
+static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first,
+                          size_t last)
+{
+    size_t n_checked = last - first < SAMPLED ? last - first : SAMPLED;
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < n_checked; i++) {
+        size_t at = n_checked < SAMPLED ? first + i : first + random_below(random, last - first);
+        long double re = 0, im = 0;
+        for (size_t j = 0; j < m && j <= at; j++) {
+            double _Complex a = reference_sample(lab->type, lab->x, at - j),
+                            b = reference_sample(lab->type, lab->h, j);
+            re += (long double)creal(a) * creal(b) - (long double)cimag(a) * cimag(b);
+            im += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
+        }
+        double _Complex y = reference_sample(lab->type, lab->y, at);
+        error += pow(creal(y) - (double)re, 2) + pow(cimag(y) - (double)im, 2);
+        norm += pow((double)re, 2) + pow((double)im, 2);
+    }
+    double typical = (type_is_complex(lab->type) ? 4.0 : 1.0) / 9 * (double)m * (double)n_checked;
+    double relative = sqrt(error / (norm > typical ? norm : typical));
+    double gate = gate_for_outputs(gate_transform(lab->type, lab->n), n_checked);
+    if (!(relative <= gate))
+        fail_msg("n %zu, m %zu: error %.3g above %.3g", lab->n, m, relative, gate);
+}
+
+static void fill(struct lab *lab, struct random *random, size_t n_x, size_t n_h)
+{
+    size_t bytes = partita_type_size(lab->type);
+    random_samples(random, lab->type, lab->x, n_x);
+    random_samples(random, lab->type, lab->h, n_h);
+    memset(lab->x + n_x * bytes, 0, (lab->n - n_x) * bytes);
+    memset(lab->h + n_h * bytes, 0, (lab->n - n_h) * bytes);
+}
+
+static void products_are_convolutions(void **state)
+{
+    const struct fft_case *c = *state;
+    struct random random = random_start("fft");
+    struct lab lab;
+    lab_open(&lab, c, false);
+    size_t bytes = c->n * partita_type_size(lab.type), half = (c->n + 1) / 2;
+    char *kept = malloc(bytes);
+    fill(&lab, &random, c->n - half + 1, half); // everything fits: overlap-add
+    memcpy(kept, lab.x, bytes);
+    multiply(&lab);
+    assert_memory_equal(kept, lab.x, bytes);
+    check_outputs(&lab, &random, half, 0, c->n);
+    for (size_t m = 1; m <= c->n;
+         m = m < 3 ? m + 1 : m * 5 - 1) { // a full block of x: overlap-save
+        fill(&lab, &random, c->n, m);
+        multiply(&lab);
+        check_outputs(&lab, &random, m, m - 1, c->n);
+    }
+    free(kept);
+    lab_close(&lab);
+}
+
+// Forward and back is the identity times the gain, on any alignment, with the same bits each time.
+static void round_trip(void **state)
+{
+    const struct fft_case *c = *state;
+    struct random random = random_start("round");
+    struct lab lab;
+    lab_open(&lab, c, false);
+    fill(&lab, &random, c->n, c->n);
+    double _Complex *expected = malloc(c->n * sizeof *expected);
+    for (size_t i = 0; i < c->n; i++)
+        expected[i] = fft_gain(lab.fft) * reference_sample(lab.type, lab.x, i);
+    size_t bytes = c->n * partita_type_size(lab.type), scalar = c->f64 ? 8 : 4;
+    char *first = malloc(bytes);
+    for (size_t offset = 0; offset < 64; offset += scalar) {
+        char *x = guarded_alloc(bytes, offset), *y = guarded_alloc(bytes, 64 - scalar - offset);
+        memcpy(x, lab.x, bytes);
+        fft_forward(lab.fft, lab.spectrum_x, x, lab.scratch);
+        fft_inverse(lab.fft, y, lab.spectrum_x, lab.scratch);
+        if (offset == 0) memcpy(first, y, bytes);
+        assert_memory_equal(first, y, bytes);
+        guarded_free(x);
+        guarded_free(y);
+    }
+    assert_true(error_against(lab.type, first, expected, c->n, 0) <=
+                gate_for_outputs(gate_transform(lab.type, c->n), c->n));
+    free(first);
+    free(expected);
+    lab_close(&lab);
+}
+
+// A signal in the first half of h and one in the second half of x: turned by half the transform,
+// either lies on the other's samples. Their sums say so, with a sign for what comes around the end;
+// the blocks in two pieces.
+static void turned_by_half(void **state)
+{
+    const struct fft_case *c = *state;
+    struct random random = random_start("turned");
+    struct lab lab;
+    lab_open(&lab, c, false);
+    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_blocks(lab.fft),
+                 cut = blocks / 3;
+    for (int back = 0; back < 2; back++) {
+        fill(&lab, &random, c->n, c->n);
+        double _Complex *expected = malloc(half * sizeof *expected);
+        memset(back ? lab.x : lab.x + half * bytes, 0, half * bytes);
+        memset(back ? lab.h + half * bytes : lab.h, 0, half * bytes);
+        for (size_t i = 0; i < half; i++)
+            expected[i] = reference_sample(lab.type, lab.x, back ? half + i : i) +
+                          reference_sample(lab.type, lab.h, back ? i : half + i);
+        fft_forward(lab.fft, lab.spectrum_x, lab.x, lab.scratch);
+        fft_forward(lab.fft, lab.spectrum_h, lab.h, lab.scratch);
+        const size_t at = cut * 2 * SPECTRUM_BLOCK_BYTES;
+        fft_add_rotated(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, cut, back);
+        fft_add_rotated(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
+        fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);
+        for (size_t i = 0; i < c->n; i++)
+            sample_put(lab.type, lab.y, i,
+                       reference_sample(lab.type, lab.y, i) / fft_gain(lab.fft));
+        const double gate = gate_for_outputs(gate_transform(lab.type, c->n), half);
+        assert_true(error_against(lab.type, back ? lab.y : lab.y + half * bytes, expected, half,
+                                  0) <= gate);
+        free(expected);
+    }
+    lab_close(&lab);
+}
+
+static void steps_are_the_whole(void **state)
+{
+    struct random random = random_start("steps");
+    struct lab lab;
+    lab_open(&lab, *state, false);
+    fill(&lab, &random, lab.n, lab.n);
+    check_steps(&lab, &random);
+    check_apart(&lab, &random);
+    check_half(&lab);
+    lab_close(&lab);
+}
+
+static void good_sizes(void **state)
+{
+    (void)state;
+    size_t last = 0;
+    for (size_t n = 1; n < 70000; n++) {
+        size_t good = fft_good_size(n);
+        assert_true(good >= n);
+        assert_true(good >= last);
+        assert_true(good <
+                    2 * n + fft_good_size(
+                                1)); // rounding up never doubles the work beyond the smallest size
+        assert_int_equal(fft_good_size(good), good);
+        last = good;
+    }
+    assert_int_equal(fft_good_size(SIZE_MAX), 0);
+    assert_int_equal(fft_good_size((size_t)1 << 60), 0);
+    struct fft *fft = (struct fft *)1;
+    struct fft_request request = {.n = 17, .level = cpu_detect()};
+    static const struct partita_allocator plain;
+    assert_true(fft_good_size(17) > 17);
+    assert_int_equal(fft_create(&request, &plain, &fft), PARTITA_ERR_UNSUPPORTED);
+    assert_ptr_equal(fft, (struct fft *)1);
+    fft_destroy(NULL);
+}
+
+static void measured_plan_is_as_exact(void **state)
+{
+    struct fft_case c = *(const struct fft_case *)*state;
+    struct random random = random_start("measure");
+    struct lab lab;
+    lab_open(&lab, &c, true);
+    fill(&lab, &random, c.n / 2, c.n / 2);
+    multiply(&lab);
+    check_outputs(&lab, &random, c.n / 2, 0, c.n - 1);
+    lab_close(&lab);
+}
+
+int main(int n_arguments, char **arguments)
+{
+    bool slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
+    size_t from = slow ? FAST_LIMIT : 1, to = slow ? SLOW_LIMIT : FAST_LIMIT, n = 0, n_cases = 0;
+    static struct fft_case cases[1000];
+    static struct CMUnitTest tests[4000];
+    for (size_t size = fft_good_size(from); size <= to; size = fft_good_size(size + 1)) {
+        for (int kind = 0; kind < 4; kind++) {
+            struct fft_case *c = &cases[n_cases++];
+            *c = (struct fft_case){size, kind & 1, kind & 2};
+            const char *name = partita_type_name((enum partita_type)kind);
+            tests[n++] = named_test(products_are_convolutions, c, "convolution-%zu-%s", size, name);
+            tests[n++] = named_test(steps_are_the_whole, c, "steps-%zu-%s", size, name);
+            tests[n++] = named_test(turned_by_half, c, "turned-%zu-%s", size, name);
+            if (!slow) tests[n++] = named_test(round_trip, c, "round-trip-%zu-%s", size, name);
+        }
+    }
+    if (!slow) {
+        tests[n++] = named_test(good_sizes, NULL, "good-sizes");
+        tests[n++] = named_test(measured_plan_is_as_exact, &cases[n_cases - 4], "measured-f32");
+        tests[n++] = named_test(measured_plan_is_as_exact, &cases[n_cases - 1], "measured-cf64");
+    }
+    return run_test_list(tests, n);
+}

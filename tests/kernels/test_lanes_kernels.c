@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT
+// The kernels for planes side by side, every level this machine has, against the contract of
+// kernels.h: rows of every length around those of a vector, runs of every length, transforms
+// against their definition. Operands lie between pages that fault or guard bytes. The C reference
+// goes through the same tests.
+#include "support/kernel_check.h"
+
+#include <stdio.h>
+
+enum { MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_RUNS = 9, MAX_N = 60 };
+
+static size_t lanes_of(bool f64)
+{
+    return CONV_BLOCK_BYTES / scalar_size(f64);
+}
+
+static void *blocks(struct random *random, bool f64, size_t n)
+{
+    void *p = guarded_alloc(n * CONV_BLOCK_BYTES, 0);
+    fill_random(random, f64, p, n * lanes_of(f64));
+    return p;
+}
+
+// One lane lies at the end of a page, its neighbour has no plane.
+static void test_read(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start("read");
+    for (size_t n = 0; n <= MAX_N; n++)
+        for (size_t step = 1; step <= 3; step++) {
+            const size_t lanes = lanes_of(f64), size = n ? (n - 1) * step + 1 : 0,
+                         fenced = random_below(&random, lanes);
+            const size_t bytes = size * scalar_size(f64);
+            struct fence fence = fence_open(bytes);
+            void *x[MAX_LANES] = {0}, *y = blocks(&random, f64, n);
+            const void *from[MAX_LANES];
+            for (size_t l = 0; l < lanes; l++) {
+                x[l] = guarded_alloc(bytes, scalar_size(f64));
+                fill_random(&random, f64, x[l], size);
+                from[l] = l == fenced                 ? fence_place(&fence, x[l], bytes, EDGE_END)
+                          : l == (fenced + 1) % lanes ? NULL
+                                                      : x[l];
+            }
+            if (n) scalar_put(f64, x[(fenced + 2) % lanes], 0, hostile(&random, f64, false));
+            s->kernels->lanes_read(y, from, step, n);
+            for (size_t i = 0; i < n * lanes; i++) {
+                const size_t l = i % lanes;
+                assert_same(f64, y, i, from[l] ? scalar_get(f64, x[l], i / lanes * step) : 0);
+            }
+            for (size_t l = 0; l < lanes; l++) guarded_free(x[l]);
+            guarded_free(y);
+            fence_close(&fence);
+        }
+}
+
+static void test_write(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start("write");
+    for (size_t n = 0; n <= MAX_N; n++)
+        for (size_t kind = 0; kind < 12; kind++) {
+            const size_t lanes = lanes_of(f64), step = 1 + kind % 3,
+                         size = n ? (n - 1) * step + 1 : 0;
+            const size_t without = random_below(&random, lanes);
+            const bool relu = kind & 1, biased = kind > 5;
+            void *y[MAX_LANES], *x = blocks(&random, f64, n), *bias = blocks(&random, f64, 1),
+                                *kept[MAX_LANES];
+            for (size_t l = 0; l < lanes; l++) {
+                y[l] =
+                    l == without ? NULL : guarded_alloc(size * scalar_size(f64), scalar_size(f64));
+                kept[l] = calloc(size + 1, scalar_size(f64));
+                if (!y[l]) continue;
+                fill_random(&random, f64, y[l], size);
+                memcpy(kept[l], y[l], size * scalar_size(f64));
+            }
+            if (n)
+                scalar_put(f64, x, random_below(&random, n * lanes), hostile(&random, f64, false));
+            s->kernels->lanes_write(y, step, x, n, biased ? bias : NULL, relu);
+            for (size_t l = 0; l < lanes; l++)
+                for (size_t i = 0; y[l] && i < size; i++) {
+                    double expected = scalar_get(f64, kept[l], i);
+                    if (i % step == 0) {
+                        expected = scalar_get(f64, x, i / step * lanes + l) +
+                                   (biased ? scalar_get(f64, bias, l) : 0);
+                        if (relu && expected < 0) expected = 0;
+                    }
+                    if (expected != 0) assert_same(f64, y[l], i, expected);
+                    else assert_true(scalar_get(f64, y[l], i) == 0); // of either sign
+                }
+            for (size_t l = 0; l < lanes; l++) {
+                if (y[l]) guarded_free(y[l]);
+                free(kept[l]);
+            }
+            guarded_free(x);
+            guarded_free(bias);
+        }
+}
+
+// Operands of the sums: runs anywhere in x, which ends at a page.
+struct operands {
+    struct lanes_run run[MAX_RUNS];
+    size_t n_runs, n, taps;
+    struct fence fence;
+    void *x, *y, *w, *kept;
+};
+
+static struct operands draw(struct random *random, bool f64, size_t n, size_t n_runs)
+{
+    struct operands o = {.n = n, .n_runs = n_runs};
+    const size_t reach = 20;
+    for (size_t r = 0; r < n_runs; r++) {
+        o.run[r].taps =
+            r % 2 ? o.run[r - 1].taps : 1 + random_below(random, LANES_TAPS); // some runs alike
+        o.run[r].offset = r ? random_below(random, reach - LANES_TAPS + 1) : reach - o.run[r].taps;
+        o.taps += o.run[r].taps;
+    }
+    const size_t size = n ? n - 1 + reach : 0;
+    o.fence = fence_open(size * CONV_BLOCK_BYTES);
+    void *x = blocks(random, f64, size);
+    double value; // not huge: taps do not add up to 1
+    do value = hostile(random, f64, false);
+    while (isfinite(value) && fabs(value) > 1);
+    if (size) scalar_put(f64, x, random_below(random, size * lanes_of(f64)), value);
+    o.x = fence_place(&o.fence, x, size * CONV_BLOCK_BYTES, EDGE_END);
+    guarded_free(x);
+    o.y = blocks(random, f64, n);
+    o.w = blocks(random, f64, o.taps);
+    o.kept = malloc((n + o.taps) * CONV_BLOCK_BYTES + 1);
+    return o;
+}
+
+static void release(struct operands *o)
+{
+    fence_close(&o->fence);
+    guarded_free(o->y);
+    guarded_free(o->w);
+    free(o->kept);
+}
+
+static void over_sizes(const struct kernel_subject *s,
+                       void (*check)(const struct kernels *, struct operands *))
+{
+    struct random random = random_start(s->name);
+    for (size_t n = 0; n <= MAX_N; n++)
+        for (size_t n_runs = 0; n_runs <= MAX_RUNS; n_runs++) {
+            struct operands o = draw(&random, s->kernels->f64, n, n_runs);
+            check(s->kernels, &o);
+            release(&o);
+        }
+}
+
+static void check_conv(const struct kernels *k, struct operands *o)
+{
+    const bool f64 = k->f64;
+    const size_t lanes = lanes_of(f64);
+    memcpy(o->kept, o->y, o->n * CONV_BLOCK_BYTES);
+    k->lanes_conv(o->y, o->x, o->w, o->run, o->n_runs, o->n);
+    for (size_t i = 0; i < o->n * lanes; i++) {
+        struct sum sum = {0};
+        sum_product(&sum, 1, scalar_get(f64, o->kept, i));
+        for (size_t r = 0, w = i % lanes; r < o->n_runs; r++)
+            for (size_t t = 0; t < o->run[r].taps; t++, w += lanes)
+                sum_product(&sum, scalar_get(f64, o->w, w),
+                            scalar_get(f64, o->x, i + (o->run[r].offset + t) * lanes));
+        if (!agrees(&sum, f64, scalar_get(f64, o->y, i), o->taps + 1))
+            fail_msg("lane %zu, position %zu of %zu, %zu runs: %g, not %g", i % lanes, i / lanes,
+                     o->n, o->n_runs, scalar_get(f64, o->y, i), sum_value(&sum));
+    }
+}
+
+static void check_weight(const struct kernels *k, struct operands *o)
+{
+    const bool f64 = k->f64;
+    const size_t lanes = lanes_of(f64);
+    memcpy(o->kept, o->w, o->taps * CONV_BLOCK_BYTES);
+    k->lanes_weight(o->w, o->y, o->x, o->run, o->n_runs, o->n);
+    for (size_t r = 0, w = 0; r < o->n_runs; r++)
+        for (size_t t = 0; t < o->run[r].taps; t++)
+            for (size_t l = 0; l < lanes; l++, w++) {
+                struct sum sum = {0};
+                sum_product(&sum, 1, scalar_get(f64, o->kept, w));
+                for (size_t i = 0; i < o->n; i++)
+                    sum_product(&sum, scalar_get(f64, o->y, i * lanes + l),
+                                scalar_get(f64, o->x, (o->run[r].offset + t + i) * lanes + l));
+                if (!agrees(&sum, f64, scalar_get(f64, o->w, w), o->n + 1))
+                    fail_msg("lane %zu, tap %zu of run %zu, %zu positions: %g, not %g", l, t, r,
+                             o->n, scalar_get(f64, o->w, w), sum_value(&sum));
+            }
+}
+
+static void test_conv(void **state)
+{
+    over_sizes(*state, check_conv);
+}
+
+static void test_weight(void **state)
+{
+    over_sizes(*state, check_weight);
+}
+
+// An output's bits do not depend on where a row is cut.
+static void test_conv_cuts(void **state)
+{
+    const struct kernel_subject *s = *state;
+    struct random random = random_start("cuts");
+    struct operands o = draw(&random, s->kernels->f64, MAX_N, MAX_RUNS);
+    memcpy(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
+    s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_runs, o.n);
+    for (size_t n = 1; n < 20; n++) {
+        for (size_t i = 0; i < o.n; i += n)
+            s->kernels->lanes_conv((char *)o.kept + i * CONV_BLOCK_BYTES,
+                                   (char *)o.x + i * CONV_BLOCK_BYTES, o.w, o.run, o.n_runs,
+                                   o.n - i < n ? o.n - i : n);
+        assert_memory_equal(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
+        release(&o);
+        random = random_start("cuts");
+        o = draw(&random, s->kernels->f64, MAX_N, MAX_RUNS);
+        memcpy(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
+        s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_runs, o.n);
+    }
+    release(&o);
+}
+
+// A transform of radices that are given, modulo u^n - e^(-2 pi i phase), with factors by the
+// definition; phases of its results in the order in which they come to lie.
+enum { MOST_N = 120 };
+static const long double PI = 3.14159265358979323846264338327950288L;
+struct transform {
+    struct lanes_dft dft;
+    long double phase[MOST_N];
+    double f64[LANES_PASSES][2 * MOST_N];
+    float f32[LANES_PASSES][2 * MOST_N];
+};
+
+static void make(struct transform *t, bool f64, long double phase, const unsigned char *radices)
+{
+    *t = (struct transform){.dft = {.n = 1}, .phase = {phase}};
+    size_t nodes = 1;
+    for (; radices[t->dft.passes]; t->dft.passes++) {
+        const int pass = t->dft.passes, radix = radices[pass];
+        size_t at = 0;
+        for (size_t node = 0; node < nodes; node++)
+            for (int k = 1; k < radix; k++, at += 2) {
+                const long double angle = -2 * PI * t->phase[node] * k / radix;
+                t->f64[pass][at] = (double)cosl(angle);
+                t->f64[pass][at + 1] = (double)sinl(angle);
+                t->f32[pass][at] = (float)cosl(angle);
+                t->f32[pass][at + 1] = (float)sinl(angle);
+            }
+        for (size_t node = nodes; node-- > 0;)
+            for (int q = radix; q-- > 0;)
+                t->phase[node * (size_t)radix + (size_t)q] = (t->phase[node] + q) / radix;
+        t->dft.radix[pass] = (unsigned char)radix;
+        t->dft.factors[pass] = f64 ? (const void *)t->f64[pass] : (const void *)t->f32[pass];
+        nodes *= (size_t)radix;
+        t->dft.n = nodes;
+    }
+}
+
+static const unsigned char radices[][6] = {
+    {2},       {3},    {4},       {5},          {8},       {2, 3},
+    {8, 8},    {3, 4}, {5, 4, 4}, {3, 3, 8},    {5, 3, 8}, {2, 2, 2, 2},
+    {4, 2, 5}, {8, 2}, {5, 5, 2}, {3, 2, 5, 2}, {8, 4, 3}};
+
+static double element(bool f64, const struct lanes_line *line, size_t k, size_t lane, size_t part)
+{
+    return scalar_get(f64, line->re, (k * line->stride + part * line->im) * lanes_of(f64) + lane);
+}
+
+// From a row of samples into a column apart, held against the definition; back, against the
+// samples.
+static void test_dft(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t lanes = lanes_of(f64), apart = 3;
+    struct random random = random_start("dft");
+    static struct transform t;
+    for (size_t i = 0; i < 2 * sizeof radices / sizeof *radices; i++) {
+        make(&t, f64, i % 2 ? -0.25 : 0, radices[i / 2]);
+        const size_t n = t.dft.n;
+        void *x = blocks(&random, f64, 2 * n), *y = blocks(&random, f64, 2 * apart * n),
+             *z = blocks(&random, f64, 2 * n);
+        const struct lanes_line samples = {x, n, 1}, column = {y, 1, 2 * apart}, again = {z, n, 1};
+        double kept = scalar_get(f64, y, 2 * lanes), error = 0, norm = 0;
+        s->kernels->lanes_dft(&column, &samples, &t.dft);
+        for (size_t l = 0; l < lanes; l++)
+            for (size_t q = 0; q < n; q++) {
+                long double re = 0, im = 0;
+                for (size_t k = 0; k < n; k++) {
+                    const long double angle = -2 * PI * t.phase[q] * (long double)k;
+                    const long double a = element(f64, &samples, k, l, 0),
+                                      b = element(f64, &samples, k, l, 1);
+                    re += a * cosl(angle) - b * sinl(angle);
+                    im += a * sinl(angle) + b * cosl(angle);
+                }
+                error += pow(element(f64, &column, q, l, 0) - (double)re, 2) +
+                         pow(element(f64, &column, q, l, 1) - (double)im, 2);
+                norm += (double)(re * re + im * im);
+            }
+        const double gate = gate_transform(f64 ? PARTITA_F64 : PARTITA_F32, n);
+        if (!(error <= gate * gate * norm))
+            fail_msg("%zu elements: error %g above %g", n, sqrt(error / norm), gate);
+        assert_same(f64, y, 2 * lanes, kept); // between the elements
+        s->kernels->lanes_dft_back(&again, &column, &t.dft);
+        error = norm = 0;
+        for (size_t k = 0; k < 2 * n * lanes; k++) {
+            error += pow(scalar_get(f64, z, k) / (double)n - scalar_get(f64, x, k), 2);
+            norm += pow(scalar_get(f64, x, k), 2);
+        }
+        if (!(error <= gate * gate * norm))
+            fail_msg("%zu elements back: %g above %g", n, sqrt(error / norm), gate);
+        guarded_free(x);
+        guarded_free(y);
+        guarded_free(z);
+    }
+}
+
+static void test_product(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t lanes = lanes_of(f64);
+    struct random random = random_start("product");
+    for (size_t n = 0; n < 9; n++)
+        for (int kind = 0; kind < 4; kind++) {
+            const bool conjugate = kind & 1, add = kind & 2;
+            void *x = blocks(&random, f64, 6 * n), *h = blocks(&random, f64, 2 * n),
+                 *y = blocks(&random, f64, 4 * n);
+            const struct lanes_line a = {x, 1, 6}, b = {h, n, 1}, c = {y, 1, 4};
+            double *kept = malloc((4 * n * lanes + 1) * sizeof *kept);
+            for (size_t i = 0; i < 4 * n * lanes; i++) kept[i] = scalar_get(f64, y, i);
+            s->kernels->lanes_product(&c, &a, &b, n, conjugate, add);
+            for (size_t k = 0; k < n; k++)
+                for (size_t l = 0; l < 4 * lanes; l++) {
+                    const size_t i = 4 * k * lanes + l, lane = l % lanes;
+                    struct sum sum = {0};
+                    if (l >= 2 * lanes) { // between the elements
+                        assert_same(f64, y, i, kept[i]);
+                        continue;
+                    }
+                    const double ar = element(f64, &a, k, lane, 0),
+                                 ai = element(f64, &a, k, lane, 1);
+                    const double br = element(f64, &b, k, lane, 0),
+                                 bi = (conjugate ? -1 : 1) * element(f64, &b, k, lane, 1);
+                    sum_product(&sum, add, kept[i]);
+                    sum_product(&sum, ar, l < lanes ? br : bi);
+                    sum_product(&sum, l < lanes ? -ai : ai, l < lanes ? bi : br);
+                    if (!agrees(&sum, f64, scalar_get(f64, y, i), 3))
+                        fail_msg("element %zu of %zu, kind %d: %g, not %g", k, n, kind,
+                                 scalar_get(f64, y, i), sum_value(&sum));
+                }
+            free(kept);
+            guarded_free(x);
+            guarded_free(h);
+            guarded_free(y);
+        }
+}
+
+static const struct promise promises[] = {
+    {"lanes_read", test_read},       {"lanes_write", test_write},
+    {"lanes_conv", test_conv},       {"lanes_conv, same bits", test_conv_cuts},
+    {"lanes_weight", test_weight},   {"lanes_dft", test_dft},
+    {"lanes_product", test_product},
+};
+int main(void)
+{
+    return test_all_levels(promises, sizeof promises / sizeof *promises);
+}

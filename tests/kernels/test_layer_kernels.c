@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+// The kernels of layers, every level this machine has, against the contract of kernels.h: every
+// number of channels, taps and positions around the sizes of their rectangles, against sums in
+// twice the precision. Operands lie between pages that fault. The C reference goes through the same
+// tests.
+#include "support/kernel_check.h"
+
+#include <stdio.h>
+
+enum { MAX_TERMS = 21, MAX_ROWS = 13, MAX_REACH = 70, MAX_BLOCKS = 30 };
+
+static size_t block(bool f64)
+{
+    return CONV_BLOCK_BYTES / scalar_size(f64);
+}
+
+// Operands of conv and conv_weight: x between pages, taps at random offsets into it, the last one
+// at its end.
+struct operands {
+    bool f64;
+    size_t channels, terms, n, stride, offset[MAX_TERMS];
+    struct fence fence;
+    void *x, *w, *y, *kept;
+};
+
+static struct operands draw(struct random *random, bool f64, size_t channels, size_t terms,
+                            size_t blocks, enum edge edge, bool values)
+{
+    struct operands o = {
+        .f64 = f64, .channels = channels, .terms = terms, .n = blocks * block(f64)};
+    o.stride = o.n + random_below(random, 3);
+    const size_t reach = terms ? random_below(random, MAX_REACH) : 0,
+                 bytes = (o.n + reach) * scalar_size(f64);
+    for (size_t t = 0; t < terms; t++) o.offset[t] = t ? random_below(random, reach + 1) : reach;
+    o.fence = fence_open(bytes);
+    void *x = malloc(bytes + 1);
+    fill_random(random, f64, x, o.n + reach);
+    double value; // not huge: weights do not add up to 1
+    do value = hostile(random, f64, false);
+    while (isfinite(value) && fabs(value) > 1);
+    if (values && o.n + reach) scalar_put(f64, x, random_below(random, o.n + reach), value);
+    o.x = fence_place(&o.fence, x, bytes, edge);
+    free(x);
+    o.w = guarded_alloc(channels * (terms + 1) * scalar_size(f64), scalar_size(f64));
+    o.y = guarded_alloc((channels ? (channels - 1) * o.stride + o.n : 0) * scalar_size(f64),
+                        scalar_size(f64));
+    o.kept = malloc(channels * o.stride * scalar_size(f64) +
+                    channels * (terms + 1) * scalar_size(f64) + 1);
+    fill_random(random, f64, o.w, channels * (terms + 1));
+    if (o.n) fill_random(random, f64, o.y, (channels - 1) * o.stride + o.n);
+    return o;
+}
+
+static void release(struct operands *o)
+{
+    fence_close(&o->fence);
+    guarded_free(o->w);
+    guarded_free(o->y);
+    free(o->kept);
+}
+
+static void check_conv(const struct kernels *k, struct operands *o)
+{
+    const bool f64 = o->f64;
+    const size_t n_y = o->n ? (o->channels - 1) * o->stride + o->n : 0;
+    memcpy(o->kept, o->y, n_y * scalar_size(f64));
+    k->conv(o->y, o->stride, o->x, o->offset, o->terms, o->w, o->channels, o->n, 0);
+    for (size_t i = 0; i < n_y; i++) {
+        struct sum sum = {0};
+        if (i % o->stride >= o->n) { // between the rows
+            assert_same(f64, o->y, i, scalar_get(f64, o->kept, i));
+            continue;
+        }
+        sum_product(&sum, 1, scalar_get(f64, o->kept, i));
+        for (size_t t = 0; t < o->terms; t++)
+            sum_product(&sum, scalar_get(f64, o->w, t * o->channels + i / o->stride),
+                        scalar_get(f64, o->x, o->offset[t] + i % o->stride));
+        if (!agrees(&sum, f64, scalar_get(f64, o->y, i), o->terms + 1))
+            fail_msg("channel %zu of %zu, position %zu of %zu, %zu terms: %g, not %g",
+                     i / o->stride, o->channels, i % o->stride, o->n, o->terms,
+                     scalar_get(f64, o->y, i), sum_value(&sum));
+    }
+}
+
+static void check_weight(const struct kernels *k, struct operands *o)
+{
+    const bool f64 = o->f64;
+    const size_t stride = o->terms + 1, n_w = o->channels * stride;
+    memcpy(o->kept, o->w, n_w * scalar_size(f64));
+    k->conv_weight(o->w, stride, o->y, o->stride, o->channels, o->x, o->offset, o->terms, o->n);
+    for (size_t i = 0; i < n_w; i++) {
+        struct sum sum = {0};
+        if (i % stride == o->terms) {
+            assert_same(f64, o->w, i, scalar_get(f64, o->kept, i));
+            continue;
+        }
+        sum_product(&sum, 1, scalar_get(f64, o->kept, i));
+        for (size_t p = 0; p < o->n; p++)
+            sum_product(&sum, scalar_get(f64, o->y, i / stride * o->stride + p),
+                        scalar_get(f64, o->x, o->offset[i % stride] + p));
+        if (!agrees(&sum, f64, scalar_get(f64, o->w, i), o->n + 1))
+            fail_msg("channel %zu of %zu, tap %zu of %zu, %zu positions: %g, not %g", i / stride,
+                     o->channels, i % stride, o->terms, o->n, scalar_get(f64, o->w, i),
+                     sum_value(&sum));
+    }
+}
+
+static void over_sizes(const struct kernel_subject *s, size_t most_channels,
+                       void (*check)(const struct kernels *, struct operands *))
+{
+    struct random random = random_start(s->name);
+    for (size_t channels = 1; channels <= most_channels; channels++)
+        for (size_t blocks = 0; blocks <= MAX_BLOCKS; blocks += blocks < 9 ? 1 : 7)
+            for (size_t terms = 0; terms <= MAX_TERMS; terms += terms < 8 ? 1 : 13) {
+                const enum edge edge = (enum edge)((blocks + terms) % N_EDGES);
+                struct operands o =
+                    draw(&random, s->kernels->f64, channels, terms, blocks, edge, blocks % 3 == 2);
+                check(s->kernels, &o);
+                release(&o);
+            }
+}
+
+static void test_conv(void **state)
+{
+    over_sizes(*state, CONV_CHANNELS, check_conv);
+}
+
+static void test_weight(void **state)
+{
+    over_sizes(*state, MAX_ROWS, check_weight);
+}
+
+// A position's bits do not depend on where it stands, nor on how many there are, nor on the other
+// channels' number.
+static void test_conv_cuts(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start("cuts");
+    enum { BLOCKS = 23 };
+    struct operands o = draw(&random, f64, CONV_CHANNELS, MAX_TERMS, BLOCKS, EDGE_END, false);
+    void *again = malloc(CONV_CHANNELS * o.stride * scalar_size(f64)),
+         *w = malloc(MAX_TERMS * sizeof(double));
+    const size_t n_y = (o.channels - 1) * o.stride + o.n;
+    memcpy(o.kept, o.y, n_y * scalar_size(f64));
+    s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, o.channels, o.n, 0);
+    for (size_t first = 0; first < BLOCKS; first += 4) {
+        const size_t at = first * block(f64),
+                     n = (first + 3 < BLOCKS ? 3 : BLOCKS - first) * block(f64);
+        memcpy(again, o.kept, n_y * scalar_size(f64));
+        s->kernels->conv(scalar_at(f64, again, at), o.stride, scalar_at(f64, o.x, at), o.offset,
+                         o.terms, o.w, o.channels, n, CONV_AHEAD_BYTES);
+        for (size_t k = 0; k < o.channels; k++)
+            assert_memory_equal(scalar_at(f64, again, k * o.stride + at),
+                                scalar_at(f64, o.y, k * o.stride + at), n * scalar_size(f64));
+    }
+    for (size_t k = 0; k < o.channels; k++) {
+        for (size_t t = 0; t < o.terms; t++)
+            scalar_put(f64, w, t, scalar_get(f64, o.w, t * o.channels + k));
+        memcpy(again, o.kept, n_y * scalar_size(f64));
+        s->kernels->conv(scalar_at(f64, again, k * o.stride), o.stride, o.x, o.offset, o.terms, w,
+                         1, o.n, SIZE_MAX / 3);
+        assert_memory_equal(scalar_at(f64, again, k * o.stride), scalar_at(f64, o.y, k * o.stride),
+                            o.n * scalar_size(f64));
+    }
+    free(again);
+    free(w);
+    release(&o);
+}
+
+// Rows closed up: only the block after the last one's end may change, only the block after a row's
+// end may be read.
+static void test_rows(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64), lanes = block(f64);
+    struct random random = random_start("rows");
+    for (size_t n = 1; n <= 2 * lanes + 1; n++)
+        for (size_t rows = 0; rows <= 5; rows++) {
+            const size_t stride = n + random_below(&random, 4),
+                         n_x = rows ? (rows - 1) * stride + n + lanes : 0;
+            struct fence fence = fence_open(n_x * bytes);
+            void *from = malloc(n_x * bytes + 1),
+                 *y = guarded_alloc((rows * n + lanes) * bytes, bytes);
+            fill_random(&random, f64, from, n_x);
+            void *x = fence_place(&fence, from, n_x * bytes, EDGE_END);
+            s->kernels->conv_rows(y, x, stride, rows, n);
+            for (size_t i = 0; i < rows * n; i++)
+                assert_same(f64, y, i, scalar_get(f64, from, i / n * stride + i % n));
+            guarded_free(y);
+            fence_close(&fence);
+            free(from);
+        }
+}
+
+static void test_columns(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64);
+    struct random random = random_start("columns");
+    for (size_t rows = 0; rows <= 2 * block(f64) + 1; rows++)
+        for (size_t blocks = 0; blocks <= 3; blocks++)
+            for (size_t gap = 0; gap <= 3; gap += 3) {
+                const size_t n = blocks * block(f64), x_stride = n + random_below(&random, 3),
+                             y_stride = rows + gap;
+                const size_t n_x = rows && n ? (rows - 1) * x_stride + n : 0,
+                             n_y = rows && n ? (n - 1) * y_stride + rows : 0;
+                struct fence fence = fence_open(n_x * bytes);
+                void *from = malloc(n_x * bytes + 1), *y = guarded_alloc(n_y * bytes, bytes),
+                     *kept = malloc(n_y * bytes + 1);
+                fill_random(&random, f64, from, n_x);
+                fill_random(&random, f64, y, n_y);
+                memcpy(kept, y, n_y * bytes);
+                void *x = fence_place(&fence, from, n_x * bytes, EDGE_END);
+                s->kernels->conv_columns(y, y_stride, x, x_stride, rows, n);
+                for (size_t i = 0; i < n_y; i++)
+                    assert_same(f64, y, i,
+                                i % y_stride < rows
+                                    ? scalar_get(f64, from, i % y_stride * x_stride + i / y_stride)
+                                    : scalar_get(f64, kept, i));
+                guarded_free(y);
+                fence_close(&fence);
+                free(from);
+                free(kept);
+            }
+}
+
+static double finished(bool f64, double y, double sum, const struct conv_finish *finish,
+                       double bias)
+{
+    // In the kernel's precision, step by step.
+    double v = finish->add ? y + sum : sum;
+    v = f64 ? v : (double)(float)v;
+    v = v + (finish->bias ? bias : 0);
+    v = f64 ? v : (double)(float)v;
+    return finish->relu && v < 0 ? 0 : v;
+}
+
+static void test_store(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start("store");
+    enum { MAX_N = 70, MAX_STEP = 3 };
+    for (size_t n = 0; n <= MAX_N; n++)
+        for (int kind = 0; kind < 8; kind++) {
+            const size_t step = 1 + random_below(&random, MAX_STEP), bytes = scalar_size(f64);
+            void *y = guarded_alloc((n ? (n - 1) * step + 1 : 0) * bytes, bytes),
+                 *sum = guarded_alloc(n * bytes, bytes);
+            double bias[1], kept[MAX_N * MAX_STEP];
+            fill_random(&random, f64, bias, 1);
+            fill_random(&random, f64, sum, n);
+            if (n) fill_random(&random, f64, y, (n - 1) * step + 1);
+            if (n) scalar_put(f64, sum, random_below(&random, n), hostile(&random, f64, false));
+            for (size_t i = 0; n && i <= (n - 1) * step; i++) kept[i] = scalar_get(f64, y, i);
+            const struct conv_finish finish = {
+                .add = kind & 1, .bias = kind & 2 ? bias : NULL, .relu = kind & 4};
+            s->kernels->conv_store(y, step, sum, n, &finish);
+            for (size_t i = 0; n && i <= (n - 1) * step; i++) {
+                const double expected = i % step
+                                            ? kept[i]
+                                            : finished(f64, kept[i], scalar_get(f64, sum, i / step),
+                                                       &finish, scalar_get(f64, bias, 0));
+                const double actual = scalar_get(f64, y, i);
+                if (!(actual == expected || (isnan(actual) && isnan(expected))))
+                    fail_msg("%zu of %zu, step %zu, kind %d: %g, not %g", i, n, step, kind, actual,
+                             expected);
+            }
+            guarded_free(y);
+            guarded_free(sum);
+        }
+}
+
+static void test_sum(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start("sum");
+    for (size_t n = 0; n < 200; n++) {
+        void *x = guarded_alloc(n * scalar_size(f64), scalar_size(f64));
+        struct sum sum = {0};
+        fill_random(&random, f64, x, n);
+        for (size_t i = 0; i < n; i++) sum_product(&sum, 1, scalar_get(f64, x, i));
+        assert_true(agrees(&sum, true, s->kernels->sum(x, n), n));
+        guarded_free(x);
+    }
+}
+
+static const struct promise promises[] = {
+    {"conv", test_conv},      {"conv, same bits", test_conv_cuts}, {"conv_weight", test_weight},
+    {"conv_rows", test_rows}, {"conv_columns", test_columns},      {"conv_store", test_store},
+    {"sum", test_sum},
+};
+int main(void)
+{
+    return test_all_levels(promises, sizeof promises / sizeof *promises);
+}

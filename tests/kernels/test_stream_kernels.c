@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT
+// The kernels that streams alone use, every level this machine has, against the contract of
+// kernels.h: sums over lines of tiles against sums in twice the precision, the peak by its bits,
+// fades against their formula. What they may read lies between pages that fault, what they must not
+// read is NaN. The C reference goes through the same tests.
+#include "support/kernel_check.h"
+
+#include <stdio.h>
+
+enum { MAX_LINES = 4, MAX_PARTS = 9, MAX_TILES = 13 };
+
+// Rows of tiles, one a tile of the spectrum from `first` on, `pitch` tiles apart.
+struct rows {
+    size_t first, end, width, pitch;
+    size_t bytes; // from the first row's begin to the last one's end
+    char *memory;
+    struct fence fence;
+};
+
+struct lines_data {
+    struct cmac_terms terms;
+    size_t first, end, n_lines;
+    size_t products; // of all lines
+    struct {
+        size_t first, count;
+        struct rows x, h;
+    } line[MAX_LINES];
+    char *y[CMAC_SUMS]; // tiles first .. end-1 before the sum
+};
+
+static size_t tile_reals(bool f64)
+{
+    return TILE_BYTES / scalar_size(f64);
+}
+
+static char *row_tile(const struct rows *r, size_t tile, size_t i)
+{
+    return r->memory + ((tile - r->first) * r->pitch + i) * TILE_BYTES;
+}
+
+// Full of NaN.
+static struct rows rows_make(size_t first, size_t end, size_t width, size_t pitch)
+{
+    struct rows r = {.first = first, .end = end, .width = width, .pitch = pitch};
+    r.bytes = end > first && width ? ((end - first - 1) * pitch + width) * TILE_BYTES : 0;
+    r.memory = guarded_alloc(r.bytes, 0);
+    r.fence = fence_open(r.bytes);
+    return r;
+}
+
+static void rows_free(struct rows *r)
+{
+    fence_close(&r->fence);
+    guarded_free(r->memory);
+}
+
+// A copy between pages that fault, as a line points to it: tile 0 may lie outside of it.
+static const void *rows_place(const struct rows *r, enum edge edge)
+{
+    const char *copy = fence_place(&r->fence, r->memory, r->bytes, edge);
+    return (const void *)((uintptr_t)copy - r->first * r->pitch * TILE_BYTES);
+}
+
+static void tile_fill(struct random *random, bool f64, char *x, double factor, bool tame)
+{
+    fill_random(random, f64, x, tile_reals(f64));
+    for (size_t i = 0; i < tile_reals(f64); i++)
+        scalar_put(f64, x, i, factor * scalar_get(f64, x, i));
+    for (size_t k = random_below(random, 8); !tame && k > 0; k--)
+        scalar_put(f64, x, random_below(random, tile_reals(f64)), hostile(random, f64, false));
+}
+
+static size_t slot_of(const struct lines_data *d, size_t p)
+{
+    return (d->terms.newest + d->terms.slots - p * d->terms.multiple) % d->terms.slots;
+}
+
+// Only what the contract lets a kernel read is numbers.
+static void line_fill(struct lines_data *d, size_t i, struct random *random, bool f64,
+                      double factor, bool tame)
+{
+    for (size_t tile = d->first; tile < d->end; tile++)
+        for (size_t p = 0; p < d->line[i].count; p++) {
+            tile_fill(random, f64, row_tile(&d->line[i].h, tile, p), factor, true);
+            for (size_t k = 0; k < d->terms.sums; k++)
+                tile_fill(random, f64,
+                          row_tile(&d->line[i].x, tile, slot_of(d, d->line[i].first + p) + k), 1,
+                          tame);
+        }
+}
+
+static struct lines_data lines_make(struct random *random, bool f64, bool tame)
+{
+    const size_t multiple = 1 + random_below(random, 4),
+                 parts = 1 + random_below(random, MAX_PARTS);
+    const size_t slots = (parts - 1) * multiple + 1 + random_below(random, 2);
+    struct lines_data d = {
+        .terms = {.slots = slots,
+                  .newest = random_below(random, slots),
+                  .multiple = multiple,
+                  .sums = (size_t)1 << random_below(random, 3),
+                  .ahead = random_below(random, 2) * 40},
+        .first = random_below(random, MAX_TILES),
+        .n_lines = random_below(random, MAX_LINES + 1),
+    };
+    d.end = d.first + random_below(random, MAX_TILES + 1 - d.first);
+    for (size_t i = 0; i < d.n_lines; i++) {
+        d.line[i].first = random_below(random, parts + 1);
+        d.products += d.line[i].count = random_below(random, parts + 1 - d.line[i].first);
+    }
+    const double factor = 1.0 / (double)(4 * d.products + 4); // sums of huge values stay finite
+    for (size_t i = 0; i < d.n_lines; i++) {
+        const size_t row = slots + d.terms.sums - 1, count = d.line[i].count;
+        d.line[i].x = rows_make(d.first, d.end, row,
+                                random_below(random, 4) ? row + random_below(random, 3) : row);
+        d.line[i].h = rows_make(d.first, d.end, count,
+                                count + random_below(random, 9) * random_below(random, 2));
+        line_fill(&d, i, random, f64, factor, tame);
+    }
+    for (size_t k = 0; k < d.terms.sums; k++) {
+        d.terms.fresh[k] = random_below(random, 2);
+        d.y[k] = guarded_alloc((d.end - d.first) * TILE_BYTES, 0); // what a fresh sum finds is NaN
+        for (size_t tile = d.first; tile < d.end && !d.terms.fresh[k]; tile++)
+            tile_fill(random, f64, d.y[k] + (tile - d.first) * TILE_BYTES, factor, true);
+    }
+    return d;
+}
+
+static void lines_free(struct lines_data *d)
+{
+    for (size_t i = 0; i < d->n_lines; i++) {
+        rows_free(&d->line[i].x);
+        rows_free(&d->line[i].h);
+    }
+    for (size_t k = 0; k < d->terms.sums; k++) guarded_free(d->y[k]);
+}
+
+// The lines as a kernel gets them, with all that they point to at one edge of its fence.
+static void lines_place(const struct lines_data *d, struct cmac_line *lines, enum edge edge)
+{
+    for (size_t i = 0; i < d->n_lines; i++)
+        lines[i] = (struct cmac_line){
+            .x = rows_place(&d->line[i].x, edge),
+            .h = rows_place(&d->line[i].h, edge),
+            .first = d->line[i].first,
+            .count = d->line[i].count,
+            .x_tile = d->line[i].x.pitch,
+            .h_tile = d->line[i].h.pitch,
+        };
+}
+
+static struct sum lines_sum(bool f64, const struct lines_data *d, size_t k, size_t tile, size_t i)
+{
+    const size_t lanes = block_lanes(f64), re = i % lanes, im = re + lanes;
+    const bool imaginary = i >= lanes;
+    struct sum sum = {0};
+    if (!d->terms.fresh[k])
+        sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * TILE_BYTES, i), 1);
+    for (size_t l = 0; l < d->n_lines; l++)
+        for (size_t p = 0; p < d->line[l].count; p++) {
+            const void *x = row_tile(&d->line[l].x, tile, slot_of(d, d->line[l].first + p) + k);
+            const void *h = row_tile(&d->line[l].h, tile, p);
+            const double xr = scalar_get(f64, x, re), xm = scalar_get(f64, x, im);
+            const double hr = scalar_get(f64, h, re), hm = scalar_get(f64, h, im);
+            sum_product(&sum, xr, imaginary ? hm : hr);
+            sum_product(&sum, imaginary ? xm : -xm, imaginary ? hr : hm);
+        }
+    return sum;
+}
+
+// y holds tiles first .. end-1. A product passes through the additions of its part and one for both
+// parts.
+static void lines_compare(bool f64, const struct lines_data *d, size_t k, const void *y)
+{
+    const size_t reals = tile_reals(f64);
+    for (size_t i = 0; i < (d->end - d->first) * reals; i++) {
+        const struct sum sum = lines_sum(f64, d, k, d->first + i / reals, i % reals);
+        const double actual = scalar_get(f64, y, i);
+        if (!agrees(&sum, f64, actual, d->products + 1) ||
+            (!d->products && actual != sum_value(&sum)))
+            fail_msg(
+                "%zu lines, %zu products, sum %zu of %zu, tile %zu, real %zu: %.17g, not %.17g",
+                d->n_lines, d->products, k, d->terms.sums, d->first + i / reals, i % reals, actual,
+                sum_value(&sum));
+    }
+}
+
+static void *tile_back(void *y, size_t tiles)
+{
+    return (void *)((uintptr_t)y - tiles * TILE_BYTES);
+}
+
+// y holds no more than the tiles to be written, between pages that fault.
+static void lines_check(const struct kernels *kernels, struct random *random, bool tame)
+{
+    struct lines_data d = lines_make(random, kernels->f64, tame);
+    struct cmac_line lines[MAX_LINES];
+    const size_t bytes = (d.end - d.first) * TILE_BYTES;
+    struct fence fy[CMAC_SUMS];
+    for (size_t k = 0; k < d.terms.sums; k++) fy[k] = fence_open(bytes);
+    for (enum edge edge = 0; edge < N_EDGES; edge++) {
+        void *y[CMAC_SUMS], *shifted[CMAC_SUMS];
+        for (size_t k = 0; k < d.terms.sums; k++) {
+            y[k] = fence_place(&fy[k], d.y[k], bytes, edge);
+            shifted[k] = tile_back(y[k], d.first);
+        }
+        lines_place(&d, lines, edge);
+        kernels->cmac_lines(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
+        for (size_t k = 0; k < d.terms.sums; k++) {
+            lines_compare(kernels->f64, &d, k, y[k]);
+            fence_check(&fy[k], bytes, edge);
+        }
+    }
+    for (size_t k = 0; k < d.terms.sums; k++) fence_close(&fy[k]);
+    lines_free(&d);
+}
+
+static void test_lines(void **state)
+{
+    const struct kernel_subject *s = *state;
+    struct random random = random_start(s->name);
+    for (int round = 0; round < 300; round++) lines_check(s->kernels, &random, round % 3);
+}
+
+// A tile alone has the same bits as among others, and a sum alone as beside others.
+static void test_lines_cuts(void **state)
+{
+    const struct kernel_subject *s = *state;
+    struct random random = random_start(s->name);
+    for (int round = 0; round < 200; round++) {
+        struct lines_data d = lines_make(&random, s->kernels->f64, true);
+        struct cmac_line lines[MAX_LINES], later[MAX_LINES];
+        const size_t bytes = (d.end - d.first) * TILE_BYTES;
+        void *together[CMAC_SUMS];
+        char *alone = guarded_alloc(bytes, 0), *copy[CMAC_SUMS];
+        for (size_t k = 0; k < d.terms.sums; k++) {
+            copy[k] = guarded_alloc(bytes, 0);
+            memcpy(copy[k], d.y[k], bytes);
+            together[k] = tile_back(copy[k], d.first);
+        }
+        lines_place(&d, lines, EDGE_END);
+        s->kernels->cmac_lines(together, &d.terms, lines, d.n_lines, d.first, d.end);
+        for (size_t k = 0; k < d.terms.sums; k++) {
+            struct cmac_terms terms = d.terms;
+            void *y[] = {tile_back(alone, d.first)};
+            terms.sums = 1;
+            terms.fresh[0] = d.terms.fresh[k];
+            memcpy(later, lines, sizeof later);
+            for (size_t i = 0; i < d.n_lines; i++)
+                later[i].x = (const char *)lines[i].x + k * TILE_BYTES;
+            memcpy(alone, d.y[k], bytes);
+            for (size_t tile = d.first; tile < d.end; tile++)
+                s->kernels->cmac_lines(y, &terms, later, d.n_lines, tile, tile + 1);
+            assert_memory_equal(alone, copy[k], bytes);
+            guarded_free(copy[k]);
+        }
+        guarded_free(alone);
+        lines_free(&d);
+    }
+}
+
+enum { MAX_LOOP = 200 };
+
+static uint64_t magnitude_bits(bool f64, const void *x, size_t i)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)x + i * scalar_size(f64), scalar_size(f64));
+    return bits & (f64 ? INT64_MAX : INT32_MAX);
+}
+
+// Of numbers the largest by comparison, of others, where two may not compare, the largest bits.
+static uint64_t peak_expected(bool f64, const void *x, size_t n)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < n; i++) {
+        const double a = fabs(scalar_get(f64, x, i)), most = fabs(scalar_get(f64, x, at));
+        const bool numbers = isfinite(a) && isfinite(most);
+        if (numbers ? a > most : magnitude_bits(f64, x, i) > magnitude_bits(f64, x, at)) at = i;
+    }
+    return n ? magnitude_bits(f64, x, at) : 0;
+}
+
+// Every length and alignment. Reading before or after would find NaN or a page that faults.
+static void test_peak(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start(s->name);
+    const size_t scalar = scalar_size(f64), alignments = SPECTRUM_BLOCK_BYTES / scalar;
+    struct fence fx = fence_open((MAX_LOOP + alignments) * scalar);
+    for (size_t n = 0; n <= MAX_LOOP; n++)
+        for (size_t offset = 0; offset < alignments * N_EDGES; offset++) {
+            const size_t before = offset / N_EDGES, bytes = (before + n) * scalar;
+            const enum edge edge = offset % N_EDGES;
+            char *x = fence_place(&fx, NULL, bytes, edge);
+            memset(x, ZONE_VALUE, bytes);
+            x += before * scalar;
+            fill_random(&random, f64, x, n);
+            const size_t n_hostile = n ? random_below(&random, 4) : 0;
+            for (size_t k = 0; k < n_hostile; k++)
+                scalar_put(f64, x, random_below(&random, n),
+                           hostile(&random, f64, random_below(&random, 2)));
+            const uint64_t peak = s->kernels->peak(x, n), expected = peak_expected(f64, x, n);
+            if (peak != expected)
+                fail_msg("%zu samples, %zu past alignment: %#llx, not %#llx", n, before,
+                         (unsigned long long)peak, (unsigned long long)expected);
+            fence_check(&fx, bytes, edge);
+        }
+    fence_close(&fx);
+}
+
+// Each value alone among zeros of both signs, wherever it is, and above the one before it in the
+// list.
+static void test_peak_values(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const double tiny = f64 ? 0x1p-1074 : 0x1p-149, huge = f64 ? DBL_MAX : (double)FLT_MAX;
+    const double values[] = {-0.0, tiny, -2 * tiny, 700 * tiny, -1, 1.5, -huge, INFINITY, -NAN};
+    enum { N = 67 };
+    double x[N];
+    for (size_t at = 0; at < N; at++)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            for (size_t i = 0; i < N; i++) scalar_put(f64, x, i, i % 2 ? 0 : -0.0);
+            scalar_put(f64, x, at, values[v]);
+            const uint64_t expected = magnitude_bits(f64, x, at);
+            assert_int_equal(expected == 0, v == 0);
+            assert_true(s->kernels->peak(x, N) == expected);
+            if (v) scalar_put(f64, x, (at + N / 2) % N, values[v - 1]);
+            assert_true(s->kernels->peak(x, N) == expected);
+        }
+}
+
+struct fade {
+    size_t n, per_frame;
+    double first, slope;
+    double x[MAX_LOOP], y[MAX_LOOP];
+};
+
+static void fade_make(struct fade *f, struct random *random, bool f64, size_t n, size_t per_frame)
+{
+    const size_t length = 1 + random_below(random, 3000); // in frames
+    f->n = n;
+    f->per_frame = per_frame;
+    f->first = (double)random_below(random, length);
+    f->slope = 1.0 / (double)(length + n);
+    fill_random(random, f64, f->x, n);
+    fill_random(random, f64, f->y, n);
+}
+
+// y + x w - y w. A sample passes through the roundings of the difference, the product and the sum;
+// its weight through one in double precision and one to the precision of the samples; and here the
+// weight is rounded once: 6 in all. One of them rounds nothing (in double precision the weight is
+// rounded once) or next to nothing, which leaves room for their products.
+static void fade_compare(bool f64, const struct fade *f, const void *y)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const double weight = (f->first + (double)(i / f->per_frame)) * f->slope;
+        const double from = scalar_get(f64, f->y, i), to = scalar_get(f64, f->x, i);
+        struct sum sum = {0};
+        sum_product(&sum, from, 1);
+        sum_product(&sum, to, weight);
+        sum_product(&sum, -from, weight);
+        if (!agrees(&sum, f64, scalar_get(f64, y, i), 5)) // and one more
+            fail_msg("sample %zu of %zu, weight %.17g: %.17g, not %.17g", i, f->n, weight,
+                     scalar_get(f64, y, i), sum_value(&sum));
+    }
+}
+
+static void test_blend(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start(s->name);
+    struct fade f;
+    struct fence fx = fence_open(sizeof f.x), fy = fence_open(sizeof f.y);
+    for (size_t round = 0; round < (MAX_LOOP + 1) * 16; round++) {
+        const size_t n = round / 16, bytes = n * scalar_size(f64);
+        const enum edge edge = round % N_EDGES;
+        fade_make(&f, &random, f64, n, 1 + round / 2 % 2);
+        if (n && round % 16 > 4) // in one of both, that differences stay finite
+            scalar_put(f64, round % 16 < 11 ? f.x : f.y, random_below(&random, n),
+                       hostile(&random, f64, false));
+        const void *x = fence_place(&fx, f.x, bytes, edge);
+        void *y = fence_place(&fy, f.y, bytes, edge);
+        s->kernels->blend(y, x, n, f.per_frame, f.first, f.slope);
+        fade_compare(f64, &f, y);
+        assert_memory_equal(x, f.x, bytes);
+        fence_check(&fx, bytes, edge);
+        fence_check(&fy, bytes, edge);
+    }
+    fence_close(&fx);
+    fence_close(&fy);
+}
+
+// In pieces of whole frames, each with the first weight of its own, a fade has the same bits as in
+// one call.
+static void test_blend_cuts(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start(s->name);
+    for (int round = 0; round < 2000; round++) {
+        struct fade f;
+        const size_t per_frame = 1 + random_below(&random, 2),
+                     frames = random_below(&random, MAX_LOOP / 2 + 1);
+        fade_make(&f, &random, f64, frames * per_frame, per_frame);
+        double whole[MAX_LOOP];
+        memcpy(whole, f.y, sizeof whole);
+        s->kernels->blend(whole, f.x, f.n, per_frame, f.first, f.slope);
+        for (size_t at = 0, n; at < frames; at += n) {
+            n = 1 + random_below(&random, random_below(&random, 2) ? 5 : frames);
+            if (n > frames - at) n = frames - at;
+            s->kernels->blend(scalar_at(f64, f.y, at * per_frame),
+                              scalar_at(f64, f.x, at * per_frame), n * per_frame, per_frame,
+                              f.first + (double)at, f.slope);
+        }
+        if (f.n) assert_memory_equal(whole, f.y, f.n * scalar_size(f64));
+    }
+}
+
+// A fade between equal signals leaves them.
+static void test_blend_equal(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    struct random random = random_start(s->name);
+    for (size_t round = 0; round < 8 * MAX_LOOP; round++) {
+        struct fade f;
+        fade_make(&f, &random, f64, 1 + round / 8, 1 + round % 2);
+        scalar_put(f64, f.x, random_below(&random, f.n), hostile(&random, f64, true));
+        memcpy(f.y, f.x, sizeof f.y);
+        s->kernels->blend(f.y, f.x, f.n, f.per_frame, f.first, f.slope);
+        for (size_t i = 0; i < f.n; i++)
+            assert_true(scalar_get(f64, f.y, i) == scalar_get(f64, f.x, i));
+    }
+}
+
+static const struct promise promises[] = {
+    {"lines", test_lines},
+    {"lines, same bits", test_lines_cuts},
+    {"peak", test_peak},
+    {"peak, values", test_peak_values},
+    {"blend", test_blend},
+    {"blend, cut anywhere", test_blend_cuts},
+    {"blend of equals", test_blend_equal},
+};
+int main(void)
+{
+    return test_all_levels(promises, sizeof promises / sizeof *promises);
+}

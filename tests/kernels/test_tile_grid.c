@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+// Grids of tiles (lib/tile_grid.h): for many random axes every product of the defining sum is met
+// exactly once by some image, phase, tile, output and tap of it, in every direction, and no other
+// is met. And the kinds of passes that the same axes fall into (lib/cpu/conv_pass.h).
+#include "cpu/conv/pass.h"
+#include "cpu/tiles/tiles.h"
+#include "geometry/tile_grid.h"
+
+#include "core/problem.h"
+#include "support/test.h"
+
+enum { CASES = 3000, MOST = 40 };
+
+static struct partita_problem draw(struct random *random)
+{
+    for (;;) {
+        struct partita_problem p = {
+            .op = (enum partita_op)random_below(random, 2),
+            .size = {1 + random_below(random, MOST)},
+            .kernel = {1 + random_below(random, random_below(random, 3) ? 6 : MOST)},
+            .stride = {1 + random_below(random, random_below(random, 4) ? 4 : 50)},
+            .dilation = {1 + random_below(random, random_below(random, 4) ? 4 : 50)},
+            .pad_begin = {(ptrdiff_t)random_below(random, 60) - 10},
+            .pad_end = {(ptrdiff_t)random_below(random, 60) - 10}};
+        if (reference_outputs(&p, 0) <= 60 &&
+            partita_problem_output_size(&p, (size_t[3]){0}) == PARTITA_OK)
+            return p;
+    }
+}
+
+// How often output p meets sample i with tap r, by the grid.
+typedef unsigned char met_table[100][MOST][MOST + 1];
+
+static void count(const struct tile_grid *grid, bool backward, met_table met)
+{
+    const struct tile_axis *axis = &grid->axis[2];
+    for (size_t image = 0; image < axis->images; image++)
+        for (size_t phase = 0; phase < axis->phases; phase++)
+            for (size_t at = 0; at < axis->tiles * axis->tile * axis->taps; at++) {
+                const size_t k = at % axis->taps, o = at / axis->taps % axis->tile,
+                             tile = at / axis->taps / axis->tile;
+                const ptrdiff_t q = tile_output(axis, tile) + (ptrdiff_t)o,
+                                from = tile_input(axis, tile) + (ptrdiff_t)(o + k),
+                                to = tile_sample(&axis->out, image, phase, q),
+                                in = tile_sample(&axis->in, image, phase, from);
+                const size_t tap =
+                    tile_grid_tap(grid, (const size_t[]){0, 0, phase}, (const size_t[]){0, 0, k});
+                assert_true(o + k < axis->extent);
+                if (tap == SIZE_MAX || !tile_inside(&axis->out, to) || !tile_inside(&axis->in, in))
+                    continue;
+                met[backward ? in : to][backward ? to : in][tap]++;
+            }
+}
+
+static void every_product_once(void **state)
+{
+    (void)state;
+    struct random random = random_start("grid");
+    static met_table met;
+    for (int i = 0; i < CASES; i++) {
+        const struct partita_problem p = draw(&random);
+        struct shape shape;
+        struct tile_grid grid;
+        assert_ok(problem_canonical(&p, &(struct partita_log){0}, &shape));
+        const struct axis *axis = &shape.axis[0];
+        for (int d = 0; d < 2; d++) {
+            assert_true(tile_grid_make(&shape, d ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, &grid));
+            tile_grid_split(&grid, (const size_t[]){1, 1, 1 + random_below(&random, 7)});
+            memset(met, 0, sizeof met);
+            count(&grid, d, met);
+            for (size_t y = 0; y < axis->out; y++)
+                for (size_t x = 0; x < axis->size; x++)
+                    for (size_t r = 0; r < axis->kernel; r++) {
+                        const bool meets =
+                            (ptrdiff_t)(axis->stride * y + axis->dilation * r) + axis->begin ==
+                            (ptrdiff_t)x;
+                        const size_t tap = shape.flip ? axis->kernel - 1 - r : r;
+                        if (met[y][x][tap] != meets)
+                            fail_msg("case %d: output %zu, sample %zu, tap %zu met %d times", i, y,
+                                     x, r, met[y][x][tap]);
+                    }
+        }
+    }
+}
+
+// Every output belongs to one image, phase and position, unless backward data says that some do
+// not.
+static void outputs_once(void **state)
+{
+    (void)state;
+    struct random random = random_start("outputs");
+    for (int i = 0; i < CASES; i++) {
+        const struct partita_problem p = draw(&random);
+        struct shape shape;
+        struct tile_grid grid;
+        assert_ok(problem_canonical(&p, &(struct partita_log){0}, &shape));
+        for (int d = 0; d < 2; d++) {
+            unsigned char seen[100] = {0};
+            assert_true(tile_grid_make(&shape, d ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, &grid));
+            tile_grid_split(&grid, (const size_t[]){1, 1, 3});
+            const struct tile_axis *a = &grid.axis[2];
+            for (size_t image = 0; image < a->images; image++)
+                for (size_t phase = 0; phase < (d ? a->phases : 1); phase++) {
+                    const struct tile_range range =
+                        tile_within(&a->out, image, phase, a->first, a->count);
+                    for (size_t q = 0; q < a->count; q++) {
+                        const ptrdiff_t at =
+                            tile_sample(&a->out, image, phase, a->first + (ptrdiff_t)q);
+                        assert_int_equal(tile_inside(&a->out, at),
+                                         q >= range.begin && q < range.end);
+                        if (tile_inside(&a->out, at)) seen[at]++;
+                    }
+                }
+            for (size_t s = 0; s < a->out.size; s++)
+                assert_true(seen[s] == 1 || (!grid.covers && seen[s] == 0));
+        }
+    }
+}
+
+// Every pass of backward data is like the first of exactly one kind, which is the first pass like
+// it, and leads to the next.
+static void passes_of_a_kind(void **state)
+{
+    (void)state;
+    struct random random = random_start("kinds");
+    size_t most = 0;
+    for (int i = 0; i < CASES / 4; i++) {
+        struct partita_problem p = draw(&random);
+        const struct partita_problem other = draw(&random);
+        p.rank = 2;
+        p.size[1] = other.size[0];
+        p.kernel[1] = other.kernel[0];
+        p.stride[1] = other.stride[0];
+        p.dilation[1] = other.dilation[0];
+        p.pad_begin[1] = other.pad_begin[0];
+        p.pad_end[1] = other.pad_end[0];
+        struct shape shape;
+        assert_ok(problem_canonical(&p, &(struct partita_log){0}, &shape));
+        struct conv_kind kind[CONV_KINDS];
+        struct conv_pass first[CONV_KINDS], pass;
+        size_t n[CONV_KINDS] = {0};
+        const size_t kinds = conv_pass_kinds(&shape, kind);
+        assert_in_range(kinds, 1, CONV_KINDS);
+        most = kinds > most ? kinds : most;
+        for (size_t k = 0; k < kinds; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
+        struct conv_pass next;
+        conv_pass_backward(&shape, 0, &next);
+        for (size_t at = 0; at < conv_pass_count(&shape); at++) {
+            size_t met = 0;
+            conv_pass_backward(&shape, at, &pass);
+            for (size_t k = 0; k < kinds; k++) {
+                if (!conv_pass_alike(&first[k], &pass)) continue;
+                met++;
+                n[k]++;
+                assert_true(kind[k].first <= at);
+                assert_int_equal(first[k].terms, pass.terms);
+                for (int a = 0; a < 3; a++) {
+                    assert_int_equal(first[k].axis[a].count, pass.axis[a].count);
+                    assert_int_equal(first[k].axis[a].phases, pass.axis[a].phases);
+                    assert_int_equal(first[k].axis[a].reach, pass.axis[a].reach);
+                }
+            }
+            assert_int_equal(met, 1);
+            assert_memory_equal(next.axis, pass.axis, sizeof pass.axis);
+            assert_int_equal(next.terms, pass.terms);
+            assert_int_equal(conv_pass_next(&shape, &next), at + 1 < conv_pass_count(&shape));
+        }
+        for (size_t k = 0; k < kinds; k++) assert_int_equal(n[k], kind[k].n);
+    }
+    assert_true(most > 4);
+}
+
+// An estimate's variant gives back what is in it; parts that it has no room for are as large as it
+// can say.
+static void variants_of_tiles(void **state)
+{
+    (void)state;
+    for (int bit = 0; bit < 40; bit++)
+        for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
+            const struct tiles tiles = {.part = (size_t)1 << bit,
+                                        .product = (enum tiles_product)product};
+            const struct estimate choice = {.variant = tiles_variant(&tiles)};
+            assert_true(choice.variant > 0);
+            const struct tiles_way way = tiles_way_of(&choice);
+            assert_int_equal(way.product, product);
+            if (bit < 29) assert_int_equal(way.part, tiles.part);
+            else assert_in_range(way.part, (size_t)1 << 28, tiles.part);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once),
+        cmocka_unit_test(passes_of_a_kind), cmocka_unit_test(variants_of_tiles)};
+    return run_all(tests);
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+// cpu/depthwise on layers made for it, each of its ways forced on the same ones: random and hostile
+// geometry against the oracle, one sample against one tap, the same bits for any number of threads,
+// workspace, choice and its words. (Its kernels are in test_lanes_kernels.c; what holds for every
+// engine of layers in test_layers.c.)
+#include "core/engine.h" // before <complex.h>, which makes `complex` a macro
+
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "support/reference_layer.h"
+
+static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
+static const struct partita_options plain = {
+    .engine = "cpu/depthwise", .threads = 2, .directions = LAYER_ALL};
+
+// Edges of tiles asked for; 1: no transform, tap by tap.
+static const size_t ways[] = {1, 16, 36, 64};
+enum { N_WAYS = sizeof ways / sizeof *ways };
+
+// Another way for one direction. False if it cannot be had.
+static bool replan(struct partita_plan *plan, size_t transform)
+{
+    struct cost_model host;
+    struct estimate estimate = {0};
+    cost_model_default(&host, plan->level);
+    const struct request request = {.shape = &plan->shape,
+                                    .direction = plan->direction,
+                                    .model = &host,
+                                    .transform = transform,
+                                    .workspace_limit = SIZE_MAX};
+    plan->engine->estimate(&request, &estimate);
+    if (!estimate.applicable) return false;
+    plan->engine->plan_destroy(plan);
+    plan->choice = estimate;
+    assert_ok(plan->engine->plan_create(plan, &request));
+    return true;
+}
+
+// All directions of a layer another way; where one of them cannot be had that way, false.
+static bool force(struct layer *layer, size_t transform)
+{
+    partita_filter_destroy(layer->filter);
+    struct partita_plan *plans[] = {layer->plan, layer->plan->backward_data,
+                                    layer->plan->backward_weight};
+    bool all = true;
+    for (int i = 0; i < 3; i++) all = all && replan(plans[i], transform);
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
+    return all;
+}
+
+// Every way on one problem; counts those that were had.
+static void all_ways(const struct partita_problem *problem, struct random *random, int had[N_WAYS])
+{
+    struct layer layer;
+    layer_open(&layer, problem, &plain, random);
+    for (int i = 0; i < N_WAYS; i++) {
+        if (!force(&layer, ways[i])) continue;
+        had[i]++;
+        layer_run(&layer);
+        layer_check(&layer);
+    }
+    layer_close(&layer);
+}
+
+static struct partita_problem draw(struct random *random, enum partita_type type)
+{
+    for (;;) {
+        struct partita_problem p = {.signal = type,
+                                    .taps = type,
+                                    .rank = 1 + (int)random_below(random, 3),
+                                    .op = (enum partita_op)random_below(random, 2),
+                                    .batch = 1 + random_below(random, 5),
+                                    .activation = (enum partita_activation)random_below(random, 2)};
+        p.groups = p.in_channels = 1 + random_below(random, random_below(random, 3) ? 7 : 40);
+        p.out_channels = p.groups * (random_below(random, 3) ? 1 : 1 + random_below(random, 3));
+        const bool even = random_below(random, 2); // without stride: transforms serve it
+        for (int a = 0; a < p.rank; a++) {
+            size_t longest = p.rank == 1 ? 300 : p.rank == 2 ? 40 : 12;
+            p.size[a] = 1 + random_below(random, longest);
+            p.kernel[a] = 1 + random_below(random, random_below(random, 3) ? 8 : longest);
+            p.stride[a] = even ? 1 : 1 + random_below(random, 4);
+            p.dilation[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 4);
+            p.pad_begin[a] = (ptrdiff_t)random_below(random, 16) - 4;
+            p.pad_end[a] = (ptrdiff_t)random_below(random, 16) - 4;
+        }
+        double products = (double)(p.batch * p.out_channels);
+        for (int a = 0; a < p.rank; a++)
+            products *= (double)(reference_outputs(&p, (size_t)a) * p.kernel[a]);
+        if (products > 0 && products < 1e5) return p;
+    }
+}
+
+enum { RANDOM_PROBLEMS = 30 };
+
+static void random_geometry(void **state)
+{
+    const enum partita_type type = *(const enum partita_type *)*state;
+    struct random random = random_start("depthwise");
+    int had[N_WAYS] = {0};
+    for (int i = 0; i < RANDOM_PROBLEMS; i++) {
+        struct partita_problem p = draw(&random, type);
+        all_ways(&p, &random, had);
+    }
+    assert_int_equal(had[0], RANDOM_PROBLEMS);
+    for (int i = 1; i < N_WAYS; i++) assert_true(had[i] > 0);
+}
+
+// Kernels as large as the map and larger, padding larger than the kernel, crops, multiples, few
+// channels, maps of one row and of one column, more channels than lanes and fewer.
+static const struct partita_problem hostile_problems[] = {
+    {.rank = 2, .in_channels = 3, .out_channels = 3, .kernel = {9, 11}, .size = {9, 11}},
+    {.rank = 2,
+     .in_channels = 3,
+     .out_channels = 3,
+     .kernel = {31, 31},
+     .size = {10, 11},
+     .pad_begin = {15, 15},
+     .pad_end = {15, 15}},
+    {.rank = 2, .kernel = {7, 9}, .size = {2, 3}, .pad_begin = {6, 8}, .pad_end = {6, 8}},
+    {.rank = 2,
+     .op = PARTITA_CORRELATE,
+     .in_channels = 2,
+     .out_channels = 6,
+     .kernel = {2, 3},
+     .size = {4, 5},
+     .pad_begin = {17, 9},
+     .pad_end = {8, 26}},
+    {.rank = 2,
+     .in_channels = 5,
+     .out_channels = 5,
+     .kernel = {3, 3},
+     .size = {20, 20},
+     .pad_begin = {-4, -2},
+     .pad_end = {-3, -6}},
+    {.rank = 2,
+     .op = PARTITA_CORRELATE,
+     .in_channels = 17,
+     .out_channels = 17,
+     .kernel = {5, 5},
+     .size = {8, 60},
+     .dilation = {3, 7},
+     .pad_begin = {6, 14},
+     .pad_end = {6, 14}},
+    {.rank = 2,
+     .in_channels = 33,
+     .out_channels = 33,
+     .kernel = {1, 7},
+     .size = {1, 90},
+     .pad_end = {0, 6}},
+    {.rank = 2,
+     .batch = 7,
+     .in_channels = 2,
+     .out_channels = 4,
+     .kernel = {7, 1},
+     .size = {90, 1},
+     .pad_begin = {3}},
+    {.rank = 1,
+     .batch = 3,
+     .in_channels = 9,
+     .out_channels = 9,
+     .kernel = {30},
+     .size = {400},
+     .pad_begin = {29}},
+    {.rank = 2,
+     .kernel = {3, 3},
+     .size = {4, 4},
+     .dilation = {9, 7},
+     .pad_begin = {18, 14},
+     .pad_end = {18, 14}},
+};
+enum { N_HOSTILE = sizeof hostile_problems / sizeof *hostile_problems };
+
+static void hostile_geometry(void **state)
+{
+    const enum partita_type type = *(const enum partita_type *)*state;
+    struct random random = random_start("hostile");
+    for (size_t i = 0; i < N_HOSTILE; i++) {
+        struct partita_problem p = hostile_problems[i];
+        int had[N_WAYS] = {0};
+        p.groups = p.in_channels;
+        for (size_t op = 0; op < 2; op++) {
+            p.op = (enum partita_op)op;
+            p.signal = p.taps = type;
+            all_ways(&p, &random, had);
+        }
+        assert_int_equal(had[0], 2);
+        assert_true(had[1] + had[2] + had[3] > 0);
+    }
+}
+
+// One sample meets one tap: exactly one output, or none, is 1, in every direction of its own
+// channel alone.
+static void one_meets_one(void **state)
+{
+    const size_t transform = *(const size_t *)*state;
+    const struct partita_problem p = {.rank = 2,
+                                      .op = PARTITA_CORRELATE,
+                                      .in_channels = 3,
+                                      .out_channels = 3,
+                                      .groups = 3,
+                                      .kernel = {3, 4},
+                                      .size = {5, 6},
+                                      .dilation = {1, 2},
+                                      .pad_begin = {1, 5},
+                                      .pad_end = {2, 1}};
+    struct random random = random_start("impulse");
+    struct layer layer;
+    layer_open(&layer, &p, &plain, &random);
+    float *x = layer.array[LAYER_X], *w = layer.array[LAYER_W], *y = layer.array[LAYER_Y];
+    double *expected = malloc(layer.n[LAYER_Y] * sizeof *expected);
+    memset(layer.array[LAYER_BIAS], 0, layer.n[LAYER_BIAS] * sizeof(float));
+    for (size_t i = 0; i < layer.n[LAYER_X]; i++) x[i] = 0;
+    for (size_t t = 0; t < 12; t++) {
+        for (size_t i = 0; i < layer.n[LAYER_W]; i++) w[i] = i % 12 == t;
+        assert_true(force(&layer, transform));
+        for (size_t i = 0; i < layer.n[LAYER_X]; i++) {
+            double as_doubles[3 * 12], inputs[3 * 30] = {0};
+            x[i] = 1;
+            inputs[i] = 1;
+            for (size_t k = 0; k < layer.n[LAYER_W]; k++) as_doubles[k] = w[k];
+            assert_ok(partita_forward(layer.plan, layer.filter, y, x, NULL));
+            reference_layer_forward(&p, expected, inputs, as_doubles, NULL);
+            for (size_t k = 0; k < layer.n[LAYER_Y]; k++)
+                if (!(fabs(y[k] - expected[k]) <=
+                      (transform > 1 ? 0x1p-21 : 0))) // rounded, or a product by 1
+                    fail_msg("tap %zu, sample %zu, output %zu: %g, not %g", t, i, k, (double)y[k],
+                             expected[k]);
+            x[i] = 0;
+        }
+    }
+    free(expected);
+    layer_close(&layer);
+}
+
+// Several blocks of lanes, turns, boxes and tiles.
+static const struct partita_problem busy = {.rank = 2,
+                                            .batch = 3,
+                                            .in_channels = 19,
+                                            .out_channels = 38,
+                                            .groups = 19,
+                                            .kernel = {7, 9},
+                                            .size = {20, 50},
+                                            .pad_begin = {3, 4},
+                                            .pad_end = {3, 4}};
+
+static void any_threads_same_bits(void **state)
+{
+    const size_t transform = *(const size_t *)*state;
+    struct random random = random_start("threads");
+    struct layer first, other;
+    layer_open(&first, &busy, &(struct partita_options){.engine = "cpu/depthwise", .threads = 1},
+               &random);
+    assert_true(force(&first, transform));
+    layer_run(&first);
+    for (int threads = 2; threads <= 8; threads++) {
+        layer_open_like(&other, &first,
+                        &(struct partita_options){.engine = "cpu/depthwise", .threads = threads});
+        assert_true(force(&other, transform));
+        layer_run(&other);
+        layer_same_bits(&first, &other);
+        layer_close(&other);
+    }
+    layer_check(&first);
+    layer_close(&first);
+}
+
+// Guarded workspace of just the size asked for, twice: what the first call left behind is no input.
+static void workspace_exact(void **state)
+{
+    const size_t transform = *(const size_t *)*state;
+    struct random random = random_start("workspace");
+    struct layer layer, other;
+    layer_open(&layer, &busy, &plain, &random);
+    assert_true(force(&layer, transform));
+    layer_run(&layer);
+    layer_open_like(&other, &layer, &plain);
+    assert_true(force(&other, transform));
+    void **a = other.array, *workspace[3];
+    for (int d = 0; d < 3; d++)
+        workspace[d] =
+            guarded_alloc(partita_plan_workspace(other.plan, (enum partita_direction)(1 << d)), 0);
+    for (int again = 0; again < 2; again++) {
+        assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], workspace[0]));
+        assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY],
+                                        workspace[1]));
+        assert_ok(partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY],
+                                          workspace[2]));
+        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
+        layer_same_bits(&layer, &other);
+    }
+    for (int d = 0; d < 3; d++) guarded_free(workspace[d]);
+    layer_close(&other);
+    layer_close(&layer);
+}
+
+// Whatever the limit, within it and right, or refused; and from some limit on always served.
+static void workspace_limit(void **state)
+{
+    (void)state;
+    struct random random = random_start("limit");
+    struct partita_problem p = busy;
+    int n_planned = 0;
+    p.batch = 2;
+    p.size[0] = 9;
+    for (size_t limit = 256; limit < (size_t)1 << 26; limit *= 4) {
+        const struct partita_options options = {.engine = "cpu/depthwise",
+                                                .threads = 3,
+                                                .workspace_limit = limit,
+                                                .directions = LAYER_ALL};
+        struct partita_plan *plan;
+        enum partita_status status = partita_plan_create(&p, &options, &plan);
+        if (status != PARTITA_OK) {
+            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(n_planned, 0);
+            continue;
+        }
+        for (int d = 1; d <= 4; d *= 2)
+            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
+        partita_plan_destroy(plan);
+        struct layer layer;
+        layer_open(&layer, &p, &options, &random);
+        layer_run(&layer);
+        layer_check(&layer);
+        layer_close(&layer);
+        n_planned++;
+    }
+    assert_true(n_planned > 3);
+}
+
+// The built-in model sums a 5x5 kernel tap by tap and transforms for one of 31x31, and says so.
+static void choice_in_words(void **state)
+{
+    (void)state;
+    for (int large = 0; large < 2; large++) {
+        const size_t kernel = large ? 31 : 5;
+        const struct partita_problem p = {
+            .rank = 2,
+            .op = PARTITA_CORRELATE,
+            .batch = 4,
+            .in_channels = 64,
+            .out_channels = 64,
+            .groups = 64,
+            .kernel = {kernel, kernel},
+            .size = {56, 56},
+            .pad_begin = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2},
+            .pad_end = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2}};
+        char text[8192];
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&p, &plain, &plan));
+        assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
+        for (int d = 1; d <= 4; d *= 2)
+            assert_string_equal(partita_plan_engine_of(plan, (enum partita_direction)d),
+                                "cpu/depthwise");
+        assert_true((strstr(text, "direct rows") != NULL) == !large);
+        assert_true((strstr(text, "fft 72x72, 1 tiles of 56x56 outputs") != NULL) == large);
+        partita_plan_destroy(plan);
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct partita_problem others[] = {
+        {.rank = 2, .in_channels = 4, .out_channels = 4, .size = {5, 5}},
+        {.rank = 2, .in_channels = 4, .out_channels = 4, .groups = 2, .size = {5, 5}},
+        {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .size = {50}},
+        {.size = {PARTITA_UNBOUNDED}},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct log_lines lines;
+        struct partita_plan *plan;
+        const struct partita_options options = {
+            .engine = "cpu/depthwise", .directions = PARTITA_FORWARD, .log = log_into(&lines)};
+        assert_int_equal(partita_plan_create(&others[i], &options, &plan), PARTITA_ERR_UNSUPPORTED);
+        assert_non_null(strstr(lines.text, "as many groups as input channels"));
+    }
+}
+
+int main(void)
+{
+    static const struct {
+        const char *name;
+        CMUnitTestFunction run;
+    } of_types[] = {{"random", random_geometry}, {"hostile", hostile_geometry}},
+      of_ways[] = {{"one-meets-one", one_meets_one},
+                   {"any-threads-same-bits", any_threads_same_bits},
+                   {"workspace-exact", workspace_exact}};
+    static const size_t both[] = {1, 36};
+    static struct CMUnitTest tests[2 * 2 + 3 * 2 + 3];
+    size_t n = 0;
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < 2; i++)
+            tests[n++] = named_test(of_types[i].run, &types[t], "%s-%s", of_types[i].name,
+                                    partita_type_name(types[t]));
+    for (int i = 0; i < 3; i++)
+        for (int w = 0; w < 2; w++)
+            tests[n++] = named_test(of_ways[i].run, &both[w], "%s-%s", of_ways[i].name,
+                                    w ? "fft" : "direct");
+    tests[n++] = named_test(workspace_limit, NULL, "workspace-limit");
+    tests[n++] = named_test(choice_in_words, NULL, "choice-in-words");
+    tests[n++] = named_test(refusals, NULL, "refusals");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: MIT
+// The promises of the calls of layers: the same bits for any number of threads, workspace as large
+// as asked for and no larger than allowed, NaN where it belongs, bias and activation with any
+// engine, refusals that leave results alone.
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "support/reference_layer.h"
+
+struct layer_case {
+    const char *engine;
+    enum partita_type type;
+};
+
+static struct partita_problem typed(const struct partita_problem *problem, enum partita_type type)
+{
+    struct partita_problem p = *problem;
+    p.signal = p.taps = type;
+    return p;
+}
+
+// Several boxes in every direction, parts of channels, runs of boxes in the gradient of the taps.
+static const struct partita_problem busy[] = {
+    {.rank = 2,
+     .batch = 3,
+     .in_channels = 33,
+     .out_channels = 70,
+     .kernel = {3, 3},
+     .size = {20, 45},
+     .pad_begin = {1, 1},
+     .pad_end = {1, 1},
+     .activation = PARTITA_RELU},
+    {.rank = 2,
+     .op = PARTITA_CORRELATE,
+     .batch = 9,
+     .in_channels = 3,
+     .out_channels = 6,
+     .groups = 3,
+     .kernel = {5, 4},
+     .size = {33, 60},
+     .stride = {2, 3},
+     .pad_begin = {2, 1},
+     .pad_end = {2, 1}},
+    {.rank = 1,
+     .in_channels = 8,
+     .out_channels = 8,
+     .kernel = {64},
+     .size = {5000},
+     .pad_begin = {63}},
+    {.rank = 2, .in_channels = 20, .out_channels = 150, .kernel = {3, 3}, .size = {9, 10}},
+    // Several maps that do not fill whole vectors, and more channels than one task transforms.
+    {.rank = 2,
+     .batch = 5,
+     .in_channels = 32,
+     .out_channels = 256,
+     .kernel = {3, 3},
+     .size = {12, 12},
+     .pad_begin = {1, 1},
+     .pad_end = {1, 1}},
+    {.rank = 2,
+     .batch = 2,
+     .in_channels = 40,
+     .out_channels = 256,
+     .kernel = {3, 3},
+     .size = {9, 9}},
+};
+enum { N_BUSY = sizeof busy / sizeof *busy };
+
+static struct partita_problem busy_problem(int i, const struct layer_case *c)
+{
+    struct partita_problem suited = layer_suited(c->engine, &busy[i]), p = typed(&suited, c->type);
+    if (!layer_on_stand_in()) return p;
+    p.batch = (p.batch + 3) / 4;
+    if (p.groups <= 1) {
+        p.in_channels = (p.in_channels + 3) / 4;
+        p.out_channels = (p.out_channels + 3) / 4;
+    }
+    return p;
+}
+
+static void any_threads_same_bits(void **state)
+{
+    const struct layer_case *c = *state;
+    for (int i = 0; i < N_BUSY; i++) {
+        struct partita_problem problem = busy_problem(i, c);
+        struct random random = random_start("threads");
+        if (!layer_served(c->engine, &problem)) continue;
+        struct layer first, other;
+        layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1},
+                   &random);
+        layer_run(&first);
+        for (int threads = 2; threads <= 1 + layer_repeats(7); threads++) {
+            layer_open_like(&other, &first,
+                            &(struct partita_options){.engine = c->engine, .threads = threads});
+            layer_run(&other);
+            layer_same_bits(&first, &other);
+            layer_close(&other);
+        }
+        layer_close(&first);
+    }
+}
+
+// A call with a guarded workspace of just the size asked for, twice: what the first left behind is
+// no input.
+static void workspace_exact(void **state)
+{
+    const struct layer_case *c = *state;
+    for (int i = 0; i < N_BUSY; i++) {
+        struct partita_problem problem = busy_problem(i, c);
+        struct random random = random_start("workspace");
+        if (!layer_served(c->engine, &problem)) continue;
+        struct layer layer, other;
+        struct partita_options options = {.engine = c->engine, .threads = 3};
+        layer_open(&layer, &problem, &options, &random);
+        layer_run(&layer);
+        layer_open_like(&other, &layer, &options);
+        void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
+        void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
+        void *weight =
+            guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
+        void **a = other.array;
+        for (int again = 0; again < 2; again++) {
+            assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], forward));
+            assert_ok(
+                partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
+            assert_ok(
+                partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
+            assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
+            layer_same_bits(&layer, &other);
+        }
+        guarded_free(forward);
+        guarded_free(data);
+        guarded_free(weight);
+        layer_close(&other);
+        layer_close(&layer);
+    }
+}
+
+// Whatever the limit: within it in every direction, and right; or refused. More room never hurts.
+static void workspace_limit_is_kept(void **state)
+{
+    const struct layer_case *c = *state;
+    static const struct partita_problem small = {.rank = 2,
+                                                 .batch = 2,
+                                                 .in_channels = 7,
+                                                 .out_channels = 10,
+                                                 .kernel = {3, 3},
+                                                 .size = {14, 40}};
+    struct partita_problem suited = layer_suited(c->engine, &small),
+                           problem = typed(&suited, c->type);
+    if (layer_on_stand_in()) problem.size[1] = 5;
+    struct random random = random_start("limit");
+    int n_planned = 0;
+    for (size_t limit = 64; limit < (size_t)1 << 26; limit *= 3) {
+        struct partita_options options = {.engine = c->engine,
+                                          .threads = 2,
+                                          .workspace_limit = limit,
+                                          .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
+                                                        PARTITA_BACKWARD_WEIGHT};
+        struct partita_options here = layer_options(&options);
+        struct partita_plan *plan;
+        enum partita_status status = partita_plan_create(&problem, &here, &plan);
+        if (status != PARTITA_OK) {
+            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(n_planned, 0);
+            continue;
+        }
+        for (int d = 1; d <= 4; d *= 2)
+            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
+        partita_plan_destroy(plan);
+        struct layer layer;
+        layer_open(&layer, &problem, &options, &random);
+        layer_run(&layer);
+        layer_check(&layer);
+        layer_close(&layer);
+        n_planned++;
+    }
+    assert_true(n_planned > 5);
+}
+
+// A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are
+// transformed no sum but those of its tiles; relu keeps NaN and turns negatives into 0.
+static void relu_and_nan(void **state)
+{
+    const struct layer_case *c = *state;
+    struct partita_problem problem = {.rank = 2,
+                                      .kernel = {3, 3},
+                                      .size = {5, 30},
+                                      .pad_begin = {1, 1},
+                                      .pad_end = {1, 1},
+                                      .activation = PARTITA_RELU};
+    problem = typed(&problem, c->type);
+    struct random random = random_start("relu");
+    struct layer layer;
+    layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine}, &random);
+    sample_put(c->type, layer.array[LAYER_X], 2 * 30 + 29, (double)NAN);
+    layer_run(&layer);
+    const size_t edge = layer_edge(&layer);
+    const bool pairs = layer_in_pairs(&layer);
+    int n_nan = 0, n_zero = 0;
+    for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
+        double y = layer_sample(&layer, LAYER_Y, i);
+        bool meets = i / 30 >= 1 && i / 30 <= 3 && i % 30 >= 28,
+             near = pairs || (edge ? i % 30 + edge > 29 : meets);
+        assert_true(isnan(y) ? near : y >= 0 && !meets);
+        n_nan += isnan(y);
+        n_zero += y == 0;
+    }
+    assert_true(n_nan >= 6 && n_nan <= (edge ? 5 * (int)edge * (pairs ? 2 : 1) : 6));
+    assert_true(edge > 8 || n_zero > 20);
+    layer_close(&layer);
+}
+
+// Engines that fill y without a bias get it afterwards; one without gradients runs forward alone.
+static void bias_of_other_engines(void **state)
+{
+    const struct layer_case *c = *state;
+    struct partita_problem problem = {.batch = 2,
+                                      .in_channels = 2,
+                                      .out_channels = 3,
+                                      .kernel = {40},
+                                      .size = {500},
+                                      .activation = PARTITA_RELU};
+    problem = typed(&problem, c->type);
+    struct random random = random_start("bias");
+    static const char *const others[] = {"cpu/overlap-add", "cpu/overlap-save"};
+    for (int e = 0; e < 2; e++) {
+        struct layer layer;
+        layer_open(&layer, &problem, &(struct partita_options){.engine = others[e]}, &random);
+        void **a = layer.array;
+        assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
+        if (e == 0) {
+            assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
+            assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
+            assert_int_equal(
+                partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
+                PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(
+                partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
+                PARTITA_ERR_UNSUPPORTED);
+        }
+        double *expected = malloc(layer.n[LAYER_Y] * sizeof *expected);
+        reference_layer_forward(&problem, expected, layer.expected[LAYER_X],
+                                layer.expected[LAYER_W], layer.expected[LAYER_BIAS]);
+        double error = 0, norm = 0, gate = gate_transform(c->type, 1024);
+        for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
+            double off = layer_sample(&layer, LAYER_Y, i) - expected[i];
+            error += off * off;
+            norm += expected[i] * expected[i];
+        }
+        assert_true(error <= gate * gate * norm);
+        free(expected);
+        layer_close(&layer);
+    }
+}
+
+static void *count_bytes(void *user, size_t bytes)
+{
+    *(size_t *)user += bytes;
+    return malloc(bytes);
+}
+
+static void release_counted(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+// Taps that are used once are packed for forward alone, whatever was planned; filters have them for
+// every direction.
+static void once_packs_forward_alone(void **state)
+{
+    (void)state;
+    struct random random = random_start("once");
+    size_t once[2], filter[2];
+    for (int all = 0; all < 2; all++) {
+        size_t bytes = 0;
+        struct layer layer;
+        struct partita_filter *more;
+        const struct partita_options options = {
+            .threads = 2,
+            .directions = all ? 0 : PARTITA_FORWARD,
+            .allocator = {count_bytes, release_counted, &bytes}};
+        layer_open(&layer, &busy[3], &options, &random);
+        void **a = layer.array;
+        bytes = 0;
+        assert_ok(partita_filter_create(layer.plan, a[LAYER_W], &more));
+        filter[all] = bytes;
+        assert_ok(partita_forward(layer.plan, more, a[LAYER_Y], a[LAYER_X], NULL));
+        partita_filter_destroy(more);
+        void *y = malloc(layer.n[LAYER_Y] * sizeof(float));
+        bytes = 0;
+        assert_ok(partita_forward_once(layer.plan, y, a[LAYER_X], a[LAYER_W]));
+        once[all] = bytes;
+        assert_memory_equal(y, a[LAYER_Y], layer.n[LAYER_Y] * sizeof(float));
+        free(y);
+        layer_close(&layer);
+    }
+    assert_true(filter[0] > 0 && filter[1] >= 2 * filter[0] - 4096);
+    assert_int_equal(once[0], once[1]);
+}
+
+static void argument_errors(void **state)
+{
+    (void)state;
+    struct random random = random_start("arguments");
+    struct layer a, b;
+    layer_open(&a, &busy[1], NULL, &random);
+    layer_open(&b, &busy[1], NULL, &random);
+    void **p = a.array;
+    char *odd = (char *)p[LAYER_X] + 1;
+    assert_int_equal(partita_backward_data(NULL, a.filter, p[LAYER_GX], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, NULL, p[LAYER_GX], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, b.filter, p[LAYER_GX], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, NULL, p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], NULL, NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], odd, NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], p[LAYER_GY], odd),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(NULL, p[LAYER_GW], p[LAYER_X], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, NULL, p[LAYER_X], p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], NULL, p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], odd, p[LAYER_GY], NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], p[LAYER_X], NULL, NULL),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_bias(NULL, p[LAYER_GB], p[LAYER_GY]), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_bias(a.plan, NULL, p[LAYER_GY]), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_bias(a.plan, p[LAYER_GB], odd), PARTITA_ERR_ARG);
+    assert_int_equal(partita_plan_workspace(NULL, PARTITA_FORWARD), 0);
+    assert_int_equal(partita_plan_workspace(a.plan, (enum partita_direction)3), 0);
+    assert_string_equal(partita_plan_engine_of(NULL, PARTITA_FORWARD), "");
+    layer_close(&a);
+    layer_close(&b);
+}
+
+// What is not planned is not run; what cannot be planned is refused with the reason.
+static void directions(void **state)
+{
+    (void)state;
+    static float x[2 * 100], w[2 * 3], y[100];
+    struct log_lines lines;
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct partita_filter *filter;
+    struct partita_problem problem = {
+        .in_channels = 2, .kernel = {3}, .size = {100}, .pad_end = {2}};
+    struct partita_options options = {.directions = PARTITA_BACKWARD_DATA, .log = log_into(&lines)};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_string_equal(partita_plan_engine(plan), "");
+    assert_true(partita_plan_explain(plan, NULL, 0) > 0);
+    assert_ok(partita_filter_create(plan, w, &filter));
+    assert_int_equal(partita_forward(plan, filter, y, x, NULL), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_forward_once(plan, y, x, w), PARTITA_ERR_UNSUPPORTED);
+    assert_ok(partita_backward_data(plan, filter, x, y, NULL));
+    assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    assert_int_equal(lines.n_lines, 0);
+    plan = (struct partita_plan *)1;
+    options.engine = "cpu/overlap-add";
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "gradient"));
+    options.engine = NULL;
+    options.log = log_into(&lines);
+    options.directions = 8;
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_ARG);
+    assert_non_null(strstr(lines.text, "directions"));
+    options.log = log_into(&lines);
+    options.directions = PARTITA_BACKWARD_WEIGHT;
+    problem.signal = PARTITA_CF32;
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "cf32"));
+    assert_ptr_equal(plan, (struct partita_plan *)1);
+}
+
+static void streams_and_complex(void **state)
+{
+    (void)state;
+    static float x[200], w[6], y[200];
+    struct log_lines lines;
+    struct partita_plan *plan;
+    struct partita_filter *filter = (struct partita_filter *)1;
+    struct partita_problem problem = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
+    struct partita_options options = {.log = log_into(&lines)};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_int_equal(partita_filter_create_biased(plan, w, w, &filter), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "bias"));
+    assert_ptr_equal(filter, (struct partita_filter *)1);
+    assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_STATE);
+    assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_STATE);
+    partita_plan_destroy(plan);
+    problem = (struct partita_problem){
+        .signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
+    partita_plan_destroy(plan);
+    problem = (struct partita_problem){
+        .signal = PARTITA_CF32, .taps = PARTITA_CF32, .rank = 2, .size = {5, 5}};
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "real types"));
+}
+
+// An input of more than 2^31 samples, of which a crop leaves a corner behind index 2^31; pages that
+// nobody reads take no memory. Then planning alone, where every array is as large.
+static void beyond_32_bits(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 40 };
+    const size_t width = ((size_t)1 << 30) + COLUMNS, n = ROWS * width;
+    float *x = mmap(NULL, n * sizeof *x, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (x == MAP_FAILED) skip();
+    const struct partita_problem far = {.rank = 2,
+                                        .op = PARTITA_CORRELATE,
+                                        .kernel = {2, 3},
+                                        .size = {ROWS, width},
+                                        .pad_begin = {0, -(ptrdiff_t)(width - COLUMNS)}};
+    struct partita_problem near = far;
+    near.size[1] = COLUMNS;
+    near.pad_begin[1] = 0;
+    struct random random = random_start("far");
+    struct layer layer;
+    layer_open(&layer, &near, &(struct partita_options){.threads = 1}, &random);
+    layer_run(&layer);
+    for (size_t row = 0; row < ROWS; row++)
+        memcpy(x + row * width + width - COLUMNS, (float *)layer.array[LAYER_X] + row * COLUMNS,
+               COLUMNS * sizeof *x);
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    float y[(ROWS - 1) * (COLUMNS - 2)], gw[2 * 3];
+    assert_ok(partita_plan_create(&far, NULL, &plan));
+    assert_ok(
+        partita_filter_create_biased(plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &filter));
+    assert_int_equal(sizeof y, layer.n[LAYER_Y] * sizeof *y);
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    assert_memory_equal(y, layer.array[LAYER_Y], sizeof y);
+    assert_ok(partita_backward_weight(plan, gw, x, layer.array[LAYER_GY], NULL));
+    assert_memory_equal(gw, layer.array[LAYER_GW], sizeof gw);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    layer_close(&layer);
+    munmap(x, n * sizeof *x);
+    const struct partita_problem large = {.rank = 3,
+                                          .batch = 100000,
+                                          .in_channels = 1000,
+                                          .out_channels = 1000,
+                                          .kernel = {3, 3, 3},
+                                          .size = {100, 1000, 1000},
+                                          .stride = {2, 1, 3}};
+    const size_t limit = (size_t)1 << 24;
+    assert_ok(partita_plan_create(
+        &large, &(struct partita_options){.threads = 1, .workspace_limit = limit}, &plan));
+    for (int d = 1; d <= 4; d *= 2) {
+        size_t bytes = partita_plan_workspace(plan, (enum partita_direction)d);
+        assert_true(bytes > 0 && bytes <= limit);
+    }
+    partita_plan_destroy(plan);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"any-threads-same-bits", any_threads_same_bits},     {"workspace-exact", workspace_exact},
+    {"workspace-limit-is-kept", workspace_limit_is_kept}, {"relu-and-nan", relu_and_nan},
+    {"bias-of-other-engines", bias_of_other_engines},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static const char *const engines[] = {
+        "cpu/direct",         "cpu/gemm",           "cpu/winograd",      "cpu/tiles",
+        "cpu/depthwise",      "cuda/direct",        "cuda/direct-plain", "cuda/direct-constant",
+        "cuda/direct-halo",   "cuda/direct-cached", "cuda/winograd",     "cuda/tiles",
+        "cuda/tiles-complex", "cuda/tiles-gauss",   "cuda/tiles-fused",  "cuda/tiles-whole",
+    };
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
+    enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
+    static struct layer_case cases[N_ENGINES_OF_LAYERS][2];
+    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * N_PROMISES + 5];
+    size_t n = 0;
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
+        if (!layer_engine_is_here(engines[e])) continue;
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
+            cases[e][t] = (struct layer_case){engines[e], types[t]};
+            for (size_t i = 0; i < N_PROMISES; i++) {
+                if (promises[i].run == bias_of_other_engines && strncmp(engines[e], "cpu/", 4) != 0)
+                    continue;
+                tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", engines[e],
+                                        promises[i].name, partita_type_name(types[t]));
+            }
+        }
+    }
+    if (layer_engine_is_here("cpu/direct")) { // what no engine has a part in
+        tests[n++] = named_test(beyond_32_bits, NULL, "beyond-32-bits");
+        tests[n++] = named_test(once_packs_forward_alone, NULL, "once-packs-forward-alone");
+        tests[n++] = named_test(argument_errors, NULL, "argument-errors");
+        tests[n++] = named_test(directions, NULL, "directions");
+        tests[n++] = named_test(streams_and_complex, NULL, "streams-and-complex");
+    }
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: MIT
+// Memory that runs out: the n-th allocation of every public call fails, for every n until the call
+// succeeds. It must answer NOMEM, leave its result untouched and nothing allocated. Objects go
+// through the caller's allocator; what has no allocator of its own goes through malloc and its kin,
+// which the linker replaces in the library (--wrap).
+
+#include "support/rig.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+// Counts allocations; the one numbered `failing` (from 0) fails.
+struct meter {
+    size_t n_allocated, n_live, failing;
+    size_t guard; // bytes behind each piece that must stay; 0: GUARD
+};
+
+static bool fails(struct meter *meter)
+{
+    return meter->n_allocated++ == meter->failing;
+}
+
+// Before each piece of memory its size, behind it bytes that must stay.
+enum { HEAD = 64, GUARD = 4096, FILL = 0xa5 };
+
+static size_t guard_of(const struct meter *meter)
+{
+    return meter->guard ? meter->guard : GUARD;
+}
+
+static void *hook_allocate(void *user, size_t bytes)
+{
+    struct meter *meter = user;
+    if (fails(meter)) return NULL;
+    meter->n_live++;
+    char *block = aligned_alloc(64, (HEAD + bytes + guard_of(meter) + 63) / 64 * 64);
+    memcpy(block, &bytes, sizeof bytes);
+    memset(block + HEAD, FILL, bytes + guard_of(meter)); // the library must not count on zeros
+    return block + HEAD;
+}
+
+static void hook_release(void *user, void *memory)
+{
+    struct meter *meter = user;
+    size_t bytes;
+    assert_non_null(memory);
+    char *block = (char *)memory - HEAD;
+    memcpy(&bytes, block, sizeof bytes);
+    for (size_t i = 0; i < guard_of(meter); i++)
+        assert_int_equal((unsigned char)block[HEAD + bytes + i], FILL);
+    meter->n_live--;
+    free(block);
+}
+
+// The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere
+// may be freed here.
+static struct meter *wrapped;
+enum { MAX_LIVE = 4096 };
+static void *live[MAX_LIVE];
+
+static void *note(void *memory)
+{
+    if (!wrapped || !memory) return memory;
+    for (size_t i = 0; i < MAX_LIVE; i++) {
+        if (live[i]) continue;
+        live[i] = memory;
+        wrapped->n_live++;
+        return memory;
+    }
+    abort();
+}
+
+static void forget(const void *memory)
+{
+    for (size_t i = 0; wrapped && memory && i < MAX_LIVE; i++) {
+        if (live[i] != memory) continue;
+        live[i] = NULL;
+        wrapped->n_live--;
+        return;
+    }
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
+void __wrap_free(void *memory);
+
+void *__wrap_malloc(size_t bytes)
+{
+    return wrapped && fails(wrapped) ? NULL : note(__real_malloc(bytes));
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    return wrapped && fails(wrapped) ? NULL : note(__real_calloc(n, bytes));
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    if (wrapped && fails(wrapped)) return NULL;
+    forget(memory);
+    return note(__real_realloc(memory, bytes));
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return wrapped && fails(wrapped) ? NULL : note(__real_aligned_alloc(alignment, bytes));
+}
+
+int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes)
+{
+    if (wrapped && fails(wrapped)) return ENOMEM;
+    int status = __real_posix_memalign(memory, alignment, bytes);
+    if (status == 0) note(*memory);
+    return status;
+}
+
+void __wrap_free(void *memory)
+{
+    forget(memory);
+    __real_free(memory);
+}
+
+// A call to try: returns its status and, through `ret`, the object it made.
+struct attempt {
+    const char *engine;
+    struct partita_problem problem;
+    struct partita_parts parts;
+};
+
+static const struct partita_problem bounded = {
+    .batch = 2, .in_channels = 2, .out_channels = 2, .kernel = {40}, .size = {700}, .stride = {2}};
+static const struct partita_problem lags = {
+    .in_channels = 2, .out_channels = 2, .kernel = {698}, .size = {700}, .op = PARTITA_CORRELATE};
+static const struct partita_problem live_problem = {.in_channels = 2,
+                                                    .out_channels = 2,
+                                                    .kernel = {40},
+                                                    .stride = {2},
+                                                    .size = {PARTITA_UNBOUNDED},
+                                                    .latency = PARTITA_UNBOUNDED};
+
+// Repeats a call with a later and later failing allocation, until it gets by without. What takes
+// long a call tries only some of them, further and further apart.
+#define UNTIL_OK(meter, before, call, untouched) UNTIL_OK_BY(meter, before, call, untouched, 1)
+#define UNTIL_OK_BY(meter, before, call, untouched, growth)                                        \
+    for (size_t failing_ = 0;; failing_ = (growth)*failing_ + 1) {                                 \
+        (meter)->n_allocated = 0;                                                                  \
+        (meter)->failing = failing_;                                                               \
+        enum partita_status status_ = (call);                                                      \
+        if (status_ == PARTITA_OK) {                                                               \
+            assert_true((meter)->n_allocated <= failing_);                                         \
+            break;                                                                                 \
+        }                                                                                          \
+        assert_int_equal(status_, PARTITA_ERR_NOMEM);                                              \
+        assert_true(untouched);                                                                    \
+        assert_int_equal((meter)->n_live, before);                                                 \
+        assert_true(failing_ < 5000);                                                              \
+    }                                                                                              \
+    (meter)->failing = SIZE_MAX
+
+// Filters of cells, edited filters, clones: what streams alone have.
+static void of_streams(struct meter *meter, const struct partita_filter *filter,
+                       struct partita_stream *stream)
+{
+    static const float taps[40] = {1};
+    const struct partita_cell cells[2] = {{0, 1, 3, 30, taps}, {1, 0, 0, 40, taps}};
+    const struct partita_plan *plan = filter->plan;
+    struct partita_filter *made = (struct partita_filter *)1;
+    struct partita_stream *clone = (struct partita_stream *)1;
+    size_t before = meter->n_live;
+    UNTIL_OK(meter, before, partita_filter_create_cells(plan, cells, 2, &made),
+             made == (struct partita_filter *)1);
+    partita_filter_destroy(made);
+    assert_int_equal(meter->n_live, before);
+    made = (struct partita_filter *)1;
+    if (plan->engine->filter_create_cells) {
+        UNTIL_OK(meter, before, partita_filter_edit(filter, cells, 2, &made),
+                 made == (struct partita_filter *)1);
+        partita_filter_destroy(made);
+        assert_int_equal(meter->n_live, before);
+    }
+    UNTIL_OK(meter, before, partita_stream_clone(stream, &clone),
+             clone == (struct partita_stream *)1);
+    partita_stream_close(clone);
+    assert_int_equal(meter->n_live, before);
+}
+
+static void objects(void **state)
+{
+    const struct attempt *attempt = *state;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_options options = {.engine = attempt->engine,
+                                      .parts = attempt->parts,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct partita_filter *filter = (struct partita_filter *)1;
+    struct partita_stream *stream = (struct partita_stream *)1;
+    static float w[4 * 700], x[2 * 2 * 700], y[2 * 2 * 700], kept[2 * 2 * 700];
+    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan),
+             plan == (struct partita_plan *)1);
+    size_t with_plan = meter.n_live;
+    assert_true(with_plan > 0);
+    UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter),
+             filter == (struct partita_filter *)1);
+    size_t with_filter = meter.n_live;
+    assert_true(with_filter > with_plan);
+    if (attempt->problem.size[0] == PARTITA_UNBOUNDED) {
+        UNTIL_OK(&meter, with_filter, partita_stream_open(plan, filter, &stream),
+                 stream == (struct partita_stream *)1);
+        meter.failing = meter.n_allocated; // process must not ask for memory: the next allocation
+                                           // fails, and counts
+        partita_stream_process(stream, (void *[]){y, y + 700}, (const void *[]){x, x + 700}, 700);
+        partita_stream_drain(stream, (void *[]){y, y + 700}, 1, 500);
+        partita_stream_reset(stream);
+        assert_int_equal(meter.n_allocated, meter.failing);
+        of_streams(&meter, filter, stream);
+        partita_stream_close(stream);
+    } else {
+        memset(y, 0x77, sizeof y);
+        memcpy(kept, y, sizeof y);
+        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL),
+                 memcmp(y, kept, sizeof y) == 0);
+        void *workspace = aligned_alloc(64, (partita_plan_workspace_size(plan) + 64) / 64 * 64);
+        meter.failing = meter.n_allocated;
+        assert_ok(partita_forward(plan, filter, y, x, workspace));
+        assert_int_equal(meter.n_allocated, meter.failing);
+        free(workspace);
+    }
+    assert_int_equal(meter.n_live, with_filter);
+    partita_filter_destroy(filter);
+    assert_int_equal(meter.n_live, with_plan);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+}
+
+static void spectra(void **state)
+{
+    (void)state;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_options options = {.threads = 1,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_spectrum *spectrum = (struct partita_spectrum *)1;
+    static float x[700], y[1399], kept[1399];
+    memset(y, 0x77, sizeof y);
+    memcpy(kept, y, sizeof y);
+    UNTIL_OK(&meter, 0, partita_spectrum_create(PARTITA_F32, x, 700, 64, &options, &spectrum),
+             spectrum == (struct partita_spectrum *)1);
+    const size_t held = meter.n_live;
+    UNTIL_OK(&meter, held, partita_spectrum_convolve(y, spectrum, spectrum, NULL),
+             memcmp(y, kept, sizeof y) == 0);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, held, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL),
+             memcmp(y, kept, sizeof y) == 0);
+    assert_int_equal(meter.n_live, held);
+    partita_spectrum_destroy(spectrum);
+}
+
+// All directions of a layer: a plan for each, taps packed twice, a bias, workspace.
+static void layer(void **state)
+{
+    (void)state;
+    struct meter meter = {.failing = SIZE_MAX};
+    const struct partita_problem problem = {.rank = 2,
+                                            .batch = 2,
+                                            .in_channels = 3,
+                                            .out_channels = 5,
+                                            .kernel = {3, 3},
+                                            .size = {12, 13},
+                                            .stride = {2, 1}};
+    enum { TAPS = 5 * 3 * 9, INPUTS = 2 * 3 * 12 * 13, OUTPUTS = 2 * 5 * 5 * 11 };
+    static float w[TAPS], x[INPUTS], y[OUTPUTS], kept[INPUTS], bias[5];
+    struct partita_options options = {.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
+                                                    PARTITA_BACKWARD_WEIGHT,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct partita_filter *filter = (struct partita_filter *)1;
+    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
+             plan == (struct partita_plan *)1);
+    size_t with_plan = meter.n_live;
+    UNTIL_OK(&meter, with_plan, partita_filter_create_biased(plan, w, bias, &filter),
+             filter == (struct partita_filter *)1);
+    size_t with_filter = meter.n_live;
+    memset(kept, 0x77, sizeof kept);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL),
+             memcmp(y, kept, sizeof y) == 0);
+    memcpy(x, kept, sizeof x);
+    UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL),
+             memcmp(x, kept, sizeof x) == 0);
+    memcpy(w, kept, sizeof w);
+    UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL),
+             memcmp(w, kept, sizeof w) == 0);
+    void *workspace = aligned_alloc(64, 1 << 20);
+    for (int d = 1; d <= 4; d *= 2)
+        assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= 1 << 20);
+    meter.failing = meter.n_allocated; // with a workspace nothing is asked for
+    assert_ok(partita_forward(plan, filter, y, x, workspace));
+    assert_ok(partita_backward_data(plan, filter, x, y, workspace));
+    assert_ok(partita_backward_weight(plan, w, x, y, workspace));
+    assert_ok(partita_backward_bias(plan, bias, y));
+    assert_int_equal(meter.n_allocated, meter.failing);
+    free(workspace);
+    partita_filter_destroy(filter);
+    assert_int_equal(meter.n_live, with_plan);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+    // Gradients that nobody asked for by name must not hide that memory ran out.
+    options.directions = 0;
+    plan = (struct partita_plan *)1;
+    UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
+             plan == (struct partita_plan *)1);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+}
+
+// Measuring allocates trial plans; with a store it remembers.
+static void measuring(void **state)
+{
+    const struct attempt *attempt = *state;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_options options = {.effort = PARTITA_MEASURE,
+                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan),
+             plan == (struct partita_plan *)1);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+}
+
+// Trials run on less than the problem, and cut that in their own way: within memory for what they
+// cut.
+static void measuring_layers(void **state)
+{
+    static const struct partita_problem layers[] = {
+        {.batch = 3,
+         .in_channels = 2048,
+         .out_channels = 256,
+         .kernel = {3},
+         .size = {64},
+         .pad_begin = {1}},
+        {.in_channels = 16,
+         .out_channels = 16,
+         .groups = 16,
+         .kernel = {17},
+         .size = {259840},
+         .pad_begin = {16}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        struct meter meter = {.failing = SIZE_MAX};
+        struct partita_options options = {.effort = PARTITA_MEASURE,
+                                          .threads = 1,
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&layers[i], &options, &plan));
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
+// Narrow windows of two long signals: one engine has two ways for them, and both may cost nearly
+// the same.
+static void windows(void **state)
+{
+    enum { MOST = 30000 };
+    static float x[MOST], h[MOST], y[MOST];
+    struct random random = random_start("windows");
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        const size_t n = 5000 + random_below(&random, MOST - 5000),
+                     m = 5000 + random_below(&random, MOST - 5000);
+        const ptrdiff_t lag = i ? 50 + (ptrdiff_t)random_below(&random, 2000) : 418;
+        const size_t size = i ? n : 13870, taps = i ? m : 25123;
+        struct meter meter = {.failing = SIZE_MAX, .guard = 1 << 19}; // a way may begin far behind
+        const struct partita_problem problem = {
+            .op = PARTITA_CORRELATE,
+            .kernel = {taps},
+            .size = {size},
+            .pad_begin = {lag},
+            .pad_end = {lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size}};
+        struct partita_options options = {.engine = "cpu/blocks",
+                                          .threads = 2,
+                                          .directions = PARTITA_FORWARD,
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        assert_ok(partita_forward_once(plan, y, x, h));
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
+static void start_wrapping(struct meter *meter)
+{
+    memset(live, 0, sizeof live);
+    wrapped = meter;
+}
+
+static void helpers(void **state)
+{
+    (void)state;
+    struct meter meter = {.failing = SIZE_MAX};
+    static float x[3000], h[300], y[3299], kept[3299];
+    memset(y, 0x77, sizeof y);
+    memcpy(kept, y, sizeof y);
+    start_wrapping(&meter);
+    UNTIL_OK(&meter, 0, partita_convolve(PARTITA_F32, y, x, 3000, h, 300, NULL),
+             memcmp(y, kept, sizeof y) == 0);
+    assert_int_equal(meter.n_live, 0);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, 0, partita_correlate(PARTITA_F32, y, x, 3000, h, 300, NULL),
+             memcmp(y, kept, sizeof y) == 0);
+    assert_int_equal(meter.n_live, 0);
+    memcpy(y, kept, sizeof y);
+    UNTIL_OK(&meter, 0, partita_correlate_normalised(PARTITA_F32, y, x, 3000, h, 300, NULL), true);
+    assert_int_equal(meter.n_live, 0);
+    wrapped = NULL;
+}
+
+// cpu/depthwise, tap by tap and by transforms.
+static void depthwise(void **state)
+{
+    (void)state;
+    for (size_t kernel = 3; kernel < 40; kernel += 28) {
+        struct meter meter = {.failing = SIZE_MAX};
+        const ptrdiff_t pad = (ptrdiff_t)kernel / 2;
+        const struct partita_problem problem = {.rank = 2,
+                                                .batch = 2,
+                                                .in_channels = 16,
+                                                .out_channels = 16,
+                                                .groups = 16,
+                                                .kernel = {kernel, kernel},
+                                                .size = {24, 24},
+                                                .pad_begin = {pad, pad},
+                                                .pad_end = {pad, pad}};
+        static float w[16 * 31 * 31], x[2 * 16 * 24 * 24], y[2 * 16 * 24 * 24];
+        struct partita_options options = {.engine = "cpu/depthwise",
+                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct partita_plan *plan = (struct partita_plan *)1;
+        struct partita_filter *filter = (struct partita_filter *)1;
+        char text[8192];
+        UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
+                 plan == (struct partita_plan *)1);
+        size_t with_plan = meter.n_live;
+        partita_plan_explain(plan, text, sizeof text);
+        assert_true((strstr(text, "by transforms") != NULL) == (kernel > 3));
+        UNTIL_OK(&meter, with_plan, partita_filter_create(plan, w, &filter),
+                 filter == (struct partita_filter *)1);
+        size_t with_filter = meter.n_live;
+        UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL), true);
+        UNTIL_OK(&meter, with_filter, partita_backward_data(plan, filter, x, y, NULL), true);
+        UNTIL_OK(&meter, with_filter, partita_backward_weight(plan, w, x, y, NULL), true);
+        partita_filter_destroy(filter);
+        partita_plan_destroy(plan);
+        assert_int_equal(meter.n_live, 0);
+    }
+}
+
+static void wisdom(void **state)
+{
+    bool slow = *state != NULL;
+    struct meter meter = {.failing = SIZE_MAX};
+    struct partita_wisdom *store = (struct partita_wisdom *)1;
+    char path[] = "/tmp/partita-alloc-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    start_wrapping(&meter);
+    UNTIL_OK(&meter, 0, partita_wisdom_create(&store), store == (struct partita_wisdom *)1);
+    size_t with_store = meter.n_live;
+    UNTIL_OK_BY(&meter, with_store, partita_wisdom_calibrate(store), true, slow ? 1 : 3);
+    UNTIL_OK(&meter, with_store, partita_wisdom_save(store, path), true);
+    UNTIL_OK(&meter, with_store, partita_wisdom_load(store, path), true);
+    partita_wisdom_destroy(store);
+    assert_int_equal(meter.n_live, 0);
+    wrapped = NULL;
+    remove(path);
+}
+
+int main(int n_arguments, char **arguments)
+{
+    static bool slow;
+    slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
+    static struct attempt attempts[12];
+    struct CMUnitTest tests[24];
+    size_t n = 0, n_attempts = 0;
+    for (size_t e = 0; e < 3; e++) {
+        for (int stream = 0; stream < 2; stream++) {
+            struct attempt *attempt = &attempts[n_attempts++];
+            *attempt = (struct attempt){.engine = engine_names[e],
+                                        .problem = stream ? live_problem : bounded};
+            tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e],
+                                    stream ? "stream" : "signal");
+        }
+    }
+    attempts[n_attempts] = (struct attempt){.engine = "cpu/partitioned", .problem = live_problem};
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/partitioned/stream");
+    attempts[n_attempts] = (struct attempt){.engine = "cpu/blocks", .problem = bounded};
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/signal");
+    attempts[n_attempts] = (struct attempt){.engine = "cpu/blocks", .problem = lags};
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/lags");
+    attempts[n_attempts] = (struct attempt){"cpu/blocks", bounded, {24, 60, false}};
+    attempts[n_attempts].problem.stride[0] = 1;
+    tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/divisions");
+    tests[n++] = named_test(spectra, NULL, "spectra");
+    tests[n++] = named_test(layer, NULL, "layer");
+    tests[n++] = named_test(depthwise, NULL, "depthwise");
+    tests[n++] = named_test(measuring, &attempts[0], "measuring-signal");
+    tests[n++] = named_test(measuring, &attempts[1], "measuring-stream");
+    tests[n++] = named_test(measuring_layers, NULL, "measuring-layers");
+    tests[n++] = named_test(windows, NULL, "windows");
+    tests[n++] = named_test(helpers, NULL, "helpers");
+    tests[n++] = named_test(wisdom, slow ? &slow : NULL, "wisdom");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// What cpu/partitioned says of itself: its table covers every tap once, its shares make a whole,
+// its figures are those of partita_plan_load, its timeline is as wide as it says and as high as the
+// worst call.
+
+#include "support/test.h"
+
+#include <stdio.h>
+
+enum { MAX_LINES = 64, COLUMNS = 64 };
+
+struct lines {
+    char text[8192];
+    const char *line[MAX_LINES];
+    size_t n;
+};
+
+static void explain_into(struct lines *lines, const struct partita_plan *plan)
+{
+    assert_true(partita_plan_explain(plan, lines->text, sizeof lines->text) < sizeof lines->text);
+    lines->n = 0;
+    for (char *line = strtok(lines->text, "\n"); line; line = strtok(NULL, "\n"))
+        lines->line[lines->n++] = line;
+}
+
+static struct partita_plan *plan_of(const struct partita_problem *problem)
+{
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(problem, &(struct partita_options){.engine = "cpu/partitioned"},
+                                  &plan));
+    return plan;
+}
+
+static size_t find(const struct lines *lines, const char *words)
+{
+    size_t i = 0;
+    while (i < lines->n && !strstr(lines->line[i], words)) i++;
+    assert_true(i < lines->n);
+    return i;
+}
+
+static double share_of(const char *line)
+{
+    double share;
+    const char *place = line + strlen(line);
+    assert_int_equal(place[-1], '%');
+    for (place -= 2; place[-1] != ' ';) place--;
+    assert_int_equal(sscanf(place, "%lf", &share), 1);
+    return share;
+}
+
+static void table_covers_all_taps(void **state)
+{
+    const struct partita_problem *problem = *state;
+    struct partita_plan *plan = plan_of(problem);
+    struct lines lines;
+    explain_into(&lines, plan);
+    size_t at = find(&lines, "ticks of"), level = 0, next = 0, tick, latency;
+    assert_int_equal(sscanf(lines.line[at], " ticks of %zu frames; latency %zu; %zu taps", &tick,
+                            &latency, &next),
+                     3);
+    assert_int_equal(latency, partita_plan_latency(plan));
+    double shares = share_of(lines.line[at + 2]);
+    for (at += 3; strstr(lines.line[at], " us"); at++, level++) {
+        size_t number, first, last, parts, taps, hop, transform, bundle, ticks;
+        if (sscanf(lines.line[at], "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first,
+                   &last, &parts, &taps, &hop, &transform, &bundle, &ticks) != 9)
+            break;
+        assert_int_equal(number, level);
+        assert_int_equal(first, next);
+        next = last + 1;
+        assert_int_equal(hop, ticks * tick);
+        assert_int_equal(transform, taps + hop);
+        assert_true(bundle == 1 || bundle == 2 || bundle == 4);
+        assert_true(first + parts * taps >= next && first + (parts - 1) * taps < next);
+        shares += share_of(lines.line[at]);
+    }
+    assert_true(level > 0);
+    assert_int_equal(next, problem->kernel[0]);
+    assert_true(shares > 100 - 0.1 * (double)(level + 1) &&
+                shares < 100 + 0.1 * (double)(level + 1)); // rounded
+    partita_plan_destroy(plan);
+}
+
+static void load_is_that_of_the_plan(void **state)
+{
+    struct partita_plan *plan = plan_of(*state);
+    struct partita_load load;
+    struct lines lines;
+    assert_ok(partita_plan_load(plan, &load));
+    explain_into(&lines, plan);
+    char words[128];
+    snprintf(words, sizeof words, "call of %zu frames takes %.3g us in the mean, %.3g us at worst",
+             load.frames, load.mean * 1e6, load.worst * 1e6);
+    find(&lines, words);
+    snprintf(words, sizeof words, "within %zu frames", load.swap_delay);
+    find(&lines, words);
+    partita_plan_destroy(plan);
+}
+
+// Rows of one width, one for each level, the head and the total, which reaches the highest mark.
+static void timeline_reaches_the_worst_call(void **state)
+{
+    const struct partita_problem *problem = *state;
+    struct partita_plan *plan = plan_of(problem);
+    struct lines lines;
+    explain_into(&lines, plan);
+    const size_t first = find(&lines, "head |"), total = find(&lines, "total |");
+    size_t levels;
+    const char *said = strstr(lines.line[find(&lines, "levels:")], "levels:");
+    assert_int_equal(sscanf(said, "levels: %zu", &levels), 1);
+    assert_int_equal(total - first, levels + 1);
+    assert_int_equal(total + 1, lines.n);
+    const size_t width = strlen(lines.line[first]);
+    assert_true(width <= COLUMNS + strlen("  total ||"));
+    for (size_t i = first; i <= total; i++) {
+        assert_int_equal(strlen(lines.line[i]), width);
+        assert_int_equal(lines.line[i][width - 1], '|');
+    }
+    assert_non_null(strchr(lines.line[total], '@'));
+    partita_plan_destroy(plan);
+}
+
+static void lines_are_short(void **state)
+{
+    struct partita_plan *plan = plan_of(*state);
+    struct lines lines;
+    explain_into(&lines, plan);
+    for (size_t i = find(&lines, "ticks of"); i < lines.n; i++)
+        assert_true(strlen(lines.line[i]) <= 100);
+    partita_plan_destroy(plan);
+}
+
+// What spectra of a filter take beside its taps: 2.2 times as much at most.
+static void spectra_are_small(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {
+        .kernel = {480000}, .size = {PARTITA_UNBOUNDED}, .block = 64};
+    struct partita_plan *plan = plan_of(&problem);
+    struct lines lines;
+    explain_into(&lines, plan);
+    size_t samples = 0, at = find(&lines, "ticks of") + 3;
+    for (size_t parts, size;
+         sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
+        samples += parts * size; // of a real signal, as many as reals in its spectrum
+    assert_true(samples >= 2 * 470000 && (double)samples <= 2.2 * 480000);
+    partita_plan_destroy(plan);
+}
+
+// One column would say nothing: calls that all do the same have no timeline.
+static void no_timeline_without_a_period(void **state)
+{
+    (void)state;
+    struct partita_plan *plan = plan_of(
+        &(struct partita_problem){.kernel = {40}, .size = {PARTITA_UNBOUNDED}, .block = 64});
+    struct lines lines;
+    explain_into(&lines, plan);
+    for (size_t i = 0; i < lines.n; i++) assert_null(strstr(lines.line[i], "total"));
+    partita_plan_destroy(plan);
+}
+
+static bool transforms_stop_midway(void)
+{
+#ifdef HAVE_NATIVE_FFT
+    const char *provider = getenv("PARTITA_FFT");
+    return !provider || strcmp(provider, "fftw") != 0;
+#else
+    return false;
+#endif
+}
+
+static void says_when_transforms_run_in_one_piece(void **state)
+{
+    struct partita_plan *plan = plan_of(*state);
+    struct partita_load load;
+    struct lines lines;
+    assert_ok(partita_plan_load(plan, &load));
+    explain_into(&lines, plan);
+    size_t n = 0;
+    for (size_t i = 0; i < lines.n; i++) n += strstr(lines.line[i], "in one piece") != NULL;
+    assert_int_equal(n, transforms_stop_midway() ? 0 : 1);
+    if (n) assert_true(load.worst > 2 * load.mean);
+    partita_plan_destroy(plan);
+}
+
+int main(void)
+{
+    static const struct partita_problem room = {.kernel = {480000},
+                                                .size = {PARTITA_UNBOUNDED},
+                                                .block = 64},
+                                        delayed = {.kernel = {65536},
+                                                   .size = {PARTITA_UNBOUNDED},
+                                                   .in_channels = 2,
+                                                   .out_channels = 2,
+                                                   .signal = PARTITA_CF32,
+                                                   .taps = PARTITA_CF32,
+                                                   .block = 256,
+                                                   .latency = 256},
+                                        odd = {.kernel = {20001},
+                                               .size = {PARTITA_UNBOUNDED},
+                                               .stride = {3},
+                                               .block = 100};
+    static const struct {
+        const char *name;
+        const struct partita_problem *problem;
+    } cases[] = {{"room", &room}, {"delayed", &delayed}, {"odd", &odd}};
+    struct CMUnitTest tests[24];
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct partita_problem *problem = cases[i].problem;
+        tests[n++] =
+            named_test(table_covers_all_taps, problem, "%s/table-covers-all-taps", cases[i].name);
+        tests[n++] = named_test(load_is_that_of_the_plan, problem, "%s/load-is-that-of-the-plan",
+                                cases[i].name);
+        tests[n++] = named_test(timeline_reaches_the_worst_call, problem,
+                                "%s/timeline-reaches-the-worst-call", cases[i].name);
+        tests[n++] = named_test(lines_are_short, problem, "%s/lines-are-short", cases[i].name);
+    }
+    tests[n++] = named_test(spectra_are_small, NULL, "spectra-are-small");
+    tests[n++] = named_test(no_timeline_without_a_period, NULL, "no-timeline-without-a-period");
+    tests[n++] = named_test(says_when_transforms_run_in_one_piece, &room,
+                            "says-when-transforms-run-in-one-piece");
+    return run_test_list(tests, n);
+}

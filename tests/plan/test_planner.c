@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: MIT
+// The planner: what explain says, forced engines, each wish of the options honoured or refused with
+// a reason, time to plan, PARTITA_CPU. Choices themselves are free.
+
+#include "support/rig.h"
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <math.h>
+#include <stdio.h>
+
+static const struct partita_problem longish = {
+    .kernel = {3000}, .size = {100000}, .pad_begin = {2999}};
+static const struct partita_problem live = {.in_channels = 2,
+                                            .out_channels = 2,
+                                            .groups = 2,
+                                            .kernel = {4096},
+                                            .size = {PARTITA_UNBOUNDED},
+                                            .block = 256,
+                                            .latency = 4096};
+
+static char *explain(const struct partita_plan *plan)
+{
+    static char text[8192];
+    assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
+    return text;
+}
+
+static void explain_names_all_engines(void **state)
+{
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(*state, NULL, &plan));
+    char *text = explain(plan);
+    for (int e = 0; e < N_SIGNAL_ENGINES; e++) assert_non_null(strstr(text, engine_names[e]));
+    char *chosen = strstr(text, "<- chosen");
+    assert_non_null(chosen);
+    assert_null(strstr(chosen + 1, "<- chosen"));
+    while (*chosen != '\n') chosen--;
+    chosen[1 + strcspn(chosen + 1, "\n")] = 0;
+    assert_non_null(strstr(
+        chosen, partita_plan_engine(plan))); // the mark is on the line of the engine that runs
+    assert_non_null(strstr(chosen, "error"));
+    assert_non_null(strstr(chosen, "B"));
+    partita_plan_destroy(plan);
+}
+
+// As snprintf: the whole length whatever the room, terminated within it.
+static void explain_counts_and_cuts(void **state)
+{
+    (void)state;
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&live, NULL, &plan));
+    char whole[8192], part[8192];
+    size_t length = partita_plan_explain(plan, whole, sizeof whole);
+    assert_int_equal(length, strlen(whole));
+    assert_int_equal(partita_plan_explain(plan, NULL, 0), length);
+    for (size_t size = 1; size < length + 3; size += 13) {
+        memset(part, 0x7f, sizeof part);
+        assert_int_equal(partita_plan_explain(plan, part, size), length);
+        size_t kept = size - 1 < length ? size - 1 : length;
+        assert_int_equal(strlen(part), kept);
+        assert_memory_equal(part, whole, kept);
+        for (size_t i = size; i < sizeof part; i++) assert_int_equal(part[i], 0x7f);
+    }
+    partita_plan_destroy(plan);
+}
+
+static void forced_engine_is_chosen(void **state)
+{
+    const struct partita_problem *problem = *state;
+    for (int e = 0; e < N_ENGINES; e++) {
+        char name[32];
+        strcpy(name, engine_names[e]);
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(
+            problem, &(struct partita_options){.engine = name, .device = "cpu"}, &plan));
+        memset(name, 'x', sizeof name - 1); // strings in options are not needed any more
+        assert_string_equal(partita_plan_engine(plan), engine_names[e]);
+        partita_plan_destroy(plan);
+    }
+}
+
+static void unknown_engine_is_named(void **state)
+{
+    (void)state;
+    static const char *const unknown[] = {"cpu/none", "direct", "", "cpu/direct ", "cuda/direct"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        struct log_lines lines;
+        struct partita_options options = {.engine = unknown[i], .log = log_into(&lines)};
+        struct partita_plan *plan = (struct partita_plan *)1;
+        assert_int_equal(partita_plan_create(&longish, &options, &plan), PARTITA_ERR_ARG);
+        assert_ptr_equal(plan, (struct partita_plan *)1);
+        assert_int_equal(lines.n_lines, 1);
+        assert_non_null(strstr(lines.text, "engine"));
+        assert_non_null(strstr(lines.text, unknown[i]));
+    }
+}
+
+// Nothing here serves complex images: each engine says so in a line of its own.
+static void unsupported_names_every_reason(void **state)
+{
+    (void)state;
+    struct log_lines lines;
+    struct partita_problem image = {.signal = PARTITA_CF32,
+                                    .taps = PARTITA_CF32,
+                                    .rank = 2,
+                                    .kernel = {3, 3},
+                                    .size = {16, 16}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct partita_options options = {.log = log_into(&lines)};
+    assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_ptr_equal(plan, (struct partita_plan *)1);
+    for (int e = 0; e < N_SIGNAL_ENGINES; e++) assert_non_null(strstr(lines.text, engine_names[e]));
+    options.engine = "cpu/overlap-add";
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(lines.n_lines, 1);
+    assert_non_null(strstr(lines.text, "cpu/overlap-add"));
+}
+
+// Whatever the limit: below it or refused; and what fits computes the same problem.
+static void workspace_limit_is_kept(void **state)
+{
+    const char *engine = *state;
+    struct random random = random_start("workspace");
+    int n_planned = 0;
+    for (size_t limit = 1; limit < (size_t)1 << 28; limit *= 3) {
+        struct partita_problem problem = {.kernel = {200}, .size = {5000}, .pad_begin = {199}};
+        struct partita_options options = {.engine = engine, .threads = 2, .workspace_limit = limit};
+        struct partita_plan *plan = NULL;
+        enum partita_status status = partita_plan_create(&problem, &options, &plan);
+        if (status == PARTITA_OK) {
+            assert_true(partita_plan_workspace_size(plan) <= limit);
+            partita_plan_destroy(plan);
+            struct rig rig;
+            rig_open(&rig, &problem, &options, &random);
+            rig_forward(&rig);
+            rig_check(&rig);
+            rig_close(&rig);
+            n_planned++;
+        } else {
+            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(n_planned, 0); // more room never hurts
+        }
+    }
+    assert_true(n_planned > 5);
+}
+
+// Layers likewise: a limit is kept, and more room never hurts.
+static void workspace_limit_of_layers_is_kept(void **state)
+{
+    const char *engine = *state;
+    static const struct partita_problem problems[] = {
+        {.rank = 2,
+         .batch = 2,
+         .in_channels = 5,
+         .out_channels = 9,
+         .kernel = {3, 3},
+         .size = {14, 14}},
+        {.rank = 2,
+         .in_channels = 64,
+         .out_channels = 512,
+         .kernel = {3, 3},
+         .size = {56, 56},
+         .stride = {2, 1}},
+        {.rank = 2, .in_channels = 300, .out_channels = 40, .size = {17, 20}},
+        {.in_channels = 12, .out_channels = 9, .kernel = {130}, .size = {700}},
+        {.rank = 3,
+         .batch = 2,
+         .in_channels = 3,
+         .out_channels = 5,
+         .kernel = {3, 2, 3},
+         .size = {6, 7, 8}},
+    };
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_F16};
+    static const enum partita_direction directions[] = {PARTITA_FORWARD, PARTITA_BACKWARD_DATA};
+    for (size_t i = 0; i < 6 * (sizeof problems / sizeof *problems); i++) {
+        struct partita_problem problem = problems[i / 6];
+        problem.signal = problem.taps = types[i % 3];
+        if (problem.signal == PARTITA_F16 && i / 3 % 2) continue; // has no gradients
+        size_t least = 0;
+        for (size_t limit = 64; limit < (size_t)1 << 21; limit += limit / 16) {
+            struct partita_options options = {.engine = engine,
+                                              .threads = 1,
+                                              .directions = directions[i / 3 % 2],
+                                              .workspace_limit = limit};
+            struct partita_plan *plan;
+            if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) {
+                if (least)
+                    fail_msg("problem %zu: %zu bytes will do, %zu will not", i, least, limit);
+                continue;
+            }
+            if (!least) least = limit;
+            assert_in_range(partita_plan_workspace(plan, directions[i / 3 % 2]), 1, limit);
+            partita_plan_destroy(plan);
+        }
+        assert_in_range(least, 64, strcmp(engine, "cpu/direct") ? 1 << 15 : 1 << 12);
+    }
+}
+
+// Where all threads work on one transform, one workspace serves them all: a limit with room for no
+// second one takes none of them away.
+static void one_workspace_serves_all_threads(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {.kernel = {1 << 20}, .size = {1 << 22}};
+    struct partita_options options = {.engine = "cpu/overlap-save", .threads = 3};
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    const bool together = plan->choice.worker == 0;
+    options.workspace_limit =
+        plan->choice.bytes; // of one thread, and the taps, which are less than another's
+    partita_plan_destroy(plan);
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    if (together) assert_int_equal(plan->threads, 3);
+    assert_in_range(partita_plan_workspace_size(plan), 1, options.workspace_limit);
+    partita_plan_destroy(plan);
+}
+
+static void error_budget_is_kept(void **state)
+{
+    (void)state;
+    struct partita_problem problem = longish;
+    struct partita_plan *plan;
+    for (double budget = 1e-9; budget < 1; budget *= 1.5) {
+        struct log_lines lines;
+        struct partita_options options = {.error_budget = budget, .log = log_into(&lines)};
+        enum partita_status status = partita_plan_create(&problem, &options, &plan);
+        if (status == PARTITA_OK) {
+            assert_true(plan->choice.error <= budget);
+            partita_plan_destroy(plan);
+        } else {
+            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+            assert_non_null(strstr(lines.text, "error"));
+            assert_true(budget < 1e-6); // every engine does better than this in f32
+        }
+    }
+    assert_int_equal(
+        partita_plan_create(&problem, &(struct partita_options){.error_budget = 1e-9}, &plan),
+        PARTITA_ERR_UNSUPPORTED);
+    problem.signal = problem.taps = PARTITA_F64;
+    assert_ok(
+        partita_plan_create(&problem, &(struct partita_options){.error_budget = 1e-14}, &plan));
+    partita_plan_destroy(plan);
+}
+
+// The predicted error is of the size of the real one: within a factor of three above, of twenty
+// below.
+static void error_is_predicted(void **state)
+{
+    const char *engine = *state;
+    struct random random = random_start("predicted");
+    static const size_t taps[] = {8, 64, 700, 3000};
+    for (size_t i = 0; i < sizeof taps / sizeof *taps; i++) {
+        struct partita_problem problem = {.kernel = {taps[i]}, .size = {6000}};
+        struct rig rig;
+        rig_open(&rig, &problem, &(struct partita_options){.engine = engine}, &random);
+        rig_forward(&rig);
+        double complex *expected = malloc(rig.n_y * sizeof *expected);
+        reference_forward(&problem, expected, rig.x, rig.w);
+        double error = error_against(PARTITA_F32, rig.y, expected, rig.n_y, 0),
+               predicted = rig.plan->choice.error;
+        if (!(error <= 3 * predicted && error >= predicted / 20)) {
+            fail_msg("%zu taps: error %.3g, predicted %.3g", taps[i], error, predicted);
+        }
+        free(expected);
+        rig_close(&rig);
+    }
+}
+
+// Processor time of this process: planning never waits, and other work on the machine is not its
+// fault.
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#ifdef HAVE_NATIVE_FFT
+// Seconds to make a plan in a process that has made none: FFTW remembers plans within one.
+static double fresh_plan_seconds(const struct partita_problem *problem)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct partita_plan *plan;
+        double start = seconds();
+        double taken =
+            partita_plan_create(problem, NULL, &plan) == PARTITA_OK ? seconds() - start : 1e9;
+        _exit(write(ends[1], &taken, sizeof taken) != sizeof taken);
+    }
+    double taken = 1e9;
+    assert_int_equal(read(ends[0], &taken, sizeof taken), sizeof taken);
+    close(ends[0]);
+    close(ends[1]);
+    waitpid(child, NULL, 0);
+    return taken;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_plan_seconds(const struct partita_problem *problem)
+{
+    enum { RUNS = 9 };
+    double taken[RUNS];
+    for (int run = 0; run < RUNS; run++) taken[run] = fresh_plan_seconds(problem);
+    qsort(taken, RUNS, sizeof *taken, ascending);
+    return taken[RUNS / 2];
+}
+
+// The median of fresh processes; the best of five medians, because neighbours on the machine share
+// its caches.
+static double plan_seconds(const struct partita_problem *problem)
+{
+    double best = 1e9;
+    for (int attempt = 0; attempt < 5 && best > 5e-3; attempt++)
+        best = fmin(best, median_plan_seconds(problem));
+    return best;
+}
+
+// Below 5 ms for filters up to 64 k taps.
+static void plans_within_5_ms(void **state)
+{
+    (void)state;
+    static const size_t taps[] = {1, 64, 1000, 4096, 30000, 65536};
+    for (size_t i = 0; i < sizeof taps / sizeof *taps; i++) {
+        for (int kind = 0; kind < 4; kind++) {
+            enum partita_type type = kind % 2 ? PARTITA_CF64 : PARTITA_F32;
+            struct partita_problem problem = {
+                .signal = type, .taps = type, .kernel = {taps[i]}, .size = {10000000}};
+            if (kind >= 2) {
+                problem.size[0] = PARTITA_UNBOUNDED;
+                problem.latency = PARTITA_UNBOUNDED;
+            }
+            double taken = plan_seconds(&problem);
+            if (taken > 5e-3) fail_msg("%zu taps, kind %d: %.2f ms", taps[i], kind, 1e3 * taken);
+        }
+    }
+}
+
+// Layers too, with both gradients: for backward data these strides leave each tap a sub-problem of
+// its own; without a stride large kernels are for large tiles.
+static void layers_plan_within_5_ms(void **state)
+{
+    (void)state;
+    static const struct partita_problem problems[] = {
+        {.rank = 2, .kernel = {256, 256}, .stride = {256, 256}, .size = {256, 256}},
+        {.rank = 2,
+         .kernel = {256, 256},
+         .stride = {256, 256},
+         .size = {1024, 1000},
+         .pad_begin = {5, 7}},
+        {.rank = 2,
+         .kernel = {60, 60},
+         .stride = {60, 60},
+         .size = {720, 720},
+         .in_channels = 8,
+         .out_channels = 8,
+         .groups = 8},
+        {.rank = 2,
+         .kernel = {16, 16},
+         .stride = {16, 16},
+         .size = {224, 224},
+         .in_channels = 3,
+         .out_channels = 768},
+        {.kernel = {65536},
+         .stride = {65536},
+         .size = {1000000},
+         .in_channels = 2,
+         .out_channels = 2},
+        {.rank = 2, .kernel = {256, 256}, .size = {512, 512}, .in_channels = 3, .out_channels = 64},
+    };
+    for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        double taken = plan_seconds(&problems[i]);
+        if (taken > 5e-3) fail_msg("layer %zu: %.2f ms", i, 1e3 * taken);
+    }
+}
+#endif
+
+// PARTITA_CPU lowers the level, never raises it; words that are no level change nothing.
+static void cpu_level_from_environment(void **state)
+{
+    (void)state;
+    const char *before = getenv("PARTITA_CPU");
+    char *kept = before ? strdup(before) : NULL;
+    struct partita_plan *plan;
+    unsetenv("PARTITA_CPU");
+    assert_ok(partita_plan_create(&longish, NULL, &plan));
+    enum cpu_isa highest = plan->level;
+    partita_plan_destroy(plan);
+    static const struct {
+        const char *word;
+        enum cpu_isa level;
+    } words[] = {{"c", CPU_C}, {"avx2", CPU_AVX2}, {"avx512", CPU_AVX512}, {"neon", CPU_NEON}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        setenv("PARTITA_CPU", words[i].word, 1);
+        assert_ok(partita_plan_create(&longish, NULL, &plan));
+        assert_true(plan->level <= highest);
+        assert_true(plan->level <= words[i].level);
+        if (i == 0) assert_non_null(strstr(explain(plan), " c\n"));
+        partita_plan_destroy(plan);
+    }
+    setenv("PARTITA_CPU", "sse9", 1);
+    assert_ok(partita_plan_create(&longish, NULL, &plan));
+    assert_int_equal(plan->level, highest);
+    partita_plan_destroy(plan);
+    if (kept) setenv("PARTITA_CPU", kept, 1);
+    else unsetenv("PARTITA_CPU");
+    free(kept);
+}
+
+// Measuring chooses something that works, and a store remembers it for estimates.
+static void measured_choice_is_remembered(void **state)
+{
+    const struct partita_problem *problem = *state;
+    struct partita_wisdom *wisdom;
+    struct partita_plan *plan;
+    assert_ok(partita_wisdom_create(&wisdom));
+    struct partita_options options = {.effort = PARTITA_MEASURE, .wisdom = wisdom};
+    assert_ok(partita_plan_create(problem, &options, &plan));
+    char *engine = strdup(partita_plan_engine(plan));
+    size_t transform = plan->choice.transform;
+    assert_non_null(strstr(explain(plan), "measurement"));
+    partita_plan_destroy(plan);
+    options.effort = PARTITA_ESTIMATE;
+    double start = seconds();
+    assert_ok(partita_plan_create(problem, &options, &plan));
+    if (TEST_SLOWER == 1) assert_true(seconds() - start < 0.055);
+    assert_string_equal(partita_plan_engine(plan), engine);
+    assert_int_equal(plan->choice.transform, transform);
+    assert_non_null(strstr(explain(plan), "measurement"));
+    partita_plan_destroy(plan);
+    options.wisdom = NULL;
+    assert_ok(partita_plan_create(problem, &options, &plan));
+    assert_non_null(strstr(explain(plan), "; chosen by the cost model"));
+    partita_plan_destroy(plan);
+    options.engine = engine;
+    assert_ok(partita_plan_create(problem, &options, &plan));
+    assert_non_null(strstr(explain(plan), "; the engine as asked, its sizes by the cost model"));
+    partita_plan_destroy(plan);
+    free(engine);
+    partita_wisdom_destroy(wisdom);
+}
+
+// What was remembered for wide wishes is not used against narrow ones.
+static void remembered_choice_obeys_wishes(void **state)
+{
+    (void)state;
+    struct partita_wisdom *wisdom;
+    struct partita_plan *plan;
+    assert_ok(partita_wisdom_create(&wisdom));
+    assert_ok(partita_plan_create(
+        &longish, &(struct partita_options){.effort = PARTITA_MEASURE, .wisdom = wisdom}, &plan));
+    double error = plan->choice.error;
+    size_t workspace = partita_plan_workspace_size(plan);
+    partita_plan_destroy(plan);
+    for (double share = 0.99; share > 0.3; share *= 0.8) {
+        struct partita_options options = {.wisdom = wisdom, .error_budget = share * error};
+        if (partita_plan_create(&longish, &options, &plan) == PARTITA_OK) {
+            assert_true(plan->choice.error <= options.error_budget);
+            partita_plan_destroy(plan);
+        }
+        options = (struct partita_options){.wisdom = wisdom,
+                                           .workspace_limit = (size_t)(share * (double)workspace)};
+        if (workspace && partita_plan_create(&longish, &options, &plan) == PARTITA_OK) {
+            assert_true(partita_plan_workspace_size(plan) <= options.workspace_limit);
+            partita_plan_destroy(plan);
+        }
+    }
+    partita_wisdom_destroy(wisdom);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[40];
+    size_t n = 0;
+#ifdef HAVE_NATIVE_FFT // FFTW alone takes longer to plan long transforms
+    // A promise about time is kept by the library as it is built for use.
+    if (TEST_SLOWER == 1) {
+        tests[n++] = named_test(plans_within_5_ms, NULL, "plans-within-5-ms");
+        tests[n++] = named_test(layers_plan_within_5_ms, NULL, "layers-plan-within-5-ms");
+    }
+#endif
+    tests[n++] =
+        named_test(explain_names_all_engines, &longish, "explain-names-all-engines-signal");
+    tests[n++] = named_test(explain_names_all_engines, &live, "explain-names-all-engines-stream");
+    tests[n++] = named_test(explain_counts_and_cuts, NULL, "explain-counts-and-cuts");
+    tests[n++] = named_test(forced_engine_is_chosen, &longish, "forced-engine-is-chosen-signal");
+    tests[n++] = named_test(forced_engine_is_chosen, &live, "forced-engine-is-chosen-stream");
+    tests[n++] = named_test(unknown_engine_is_named, NULL, "unknown-engine-is-named");
+    tests[n++] = named_test(unsupported_names_every_reason, NULL, "unsupported-names-every-reason");
+    for (int e = 0; e < N_SIGNAL_ENGINES; e++) {
+        tests[n++] = named_test(workspace_limit_is_kept, engine_names[e],
+                                "%s/workspace-limit-is-kept", engine_names[e]);
+        tests[n++] = named_test(error_is_predicted, engine_names[e], "%s/error-is-predicted",
+                                engine_names[e]);
+    }
+    static const char *const layers[] = {"cpu/direct", "cpu/gemm"};
+    for (int e = 0; e < 2; e++)
+        tests[n++] = named_test(workspace_limit_of_layers_is_kept, layers[e],
+                                "%s/workspace-limit-of-layers-is-kept", layers[e]);
+    tests[n++] =
+        named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
+    tests[n++] = named_test(error_budget_is_kept, NULL, "error-budget-is-kept");
+    tests[n++] = named_test(cpu_level_from_environment, NULL, "cpu-level-from-environment");
+    tests[n++] =
+        named_test(measured_choice_is_remembered, &longish, "measured-choice-is-remembered-signal");
+    tests[n++] =
+        named_test(measured_choice_is_remembered, &live, "measured-choice-is-remembered-stream");
+    tests[n++] = named_test(remembered_choice_obeys_wishes, NULL, "remembered-choice-obeys-wishes");
+    return run_test_list(tests, n);
+}

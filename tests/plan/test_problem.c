@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+// Problems and options that are not well formed: refused with the field and its value in the log
+// line, before anything is allocated; and the output size, also at the edges of what is well
+// formed.
+
+#include "support/test.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+static const struct partita_problem good = {.kernel = {3}, .size = {10}};
+static const struct partita_problem good_stream = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
+static const struct partita_problem image = {.rank = 2, .kernel = {3, 3}, .size = {10, 10}};
+
+struct bad_problem {
+    const char *name;
+    struct partita_problem problem;
+    const char *field, *value; // words that the log line must hold
+};
+
+enum { HUGE_TYPE = 77 };
+#define BIG ((size_t)1 << 62)
+
+static const struct bad_problem bad_problems[] = {
+    {"signal", {.signal = (enum partita_type)HUGE_TYPE, .size = {10}}, "signal", "77"},
+    {"taps", {.taps = (enum partita_type)HUGE_TYPE, .size = {10}}, "taps", "77"},
+    {"taps-wider", {.taps = PARTITA_F64, .size = {10}}, "taps", "f64"},
+    {"taps-complex", {.taps = PARTITA_CF32, .size = {10}}, "taps", "cf32"},
+    {"taps-narrower", {.signal = PARTITA_CF64, .taps = PARTITA_F32, .size = {10}}, "taps", "f32"},
+    {"op", {.op = (enum partita_op)5, .size = {10}}, "op", "5"},
+    {"rank-negative", {.rank = -1, .size = {10}}, "rank", "-1"},
+    {"rank-four", {.rank = 4, .size = {10}}, "rank", "4"},
+    {"activation", {.activation = (enum partita_activation)7, .size = {10}}, "activation", "7"},
+    {"activation-of-stream",
+     {.activation = PARTITA_RELU, .size = {PARTITA_UNBOUNDED}},
+     "activation",
+     "streams"},
+    {"activation-of-complex",
+     {.activation = PARTITA_RELU, .signal = PARTITA_CF32, .taps = PARTITA_F32, .size = {10}},
+     "activation",
+     "cf32"},
+    {"volume-overflow",
+     {.rank = 3, .size = {(size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30}},
+     "large",
+     "address space"},
+    {"taps-overflow",
+     {.rank = 3,
+      .kernel = {(size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30},
+      .size = {1, 1, 1},
+      .pad_end = {(ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30}},
+     "large",
+     "address space"},
+    {"no-output-third", {.rank = 3, .kernel = {1, 1, 4}, .size = {5, 5, 3}}, "axis 2", "4"},
+    {"groups-inputs",
+     {.in_channels = 4, .out_channels = 6, .groups = 3, .size = {10}},
+     "groups",
+     "3"},
+    {"groups-outputs",
+     {.in_channels = 6, .out_channels = 4, .groups = 3, .size = {10}},
+     "groups",
+     "3"},
+    {"size-zero", {.kernel = {3}}, "size[0]", "0"},
+    {"size-zero-second", {.rank = 2, .size = {10, 0}}, "size[1]", "0"},
+    {"size-unbounded-second",
+     {.rank = 2, .size = {10, PARTITA_UNBOUNDED}},
+     "size[1]",
+     "18446744073709551615"},
+    {"size-huge", {.size = {BIG}}, "size[0]", "4611686018427387904"},
+    {"kernel-huge", {.kernel = {BIG}, .size = {10}}, "kernel[0]", "4611686018427387904"},
+    {"stride-huge", {.stride = {BIG}, .size = {10}}, "stride[0]", "4611686018427387904"},
+    {"dilation-huge", {.dilation = {BIG}, .size = {10}}, "dilation[0]", "4611686018427387904"},
+    {"span-overflow",
+     {.kernel = {(size_t)1 << 40},
+      .dilation = {(size_t)1 << 40},
+      .size = {10},
+      .pad_begin = {PTRDIFF_MAX / 2}},
+     "kernel[0]",
+     "1099511627776"},
+    {"pad-huge", {.size = {10}, .pad_begin = {PTRDIFF_MAX}}, "pad_begin[0]", "9223372036854775807"},
+    {"pad-huge-negative",
+     {.size = {10}, .pad_end = {PTRDIFF_MIN}},
+     "pad_end[0]",
+     "-9223372036854775808"},
+    {"pads-cancel",
+     {.size = {10}, .pad_begin = {PTRDIFF_MAX}, .pad_end = {-PTRDIFF_MAX}},
+     "pad_begin[0]",
+     "92233"},
+    {"no-output", {.kernel = {11}, .size = {10}}, "11", "10"},
+    {"no-output-dilation", {.kernel = {4}, .dilation = {4}, .size = {12}}, "13", "12"},
+    {"no-output-cropped",
+     {.kernel = {3}, .size = {10}, .pad_begin = {-4}, .pad_end = {-4}},
+     "-4",
+     "10"},
+    {"no-output-second", {.rank = 2, .kernel = {3, 11}, .size = {10, 10}}, "11", "10"},
+    {"channels-overflow", {.in_channels = BIG, .size = {1000}}, "channels", "4611686018427387904"},
+    {"channels-product",
+     {.in_channels = BIG >> 31, .out_channels = BIG >> 31, .size = {10}},
+     "channels",
+     "2147483648"},
+    {"batch-overflow",
+     {.batch = BIG, .size = {1000}},
+     "4611686018427387904",
+     "4611686018427387904"},
+    {"stream-rank", {.rank = 2, .size = {PARTITA_UNBOUNDED, 10}}, "rank", "2"},
+    {"stream-batch", {.batch = 2, .size = {PARTITA_UNBOUNDED}}, "batch", "2"},
+    {"stream-pad-begin", {.size = {PARTITA_UNBOUNDED}, .pad_begin = {7}}, "pad_begin", "7"},
+    {"stream-pad-end", {.size = {PARTITA_UNBOUNDED}, .pad_end = {-7}}, "pad_end", "-7"},
+    {"stream-block", {.size = {PARTITA_UNBOUNDED}, .block = BIG}, "block", "4611686018427387904"},
+    {"stream-latency",
+     {.size = {PARTITA_UNBOUNDED}, .latency = BIG},
+     "latency",
+     "4611686018427387904"},
+    {"stream-kernel",
+     {.kernel = {BIG}, .size = {PARTITA_UNBOUNDED}},
+     "kernel[0]",
+     "4611686018427387904"},
+};
+
+// Counts what goes through it; allocates as the library would by itself.
+static void *count_allocate(void *user, size_t bytes)
+{
+    ++*(int *)user;
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void count_release(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+static void refused_with_field_and_value(void **state)
+{
+    const struct bad_problem *bad = *state;
+    struct log_lines lines;
+    int n_allocated = 0;
+    struct partita_options options = {.log = log_into(&lines),
+                                      .allocator = {count_allocate, count_release, &n_allocated}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    assert_int_equal(partita_plan_create(&bad->problem, &options, &plan), PARTITA_ERR_ARG);
+    assert_ptr_equal(plan, (struct partita_plan *)1);
+    assert_int_equal(n_allocated, 0);
+    assert_int_equal(lines.n_lines, 1);
+    if (!strstr(lines.text, bad->field) || !strstr(lines.text, bad->value)) {
+        fail_msg("\"%s\" names not both %s and %s", lines.text, bad->field, bad->value);
+    }
+    size_t size[PARTITA_MAX_RANK] = {41, 42, 43};
+    assert_int_equal(partita_problem_output_size(&bad->problem, size), PARTITA_ERR_ARG);
+    assert_true(size[0] == 41 && size[1] == 42 && size[2] == 43);
+}
+
+static void bad_arguments(void **state)
+{
+    (void)state;
+    size_t size[PARTITA_MAX_RANK] = {41, 42, 43};
+    struct partita_plan *plan;
+    assert_int_equal(partita_problem_output_size(NULL, size), PARTITA_ERR_ARG);
+    assert_int_equal(partita_problem_output_size(&good, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_problem_output_size(&good_stream, size), PARTITA_ERR_ARG);
+    assert_int_equal(size[0], 41);
+    assert_int_equal(partita_plan_create(NULL, NULL, &plan), PARTITA_ERR_ARG);
+    assert_int_equal(partita_plan_create(&good, NULL, NULL), PARTITA_ERR_ARG);
+}
+
+struct bad_options {
+    const char *name;
+    struct partita_options options;
+    enum partita_status status;
+    const char *field, *value;
+};
+
+static const struct bad_options bad_options[] = {
+    {"device", {.device = "tpu"}, PARTITA_ERR_DEVICE, "device", "tpu"},
+    {"device-empty", {.device = ""}, PARTITA_ERR_DEVICE, "device", ""},
+    {"effort", {.effort = (enum partita_effort)9}, PARTITA_ERR_ARG, "effort", "9"},
+    {"threads", {.threads = -2}, PARTITA_ERR_ARG, "threads", "-2"},
+    {"error-budget", {.error_budget = -0.5}, PARTITA_ERR_ARG, "error_budget", "-0.5"},
+    {"error-budget-nan",
+     {.error_budget = (double)__builtin_nanf("")},
+     PARTITA_ERR_ARG,
+     "error_budget",
+     "nan"},
+    {"directions", {.directions = 9}, PARTITA_ERR_ARG, "directions", "9"},
+    {"allocator-half",
+     {.allocator = {.allocate = count_allocate}},
+     PARTITA_ERR_ARG,
+     "allocator",
+     "both"},
+};
+
+static void options_refused(void **state)
+{
+    const struct bad_options *bad = *state;
+    struct log_lines lines;
+    struct partita_options options = bad->options;
+    options.log = log_into(&lines);
+    struct partita_plan *plan = (struct partita_plan *)1;
+    assert_int_equal(partita_plan_create(&good, &options, &plan), bad->status);
+    assert_ptr_equal(plan, (struct partita_plan *)1);
+    assert_int_equal(lines.n_lines, 1);
+    if (!strstr(lines.text, bad->field) || !strstr(lines.text, bad->value)) {
+        fail_msg("\"%s\" names not both %s and %s", lines.text, bad->field, bad->value);
+    }
+}
+
+// Every default can be left out or written out: the same problem.
+static void defaults_written_out(void **state)
+{
+    (void)state;
+    struct partita_problem spelled = {.rank = 1,
+                                      .batch = 1,
+                                      .in_channels = 1,
+                                      .out_channels = 1,
+                                      .groups = 1,
+                                      .kernel = {3},
+                                      .size = {10},
+                                      .stride = {1},
+                                      .dilation = {1}};
+    size_t a[PARTITA_MAX_RANK] = {0}, b[PARTITA_MAX_RANK] = {0};
+    assert_ok(partita_problem_output_size(&good, a));
+    assert_ok(partita_problem_output_size(&spelled, b));
+    assert_int_equal(a[0], 8);
+    assert_int_equal(b[0], 8);
+    struct partita_plan *plan;
+    char text[2][4096];
+    for (int i = 0; i < 2; i++) {
+        assert_ok(partita_plan_create(i ? &spelled : &good, NULL, &plan));
+        assert_true(partita_plan_explain(plan, text[i], sizeof text[i]) < sizeof text[i]);
+        partita_plan_destroy(plan);
+    }
+    assert_string_equal(text[0], text[1]);
+}
+
+// Against the oracle's own formula over a random grid; a negative room is an error there and here.
+static void output_size_of_random_problems(void **state)
+{
+    (void)state;
+    struct random random = random_start("output-size");
+    for (int i = 0; i < 20000; i++) {
+        struct partita_problem p = {.rank = 1 + (int)random_below(&random, 3)};
+        bool any = true;
+        for (int a = 0; a < p.rank; a++) {
+            p.size[a] = 1 + random_below(&random, 30);
+            p.kernel[a] = random_below(&random, 9);
+            p.stride[a] = random_below(&random, 5);
+            p.dilation[a] = random_below(&random, 4);
+            p.pad_begin[a] = (ptrdiff_t)random_below(&random, 20) - 10;
+            p.pad_end[a] = (ptrdiff_t)random_below(&random, 20) - 10;
+            any = any && reference_outputs(&p, (size_t)a) > 0;
+        }
+        size_t size[PARTITA_MAX_RANK] = {0};
+        assert_int_equal(partita_problem_output_size(&p, size), any ? PARTITA_OK : PARTITA_ERR_ARG);
+        for (size_t a = 0; any && a < (size_t)p.rank; a++)
+            assert_int_equal(size[a], reference_outputs(&p, a));
+    }
+}
+
+// Sizes beyond 32 bits are well formed; asking for their output size costs nothing.
+static void sizes_beyond_32_bits(void **state)
+{
+    (void)state;
+    size_t size[PARTITA_MAX_RANK];
+    struct partita_problem p = {
+        .kernel = {(size_t)1 << 33}, .size = {(size_t)1 << 40}, .stride = {3}};
+    assert_ok(partita_problem_output_size(&p, size));
+    assert_int_equal(size[0], (((size_t)1 << 40) - ((size_t)1 << 33)) / 3 + 1);
+    struct partita_problem wide = {.rank = 2,
+                                   .kernel = {3, 5},
+                                   .size = {70000, 70000},
+                                   .pad_begin = {-1, 2},
+                                   .pad_end = {1, 2},
+                                   .stride = {1, 2}};
+    assert_ok(partita_problem_output_size(&wide, size));
+    assert_true(size[0] == 69998 && size[1] == 35000);
+    assert_ok(partita_problem_output_size(&image, size));
+    assert_true(size[0] == 8 && size[1] == 8);
+}
+
+static void names_and_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        enum partita_type type;
+        size_t size;
+        const char *name;
+    } types[] = {{PARTITA_F32, 4, "f32"},
+                 {PARTITA_F64, 8, "f64"},
+                 {PARTITA_CF32, 8, "cf32"},
+                 {PARTITA_CF64, 16, "cf64"},
+                 {(enum partita_type)HUGE_TYPE, 0, "?"}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        assert_int_equal(partita_type_size(types[i].type), types[i].size);
+        assert_string_equal(partita_type_name(types[i].type), types[i].name);
+    }
+    for (int s = -1; s < 20; s++) {
+        const char *text = partita_status_string((enum partita_status)s);
+        assert_non_null(text);
+        assert_true(strlen(text) > 1);
+        for (int t = -1; t < s && s <= PARTITA_ERR_STATE; t++) {
+            assert_string_not_equal(text, partita_status_string((enum partita_status)t));
+        }
+    }
+    char version[32];
+    snprintf(version, sizeof version, "%d.%d.%d", PARTITA_VERSION_MAJOR, PARTITA_VERSION_MINOR,
+             PARTITA_VERSION_PATCH);
+    assert_string_equal(partita_version(), version);
+}
+
+// A device that is missing says what is missing, to whoever asks and to whoever plans; planning for
+// the CPU is as ever.
+static void missing_device(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    struct log_lines lines;
+    struct partita_plan *plan = NULL;
+    struct partita_problem problem = {.kernel = {3}, .size = {10}};
+    setenv("PARTITA_CUDA_MODULE", "/nowhere/libpartita-cuda.so", 1);
+    assert_int_equal(partita_device_describe("cuda", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(text, "no CUDA device: module not loaded"));
+    struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(lines.text, "module not loaded"));
+    assert_null(plan);
+    options.device = NULL;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    partita_plan_destroy(plan);
+    assert_ok(partita_device_describe("cpu", text, 4));
+    assert_string_equal(text, "the");
+    assert_int_equal(partita_device_describe("tpu", text, 0), PARTITA_ERR_DEVICE);
+    assert_int_equal(partita_device_describe(NULL, text, 4), PARTITA_ERR_ARG);
+    unsetenv("PARTITA_CUDA_MODULE");
+}
+
+int main(void)
+{
+    enum {
+        N_PROBLEMS = sizeof bad_problems / sizeof *bad_problems,
+        N_OPTIONS = sizeof bad_options / sizeof *bad_options
+    };
+    struct CMUnitTest tests[N_PROBLEMS + N_OPTIONS + 8];
+    size_t n = 0;
+    for (size_t i = 0; i < N_PROBLEMS; i++) {
+        tests[n++] = named_test(refused_with_field_and_value, &bad_problems[i], "bad-%s",
+                                bad_problems[i].name);
+    }
+    for (size_t i = 0; i < N_OPTIONS; i++) {
+        tests[n++] =
+            named_test(options_refused, &bad_options[i], "bad-option-%s", bad_options[i].name);
+    }
+    tests[n++] = named_test(bad_arguments, NULL, "bad-arguments");
+    tests[n++] = named_test(defaults_written_out, NULL, "defaults-written-out");
+    tests[n++] = named_test(output_size_of_random_problems, NULL, "output-size-of-random-problems");
+    tests[n++] = named_test(sizes_beyond_32_bits, NULL, "sizes-beyond-32-bits");
+    tests[n++] = named_test(missing_device, NULL, "missing-device");
+    tests[n++] = named_test(names_and_sizes, NULL, "names-and-sizes");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: MIT
+// Batches of long signals with long filters, one a channel or several: block engines in all
+// directions against the oracle, gradients against the transpose identity, any number of threads,
+// any workspace.
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct line {
+    const char *name;
+    struct partita_problem problem;
+    size_t part; // imposed on cpu/blocks; 0: as it likes
+};
+
+#define CAUSAL(taps) .kernel = {taps}, .pad_begin = {(taps)-1}
+
+static const struct line lines[] = {
+    {"one-sample", {.size = {1}}, 0},
+    {"depthwise-causal",
+     {.batch = 3, .in_channels = 4, .out_channels = 4, .groups = 4, CAUSAL(1024), .size = {1024}},
+     0},
+    {"depthwise-causal-correlate",
+     {.op = PARTITA_CORRELATE,
+      .batch = 2,
+      .in_channels = 3,
+      .out_channels = 3,
+      .groups = 3,
+      CAUSAL(997),
+      .size = {997}},
+     128},
+    {"depthwise-odd",
+     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(731), .size = {1535}},
+     256},
+    {"depthwise-more-taps",
+     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(2003), .size = {500}},
+     128},
+    {"depthwise-few-taps",
+     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(5), .size = {9001}},
+     64},
+    {"depthwise-multiplied",
+     {.op = PARTITA_CORRELATE,
+      .batch = 2,
+      .in_channels = 2,
+      .out_channels = 6,
+      .groups = 2,
+      CAUSAL(300),
+      .size = {700}},
+     64},
+    {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 5, CAUSAL(199), .size = {307}}, 64},
+    {"groups",
+     {.op = PARTITA_CORRELATE,
+      .in_channels = 4,
+      .out_channels = 6,
+      .groups = 2,
+      .kernel = {211},
+      .size = {600}},
+     64},
+    {"lone", {CAUSAL(1499), .size = {1511}}, 256},
+    {"full", {.kernel = {333}, .size = {555}, .pad_begin = {332}, .pad_end = {332}}, 128},
+    {"anticausal",
+     {.op = PARTITA_CORRELATE, .kernel = {512}, .size = {700}, .pad_end = {511}},
+     128},
+    {"dilated",
+     {.batch = 2,
+      .in_channels = 2,
+      .out_channels = 2,
+      .groups = 2,
+      .kernel = {101},
+      .dilation = {7},
+      .size = {900},
+      .pad_begin = {700}},
+     128},
+    {"dilated-correlate",
+     {.op = PARTITA_CORRELATE,
+      .kernel = {101},
+      .dilation = {3},
+      .size = {900},
+      .pad_begin = {20},
+      .pad_end = {-7}},
+     64},
+    {"padding-beyond-taps",
+     {.kernel = {20}, .size = {90}, .pad_begin = {150}, .pad_end = {230}},
+     64},
+    {"cropped", {.kernel = {60}, .size = {2000}, .pad_begin = {-700}, .pad_end = {-900}}, 64},
+    {"outside", {.kernel = {9}, .size = {50}, .pad_begin = {400}, .pad_end = {-360}}, 64},
+    {"batch",
+     {.batch = 67, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(64), .size = {64}},
+     64},
+};
+enum { N_LINES = sizeof lines / sizeof *lines };
+
+struct line_case {
+    const char *engine;
+    const struct line *line;
+    enum partita_type type;
+};
+
+static struct partita_problem typed(const struct partita_problem *problem, enum partita_type type)
+{
+    struct partita_problem p = *problem;
+    p.signal = p.taps = type;
+    return p;
+}
+
+static struct partita_options options_of(const struct line_case *c, int threads, size_t part)
+{
+    struct partita_options options = {
+        .engine = c->engine, .threads = threads, .directions = LAYER_ALL};
+    if (strstr(c->engine, "/blocks"))
+        options.parts = (struct partita_parts){.taps = part, .signal = part};
+    return options;
+}
+
+// Transforms hold taps and signal at most twice over.
+static size_t longest_transform(const struct partita_problem *problem)
+{
+    const size_t dilation = problem->dilation[0] ? problem->dilation[0] : 1;
+    return 2 * (problem->kernel[0] * dilation + problem->size[0]) + 256;
+}
+
+static void against_oracle(void **state)
+{
+    const struct line_case *c = *state;
+    struct partita_problem problem = typed(&c->line->problem, c->type);
+    struct random random = random_start(c->line->name);
+    for (int imposed = 0; imposed <= (c->line->part > 0); imposed++) {
+        struct layer layer;
+        const struct partita_options options = options_of(c, 1, imposed ? c->line->part : 0);
+        layer_open(&layer, &problem, &options, &random);
+        layer.transform = longest_transform(&problem);
+        for (unsigned d = 1; d <= 4; d *= 2)
+            assert_string_equal(partita_plan_engine_of(layer.plan, (enum partita_direction)d),
+                                c->engine);
+        layer_run(&layer);
+        for (int i = 0; i < LAYER_Y; i++) // inputs are kept
+            for (size_t k = 0; k < layer.n[i]; k++)
+                assert_true(layer_sample(&layer, (enum layer_array)i, k) == layer.expected[i][k]);
+        layer_check(&layer);
+        layer_close(&layer);
+    }
+}
+
+enum { RANDOM_LINES = 30 };
+
+static struct partita_problem random_line(struct random *random)
+{
+    for (;;) {
+        const struct partita_problem p = layer_random(random);
+        if (p.rank == 1 && p.stride[0] <= 1) return p;
+    }
+}
+
+static void random_lines(void **state)
+{
+    const struct line_case *c = *state;
+    struct random random = random_start("random");
+    for (int i = 0; i < layer_repeats(RANDOM_LINES); i++) {
+        const struct partita_problem drawn = random_line(&random), problem = typed(&drawn, c->type);
+        const struct partita_options options = options_of(c, 1, i % 2 ? 64 : 0);
+        struct layer layer;
+        layer_open(&layer, &problem, &options, &random);
+        layer.transform = longest_transform(&problem);
+        layer_run(&layer);
+        layer_check(&layer);
+        layer_close(&layer);
+    }
+}
+
+static double dot(const struct layer *layer, enum layer_array a, enum layer_array b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < layer->n[a]; i++)
+        sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
+    return sum;
+}
+
+// <gy, A x> = <A' gy, x> = <gw, w>, each within what the norms allow times the gate of transforms.
+static void transpose_identity(void **state)
+{
+    const struct line_case *c = *state;
+    for (size_t i = 0; i < N_LINES; i++) {
+        struct partita_problem problem = typed(&lines[i].problem, c->type);
+        struct random random = random_start("transpose");
+        const struct partita_options options = options_of(c, 1, lines[i].part);
+        struct layer layer;
+        layer_open(&layer, &problem, &options, &random);
+        partita_filter_destroy(layer.filter); // A has no bias
+        assert_ok(partita_filter_create(layer.plan, layer.array[LAYER_W], &layer.filter));
+        layer_run(&layer);
+        const double y = dot(&layer, LAYER_GY, LAYER_Y), x = dot(&layer, LAYER_GX, LAYER_X),
+                     w = dot(&layer, LAYER_GW, LAYER_W);
+        const double norm = sqrt(dot(&layer, LAYER_GY, LAYER_GY) * dot(&layer, LAYER_Y, LAYER_Y)) +
+                            sqrt(dot(&layer, LAYER_GX, LAYER_GX) * dot(&layer, LAYER_X, LAYER_X)) +
+                            sqrt(dot(&layer, LAYER_GW, LAYER_GW) * dot(&layer, LAYER_W, LAYER_W));
+        const double gate = gate_transform(c->type, longest_transform(&problem)) * norm;
+        if (!(fabs(y - x) <= gate && fabs(y - w) <= gate))
+            fail_msg("%s: %.17g, %.17g, %.17g are not one number within %.3g", lines[i].name, y, x,
+                     w, gate);
+        layer_close(&layer);
+    }
+}
+
+// Several groups, several blocks, runs of blocks and of the batch.
+static const struct partita_problem busy[] = {
+    {.batch = 5, .in_channels = 6, .out_channels = 6, .groups = 6, CAUSAL(1500), .size = {1700}},
+    {.op = PARTITA_CORRELATE,
+     .batch = 2,
+     .in_channels = 4,
+     .out_channels = 6,
+     .groups = 2,
+     CAUSAL(30),
+     .size = {90000}},
+};
+enum { N_BUSY = sizeof busy / sizeof *busy };
+
+static void any_threads_same_bits(void **state)
+{
+    const struct line_case *c = *state;
+    for (int i = 0; i < N_BUSY; i++) {
+        struct partita_problem problem = typed(&busy[i], c->type);
+        struct random random = random_start("threads");
+        struct layer first, other;
+        const struct partita_options one = options_of(c, 1, 512);
+        layer_open(&first, &problem, &one, &random);
+        layer_run(&first);
+        for (int threads = 2; threads <= 5; threads += 3) {
+            const struct partita_options several = options_of(c, threads, 512);
+            layer_open_like(&other, &first, &several);
+            layer_run(&other);
+            layer_same_bits(&first, &other);
+            layer_close(&other);
+        }
+        layer_close(&first);
+    }
+}
+
+// A call with a guarded workspace of just the size asked for, twice: what the first left behind is
+// no input.
+static void workspace_exact(void **state)
+{
+    const struct line_case *c = *state;
+    for (int i = 0; i < N_BUSY; i++) {
+        struct partita_problem problem = typed(&busy[i], c->type);
+        struct random random = random_start("workspace");
+        struct layer layer, other;
+        const struct partita_options options = options_of(c, 3, 512);
+        layer_open(&layer, &problem, &options, &random);
+        layer_run(&layer);
+        layer_open_like(&other, &layer, &options);
+        void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
+        void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
+        void *weight =
+            guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
+        void **a = other.array;
+        for (int again = 0; again < 2; again++) {
+            assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], forward));
+            assert_ok(
+                partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
+            assert_ok(
+                partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
+            assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
+            layer_same_bits(&layer, &other);
+        }
+        guarded_free(forward);
+        guarded_free(data);
+        guarded_free(weight);
+        layer_close(&other);
+        layer_close(&layer);
+    }
+}
+
+// Whatever the limit: within it in every direction, and right; or refused. More room never hurts.
+static void workspace_limit_is_kept(void **state)
+{
+    const struct line_case *c = *state;
+    const struct partita_problem few = {
+        .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {6000}};
+    struct partita_problem problem = typed(&few, c->type);
+    struct random random = random_start("limit");
+    int n_planned = 0;
+    for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
+        struct partita_options options = options_of(c, 1, 0);
+        options = layer_options(&options);
+        options.workspace_limit = limit;
+        struct partita_plan *plan;
+        const enum partita_status status = partita_plan_create(&problem, &options, &plan);
+        if (status != PARTITA_OK) {
+            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(n_planned, 0);
+            continue;
+        }
+        for (unsigned d = 1; d <= 4; d *= 2)
+            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
+        partita_plan_destroy(plan);
+        struct layer layer;
+        layer_open(&layer, &problem, &options, &random);
+        layer.transform = longest_transform(&problem) + 65536;
+        layer_run(&layer);
+        layer_check(&layer);
+        layer_close(&layer);
+        n_planned++;
+    }
+    assert_true(n_planned > 1);
+}
+
+// With a stride forward and the gradient of the taps are had, that of the samples is refused in
+// words.
+static void strided(void **state)
+{
+    const struct line_case *c = *state;
+    const struct partita_problem every_third = {.op = PARTITA_CORRELATE,
+                                                .batch = 3,
+                                                .in_channels = 2,
+                                                .out_channels = 4,
+                                                .groups = 2,
+                                                .kernel = {50},
+                                                .stride = {3},
+                                                .dilation = {2},
+                                                .size = {4001},
+                                                .pad_begin = {70}};
+    struct partita_problem problem = typed(&every_third, c->type);
+    struct random random = random_start("strided");
+    struct partita_options options = options_of(c, 1, 0);
+    options = layer_options(&options);
+    struct log_lines log;
+    struct partita_plan *plan;
+    options.log = log_into(&log);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(log.text, "stride"));
+    // The oracle's answers come with a layer that sums.
+    struct layer layer, direct;
+    layer_open(&direct, &problem,
+               &(struct partita_options){.engine = "cpu/direct", .device = "cpu", .threads = 1},
+               &random);
+    options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_WEIGHT;
+    options.log = (struct partita_log){0};
+    layer_open_like(&layer, &direct, &options);
+    layer_run(&direct);
+    void **a = layer.array, **b = direct.array;
+    assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
+    assert_ok(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL));
+    // What was refused is taken from the other, so that all can be checked.
+    const size_t bytes = partita_type_size(c->type);
+    memcpy(a[LAYER_GX], b[LAYER_GX], layer.n[LAYER_GX] * bytes);
+    memcpy(a[LAYER_GB], b[LAYER_GB], layer.n[LAYER_GB] * bytes);
+    layer.transform = longest_transform(&problem) + 65536;
+    layer_check(&layer);
+    layer_close(&layer);
+    layer_close(&direct);
+}
+
+// Parts of two sizes go by divisions, of which backward data is one more problem and backward
+// weight none.
+static void imposed_parts(void **state)
+{
+    const char *engine = *state;
+    const bool sums = !strncmp(engine, "cpu/", 4); // a device has transforms alone
+    const struct partita_problem matrix = {.batch = 2,
+                                           .in_channels = 4,
+                                           .out_channels = 6,
+                                           .groups = 2,
+                                           CAUSAL(101),
+                                           .size = {203},
+                                           .activation = PARTITA_RELU};
+    struct random random = random_start("imposed");
+    struct layer layer, direct;
+    layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1},
+               &random);
+    for (int in_time = 0; in_time < 1 + sums; in_time++) {
+        struct partita_options options = {
+            .engine = engine, .threads = 1, .directions = LAYER_ALL, .parts = {12, 10, in_time}};
+        struct log_lines log;
+        struct partita_plan *plan;
+        options = layer_options(&options);
+        options.log = log_into(&log);
+        assert_int_equal(partita_plan_create(&matrix, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+        assert_non_null(strstr(log.text, "equal parts"));
+        options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA;
+        options.log = (struct partita_log){0};
+        layer_open_like(&layer, &direct, &options);
+        layer_run(&direct);
+        void **a = layer.array, **b = direct.array;
+        assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
+        assert_ok(partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL));
+        memcpy(a[LAYER_GW], b[LAYER_GW], layer.n[LAYER_GW] * sizeof(float));
+        memcpy(a[LAYER_GB], b[LAYER_GB], layer.n[LAYER_GB] * sizeof(float));
+        layer.transform = longest_transform(&matrix);
+        layer_check(&layer);
+        layer_close(&layer);
+    }
+    layer_close(&direct);
+}
+
+// The planner's own choice for filters as long as the signals.
+static void planner_takes_blocks(void **state)
+{
+    (void)state;
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
+    for (int t = 0; t < 2; t++)
+        for (size_t length = 4096; length <= (size_t)1 << 18; length *= 64) {
+            const struct partita_problem problem = {.signal = types[t],
+                                                    .taps = types[t],
+                                                    .batch = 8,
+                                                    .in_channels = 64,
+                                                    .out_channels = 64,
+                                                    .groups = 64,
+                                                    .kernel = {length},
+                                                    .size = {length},
+                                                    .pad_begin = {(ptrdiff_t)length - 1}};
+            struct partita_plan *plan;
+            assert_ok(partita_plan_create(
+                &problem, &(struct partita_options){.directions = LAYER_ALL}, &plan));
+            for (unsigned d = 1; d <= 4; d *= 2) {
+                const char *engine = partita_plan_engine_of(plan, (enum partita_direction)d);
+                assert_true(strcmp(engine, "cpu/direct") != 0 && *engine);
+            }
+            partita_plan_destroy(plan);
+        }
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"random-lines", random_lines},
+    {"transpose-identity", transpose_identity},
+    {"any-threads-same-bits", any_threads_same_bits},
+    {"workspace-exact", workspace_exact},
+    {"workspace-limit-is-kept", workspace_limit_is_kept},
+    {"strided", strided},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static const char *const engines[] = {"cpu/overlap-save",
+                                          "cpu/blocks",
+                                          "cuda/overlap-save",
+                                          "cuda/overlap-save-1-sum",
+                                          "cuda/overlap-save-2-sums",
+                                          "cuda/blocks"};
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
+    enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
+    static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];
+    static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_LINES + N_PROMISES) + 2];
+    size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_engine_is_here(engines[e]);
+             t++) {
+            const char *type = partita_type_name(types[t]);
+            struct line_case *c = cases[e][t];
+            for (size_t i = 0; i < N_LINES; i++, c++) {
+                *c = (struct line_case){engines[e], &lines[i], types[t]};
+                tests[n++] =
+                    named_test(against_oracle, c, "%s/%s-%s", engines[e], lines[i].name, type);
+            }
+            // Ways of one engine share all but the gradient of the taps.
+            if (layer_is_brief() && strncmp(engines[e], "cuda/overlap-save-", 18) == 0) continue;
+            for (size_t i = 0; i < N_PROMISES; i++)
+                tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e],
+                                        promises[i].name, type);
+        }
+    const bool on_cpu = layer_engine_is_here("cpu/blocks");
+    const char *blocks = on_cpu ? "cpu/blocks" : "cuda/blocks";
+    if (on_cpu) tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
+    tests[n++] = named_test(imposed_parts, blocks, "%s/imposed-parts", blocks);
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: MIT
+// cpu/blocks beyond what every engine promises (test_engines.c): parts of imposed sizes, equal ones
+// and the schedule of divisions with the examples it comes from; narrow windows of lags; slices
+// with few blocks; workspace limits; sums over more parts than are summed in a row; threads.
+
+#include "support/rig.h"
+
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+// Where PARTITA_TEST_DEVICE names a device, its engine in place of the CPU's.
+static bool on_device(void)
+{
+    return layer_engine_is_here("cuda/blocks");
+}
+
+static struct partita_options blocks_options(struct partita_options options)
+{
+    options.engine = on_device() ? "cuda/blocks" : "cpu/blocks";
+    return layer_options(&options);
+}
+
+struct parts_case {
+    const char *name;
+    size_t n, m, taps, signal; // signal, taps; sizes of their parts
+    ptrdiff_t first, last;     // of the full result; 0, 0: all
+    bool in_time;
+};
+
+// Equal parts are half of a transform's size; the others go by divisions. The last ones are the
+// examples of the description that the schedule follows: 60 x 36 with 12 and 6, 12464 x 6232 with
+// 152 and 19, 144 x 100 with 12 and 10.
+static const struct parts_case parts_cases[] = {
+    {"equal-one-part", 500, 300, 512, 512, 0, 0, false},
+    {"equal-both-whole", 512, 512, 128, 128, 0, 0, false},
+    {"equal-rest", 1000, 700, 128, 128, 0, 0, false},
+    {"equal-prime", 1009, 997, 64, 64, 0, 0, false},
+    {"equal-one-sample", 1, 700, 128, 128, 0, 0, false},
+    {"equal-one-tap", 700, 1, 128, 128, 0, 0, false},
+    {"equal-more-taps", 300, 3001, 128, 128, 0, 0, false},
+    {"equal-one-more", 257, 257, 128, 128, 0, 0, false},
+    {"equal-slice", 3000, 2000, 128, 128, 1111, 2222, false},
+    {"equal-slice-in-block", 3000, 2000, 256, 256, 2570, 2575, false},
+    {"equal-slice-beyond", 900, 800, 64, 64, -100, 1900, false},
+    {"equal-slice-outside", 900, 800, 64, 64, 1800, 1900, false},
+    {"equal-slice-before", 900, 800, 64, 64, -300, -20, false},
+    {"equal-many-parts", 9000, 9000, 64, 64, 8000, 9000, false},
+    {"equal-long-transform", 50000, 40000, 16384, 16384, 32700, 32900, false},
+    {"equal-odd-transform", 2000, 1500, 192, 192, 0, 0, false},
+    {"divisions-60-36", 60, 36, 6, 12, 0, 0, false},
+    {"divisions-60-36-swapped", 60, 36, 12, 6, 0, 0, false},
+    {"divisions-60-36-in-time", 60, 36, 6, 12, 0, 0, true},
+    {"divisions-12464-6232", 12464, 6232, 19, 152, 511, 3283, false},
+    {"divisions-12464-6232-in-time", 12464, 6232, 19, 152, 511, 3283, true},
+    {"divisions-144-100", 144, 100, 10, 12, 0, 0, false},
+    {"divisions-144-100-in-time", 144, 100, 10, 12, 0, 0, true},
+    {"divisions-rest", 101, 67, 8, 24, 0, 0, false},
+    {"divisions-rest-in-time", 101, 67, 8, 24, 0, 0, true},
+    {"divisions-prime", 103, 59, 7, 5, 0, 0, false},
+    {"divisions-slice-beyond", 101, 67, 8, 24, -40, 300, false},
+    {"divisions-slice-outside", 101, 67, 8, 24, 167, 300, false},
+    {"divisions-slice-before", 101, 67, 8, 24, -67, -1, false},
+    {"divisions-parts-beyond", 30, 20, 64, 32, 0, 0, false},
+    {"divisions-one-each", 20, 10, 1, 1, 0, 0, true},
+    {"divisions-many-pairs", 2000, 2000, 3, 6, 1900, 2100, false},
+};
+enum { N_PARTS_CASES = sizeof parts_cases / sizeof *parts_cases };
+
+struct typed_case {
+    const struct parts_case *parts;
+    const struct type_pair *types;
+    enum partita_op op;
+};
+
+// A device takes no parts in time, and where there is no cuFFT those alone whose transforms fit a
+// thread block.
+static bool is_served(const struct parts_case *parts)
+{
+    const char *cufft = getenv("PARTITA_CUFFT");
+    const size_t most = cufft && !strcmp(cufft, "none") ? 4096 : SIZE_MAX;
+    return !on_device() || (!parts->in_time && parts->taps <= most && parts->signal <= most);
+}
+
+static struct partita_problem problem_of(const struct typed_case *c)
+{
+    const struct parts_case *p = c->parts;
+    ptrdiff_t first = p->first, last = p->last;
+    if (first == 0 && last == 0) last = (ptrdiff_t)(p->n + p->m - 1);
+    return (struct partita_problem){.signal = c->types->signal,
+                                    .taps = c->types->taps,
+                                    .op = c->op,
+                                    .kernel = {p->m},
+                                    .size = {p->n},
+                                    .pad_begin = {(ptrdiff_t)p->m - 1 - first},
+                                    .pad_end = {last - (ptrdiff_t)p->n}};
+}
+
+static void imposed_parts(void **state)
+{
+    const struct typed_case *c = *state;
+    struct partita_problem problem = problem_of(c);
+    struct partita_options options = blocks_options((struct partita_options){
+        .parts = {c->parts->taps, c->parts->signal, c->parts->in_time}, .threads = 1});
+    struct random random = random_start(c->parts->name);
+    struct rig rig;
+    rig_open(&rig, &problem, &options, &random);
+    rig_forward(&rig);
+    rig_check(&rig);
+    // Many threads are slow where others use the machine: for one type.
+    for (int threads = 2; threads <= (c->types->signal == PARTITA_F32 && !on_device() ? 3 : 0);
+         threads++) {
+        struct rig other;
+        options.threads = threads;
+        rig_open_with(&other, &problem, &options, rig.x, rig.w);
+        rig_forward(&other);
+        assert_memory_equal(rig.y, other.y, rig.n_y * rig.sample_bytes);
+        rig_close(&other);
+    }
+    rig_close(&rig);
+}
+
+// Channels, groups and a batch, dilated taps; with equal parts a stride too.
+static void imposed_parts_of_many(void **state)
+{
+    const struct type_pair *types = *state;
+    struct partita_problem problem = {.signal = types->signal,
+                                      .taps = types->taps,
+                                      .op = PARTITA_CORRELATE,
+                                      .batch = 2,
+                                      .in_channels = 6,
+                                      .out_channels = 4,
+                                      .groups = 2,
+                                      .kernel = {90},
+                                      .dilation = {3},
+                                      .size = {500},
+                                      .pad_begin = {267},
+                                      .pad_end = {200}};
+    const struct partita_parts sizes[] = {
+        {64, 64, false}, {64, 64, false}, {20, 60, false}, {20, 60, true}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes - on_device(); i++) {
+        const struct partita_options options =
+            blocks_options((struct partita_options){.parts = sizes[i], .threads = 3});
+        struct random random = random_start("many");
+        struct rig rig;
+        problem.stride[0] = i == 1 ? 5 : 1;
+        rig_open(&rig, &problem, &options, &random);
+        rig_forward(&rig);
+        rig_check(&rig);
+        rig_close(&rig);
+    }
+}
+
+static void explain(const struct partita_problem *problem, const struct partita_options *options,
+                    char *text, size_t size)
+{
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(problem, options, &plan));
+    assert_true(partita_plan_explain(plan, text, size) < size);
+    partita_plan_destroy(plan);
+}
+
+// The schedule of 60 x 36 with 12 and 6, as its description prints it, but for intervals without
+// pairs.
+static void schedule_is_printed(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "division 0, 5 intervals",     " 0: (0, 0)\n",
+        " 18: (1, 1) (3, 0)\n",        " 36: (0, 3) (2, 2) (4, 1)\n",
+        " 54: (1, 4) (3, 3) (5, 2)\n", " 72: (4, 4)\n",
+        "division 1, 5 intervals",     " 6: (1, 0)\n",
+        " 24: (0, 2) (2, 1) (4, 0)\n", " 42: (1, 3) (3, 2) (5, 1)\n",
+        " 60: (2, 4) (4, 3)\n",        " 78: (5, 4)\n",
+        "division 2, 4 intervals",     " 12: (0, 1) (2, 0)\n",
+        " 30: (1, 2) (3, 1) (5, 0)\n", " 48: (0, 4) (2, 3) (4, 2)\n",
+        " 66: (3, 4) (5, 3)\n",
+    };
+    struct partita_problem problem = {
+        .kernel = {36}, .size = {60}, .pad_begin = {35}, .pad_end = {35}};
+    char text[8192];
+    const struct partita_options options =
+        blocks_options((struct partita_options){.parts = {6, 12, false}});
+    explain(&problem, &options, text, sizeof text);
+    const char *at = text;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        at = strstr(at, lines[i]);
+        if (!at) fail_msg("no \"%s\" in its place in\n%s", lines[i], text);
+    }
+    assert_null(strstr(text, "(5, 5)"));
+}
+
+// A few outputs in the middle of a long product: one sum over all parts, on the parts that matter
+// alone.
+static void narrow_lags(void **state)
+{
+    const struct type_pair *types = *state;
+    enum { N = 60000, M = 50000, LAGS = 41 };
+    const struct partita_options one = blocks_options((struct partita_options){.threads = 1});
+    const struct partita_options three = blocks_options((struct partita_options){.threads = 3});
+    for (int window = 0; window < 4; window++) {
+        ptrdiff_t first = (ptrdiff_t[]){-20, -49990, 59980, 300}[window];
+        struct partita_problem problem = {.signal = types->signal,
+                                          .taps = types->taps,
+                                          .op = PARTITA_CORRELATE,
+                                          .kernel = {M},
+                                          .size = {N},
+                                          .pad_begin = {-first},
+                                          .pad_end = {M - 1 + first + LAGS - N}};
+        struct random random = random_start("lags");
+        struct rig rig;
+        rig_open(&rig, &problem, &one, &random);
+        rig_forward(&rig);
+        rig_check(&rig);
+        if (window == 0) { // else so few taps are seen that pairs may cost less
+            char text[4096];
+            partita_plan_explain(rig.plan, text, sizeof text);
+            assert_non_null(strstr(text, "1 window of 41 outputs"));
+            assert_true(on_device() || partita_plan_workspace_size(rig.plan) <
+                                           80 * rig.plan->choice.transform * rig.sample_bytes);
+        }
+        struct rig other;
+        rig_open_with(&other, &problem, &three, rig.x, rig.w);
+        rig_forward(&other);
+        assert_memory_equal(rig.y, other.y, rig.n_y * rig.sample_bytes);
+        rig_close(&other);
+        // The one-call helper may read the template itself.
+        if (types->signal == types->taps) {
+            void *y = guarded_alloc(LAGS * rig.sample_bytes, 0);
+            struct partita_slice slice = {.first = first, .last = first + LAGS};
+            assert_ok(partita_correlate(types->signal, y, rig.x, N, rig.w, M, &slice));
+            double gate = gate_for_outputs(gate_direct(types->signal, M),
+                                           LAGS); // the larger: sums may cost less
+            assert_true(error_against(types->signal, y, rig.reference, LAGS,
+                                      typical_output(&problem)) <= gate);
+            guarded_free(y);
+            struct partita_problem sliced;
+            assert_ok(
+                partita_slice_problem(PARTITA_CORRELATE, types->signal, N, M, &slice, &sliced));
+            assert_true(sliced.op == problem.op && sliced.signal == problem.signal &&
+                        sliced.taps == problem.taps);
+            assert_true(sliced.kernel[0] == M && sliced.size[0] == N);
+            assert_true(sliced.pad_begin[0] == problem.pad_begin[0] &&
+                        sliced.pad_end[0] == problem.pad_end[0]);
+        }
+        rig_close(&rig);
+    }
+}
+
+// Far more parts than are summed in a row: their sums are summed, and meet the gate.
+static void many_parts(void **state)
+{
+    const struct type_pair *types = *state;
+    enum { N = 200000, LAGS = 3 };
+    struct partita_problem problem = {.signal = types->signal,
+                                      .taps = types->taps,
+                                      .kernel = {N},
+                                      .size = {N},
+                                      .pad_begin = {1},
+                                      .pad_end = {LAGS - 2}};
+    const struct partita_options options =
+        blocks_options((struct partita_options){.parts = {64, 64, false}});
+    struct random random = random_start("many");
+    struct rig rig;
+    rig_open(&rig, &problem, &options, &random);
+    rig_forward(&rig);
+    rig_check(&rig);
+    rig_close(&rig);
+}
+
+// So little workspace that there are thousands of parts, several rounds of runs of them.
+static void lags_in_rounds(void **state)
+{
+    const struct type_pair *types = *state;
+    enum { N = 600000, LAGS = 3, TRANSFORM = 128 };
+    struct partita_problem problem = {.signal = types->signal,
+                                      .taps = types->taps,
+                                      .kernel = {N},
+                                      .size = {N},
+                                      .pad_begin = {1},
+                                      .pad_end = {LAGS - 2}};
+    const struct partita_options options = blocks_options((struct partita_options){
+        .threads = 1, .workspace_limit = 100 * TRANSFORM * partita_type_size(types->signal)});
+    struct random random = random_start("rounds");
+    struct rig rig;
+    rig_open(&rig, &problem, &options, &random);
+    assert_true(on_device() || rig.plan->choice.transform <= TRANSFORM + TRANSFORM / 4);
+    rig_forward(&rig);
+    rig_check(&rig);
+    rig_close(&rig);
+}
+
+// Less workspace makes runs shorter, down to windows of which each reads everything again, with the
+// same result.
+static void limited_workspace(void **state)
+{
+    const struct type_pair *types = *state;
+    struct partita_problem problem = {.signal = types->signal,
+                                      .taps = types->taps,
+                                      .kernel = {3000},
+                                      .size = {6000},
+                                      .pad_begin = {2999},
+                                      .pad_end = {2999}};
+    struct random random = random_start("limit");
+    struct rig free_rig, rig;
+    const struct partita_options free_options =
+        blocks_options((struct partita_options){.threads = 1});
+    rig_open(&free_rig, &problem, &free_options, &random);
+    rig_forward(&free_rig);
+    rig_check(&free_rig);
+    size_t limit = partita_plan_workspace_size(free_rig.plan), served = 0;
+    for (; limit > 1000; limit = limit / 2) {
+        struct partita_plan *plan;
+        const struct partita_options options =
+            blocks_options((struct partita_options){.threads = 1, .workspace_limit = limit});
+        enum partita_status status = partita_plan_create(&problem, &options, &plan);
+        if (status == PARTITA_ERR_UNSUPPORTED) break;
+        assert_ok(status);
+        partita_plan_destroy(plan);
+        rig_open_with(&rig, &problem, &options, free_rig.x, free_rig.w);
+        assert_true(partita_plan_workspace_size(rig.plan) <= limit);
+        rig.reference = free_rig.reference;
+        rig_forward(&rig);
+        rig_check(&rig);
+        rig.reference = NULL;
+        rig_close(&rig);
+        served++;
+    }
+    assert_true(served >= 2);
+    assert_true(limit < 8 * 3000 * free_rig.sample_bytes);
+    rig_close(&free_rig);
+}
+
+// Taps used once give the bits of a filter, with windows of lags and with pairs.
+static void once_as_often(void **state)
+{
+    const struct type_pair *types = *state;
+    struct partita_problem problem = {.signal = types->signal,
+                                      .taps = types->taps,
+                                      .op = PARTITA_CORRELATE,
+                                      .kernel = {3000},
+                                      .size = {3010}};
+    for (int full = 0; full < 2; full++) {
+        struct random random = random_start("once");
+        struct rig rig;
+        problem.pad_begin[0] = problem.pad_end[0] = full ? 2999 : 5;
+        const struct partita_options options =
+            blocks_options((struct partita_options){.threads = 2});
+        rig_open(&rig, &problem, &options, &random);
+        assert_true(rig.plan->choice.from_taps == !full || on_device());
+        rig_forward(&rig);
+        void *y = guarded_alloc(rig.n_y * rig.sample_bytes, 0);
+        assert_ok(partita_forward_once(rig.plan, y, rig.x, rig.w));
+        assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
+        assert_int_equal(partita_forward_once(NULL, y, rig.x, rig.w), PARTITA_ERR_ARG);
+        assert_int_equal(partita_forward_once(rig.plan, NULL, rig.x, rig.w), PARTITA_ERR_ARG);
+        assert_int_equal(partita_forward_once(rig.plan, (char *)y + 1, rig.x, rig.w),
+                         PARTITA_ERR_ARG);
+        assert_int_equal(partita_forward_once(rig.plan, y, NULL, rig.w), PARTITA_ERR_ARG);
+        assert_int_equal(partita_forward_once(rig.plan, y, rig.x, NULL), PARTITA_ERR_ARG);
+        assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
+        guarded_free(y);
+        rig_close(&rig);
+    }
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    static const struct partita_parts bad[] = {
+        {1, 0, false}, {0, 7, false}, {0, 0, true}, {SIZE_MAX, 2, false}};
+    struct partita_problem problem = {
+        .kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct log_lines lines;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct partita_options options = {.parts = bad[i], .log = log_into(&lines)};
+        assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_ARG);
+        assert_non_null(strstr(lines.text, "options.parts"));
+    }
+    struct partita_options strided = {
+        .engine = "cpu/blocks", .parts = {6, 12, false}, .log = log_into(&lines)};
+    assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "stride"));
+    problem.stride[0] = 1;
+    strided.parts = (struct partita_parts){(size_t)1 << 40, 12, false};
+    strided.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "no transform holds"));
+    problem.size[0] = PARTITA_UNBOUNDED, problem.pad_begin[0] = 0;
+    strided.parts = (struct partita_parts){0};
+    assert_int_equal(partita_plan_create(&problem, &strided, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_ptr_equal(plan, (struct partita_plan *)1);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 0, 5, NULL, &problem),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 5, 5, NULL, NULL),
+                     PARTITA_ERR_ARG);
+}
+
+// A device refuses what it has no way for, in words.
+static void device_refusals(void **state)
+{
+    (void)state;
+    struct partita_problem problem = {
+        .kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
+    struct partita_plan *plan = (struct partita_plan *)1;
+    struct log_lines lines;
+    struct partita_options options =
+        blocks_options((struct partita_options){.parts = {6, 12, false}});
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "stride"));
+    problem.stride[0] = 1;
+    options.parts = (struct partita_parts){(size_t)1 << 40, 12, false};
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "no transform holds"));
+    options.parts = (struct partita_parts){64, 64, true};
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    options.parts = (struct partita_parts){64, 64, false};
+    options.workspace_limit = 100;
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "workspace"));
+    options.workspace_limit = 0;
+    problem.size[0] = PARTITA_UNBOUNDED, problem.pad_begin[0] = 0;
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "streams"));
+    assert_ptr_equal(plan, (struct partita_plan *)1);
+}
+
+// Plans beyond 32 bits: sizes are right, and what cannot be is refused; nothing of that size is
+// allocated.
+static void sizes_beyond_32_bits(void **state)
+{
+    (void)state;
+    const size_t huge = (size_t)5 << 32;
+    struct partita_problem problem = {.op = PARTITA_CORRELATE,
+                                      .kernel = {huge},
+                                      .size = {huge + 1},
+                                      .pad_begin = {1000},
+                                      .pad_end = {999}};
+    const struct partita_options forced = blocks_options((struct partita_options){.threads = 2});
+    const struct partita_options free = {.device = forced.device, .threads = 2};
+    char text[4096];
+    explain(&problem, &forced, text, sizeof text);
+    assert_non_null(strstr(text, "1 window of 2001 outputs"));
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&problem, &free, &plan));
+    assert_string_equal(partita_plan_engine(plan), forced.engine);
+    assert_true(partita_plan_workspace_size(plan) < 64 << 20);
+    partita_plan_destroy(plan);
+    problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)huge - 1;
+    if (!on_device()) explain(&problem, &forced, text, sizeof text);
+}
+
+// A passage 1e6 times as loud as what follows: with short parts nothing of its errors is left one
+// transform behind what it is heard in; one part of everything has them all over the quiet samples
+// (docs/theory.md, 5).
+static void loud_then_quiet(void **state)
+{
+    (void)state;
+    enum { N = 40000, M = 512, LOUD = 2000, SHORT = 1024, WHOLE = 65536, WINDOW = 2000 };
+    static const size_t part[] = {SHORT, WHOLE};
+    double error[2] = {0, INFINITY};
+    const struct partita_problem problem = {.kernel = {M}, .size = {N}, .pad_begin = {M - 1}};
+    for (int i = 0; i < (is_served(&(struct parts_case){.taps = WHOLE, .signal = WHOLE}) ? 2 : 1);
+         i++) {
+        const struct partita_options options =
+            blocks_options((struct partita_options){.parts = {part[i], part[i], false}});
+        const size_t from = LOUD + M + 2 * SHORT;
+        struct random random = random_start("loud");
+        struct rig rig;
+        rig_open(&rig, &problem, &options, &random);
+        for (size_t k = 0; k < LOUD; k++)
+            sample_put(problem.signal, rig.x, k, 1e6 * reference_sample(problem.signal, rig.x, k));
+        rig_forward(&rig);
+        struct partita_problem window = problem;
+        window.pad_begin[0] -= (ptrdiff_t)from;
+        window.pad_end[0] = -(ptrdiff_t)(N - from - WINDOW);
+        double complex *expected = malloc(WINDOW * sizeof *expected);
+        reference_forward(&window, expected, rig.x, rig.w);
+        error[i] = error_against(problem.signal, (char *)rig.y + from * rig.sample_bytes, expected,
+                                 WINDOW, 0);
+        free(expected);
+        rig_close(&rig);
+    }
+    assert_true(error[0] <= gate_transform(problem.signal, 2 * SHORT));
+    // The loud passage holds LOUD of the samples that its errors are spread over: A sqrt(LOUD/n) u
+    // at least.
+    assert_true(error[1] >= 1e6 * sqrt((double)LOUD / (2 * WHOLE)) * 0x1p-24);
+}
+
+int main(void)
+{
+    static struct typed_case cases[N_TYPE_PAIRS][2][N_PARTS_CASES];
+    static struct CMUnitTest tests[N_TYPE_PAIRS * (2 * N_PARTS_CASES + 6) + 4];
+    size_t n = 0;
+    enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t t = 0; t < (layer_is_brief() ? 1 : N_TYPE_PAIRS); t++) {
+        const struct type_pair *types = &type_pairs[t];
+        for (int op = 0; op < 2; op++)
+            for (size_t i = 0; i < N_PARTS_CASES; i++) {
+                struct typed_case *c = &cases[t][op][i];
+                if (!is_served(&parts_cases[i])) continue;
+                *c = (struct typed_case){&parts_cases[i], types, (enum partita_op)op};
+                tests[n++] =
+                    named_test(imposed_parts, c, "parts/%s-%s-%s", op ? "correlate" : "convolve",
+                               parts_cases[i].name, types->name);
+            }
+        tests[n++] = named_test(imposed_parts_of_many, types, "parts/channels-%s", types->name);
+        tests[n++] = named_test(narrow_lags, types, "lags/narrow-%s", types->name);
+        tests[n++] = named_test(many_parts, types, "parts/thousands-%s", types->name);
+        tests[n++] = named_test(lags_in_rounds, types, "lags/rounds-%s", types->name);
+        tests[n++] = named_test(once_as_often, types, "once-as-often-%s", types->name);
+        tests[n++] = named_test(limited_workspace, types, "limited-workspace-%s", types->name);
+    }
+    tests[n++] = named_test(schedule_is_printed, NULL, "schedule-is-printed");
+    tests[n++] = named_test(on_device() ? device_refusals : refusals, NULL, "refusals");
+    tests[n++] = named_test(loud_then_quiet, NULL, "loud-then-quiet");
+    tests[n++] = named_test(sizes_beyond_32_bits, NULL, "sizes-beyond-32-bits");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: MIT
+// Every engine over whole signals: a table of problems of every type against the oracle, then the
+// properties that need no oracle (impulses, linearity, shift, agreement) and the promises of
+// partita_forward (input kept, exact ranges, workspace, thread count).
+
+#include "support/rig.h"
+
+#include "support/layer_rig.h"
+
+#include <stdio.h>
+
+struct named_problem {
+    const char *name;
+    struct partita_problem problem;
+};
+
+static const struct named_problem problems[] = {
+    {"one", {.kernel = {1}, .size = {1}}},
+    {"one-sample-many-taps", {.kernel = {64}, .size = {1}, .pad_begin = {63}, .pad_end = {63}}},
+    {"two", {.kernel = {2}, .size = {2}, .pad_begin = {1}, .pad_end = {1}}},
+    {"gain", {.kernel = {1}, .size = {1000}}},
+    {"prime", {.kernel = {97}, .size = {10007}, .pad_begin = {96}, .pad_end = {96}}},
+    {"prime-valid", {.kernel = {31}, .size = {997}}},
+    {"power-of-two", {.kernel = {128}, .size = {4096}, .pad_begin = {64}, .pad_end = {63}}},
+    {"more-taps-than-samples",
+     {.kernel = {1000}, .size = {31}, .pad_begin = {999}, .pad_end = {999}}},
+    {"many-taps", {.kernel = {2000}, .size = {3000}, .pad_begin = {1999}, .pad_end = {1999}}},
+    {"long", {.kernel = {150}, .size = {30011}, .pad_begin = {149}}},
+    {"correlate",
+     {.op = PARTITA_CORRELATE, .kernel = {61}, .size = {503}, .pad_begin = {60}, .pad_end = {60}}},
+    {"batch", {.batch = 3, .kernel = {40}, .size = {301}, .pad_begin = {39}}},
+    {"many-small",
+     {.batch = 300, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
+    {"many-small-fan-out",
+     {.batch = 600, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
+    {"mix-down", {.in_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
+    {"fan-out", {.out_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
+    {"matrix",
+     {.batch = 2,
+      .in_channels = 3,
+      .out_channels = 4,
+      .kernel = {50},
+      .size = {211},
+      .pad_end = {49}}},
+    {"groups",
+     {.in_channels = 4,
+      .out_channels = 6,
+      .groups = 2,
+      .kernel = {19},
+      .size = {150},
+      .pad_end = {18}}},
+    {"depthwise",
+     {.batch = 2, .in_channels = 5, .out_channels = 5, .groups = 5, .kernel = {70}, .size = {333}}},
+    {"depthwise-multiplied",
+     {.in_channels = 2, .out_channels = 6, .groups = 2, .kernel = {9}, .size = {77}}},
+    {"stride-2",
+     {.kernel = {33}, .size = {1001}, .stride = {2}, .pad_begin = {32}, .pad_end = {32}}},
+    {"stride-7", {.kernel = {64}, .size = {2000}, .stride = {7}, .pad_begin = {3}}},
+    {"stride-above-taps", {.kernel = {3}, .size = {500}, .stride = {10}}},
+    {"stride-above-size", {.kernel = {5}, .size = {20}, .stride = {100}}},
+    {"dilation-2", {.kernel = {16}, .size = {300}, .dilation = {2}, .pad_begin = {30}}},
+    {"dilation-above-size",
+     {.kernel = {3}, .size = {20}, .dilation = {50}, .pad_begin = {100}, .pad_end = {100}}},
+    {"dilation-stride",
+     {.kernel = {12}, .size = {700}, .stride = {3}, .dilation = {5}, .pad_begin = {55}}},
+    {"dilation-equals-stride",
+     {.kernel = {12}, .size = {700}, .stride = {4}, .dilation = {4}, .pad_end = {9}}},
+    {"slice", {.kernel = {65}, .size = {5000}, .pad_begin = {-1234}, .pad_end = {-2345}}},
+    {"slice-of-start", {.kernel = {65}, .size = {5000}, .pad_begin = {64}, .pad_end = {-4900}}},
+    {"slice-of-end", {.kernel = {65}, .size = {5000}, .pad_begin = {-4900}, .pad_end = {64}}},
+    {"slice-stride",
+     {.kernel = {20}, .size = {900}, .stride = {3}, .pad_begin = {-101}, .pad_end = {-7}}},
+    {"one-output", {.kernel = {500}, .size = {500}}},
+    {"one-output-inside", {.kernel = {40}, .size = {900}, .pad_begin = {-400}, .pad_end = {-460}}},
+    {"last-tap-only", {.kernel = {300}, .size = {1}, .pad_begin = {0}, .pad_end = {299}}},
+    {"padding-beyond-taps", {.kernel = {5}, .size = {50}, .pad_begin = {100}, .pad_end = {70}}},
+    {"all-at-once",
+     {.op = PARTITA_CORRELATE,
+      .batch = 2,
+      .in_channels = 4,
+      .out_channels = 6,
+      .groups = 2,
+      .kernel = {23},
+      .size = {640},
+      .stride = {2},
+      .dilation = {3},
+      .pad_begin = {-5},
+      .pad_end = {17}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+// The engines of all devices; those of the device under test are asked.
+static const char *const engines_of_signals[] = {
+    "cpu/direct",
+    "cpu/overlap-add",
+    "cpu/overlap-save",
+    "cpu/blocks",
+    "cuda/blocks",
+    "cuda/overlap-save",
+    "cuda/overlap-add",
+    "cuda/overlap-add-2-steps",
+    "cuda/overlap-add-3-steps",
+};
+enum { N_ENGINES_OF_SIGNALS = sizeof engines_of_signals / sizeof *engines_of_signals };
+
+struct engine_case {
+    const char *engine;
+    const struct type_pair *types;
+    const struct named_problem *named;
+};
+
+static struct engine_case cases[N_ENGINES_OF_SIGNALS * N_TYPE_PAIRS * N_PROBLEMS];
+
+static struct partita_problem typed(const struct partita_problem *problem,
+                                    const struct type_pair *types)
+{
+    struct partita_problem p = *problem;
+    p.signal = types->signal;
+    p.taps = types->taps;
+    return p;
+}
+
+static void against_oracle(void **state)
+{
+    const struct engine_case *c = *state;
+    struct partita_problem problem = typed(&c->named->problem, c->types);
+    struct random random = random_start(c->named->name);
+    struct rig rig;
+    rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
+    assert_string_equal(partita_plan_engine(rig.plan), c->engine);
+    void *kept = malloc(rig.n_x * rig.sample_bytes);
+    memcpy(kept, rig.x, rig.n_x * rig.sample_bytes);
+    rig_forward(&rig);
+    assert_memory_equal(kept, rig.x, rig.n_x * rig.sample_bytes);
+    rig_check(&rig);
+    free(kept);
+    rig_close(&rig);
+}
+
+// A problem with many blocks and channels for the promises below.
+static const struct partita_problem busy = {.batch = 2,
+                                            .in_channels = 2,
+                                            .out_channels = 3,
+                                            .kernel = {201},
+                                            .size = {20000},
+                                            .pad_begin = {200},
+                                            .pad_end = {11}};
+
+static void any_threads_same_bits(void **state)
+{
+    const struct engine_case *c = *state;
+    struct partita_problem problem = typed(&busy, c->types);
+    struct rig first, other;
+    struct random random = random_start("threads");
+    rig_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1},
+             &random);
+    rig_forward(&first);
+    for (int threads = 2; threads <= 7; threads += threads == 3 ? 4 : 1) {
+        struct partita_options options = {.engine = c->engine, .threads = threads};
+        rig_open_with(&other, &problem, &options, first.x, first.w);
+        rig_forward(&other);
+        assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
+        rig_close(&other);
+    }
+    rig_close(&first);
+}
+
+static void workspace_exact(void **state)
+{
+    const struct engine_case *c = *state;
+    struct partita_problem problem = typed(&busy, c->types);
+    struct random random = random_start("workspace");
+    struct rig rig;
+    rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine, .threads = 3}, &random);
+    rig_forward(&rig);
+    void *y = guarded_alloc(rig.n_y * rig.sample_bytes, 0);
+    void *workspace = guarded_alloc(partita_plan_workspace_size(rig.plan), 0);
+    assert_ok(partita_forward(rig.plan, rig.filter, y, rig.x, workspace));
+    assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
+    assert_ok(partita_forward(rig.plan, rig.filter, y, rig.x,
+                              workspace)); // what the first call left behind is no input
+    assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
+    guarded_free(workspace);
+    guarded_free(y);
+    rig_close(&rig);
+}
+
+// Slices of a few outputs from everywhere in the full result: every place that a slice may have
+// among the blocks, its ends inside and outside the signal.
+static void slice_anywhere(void **state)
+{
+    const struct engine_case *c = *state;
+    enum {
+        N = 1500,
+        M = 30,
+        FULL = N + M - 1,
+        LENGTH = 5
+    }; // one length, so that blocks are of one size
+    struct partita_problem problem = typed(
+        &(struct partita_problem){
+            .kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}},
+        c->types);
+    struct random random = random_start("slice");
+    struct rig whole, rig;
+    rig_open(&whole, &problem, NULL, &random);
+    rig_forward(&whole);
+    rig_check(&whole);
+    for (size_t at = 0; at < FULL; at++) {
+        size_t length = FULL - at < LENGTH ? FULL - at : LENGTH;
+        struct partita_problem slice = problem;
+        slice.pad_begin[0] -= (ptrdiff_t)at;
+        slice.pad_end[0] -= (ptrdiff_t)(FULL - at - length);
+        rig_open_with(&rig, &slice, &(struct partita_options){.engine = c->engine}, whole.x,
+                      whole.w);
+        rig_forward(&rig);
+        double gate = plan_gate(rig.plan, &slice, length);
+        double error = error_against(problem.signal, rig.y, whole.reference + at, length,
+                                     typical_output(&slice));
+        if (!(error <= gate))
+            fail_msg("%zu outputs from %zu: error %.3g above %.3g", length, at, error, gate);
+        rig_close(&rig);
+    }
+    rig_close(&whole);
+}
+
+// Taps that are one impulse, for every tap: the result is the signal, moved. Finds lost first, last
+// and middle taps.
+static void impulse_at_every_tap(void **state)
+{
+    const struct engine_case *c = *state;
+    enum { N = 500, M = 137 };
+    struct partita_problem problem = typed(
+        &(struct partita_problem){
+            .kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}},
+        c->types);
+    struct random random = random_start("impulse");
+    struct rig rig;
+    rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
+    for (size_t tap = 0; tap < M; tap++) {
+        for (size_t r = 0; r < M; r++) sample_put(problem.taps, rig.w, r, r == tap);
+        partita_filter_destroy(rig.filter);
+        assert_ok(partita_filter_create(rig.plan, rig.w, &rig.filter));
+        rig_forward(&rig);
+        double limit = rig.plan->choice.transform ? plan_gate(rig.plan, &problem, N)
+                                                  : 0; // times 1 plus zeros is exact
+        double complex expected[N + M - 1] = {0};
+        for (size_t i = 0; i < N; i++)
+            expected[i + tap] = reference_sample(problem.signal, rig.x, i);
+        assert_true(error_against(problem.signal, rig.y, expected, N + M - 1, 0) <= limit);
+    }
+    rig_close(&rig);
+}
+
+static void forward(const struct rig *rig, double complex *y, const double complex *x)
+{
+    enum partita_type type = rig->problem.signal;
+    for (size_t i = 0; i < rig->n_x; i++) sample_put(type, rig->x, i, x[i]);
+    assert_ok(partita_forward(rig->plan, rig->filter, rig->y, rig->x, NULL));
+    for (size_t i = 0; i < rig->n_y; i++) y[i] = reference_sample(type, rig->y, i);
+}
+
+static double distance(const double complex *a, const double complex *b, size_t n)
+{
+    double error = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        error += creal((a[i] - b[i]) * conj(a[i] - b[i]));
+        norm += creal(b[i] * conj(b[i]));
+    }
+    return error / norm;
+}
+
+// f(2x + z/4) = 2 f(x) + f(z)/4, and a delayed signal gives a delayed result. The weights are
+// powers of two, so that only the sum of the signals is rounded: a fourth error of relative size u
+// beside three of the gate.
+static void linear_and_shift_invariant(void **state)
+{
+    const struct engine_case *c = *state;
+    enum { N = 3000, M = 77, DELAY = 41, OUT = N + M - 1 };
+    struct partita_problem problem = typed(
+        &(struct partita_problem){
+            .kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}},
+        c->types);
+    struct random random = random_start("linear");
+    struct rig rig;
+    rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
+    double complex *x = calloc(4 * (N + OUT), sizeof *x), *z = x + N, *sum = z + N, *late = sum + N;
+    double complex *fx = late + N, *fz = fx + OUT, *fsum = fz + OUT, *flate = fsum + OUT;
+    for (size_t i = 0; i < N - DELAY; i++) {
+        x[i] = reference_sample(problem.signal, rig.x, i);
+        z[i] = reference_sample(problem.signal, rig.x, N - 1 - i);
+        sum[i] = 2 * x[i] + 0.25 * z[i];
+        late[i + DELAY] = x[i];
+    }
+    forward(&rig, fx, x);
+    forward(&rig, fz, z);
+    forward(&rig, fsum, sum);
+    forward(&rig, flate, late);
+    double gate = plan_gate(rig.plan, &problem, OUT);
+    assert_true(distance(fx, flate + DELAY, OUT - DELAY) <= 4 * gate * gate);
+    for (size_t i = 0; i < OUT; i++) fz[i] = 2 * fx[i] + 0.25 * fz[i];
+    assert_true(distance(fz, fsum, OUT) <= 16 * gate * gate);
+    free(x);
+    rig_close(&rig);
+}
+
+// All engines on one problem, each against the planner's own choice.
+static void all_engines_agree(void **state)
+{
+    const struct engine_case *c = *state;
+    struct partita_problem problem = typed(&busy, c->types);
+    struct random random = random_start("agree");
+    struct rig chosen, other;
+    rig_open(&chosen, &problem, NULL, &random);
+    rig_forward(&chosen);
+    double complex *y = malloc(chosen.n_y * sizeof *y);
+    for (size_t i = 0; i < chosen.n_y; i++) y[i] = reference_sample(problem.signal, chosen.y, i);
+    for (size_t e = 0; e < N_ENGINES_OF_SIGNALS; e++) {
+        if (!layer_engine_is_here(engines_of_signals[e])) continue;
+        struct partita_options options = {.engine = engines_of_signals[e]};
+        rig_open_with(&other, &problem, &options, chosen.x, chosen.w);
+        rig_forward(&other);
+        double gate = plan_gate(chosen.plan, &problem, chosen.n_y) +
+                      plan_gate(other.plan, &problem, chosen.n_y);
+        assert_true(error_against(problem.signal, other.y, y, chosen.n_y, 0) <= gate);
+        rig_close(&other);
+    }
+    free(y);
+    rig_close(&chosen);
+}
+
+// A loud burst, then a signal 80 dB lower: past the blocks that see the burst nothing of its error
+// may be left. One transform over the whole signal would leave 1e-2 there.
+static void quiet_after_loud(void **state)
+{
+    const struct engine_case *c = *state;
+    enum { N = 200000, M = 512, BURST = 512, WINDOW = 2000 };
+    struct partita_problem problem = typed(
+        &(struct partita_problem){.kernel = {M}, .size = {N}, .pad_begin = {M - 1}}, c->types);
+    struct random random = random_start("quiet");
+    struct rig rig;
+    rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
+    for (size_t i = BURST; i < N; i++) {
+        sample_put(problem.signal, rig.x, i, 1e-4 * reference_sample(problem.signal, rig.x, i));
+    }
+    rig_forward(&rig);
+    size_t from = BURST + M + rig.plan->choice.transform + rig.plan->choice.hop;
+    assert_true(from + WINDOW < N);
+    struct partita_problem window = problem;
+    window.pad_begin[0] -= (ptrdiff_t)from;
+    window.pad_end[0] = -(ptrdiff_t)(N - from - WINDOW);
+    double complex *expected = malloc(WINDOW * sizeof *expected);
+    reference_forward(&window, expected, rig.x, rig.w);
+    const char *quiet = (const char *)rig.y + from * rig.sample_bytes;
+    assert_true(error_against(problem.signal, quiet, expected, WINDOW, 0) <= 1e-6);
+    free(expected);
+    rig_close(&rig);
+}
+
+static void argument_errors(void **state)
+{
+    (void)state;
+    struct random random = random_start("arguments");
+    struct rig a, b;
+    rig_open(&a, &busy, NULL, &random);
+    rig_open(&b, &busy, NULL, &random);
+    assert_int_equal(partita_forward(NULL, a.filter, a.y, a.x, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward(a.plan, NULL, a.y, a.x, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward(a.plan, a.filter, NULL, a.x, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward(a.plan, a.filter, a.y, NULL, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_forward(a.plan, b.filter, a.y, a.x, NULL), PARTITA_ERR_ARG);
+    struct partita_filter *filter = (struct partita_filter *)1;
+    assert_int_equal(partita_filter_create(NULL, a.w, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create(a.plan, NULL, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create(a.plan, a.w, NULL), PARTITA_ERR_ARG);
+    assert_ptr_equal(filter, (struct partita_filter *)1);
+    struct partita_stream *stream = (struct partita_stream *)1;
+    assert_int_equal(partita_stream_open(a.plan, a.filter, &stream), PARTITA_ERR_STATE);
+    assert_ptr_equal(stream, (struct partita_stream *)1);
+    assert_int_equal(partita_plan_latency(a.plan), 0);
+    partita_filter_destroy(NULL);
+    partita_plan_destroy(NULL);
+    rig_close(&a);
+    rig_close(&b);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"any-threads-same-bits", any_threads_same_bits},
+    {"workspace-exact", workspace_exact},
+    {"slice-anywhere", slice_anywhere},
+    {"impulse-at-every-tap", impulse_at_every_tap},
+    {"linear-and-shift-invariant", linear_and_shift_invariant},
+    {"quiet-after-loud", quiet_after_loud},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static struct engine_case grid[N_ENGINES_OF_SIGNALS][N_TYPE_PAIRS];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_SIGNALS * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + N_TYPE_PAIRS + 2];
+    size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_ENGINES_OF_SIGNALS; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            const char *engine = engines_of_signals[e];
+            const struct type_pair *types = &type_pairs[t];
+            grid[e][t] = (struct engine_case){engine, types, NULL};
+            // Schedules of steps differ by where samples go, not by their type.
+            const bool of_one_type =
+                strstr(engine, "-steps") && layer_on_stand_in() && types != type_pairs;
+            if (!layer_engine_is_here(engine) || of_one_type ||
+                (layer_is_brief() && type_is_f64(types->signal)))
+                continue;
+            for (size_t p = 0; p < N_PROBLEMS; p++) {
+                struct engine_case *c = &cases[(e * N_TYPE_PAIRS + t) * N_PROBLEMS + p];
+                *c = (struct engine_case){engine, types, &problems[p]};
+                tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engine, problems[p].name,
+                                        types->name);
+            }
+            for (size_t p = 0; p < (layer_is_brief() ? 0 : N_PROMISES); p++)
+                tests[n++] = named_test(promises[p].run, &grid[e][t], "%s/%s-%s", engine,
+                                        promises[p].name, types->name);
+        }
+    }
+    for (size_t t = 0; t < N_TYPE_PAIRS; t++)
+        tests[n++] =
+            named_test(all_engines_agree, &grid[0][t], "all-engines-agree-%s", type_pairs[t].name);
+    static struct engine_case automatic = {NULL, type_pairs, NULL};
+    tests[n++] = named_test(any_threads_same_bits, &automatic, "auto/any-threads-same-bits");
+    tests[n++] = named_test(argument_errors, NULL, "argument-errors");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+// What may be shared is shared at once: one plan and filter under many streams and forward calls,
+// plans made in parallel. Each thread compares with what a single thread computed. Meant for the
+// thread sanitizer too.
+
+#include "support/test.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum { N_THREADS = 6, ROUNDS = 8, FRAMES = 6000, TAPS = 300 };
+
+static const struct partita_problem live = {.in_channels = 2,
+                                            .out_channels = 2,
+                                            .kernel = {TAPS},
+                                            .size = {PARTITA_UNBOUNDED},
+                                            .latency = PARTITA_UNBOUNDED};
+static const struct partita_problem signal = {.in_channels = 2,
+                                              .out_channels = 2,
+                                              .kernel = {TAPS},
+                                              .size = {FRAMES},
+                                              .pad_begin = {TAPS - 1}};
+
+// What all threads share. Failures are counted, cmocka is for the main thread only.
+struct shared {
+    const char *engine;
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_wisdom *wisdom;
+    float x[2][FRAMES], w[2][2][TAPS], y[2][FRAMES];
+};
+
+struct worker {
+    pthread_t thread;
+    struct shared *shared;
+    uint64_t seed;
+    int n_failed;
+};
+
+static int stream_once(const struct shared *s, struct random *random, float *y)
+{
+    struct partita_stream *stream;
+    if (partita_stream_open(s->plan, s->filter, &stream) != PARTITA_OK) return 1;
+    for (size_t at = 0, n; at < FRAMES; at += n) {
+        n = random_below(random, 400);
+        if (n > FRAMES - at) n = FRAMES - at;
+        partita_stream_process(stream, (void *[]){y + at, y + FRAMES + at},
+                               (const void *[]){s->x[0] + at, s->x[1] + at}, n);
+    }
+    partita_stream_close(stream);
+    return memcmp(y, s->y, sizeof s->y) != 0;
+}
+
+static void *run_streams(void *argument)
+{
+    struct worker *worker = argument;
+    struct random random = {worker->seed};
+    float *y = malloc(sizeof worker->shared->y);
+    for (int i = 0; i < ROUNDS; i++) worker->n_failed += stream_once(worker->shared, &random, y);
+    free(y);
+    return NULL;
+}
+
+static void *run_forwards(void *argument)
+{
+    struct worker *worker = argument;
+    const struct shared *s = worker->shared;
+    float *y = malloc(sizeof s->y);
+    for (int i = 0; i < ROUNDS; i++) {
+        worker->n_failed += partita_forward(s->plan, s->filter, y, s->x, NULL) != PARTITA_OK ||
+                            memcmp(y, s->y, sizeof s->y) != 0;
+    }
+    free(y);
+    return NULL;
+}
+
+// Makes a plan, a filter and one result of its own.
+static int plan_once(const struct shared *s, size_t taps, float *y)
+{
+    struct partita_problem problem = signal;
+    problem.kernel[0] = taps;
+    problem.pad_begin[0] = (ptrdiff_t)taps - 1;
+    struct partita_options options = {.engine = s->engine, .threads = 1, .wisdom = s->wisdom};
+    struct partita_plan *plan = NULL;
+    struct partita_filter *filter = NULL;
+    int failed = partita_plan_create(&problem, &options, &plan) != PARTITA_OK ||
+                 partita_filter_create(plan, s->w, &filter) != PARTITA_OK ||
+                 partita_forward(plan, filter, y, s->x, NULL) != PARTITA_OK;
+    if (taps == TAPS) failed += memcmp(y, s->y, sizeof s->y) != 0;
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    return failed;
+}
+
+static void *run_plans(void *argument)
+{
+    struct worker *worker = argument;
+    struct random random = {worker->seed};
+    float *y = malloc(sizeof worker->shared->y);
+    for (int i = 0; i < ROUNDS; i++) {
+        worker->n_failed +=
+            plan_once(worker->shared, i % 2 ? TAPS : 1 + random_below(&random, TAPS), y);
+    }
+    free(y);
+    return NULL;
+}
+
+static void run_workers(struct shared *shared, void *(*run)(void *argument))
+{
+    struct worker workers[N_THREADS];
+    for (int i = 0; i < N_THREADS; i++) {
+        workers[i] = (struct worker){.shared = shared, .seed = (uint64_t)i};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, run, &workers[i]), 0);
+    }
+    int n_failed = 0;
+    for (int i = 0; i < N_THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        n_failed += workers[i].n_failed;
+    }
+    assert_int_equal(n_failed, 0);
+}
+
+static struct shared *shared_open(const char *engine, const struct partita_problem *problem,
+                                  int threads)
+{
+    struct shared *s = calloc(1, sizeof *s);
+    struct random random = random_start("threads");
+    s->engine = engine;
+    random_samples(&random, PARTITA_F32, s->x, 2 * FRAMES);
+    random_samples(&random, PARTITA_F32, s->w, 4 * TAPS);
+    assert_ok(partita_plan_create(
+        problem, &(struct partita_options){.engine = engine, .threads = threads}, &s->plan));
+    assert_ok(partita_filter_create(s->plan, s->w, &s->filter));
+    return s;
+}
+
+static void shared_close(struct shared *s)
+{
+    partita_filter_destroy(s->filter);
+    partita_plan_destroy(s->plan);
+    partita_wisdom_destroy(s->wisdom);
+    free(s);
+}
+
+static void streams(void **state)
+{
+    struct shared *s = shared_open(*state, &live, 0);
+    struct partita_stream *stream;
+    assert_ok(partita_stream_open(s->plan, s->filter, &stream));
+    partita_stream_process(stream, (void *[]){s->y[0], s->y[1]}, (const void *[]){s->x[0], s->x[1]},
+                           FRAMES);
+    partita_stream_close(stream);
+    run_workers(s, run_streams);
+    shared_close(s);
+}
+
+static void forwards(void **state)
+{
+    struct shared *s = shared_open(*state, &signal, 2);
+    assert_ok(partita_forward(s->plan, s->filter, s->y, s->x, NULL));
+    run_workers(s, run_forwards);
+    shared_close(s);
+}
+
+static void plans(void **state)
+{
+    struct shared *s = shared_open(*state, &signal, 1);
+    assert_ok(partita_wisdom_create(&s->wisdom)); // one store for all of them
+    assert_ok(partita_forward(s->plan, s->filter, s->y, s->x, NULL));
+    run_workers(s, run_plans);
+    shared_close(s);
+}
+
+// More taps than a transform of 4 MiB holds.
+enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_PLACES = 5 };
+
+static void long_forward(int threads, const float *w, const float *x, float *y)
+{
+    const struct partita_problem problem = {.kernel = {LONG_TAPS},
+                                            .size = {LONG_FRAMES},
+                                            .pad_begin = {LONG_TAPS - 1},
+                                            .pad_end = {LONG_TAPS - 1}};
+    const struct partita_options options = {.engine = "cpu/overlap-save", .threads = threads};
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_ok(partita_filter_create(plan, w, &filter));
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+}
+
+// Transforms that threads work on together have the bits of one thread, which are right.
+static void long_transforms(void **state)
+{
+    (void)state;
+    const size_t outputs = LONG_FRAMES + LONG_TAPS - 1;
+    struct random random = random_start("long");
+    float *x = malloc(LONG_FRAMES * sizeof *x), *w = malloc(LONG_TAPS * sizeof *w);
+    float *y[3];
+    random_samples(&random, PARTITA_F32, x, LONG_FRAMES);
+    random_samples(&random, PARTITA_F32, w, LONG_TAPS);
+    for (int i = 0; i < 3; i++) {
+        y[i] = malloc(outputs * sizeof *y[i]);
+        long_forward(i + 1, w, x, y[i]);
+        assert_memory_equal(y[i], y[0], outputs * sizeof *y[i]);
+    }
+    // An output's own size is about sqrt(LONG_TAPS)/3; rounding errors of transforms stay below 30
+    // u of that.
+    static const size_t places[LONG_PLACES] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1,
+                                               LONG_FRAMES + LONG_TAPS - 2};
+    for (size_t i = 0; i < LONG_PLACES; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < LONG_TAPS; j++)
+            if (j <= places[i] && places[i] - j < LONG_FRAMES)
+                sum += (double)w[j] * (double)x[places[i] - j];
+        assert_true(fabs(y[0][places[i]] - sum) < 30 * 0x1p-24 * sqrt(LONG_TAPS) / 3);
+    }
+    for (int i = 0; i < 3; i++) free(y[i]);
+    free(x), free(w);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[10];
+    size_t n = 0;
+    for (size_t e = 0; e < 3; e++) {
+        tests[n++] = named_test(streams, engine_names[e], "%s/streams-share", engine_names[e]);
+        tests[n++] = named_test(forwards, engine_names[e], "%s/forwards-share", engine_names[e]);
+        tests[n++] = named_test(plans, engine_names[e], "%s/plans-in-parallel", engine_names[e]);
+    }
+    tests[n++] = named_test(long_transforms, NULL, "long-transforms");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: MIT
+// Filters made of cells: a sparse matrix is the dense one with zeros, on every engine; what cells
+// may not be; filters edited cell by cell, whose base may be gone.
+
+#include "support/stream_rig.h"
+
+#include "support/layer_rig.h"
+
+#include <stdio.h>
+
+static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/overlap-add",
+                                               "cpu/partitioned", "cuda/partitioned"};
+enum { N_ENGINES_OF_CELLS = 5, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
+
+static const struct partita_problem square = {STREAM, .in_channels = 4, .out_channels = 4,
+                                              .kernel = {KERNEL}};
+static const struct partita_problem oblong = {STREAM, .in_channels = 3, .out_channels = 2,
+                                              .kernel = {KERNEL}};
+static const struct partita_problem grouped = {STREAM, .in_channels = 4, .out_channels = 6,
+                                               .groups = 2, .kernel = {KERNEL}};
+static const struct partita_problem correlating = {
+    STREAM, .op = PARTITA_CORRELATE, .in_channels = 2, .out_channels = 2, .kernel = {KERNEL}};
+static const struct partita_problem decimating = {
+    STREAM,        .in_channels = 2, .out_channels = 2, .kernel = {KERNEL},
+    .stride = {2}, .dilation = {2}};
+
+// A sparse matrix and where its taps are kept.
+struct cells {
+    struct partita_cell at[MAX_CELLS];
+    size_t n;
+    void *taps[MAX_CELLS];
+};
+
+static size_t groups_of(const struct run *run)
+{
+    return run->problem.groups ? run->problem.groups : 1;
+}
+
+// Every possible cell with a chance of one in two, each with its own length (now and then none) and
+// delay.
+static struct cells draw_cells(const struct run *run, struct random *random)
+{
+    struct cells cells = {.n = 0};
+    size_t per_group = run->in / groups_of(run), out_per_group = run->out / groups_of(run);
+    for (size_t i = 0; i < run->out * per_group && cells.n < MAX_CELLS; i++) {
+        if (random_below(random, 2)) continue;
+        size_t out = i / per_group, in = out / out_per_group * per_group + i % per_group;
+        size_t length = random_below(random, 8) ? 1 + random_below(random, KERNEL) : 0;
+        size_t delay = random_below(random, KERNEL - length + 1);
+        void *taps = length ? malloc(length * partita_type_size(run->problem.taps)) : NULL;
+        random_samples(random, run->problem.taps, taps, length);
+        cells.taps[cells.n] = taps;
+        cells.at[cells.n++] = (struct partita_cell){out, in, delay, length, taps};
+    }
+    return cells;
+}
+
+static void free_cells(struct cells *cells)
+{
+    for (size_t i = 0; i < cells->n; i++) free(cells->taps[i]);
+    cells->n = 0;
+}
+
+// Writes cells into the rows of the dense filter w.
+static void lay_out(struct run *run, const struct partita_cell *cells, size_t n)
+{
+    size_t per_group = run->in / groups_of(run), bytes = partita_type_size(run->problem.taps);
+    for (size_t i = 0; i < n; i++) {
+        char *row =
+            (char *)run->w + (cells[i].out * per_group + cells[i].in % per_group) * KERNEL * bytes;
+        memset(row, 0, KERNEL * bytes);
+        if (cells[i].length)
+            memcpy(row + cells[i].delay * bytes, cells[i].taps, cells[i].length * bytes);
+    }
+}
+
+static void silence_taps(struct run *run)
+{
+    memset(run->w, 0, run->n_taps * partita_type_size(run->problem.taps));
+}
+
+// The stream of the filter that the run has now is the oracle's of the taps that w has now; and the
+// same in other cuts.
+static void check_filter(struct run *run, struct random *random)
+{
+    void *y = run_output(run), *other = run_output(run);
+    run_feed(run, run->stream, y, &cut_whole, random);
+    run_check_some(run, y, random);
+    partita_stream_reset(run->stream);
+    run_feed(run, run->stream, other, &(struct cut){"", 300, true}, random);
+    assert_memory_equal(y, other, run_output_bytes(run));
+    guarded_free(y);
+    guarded_free(other);
+}
+
+static struct partita_filter *make(const struct run *run, const struct partita_cell *cells,
+                                   size_t n)
+{
+    struct partita_filter *filter = NULL;
+    assert_ok(partita_filter_create_cells(run->plan, cells, n, &filter));
+    return filter;
+}
+
+static size_t frames_for(const struct stream_case *c, const struct partita_problem *problem)
+{
+    struct random random = random_start("probe");
+    struct run probe;
+    run_open_exactly(&probe, c, problem, NULL, 1, &random);
+    size_t n = N_FRAMES + 2 * partita_plan_latency(probe.plan);
+    run_close(&probe);
+    return n;
+}
+
+static void open(struct run *run, const struct stream_case *c,
+                 const struct partita_problem *problem, struct random *random)
+{
+    struct partita_problem relaxed = *problem;
+    if (strncmp(c->engine, "cpu/overlap", 11) == 0) relaxed.latency = 4000;
+    run_open_exactly(run, c, &relaxed, NULL, frames_for(c, &relaxed), random);
+}
+
+static void sparse_is_dense_with_zeros(void **state)
+{
+    static const struct partita_problem *const problems[] = {&square, &oblong, &grouped,
+                                                             &correlating, &decimating};
+    const struct stream_case *c = *state;
+    for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
+        struct random random = random_start("sparse");
+        struct run run;
+        open(&run, c, problems[p], &random);
+        for (int round = 0; round < (TEST_SLOWER > 1 ? 1 : 3); round++) {
+            struct cells cells = draw_cells(&run, &random);
+            silence_taps(&run);
+            lay_out(&run, cells.at, cells.n);
+            run_take_filter(&run, make(&run, cells.at, cells.n));
+            free_cells(&cells); // taps were copied
+            check_filter(&run, &random);
+        }
+        run_close(&run);
+    }
+}
+
+// Cells of equal taps; and some that differ from them in their delay, their length or one tap only.
+static void cells_alike(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("alike");
+    struct run run;
+    open(&run, c, &square, &random);
+    size_t bytes = partita_type_size(run.problem.taps);
+    char *taps[16];
+    struct partita_cell cells[16];
+    for (size_t i = 0; i < 16; i++) {
+        taps[i] = malloc(1000 * bytes);
+        if (i == 0) random_samples(&random, run.problem.taps, taps[0], 1000);
+        memcpy(taps[i], taps[0], 1000 * bytes);
+        cells[i] = (struct partita_cell){i / 4, i % 4, 0, 1000, taps[i]};
+    }
+    cells[1].delay = 1;
+    cells[2].delay = 200;
+    cells[3].length = 999;
+    cells[4] =
+        (struct partita_cell){1, 0, 1, 999, taps[4] + bytes}; // all but the first tap, at its place
+    sample_put(run.problem.taps, taps[5], 0, 0.25);
+    sample_put(run.problem.taps, taps[6], 999, 0.25);
+    sample_put(run.problem.taps, taps[7], 500, 0.25);
+    silence_taps(&run);
+    lay_out(&run, cells, 16);
+    run_take_filter(&run, make(&run, cells, 16));
+    for (int i = 0; i < 16; i++) free(taps[i]);
+    check_filter(&run, &random);
+    run_close(&run);
+}
+
+static void no_cells_are_silence(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("empty");
+    struct run run;
+    open(&run, c, &oblong, &random);
+    char taps[16] = {0};
+    const struct partita_cell none[2] = {{0, 1, 0, 0, NULL}, {1, 0, 7, 0, taps}};
+    for (size_t n = 0; n <= 2; n += 2) {
+        run_take_filter(&run, make(&run, none, n));
+        char *y = run_output(&run);
+        run_feed(&run, run.stream, y, &(struct cut){"", 300, true}, &random);
+        for (size_t i = 0; i < run.out * run.n_outputs; i++)
+            assert_true(reference_sample(run.problem.signal, y, i) == 0);
+        guarded_free(y);
+    }
+    run_close(&run);
+}
+
+// Filters of bounded problems are made of cells as well.
+static void signals_too(void **state)
+{
+    const struct stream_case *c = *state;
+    enum { M = 50, N = 400 };
+    struct partita_problem problem = {.signal = c->types->signal,
+                                      .taps = c->types->taps,
+                                      .in_channels = 2,
+                                      .out_channels = 2,
+                                      .kernel = {M},
+                                      .size = {N},
+                                      .pad_begin = {M - 1}};
+    struct random random = random_start("signal");
+    struct rig rig;
+    rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
+    size_t bytes = partita_type_size(problem.taps);
+    char *w = rig.w, *taps = malloc(20 * bytes);
+    memcpy(taps, w, 20 * bytes);
+    memset(w, 0, 4 * M * bytes);
+    memcpy(w + (2 * M + 13) * bytes, taps, 20 * bytes);
+    partita_filter_destroy(rig.filter);
+    assert_ok(partita_filter_create_cells(rig.plan, &(struct partita_cell){1, 0, 13, 20, taps}, 1,
+                                          &rig.filter));
+    free(taps);
+    rig_forward(&rig);
+    rig_check(&rig);
+    rig_close(&rig);
+}
+
+// Each is refused with ARG, names its mistake in one line, and touches nothing.
+static void bad_cells(void **state)
+{
+    const struct stream_case *c = *state;
+    static const double taps[2 * KERNEL];
+    static const struct partita_cell good = {0, 0, 0, 5, taps};
+    static const struct partita_cell bad[] = {
+        {6, 0, 0, 5, taps},          {0, 4, 0, 5, taps},
+        {SIZE_MAX, 0, 0, 5, taps},   {0, SIZE_MAX, 0, 5, taps},
+        {0, 2, 0, 5, taps}, // output of the first group, input of the second
+        {5, 1, 0, 5, taps},          {4, 2, 0, KERNEL + 1, taps},
+        {4, 2, KERNEL - 4, 5, taps}, {4, 2, KERNEL + 1, 0, taps},
+        {4, 2, SIZE_MAX, 5, taps}, // the sum wraps around
+        {4, 2, 5, SIZE_MAX, taps},   {4, 2, 0, 5, NULL},
+        {0, 0, 900, 5, taps}, // the good one's place
+        {0, 0, 0, 0, NULL},
+    };
+    struct log_lines lines;
+    struct partita_options options = {.log = log_into(&lines)};
+    struct random random = random_start("bad");
+    struct partita_problem relaxed = grouped;
+    relaxed.latency = PARTITA_UNBOUNDED;
+    struct run run;
+    run_open_exactly(&run, c, &relaxed, &options, 100, &random);
+    struct partita_filter *filter = (struct partita_filter *)1;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct partita_cell cells[2] = {good, bad[i]};
+        log_into(&lines);
+        if (partita_filter_create_cells(run.plan, cells, 2, &filter) != PARTITA_ERR_ARG)
+            fail_msg("cell %zu passes", i);
+        if (lines.n_lines != 1) fail_msg("cell %zu: %d lines: %s", i, lines.n_lines, lines.text);
+        assert_ptr_equal(filter, (struct partita_filter *)1);
+    }
+    assert_int_equal(partita_filter_create_cells(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_cells(run.plan, NULL, 1, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_cells(run.plan, &good, 1, NULL), PARTITA_ERR_ARG);
+    assert_ptr_equal(filter, (struct partita_filter *)1);
+    run_close(&run);
+}
+
+// Counts the bytes of live objects.
+struct meter {
+    size_t live;
+};
+
+static void *metered_allocate(void *user, size_t bytes)
+{
+    char *base = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    memcpy(base, &bytes, sizeof bytes);
+    ((struct meter *)user)->live += bytes;
+    return base + 64;
+}
+
+static void metered_release(void *user, void *memory)
+{
+    size_t bytes;
+    memcpy(&bytes, (char *)memory - 64, sizeof bytes);
+    ((struct meter *)user)->live -= bytes;
+    free((char *)memory - 64);
+}
+
+// Bytes that sixteen cells take, equal or all different. A filter gives back what it took, an
+// edited one too.
+static size_t bytes_taken(const struct stream_case *c, bool equal)
+{
+    struct meter meter = {0};
+    struct partita_options options = {.allocator = {metered_allocate, metered_release, &meter}};
+    struct random random = random_start("share");
+    struct run run;
+    run_open_exactly(&run, c, &square, &options, 100, &random);
+    struct partita_cell cells[16];
+    size_t row = KERNEL * partita_type_size(run.problem.taps), before = meter.live;
+    for (size_t i = 0; i < 16; i++)
+        cells[i] =
+            (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)run.w + (equal ? 0 : i * row)};
+    struct partita_filter *filter = make(&run, cells, 16), *copy = NULL;
+    size_t taken = meter.live - before;
+    assert_ok(partita_filter_edit(filter, cells, 0, &copy));
+    partita_filter_destroy(filter);
+    assert_int_equal(meter.live - before, taken); // equal cells are stored once in the copy as well
+    partita_filter_destroy(copy);
+    assert_int_equal(meter.live, before);
+    run_close(&run);
+    return taken;
+}
+
+// Equal cells take the spectra of one: a quarter of the bytes of different ones at most, for what
+// refers to them is small.
+static void equal_cells_share(void **state)
+{
+    size_t different = bytes_taken(*state, false), equal = bytes_taken(*state, true);
+    if (equal > different / 4)
+        fail_msg("equal cells take %zu bytes, different ones %zu", equal, different);
+}
+
+// Replaces what `edits` name in the run's filter, whose base is gone before the new one runs.
+static void edit(struct run *run, const struct partita_cell *edits, size_t n)
+{
+    struct partita_filter *edited = NULL;
+    assert_ok(partita_filter_edit(run->filter, edits, n, &edited));
+    lay_out(run, edits, n);
+    run_take_filter(run, edited);
+}
+
+static void edits(void **state)
+{
+    static const struct partita_problem *const problems[] = {&square, &oblong, &grouped};
+    const struct stream_case *c = *state;
+    for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
+        struct random random = random_start("edits");
+        struct run run;
+        open(&run, c, problems[p], &random);
+        check_filter(&run, &random); // dense, as opened
+        for (int round = 0; round < 5; round++) {
+            struct cells cells = draw_cells(&run, &random);
+            edit(&run, cells.at, round == 2 ? 0 : cells.n);
+            free_cells(&cells);
+            check_filter(&run, &random);
+        }
+        struct cells cells = draw_cells(&run, &random); // then from a base that was sparse itself
+        silence_taps(&run);
+        lay_out(&run, cells.at, cells.n);
+        run_take_filter(&run, make(&run, cells.at, cells.n));
+        free_cells(&cells);
+        cells = draw_cells(&run, &random);
+        edit(&run, cells.at, cells.n);
+        free_cells(&cells);
+        check_filter(&run, &random);
+        run_close(&run);
+    }
+}
+
+// The base lives on unchanged beside what was made of it, whichever goes first.
+static void base_stays_as_it_was(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("base");
+    struct run run;
+    open(&run, c, &oblong, &random);
+    const struct partita_cell silenced[2] = {{0, 0, 0, 0, NULL}, {1, 2, 0, 0, NULL}};
+    struct partita_filter *first, *second;
+    assert_ok(partita_filter_edit(run.filter, silenced, 2, &first));
+    assert_ok(partita_filter_edit(first, silenced, 1, &second));
+    partita_filter_destroy(first);
+    check_filter(&run, &random);
+    partita_filter_destroy(second);
+    partita_stream_reset(run.stream);
+    check_filter(&run, &random);
+    run_close(&run);
+}
+
+static void bad_edits(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("bad-edits");
+    struct partita_filter *filter = (struct partita_filter *)1;
+    struct run run;
+    open(&run, c, &oblong, &random);
+    const struct partita_cell good = {0, 0, 0, 5, run.w}, bad = {2, 0, 0, 5, run.w},
+                              twice[2] = {good, good};
+    bool served = strstr(c->engine, "partitioned");
+    assert_int_equal(partita_filter_edit(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_edit(run.filter, NULL, 1, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_edit(run.filter, &good, 1, NULL), PARTITA_ERR_ARG);
+    if (served) {
+        assert_int_equal(partita_filter_edit(run.filter, &bad, 1, &filter), PARTITA_ERR_ARG);
+        assert_int_equal(partita_filter_edit(run.filter, twice, 2, &filter), PARTITA_ERR_ARG);
+    } else {
+        assert_int_equal(partita_filter_edit(run.filter, &good, 1, &filter),
+                         PARTITA_ERR_UNSUPPORTED);
+    }
+    assert_ptr_equal(filter, (struct partita_filter *)1);
+    run_close(&run);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"sparse-is-dense-with-zeros", sparse_is_dense_with_zeros},
+    {"cells-alike", cells_alike},
+    {"no-cells-are-silence", no_cells_are_silence},
+    {"bad-cells", bad_cells},
+    {"bad-edits", bad_edits},
+};
+static const struct promise of_partitioned[] = {
+    {"equal-cells-share", equal_cells_share},
+    {"edits", edits},
+    {"base-stays-as-it-was", base_stays_as_it_was},
+};
+enum {
+    N_PROMISES = sizeof promises / sizeof *promises,
+    N_OF_PARTITIONED = sizeof of_partitioned / sizeof *of_partitioned,
+};
+
+int main(void)
+{
+    static struct stream_case cases[N_ENGINES_OF_CELLS][N_TYPE_PAIRS];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_CELLS * N_TYPE_PAIRS * (N_PROMISES + N_OF_PARTITIONED)];
+    size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_ENGINES_OF_CELLS; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            const char *engine = engines_of_cells[e], *types = type_pairs[t].name;
+            struct stream_case *c = &cases[e][t];
+            if (!rig_takes(engine, t)) continue;
+            *c = (struct stream_case){engine, &type_pairs[t], NULL};
+            bool partitioned = strstr(engine, "partitioned");
+            for (size_t p = 0; p < N_PROMISES; p++)
+                tests[n++] =
+                    named_test(promises[p].run, c, "%s/%s-%s", engine, promises[p].name, types);
+            if (!partitioned)
+                tests[n++] = named_test(signals_too, c, "%s/signals-too-%s", engine, types);
+            for (size_t p = 0; partitioned && p < N_OF_PARTITIONED; p++)
+                tests[n++] = named_test(of_partitioned[p].run, c, "%s/%s-%s", engine,
+                                        of_partitioned[p].name, types);
+        }
+    }
+    return run_test_list(tests, n);
+}

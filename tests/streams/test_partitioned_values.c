@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT
+// What special values do to cpu/partitioned: a NaN or infinity touches the outputs its taps reach
+// and no bit of others, tiny values stay right, silence that is skipped leaves no trace.
+
+#include "support/stream_rig.h"
+
+#include "support/layer_rig.h"
+
+#include <float.h>
+#include <math.h>
+
+static const char *engine;
+
+static const struct named_problem problems[] = {
+    {"head-alone", {STREAM, .kernel = {40}}},
+    {"mono", {STREAM, .kernel = {3000}}},
+    {"late", {STREAM, .kernel = {3000}, .latency = 500}},
+    {"latest", {STREAM, .kernel = {3000}, .latency = 6000}},
+    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
+    {"groups", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {1500}}},
+    {"decimate", {STREAM, .kernel = {1200}, .stride = {3}}},
+    {"dilation", {STREAM, .kernel = {500}, .dilation = {3}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems, FRAMES = 22000 };
+
+static const struct cut small = {"", 400, true}, single = {"", 1, false};
+
+static size_t span_of(const struct run *run)
+{
+    return (run->problem.dilation[0] ? run->problem.dilation[0] : 1) *
+               (run->problem.kernel[0] - 1) +
+           1;
+}
+
+// First and one past the last output that input frame `at` may reach.
+struct reach {
+    size_t first, end;
+};
+
+static struct reach reach_of(const struct run *run, size_t at)
+{
+    size_t first = at + partita_plan_latency(run->plan), end = first + span_of(run);
+    return (struct reach){(first + run->stride - 1) / run->stride,
+                          (end + run->stride - 1) / run->stride};
+}
+
+static void *outputs_cut(struct run *run, const struct cut *cut, struct random *random)
+{
+    void *y = run_output(run);
+    partita_stream_reset(run->stream);
+    run_feed(run, run->stream, y, cut, random);
+    return y;
+}
+
+static void *outputs(struct run *run, struct random *random)
+{
+    return outputs_cut(run, &small, random);
+}
+
+// Fails unless a and b have the same bits at outputs [first, end) of all channels.
+static void check_same(const struct run *run, const char *a, const char *b, size_t first,
+                       size_t end, const char *what)
+{
+    size_t bytes = run->sample_bytes;
+    for (size_t k = 0; k < run->out; k++) {
+        for (size_t i = first; i < end && i < run->n_outputs; i++) {
+            size_t at = (k * run->n_outputs + i) * bytes;
+            if (memcmp(a + at, b + at, bytes))
+                fail_msg("%s: output %zu of channel %zu", what, i, k);
+        }
+    }
+}
+
+// A value that is no number at one frame of one channel. Out of its reach the outputs are those of
+// zero in its place. Without latency no output looks ahead: before the reach they are those of any
+// number there. (With latency blocks hold frames to come, and another number rounds differently.)
+static void check_touch(struct run *run, size_t at, size_t channel, double value, const void *clean,
+                        struct random *random)
+{
+    size_t i = channel * run->n_frames + at;
+    enum partita_type type = run->problem.signal;
+    double complex kept = reference_sample(type, run->x, i);
+    sample_put(type, run->x, i, 0);
+    char *zeroed = outputs(run, random);
+    sample_put(type, run->x, i, value);
+    char *touched = outputs(run, random);
+    sample_put(type, run->x, i, kept);
+    struct reach reach = reach_of(run, at);
+    check_same(run, touched, zeroed, 0, reach.first, "before its reach");
+    check_same(run, touched, zeroed, reach.end, run->n_outputs, "after its reach");
+    if (partita_plan_latency(run->plan) == 0)
+        check_same(run, touched, clean, 0, reach.first, "no look ahead");
+    guarded_free(zeroed);
+    guarded_free(touched);
+}
+
+static void special_values_stay_in_reach(void **state)
+{
+    static const size_t at[] = {0, 1, 63, 64, 127, 128, 1000, 4095, 4096, 9999};
+    enum { N_AT = sizeof at / sizeof *at, ROUNDS = N_AT + 6 };
+    const struct stream_case *c = *state;
+    const double values[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    struct random random = random_start("special");
+    struct run run;
+    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
+    void *clean = outputs(&run, &random);
+    for (size_t round = 0; round < ROUNDS; round++) {
+        size_t frame = round < N_AT ? at[round] : random_below(&random, FRAMES);
+        check_touch(&run, frame, random_below(&random, run.in), values[round % 3], clean, &random);
+    }
+    guarded_free(clean);
+    run_close(&run);
+}
+
+// A group that hears no special value is as it was.
+static void other_groups_hear_nothing(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("groups");
+    struct run run;
+    run_open_exactly(&run, c, &problems[5].problem, NULL, FRAMES, &random);
+    char *clean = outputs(&run, &random);
+    for (size_t i = 0; i < 20; i++)
+        sample_put(run.problem.signal, run.x, random_below(&random, FRAMES),
+                   i % 2 ? (double)NAN : (double)INFINITY);
+    char *y = outputs(&run, &random);
+    size_t bytes = run.n_outputs * run.sample_bytes;
+    assert_memory_equal(y + bytes, clean + bytes, bytes);
+    assert_memory_not_equal(y, clean, bytes);
+    guarded_free(y);
+    guarded_free(clean);
+    run_close(&run);
+}
+
+static bool is_special(double complex value)
+{
+    return !isfinite(creal(value)) || !isfinite(cimag(value));
+}
+
+// Marks the outputs that a special value anywhere in channel 0 meets with a tap, and those that it
+// may reach.
+static void mark_reached(const struct run *run, bool *met, bool *reached)
+{
+    for (size_t i = 0; i < run->n_frames; i++) {
+        if (!is_special(reference_sample(run->problem.signal, run->x, i))) continue;
+        struct reach reach = reach_of(run, i);
+        size_t first = i + partita_plan_latency(run->plan), step = run->problem.dilation[0];
+        for (size_t p = reach.first; p < reach.end && p < run->n_outputs; p++) {
+            reached[p] = true;
+            if ((p * run->stride - first) % (step ? step : 1) == 0) met[p] = true;
+        }
+    }
+}
+
+// Several in one channel, near each other and far: all that their taps meet is no number, the rest
+// as with zeros.
+static void many_special_values(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("many");
+    struct run run;
+    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
+    size_t span = span_of(&run), bytes = run.sample_bytes;
+    for (size_t i = 100, k = 0; i < FRAMES; k++) {
+        sample_put(run.problem.signal, run.x, i, k % 2 ? (double)NAN : (double)INFINITY);
+        i += k % 3 ? 1 + random_below(&random, 90) : span + random_below(&random, span);
+    }
+    bool *met = calloc(run.n_outputs, 1), *reached = calloc(run.n_outputs, 1);
+    mark_reached(&run, met, reached);
+    char *y = outputs(&run, &random), *single_frames = outputs_cut(&run, &single, &random);
+    assert_memory_equal(y, single_frames,
+                        run_output_bytes(&run)); // also where a call has no output of its own
+    guarded_free(single_frames);
+    for (size_t i = 0; i < FRAMES; i++)
+        if (is_special(reference_sample(run.problem.signal, run.x, i)))
+            sample_put(run.problem.signal, run.x, i, 0);
+    char *zeroed = outputs(&run, &random);
+    run_check_some(&run, zeroed, &random);
+    bool all = run.problem.groups < 2; // else the first output alone hears the first input
+    for (size_t i = 0; i < run.out * run.n_outputs; i++) {
+        size_t p = i % run.n_outputs;
+        bool heard = all || i < run.n_outputs;
+        if (met[p] && heard && !is_special(reference_sample(run.problem.signal, y, i)))
+            fail_msg("output %zu is a number", i);
+        if (!reached[p] && memcmp(y + i * bytes, zeroed + i * bytes, bytes))
+            fail_msg("output %zu is touched", i);
+    }
+    free(met);
+    free(reached);
+    guarded_free(zeroed);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// The largest sum of the taps' magnitudes over the outputs: what flushing a denormal to zero may
+// cost is this many of the smallest normal number.
+static double tap_sum(const struct run *run)
+{
+    double largest = 0;
+    for (size_t k = 0, per = run->n_taps / run->out; k < run->out; k++) {
+        double sum = 0;
+        for (size_t i = 0; i < per; i++)
+            sum += cabs(reference_sample(run->problem.taps, run->w, k * per + i));
+        largest = fmax(largest, sum);
+    }
+    return largest;
+}
+
+// Each output within `limit` of the oracle's, at outputs drawn by chance from [first, last].
+static void check_close(const struct run *run, const void *y, size_t first, double limit,
+                        struct random *random)
+{
+    enum { SOME = 300 };
+    size_t at[SOME], late = partita_plan_latency(run->plan) / run->stride;
+    for (size_t i = 0; i < SOME; i++)
+        at[i] = first + random_below(random, run->n_outputs - late - first);
+    double complex *expected = malloc(run->out * SOME * sizeof *expected);
+    reference_stream_at(&run->problem, run->n_frames, at, SOME, expected, run->x, run->w);
+    for (size_t i = 0; i < run->out * SOME; i++) {
+        size_t from = i / SOME * run->n_outputs + late + at[i % SOME];
+        double error = cabs(reference_sample(run->problem.signal, y, from) - expected[i]);
+        if (!(error <= limit))
+            fail_msg("output %zu is off by %.3g, above %.3g", from, error, limit);
+    }
+    free(expected);
+}
+
+static double least_normal(const struct run *run)
+{
+    return type_is_f64(run->problem.signal) ? DBL_MIN : (double)FLT_MIN;
+}
+
+// Nothing but denormals: outputs are finite, each as right as numbers flushed to zero allow.
+static void denormals(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("denormals");
+    struct run run;
+    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
+    double scale = least_normal(&run) / 2;
+    for (size_t i = 0; i < run.in * FRAMES; i++)
+        sample_put(run.problem.signal, run.x, i,
+                   reference_sample(run.problem.signal, run.x, i) * scale);
+    void *y = outputs(&run, &random);
+    check_close(&run, y, 0, 2 * least_normal(&run) * tap_sum(&run), &random);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// A signal that fades from full scale through the denormals to nothing: right all the way, every
+// output finite.
+static void fading_tail(void **state)
+{
+    enum { FADES = 6000 };
+    const struct stream_case *c = *state;
+    struct random random = random_start("tail");
+    struct run run;
+    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
+    double decades = type_is_f64(run.problem.signal) ? 330 : 50;
+    for (size_t i = 0; i < run.in * FRAMES; i++) {
+        size_t frame = i % FRAMES;
+        double gain = frame < FADES ? pow(10, -decades * (double)frame / FADES) : 0;
+        sample_put(run.problem.signal, run.x, i,
+                   reference_sample(run.problem.signal, run.x, i) * gain);
+    }
+    void *y = outputs(&run, &random);
+    double gate = plan_gate(run.plan, &run.problem, run.n_taps);
+    check_close(&run, y, 0,
+                4 * gate * typical_output(&run.problem) + least_normal(&run) * tap_sum(&run),
+                &random);
+    for (size_t i = 0; i < run.out * run.n_outputs; i++) {
+        double complex value = reference_sample(run.problem.signal, y, i);
+        assert_true(isfinite(creal(value)) && isfinite(cimag(value)));
+    }
+    guarded_free(y);
+    run_close(&run);
+}
+
+// Channels that fall silent for long and short whiles, at times all of them together, and sound
+// again.
+static void silence_leaves_no_trace(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("silence");
+    struct run run;
+    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
+    size_t bytes = run.sample_bytes;
+    for (size_t k = 0; k < run.in; k++) {
+        char *x = (char *)run.x + k * FRAMES * bytes;
+        memset(x, 0, random_below(&random, 2000) * bytes);
+        memset(x + 6000 * bytes, 0, 7000 * bytes);
+        memset(x + 17000 * bytes, 0, random_below(&random, 5000) * bytes);
+        for (size_t i = 0; i < 40; i++) {
+            size_t n = random_below(&random, 300);
+            memset(x + random_below(&random, FRAMES - n) * bytes, 0, n * bytes);
+        }
+        sample_put(run.problem.signal, x, 9000, 1); // alone in the long silence
+    }
+    char *y = outputs(&run, &random), *whole = run_output(&run);
+    run_check_some(&run, y, &random);
+    partita_stream_reset(run.stream);
+    run_feed(&run, run.stream, whole, &cut_whole, &random);
+    assert_memory_equal(y, whole, run_output_bytes(&run));
+    guarded_free(whole);
+    guarded_free(y);
+    run_close(&run);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise of_problems[] = {
+    {"special-values-stay-in-reach", special_values_stay_in_reach},
+    {"denormals", denormals},
+    {"fading-tail", fading_tail},
+    {"silence-leaves-no-trace", silence_leaves_no_trace},
+    {"many-special-values", many_special_values},
+};
+enum { N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems };
+
+int main(void)
+{
+    static struct stream_case cases[N_TYPE_PAIRS][N_PROBLEMS];
+    static struct CMUnitTest tests[N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + 1)];
+    size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    engine = partitioned_engine();
+    for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+        const char *types = type_pairs[t].name;
+        if (!rig_takes(engine, t)) continue;
+        struct stream_case *c = cases[t];
+        for (size_t p = 0; p < N_PROBLEMS; p++) {
+            c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
+            for (size_t i = 0; i < N_OF_PROBLEMS; i++)
+                tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name,
+                                        problems[p].name, types);
+        }
+        tests[n++] =
+            named_test(other_groups_hear_nothing, &c[0], "other-groups-hear-nothing-%s", types);
+    }
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+// Where audio threads go the library neither allocates, locks, sleeps, calls the system nor touches
+// a file: a watch (interpose.h) over all that is said to be real-time safe, on every engine, type
+// and kind of threads, while filters are swapped. And over the watch itself: what it is there to
+// see ends the program.
+
+#include "support/interpose.h"
+#include "support/pool.h"
+#include "support/stream_rig.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save",
+                                                 "cpu/overlap-add", "cpu/partitioned"};
+enum { N_ENGINES_OF_STREAMS = 4, FRAMES = 12000 };
+
+static const struct named_problem problems[] = {
+    {"mono", {STREAM, .kernel = {2500}}},
+    {"late", {STREAM, .kernel = {2500}, .latency = 700}},
+    {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {900}}},
+    {"decimate",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {600}, .stride = {3}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+// Who runs the stream.
+enum mode { ALONE, THREADS, POOL, SERIAL, N_MODES };
+static const char *const mode_names[N_MODES] = {"alone", "threads", "pool", "serial"};
+
+struct watched_case {
+    struct stream_case stream;
+    enum mode mode;
+};
+
+static struct partita_options options_of(enum mode mode, struct pool *pool)
+{
+    struct partita_options options = {.sample_rate = mode == ALONE ? 0 : 48000};
+    if (mode != ALONE) options.threads = 3;
+    if (mode == POOL) options.executor = pool_executor(pool);
+    if (mode == SERIAL) options.executor = pool_executor_serial(pool);
+    return options;
+}
+
+// One call of each kind, at frame `at` of a run that y has room for.
+static void live(const struct run *run, char *y, size_t at, size_t n, bool silence)
+{
+    const void *x_at[8];
+    void *y_at[8];
+    size_t given = (at + run->stride - 1) / run->stride;
+    for (size_t c = 0; c < run->in; c++)
+        x_at[c] = (char *)run->x + (c * run->n_frames + at) * run->sample_bytes;
+    for (size_t c = 0; c < run->out; c++)
+        y_at[c] = y + (c * run->n_outputs + given) * run->sample_bytes;
+    watch_this_thread(true);
+    partita_stream_output_frames(run->stream, n);
+    partita_stream_latency(run->stream);
+    partita_stream_tail(run->stream);
+    if (silence) partita_stream_drain(run->stream, y_at, 1, n);
+    else if (at % 2) partita_stream_process_strided(run->stream, y_at, 1, x_at, 1, n);
+    else partita_stream_process(run->stream, y_at, x_at, n);
+    watch_this_thread(false);
+}
+
+// Hands over either filter, and asks how things are.
+static void control(const struct run *run, const struct partita_filter *other,
+                    struct random *random)
+{
+    struct partita_stream_stats stats;
+    const struct partita_filter *next = random_below(random, 2) ? other : run->filter;
+    size_t fade = random_below(random, 400);
+    watch_this_thread(true);
+    partita_stream_swap(run->stream, next, fade); // refused by engines that cannot
+    partita_stream_swapping(run->stream);
+    partita_stream_stats(run->stream, &stats);
+    partita_stream_state_size(run->stream);
+    watch_this_thread(false);
+}
+
+static void reset(const struct run *run)
+{
+    watch_this_thread(true);
+    partita_stream_reset(run->stream);
+    watch_this_thread(false);
+}
+
+static void goes_by_the_watch(void **state)
+{
+    static const size_t sizes[] = {0, 1, 7, 64, 300, 4096, FRAMES};
+    const struct watched_case *c = *state;
+    struct pool pool;
+    pool_open(&pool);
+    pool.entering = watch_this_thread;
+    struct partita_options options = options_of(c->mode, &pool);
+    struct partita_problem problem = c->stream.named->problem;
+    if (strncmp(c->stream.engine, "cpu/overlap", 11) == 0) problem.latency = 2400;
+    struct random random = random_start("watch");
+    struct run run;
+    run_open_exactly(&run, &c->stream, &problem, &options, FRAMES, &random);
+    struct partita_filter *other;
+    random_samples(&random, run.problem.taps, run.w, run.n_taps);
+    assert_ok(partita_filter_create(run.plan, run.w, &other));
+    char *y = run_output(&run);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t at = 0, n; at < FRAMES; at += n) {
+            n = sizes[i] ? sizes[i] : random_below(&random, 700);
+            if (n > FRAMES - at) n = FRAMES - at;
+            if (sizes[i] != 1 || at % 50 == 0) control(&run, other, &random);
+            live(&run, y, at, n, i % 2 && at > FRAMES / 2);
+        }
+        reset(&run);
+    }
+    partita_stream_close(run.stream);
+    run.stream = NULL;
+    partita_filter_destroy(other);
+    guarded_free(y);
+    run_close(&run);
+    pool_close(&pool);
+}
+
+// What the watch must see, by name.
+static volatile uintptr_t sink;
+
+static void call_malloc(void)
+{
+    sink = (uintptr_t)malloc(10);
+}
+
+static void call_calloc(void)
+{
+    sink = (uintptr_t)calloc(1, 10);
+}
+
+static void call_realloc(void)
+{
+    sink = (uintptr_t)realloc((void *)sink, 10);
+}
+
+static void call_free(void)
+{
+    free((void *)sink);
+}
+
+static void call_aligned_alloc(void)
+{
+    sink = (uintptr_t)aligned_alloc(64, 64);
+}
+
+static void call_posix_memalign(void)
+{
+    void *memory;
+    sink = (uintptr_t)posix_memalign(&memory, 64, 64);
+}
+
+static void call_mmap(void)
+{
+    sink = (uintptr_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void call_munmap(void)
+{
+    sink = (uintptr_t)munmap(NULL, 4096);
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static sem_t semaphore;
+
+static void call_pthread_mutex_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void call_pthread_mutex_trylock(void)
+{
+    pthread_mutex_trylock(&mutex);
+}
+
+static void call_pthread_cond_wait(void)
+{
+    pthread_cond_wait(&condition, &mutex);
+}
+
+static void call_pthread_cond_signal(void)
+{
+    pthread_cond_signal(&condition);
+}
+
+static void call_pthread_cond_broadcast(void)
+{
+    pthread_cond_broadcast(&condition);
+}
+
+static void call_sem_wait(void)
+{
+    sem_wait(&semaphore);
+}
+
+static void call_sem_post(void)
+{
+    sem_post(&semaphore);
+}
+
+static void call_syscall(void)
+{
+    syscall(SYS_futex, &sink, 1, 1, NULL, NULL, 0); // wake one
+}
+
+static void call_open(void)
+{
+    sink = (uintptr_t)open("/dev/null", O_RDONLY);
+}
+
+static void call_openat(void)
+{
+    sink = (uintptr_t)openat(AT_FDCWD, "/dev/null", O_RDONLY);
+}
+
+static void call_read(void)
+{
+    char byte;
+    sink = (uintptr_t)read(-1, &byte, 1);
+}
+
+static void call_write(void)
+{
+    sink = (uintptr_t)write(-1, "", 1);
+}
+
+static void call_close(void)
+{
+    close(-1);
+}
+
+static void call_nanosleep(void)
+{
+    nanosleep(&(struct timespec){0, 1}, NULL);
+}
+
+static void call_usleep(void)
+{
+    usleep(1);
+}
+
+static void call_sched_yield(void)
+{
+    sched_yield();
+}
+
+static void call_printf(void)
+{
+    printf("%d", (int)sink);
+}
+
+static void call_fprintf(void)
+{
+    fprintf(stderr, "%d", (int)sink);
+}
+
+static void call_puts(void)
+{
+    puts("seen");
+}
+
+// Calls of the shared library: making a plan takes memory.
+static void call_the_library(void)
+{
+    struct partita_plan *plan;
+    struct partita_problem problem = {.kernel = {5}, .size = {PARTITA_UNBOUNDED}};
+    sink = (uintptr_t)partita_plan_create(&problem, NULL, &plan);
+}
+
+struct sight {
+    const char *name; // that is printed
+    void (*call)(void);
+};
+
+static const struct sight sights[] = {
+    {"malloc", call_malloc},
+    {"calloc", call_calloc},
+    {"realloc", call_realloc},
+    {"free", call_free},
+    {"aligned_alloc", call_aligned_alloc},
+    {"posix_memalign", call_posix_memalign},
+    {"mmap", call_mmap},
+    {"munmap", call_munmap},
+    {"pthread_mutex_lock", call_pthread_mutex_lock},
+    {"pthread_mutex_trylock", call_pthread_mutex_trylock},
+    {"pthread_cond_wait", call_pthread_cond_wait},
+    {"pthread_cond_signal", call_pthread_cond_signal},
+    {"pthread_cond_broadcast", call_pthread_cond_broadcast},
+    {"sem_wait", call_sem_wait},
+    {"sem_post", call_sem_post},
+    {"syscall", call_syscall},
+    {"open", call_open},
+    {"openat", call_openat},
+    {"read", call_read},
+    {"write", call_write},
+    {"close", call_close},
+    {"nanosleep", call_nanosleep},
+    {"usleep", call_usleep},
+    {"sched_yield", call_sched_yield},
+    {"printf", call_printf},
+    {"fprintf", call_fprintf},
+    {"puts", call_puts},
+    {"aligned_alloc", call_the_library},
+};
+enum { N_SIGHTS = sizeof sights / sizeof *sights };
+
+// Makes one call in a child; how the child ended, and what it printed.
+static int end_of_child(const struct sight *sight, bool watched, char *text, size_t size)
+{
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        dup2(ends[1], STDERR_FILENO);
+        watch_this_thread(watched);
+        sight->call();
+        watch_this_thread(false);
+        _exit(0);
+    }
+    assert_true(child > 0);
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got; (got = read(ends[0], text + length, size - 1 - length)) > 0;)
+        length += (size_t)got;
+    text[length] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void ends_the_program(void **state)
+{
+    const struct sight *sight = *state;
+    char text[200], expected[200];
+    assert_int_equal(end_of_child(sight, true, text, sizeof text), SIGABRT);
+    snprintf(expected, sizeof expected, "%s called", sight->name);
+    assert_non_null(strstr(text, expected));
+}
+
+// Not watched, the library allocates as it likes.
+static void lets_others_pass(void **state)
+{
+    (void)state;
+    char text[200];
+    assert_int_equal(end_of_child(&sights[N_SIGHTS - 1], false, text, sizeof text), 0);
+    assert_string_equal(text, "");
+}
+
+int main(void)
+{
+    static struct watched_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS][N_MODES];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_SIGHTS + 1];
+    size_t n = 0;
+    for (size_t i = 0; i < N_SIGHTS; i++)
+        tests[n++] = named_test(ends_the_program, &sights[i], "sees-%s%s", sights[i].name,
+                                sights[i].call == call_the_library ? "-of-the-library" : "");
+    tests[n++] = named_test(lets_others_pass, NULL, "lets-others-pass");
+    for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            for (size_t p = 0; p < N_PROBLEMS; p++) {
+                for (enum mode mode = ALONE; mode < N_MODES; mode++) {
+                    const char *engine = engines_of_streams[e];
+                    bool partitioned = strcmp(engine, "cpu/partitioned") == 0;
+                    if (mode > ALONE && !partitioned) continue; // threads are nothing to the others
+                    struct watched_case *c = &cases[e][t][p][mode];
+                    *c = (struct watched_case){{engine, &type_pairs[t], &problems[p]}, mode};
+                    tests[n++] = named_test(goes_by_the_watch, c, "%s/%s/%s-%s", engine,
+                                            mode_names[mode], problems[p].name, type_pairs[t].name);
+                }
+            }
+        }
+    }
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: MIT
+// A stream's state outside the stream: saved, restored here and elsewhere, cloned, continuing bit
+// for bit from the most awkward positions; refused where it does not belong. What a stream tells
+// about its calls.
+
+#include "support/stream_rig.h"
+
+#include "support/layer_rig.h"
+
+#include <math.h>
+
+static const char *const engines_of_streams[] = {
+    "cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned", "cuda/partitioned"};
+enum { N_ENGINES_OF_STREAMS = 5 };
+
+static const struct named_problem problems[] = {
+    {"mono", {STREAM, .kernel = {9000}}},
+    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
+    {"decimate",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {900}, .stride = {3}}},
+    {"latency", {STREAM, .kernel = {5000}, .latency = 700}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+// Zero latency where the engine serves it; where every tap costs a product, fewer of them.
+static void open(struct run *run, const struct stream_case *c,
+                 const struct partita_problem *problem, size_t n_frames, struct random *random)
+{
+    struct partita_problem relaxed = *problem;
+    if (strncmp(c->engine, "cpu/overlap", 11) == 0 && !relaxed.latency) relaxed.latency = 2400;
+    if (strcmp(c->engine, "cpu/direct") == 0 && relaxed.kernel[0] > 1500) relaxed.kernel[0] = 1500;
+    run_open_exactly(run, c, &relaxed, NULL, n_frames, random);
+}
+
+static void *save(struct partita_stream *stream)
+{
+    // Anywhere in memory: the pointer has no alignment, and there is not a byte more than was asked
+    // for.
+    void *state = guarded_alloc(partita_stream_state_size(stream), 1);
+    assert_ok(partita_stream_save(stream, state));
+    return state;
+}
+
+static const struct cut small = {"", 300, true};
+enum { FRAMES = 20000 };
+
+// Positions in a run: next to borders of blocks and of powers of two, in the midst of them, and at
+// the very start.
+static size_t awkward(int round, struct random *random)
+{
+    static const size_t at[] = {0, 1, 63, 64, 65, 1000, 4095, 4096, 8191, 12345};
+    enum { N_AT = sizeof at / sizeof *at };
+    return round < N_AT ? at[round] : random_below(random, FRAMES);
+}
+enum { ROUNDS = 14 };
+
+// Runs on to the end and compares what comes out from `at` on.
+static void check_goes_on(const struct run *run, struct partita_stream *stream,
+                          const void *expected, size_t at, struct random *random)
+{
+    char *y = run_output(run);
+    memcpy(y, expected, run_output_bytes(run));
+    size_t first = (at + run->stride - 1) / run->stride;
+    for (size_t k = 0; k < run->out; k++)
+        memset(y + (k * run->n_outputs + first) * run->sample_bytes, 0x55,
+               (run->n_outputs - first) * run->sample_bytes);
+    run_feed_part(run, stream, y, at, run->n_frames, &small, random);
+    if (memcmp(y, expected, run_output_bytes(run))) fail_msg("other bits after frame %zu", at);
+    guarded_free(y);
+}
+
+static void restored_goes_on(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("restore");
+    struct run run;
+    open(&run, c, &c->named->problem, FRAMES, &random);
+    struct partita_stream *second;
+    assert_ok(partita_stream_open(run.plan, run.filter, &second));
+    size_t size = partita_stream_state_size(run.stream);
+    assert_true(size > 0);
+    assert_int_equal(partita_stream_state_size(second), size);
+    void *y = run_output(&run), *garbage = run_output(&run);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t at = awkward(round, &random);
+        partita_stream_reset(run.stream);
+        run_feed_part(&run, run.stream, garbage, 0, at, &small, &random);
+        void *kept = save(run.stream);
+        check_goes_on(&run, run.stream, y, at, &random); // saving changed nothing
+        assert_ok(partita_stream_restore(run.stream, kept, size));
+        check_goes_on(&run, run.stream, y, at, &random);
+        assert_ok(partita_stream_restore(second, kept, size)); // wherever the second one stands
+        check_goes_on(&run, second, y, at, &random);
+        assert_int_equal(partita_stream_state_size(run.stream), size);
+        guarded_free(kept);
+    }
+    partita_stream_close(second);
+    guarded_free(garbage);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// Into a stream of another plan that was made in the same way; and out of a stream that is gone.
+static void equal_plan_goes_on(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("equal-plan");
+    struct run run;
+    open(&run, c, &c->named->problem, FRAMES, &random);
+    void *y = run_output(&run), *garbage = run_output(&run);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    partita_stream_reset(run.stream);
+    run_feed_part(&run, run.stream, garbage, 0, 5432, &small, &random);
+    void *kept = save(run.stream);
+    size_t size = partita_stream_state_size(run.stream);
+    partita_stream_close(run.stream);
+    partita_filter_destroy(run.filter);
+    partita_plan_destroy(run.plan);
+    struct partita_options options = {.engine = c->engine};
+    engine_on_its_device(&options);
+    assert_ok(partita_plan_create(&run.problem, &options, &run.plan));
+    assert_ok(partita_filter_create(run.plan, run.w, &run.filter));
+    assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
+    assert_ok(partita_stream_restore(run.stream, kept, size));
+    check_goes_on(&run, run.stream, y, 5432, &random);
+    guarded_free(kept);
+    guarded_free(garbage);
+    guarded_free(y);
+    run_close(&run);
+}
+
+static void cloned_goes_on(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("clone");
+    struct run run;
+    open(&run, c, &c->named->problem, FRAMES, &random);
+    void *y = run_output(&run), *garbage = run_output(&run);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t at = awkward(round, &random);
+        struct partita_stream *clone = NULL;
+        partita_stream_reset(run.stream);
+        run_feed_part(&run, run.stream, garbage, 0, at, &small, &random);
+        assert_ok(partita_stream_clone(run.stream, &clone));
+        check_goes_on(&run, run.stream, y, at, &random); // neither knows of the other
+        check_goes_on(&run, clone, y, at, &random);
+        partita_stream_close(run.stream);
+        run.stream = clone;
+    }
+    guarded_free(garbage);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// What is refused leaves the stream as it was: it goes on as if nothing had been.
+static void refused_state_changes_nothing(void **state)
+{
+    const struct stream_case *c = *state;
+    enum { AT = 7777 };
+    struct random random = random_start("refuse");
+    struct run run, other;
+    open(&run, c, &c->named->problem, FRAMES, &random);
+    struct partita_problem changed = c->named->problem;
+    changed.kernel[0] = 333;
+    open(&other, c, &changed, 100, &random);
+    void *y = run_output(&run), *foreign = save(other.stream);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    partita_stream_reset(run.stream);
+    run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
+    size_t size = partita_stream_state_size(run.stream),
+           foreign_size = partita_stream_state_size(other.stream);
+    void *good = save(run.stream);
+    unsigned char *bad = malloc(size);
+    const size_t short_sizes[] = {0, 1, 7, 64, size / 2, size - 1};
+    for (size_t i = 0; i < sizeof short_sizes / sizeof *short_sizes; i++) {
+        size_t n = short_sizes[i] < size ? short_sizes[i] : size - 1;
+        unsigned char *part = malloc(n + !n); // so that a sanitizer sees what is read beyond
+        memcpy(part, good, n);
+        assert_int_equal(partita_stream_restore(run.stream, part, n), PARTITA_ERR_STATE);
+        free(part);
+    }
+    for (int fill = 0; fill < 3; fill++) {
+        for (size_t i = 0; i < size; i++)
+            bad[i] = (unsigned char)(fill < 2 ? -fill : (int)random_below(&random, 256));
+        assert_int_equal(partita_stream_restore(run.stream, bad, size), PARTITA_ERR_STATE);
+    }
+    assert_int_equal(partita_stream_restore(run.stream, foreign, foreign_size), PARTITA_ERR_STATE);
+    assert_int_equal(partita_stream_restore(run.stream, NULL, size), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_restore(NULL, good, size), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_save(run.stream, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_save(NULL, bad), PARTITA_ERR_ARG);
+    struct partita_stream *clone = (struct partita_stream *)1;
+    assert_int_equal(partita_stream_clone(run.stream, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_clone(NULL, &clone), PARTITA_ERR_ARG);
+    assert_ptr_equal(clone, (struct partita_stream *)1);
+    check_goes_on(&run, run.stream, y, AT, &random);
+    free(bad);
+    guarded_free(good);
+    guarded_free(foreign);
+    guarded_free(y);
+    run_close(&other);
+    run_close(&run);
+}
+
+// Plans alike in all but one thing do not take each other's states.
+static void plans_are_told_apart(void **state)
+{
+    const struct stream_case *c = *state;
+    static const struct partita_problem base = {STREAM,      .in_channels = 2, .out_channels = 2,
+                                                .groups = 2, .kernel = {500},  .latency = 1000};
+    struct partita_problem others[4] = {base, base, base, base};
+    others[0].groups = 1;
+    others[1].op = PARTITA_CORRELATE;
+    others[2].stride[0] = 2;
+    others[3].dilation[0] = 2;
+    const struct stream_case wider = {c->engine,
+                                      &type_pairs[c->types->signal == PARTITA_F64 ? 0 : 1], NULL};
+    struct random random = random_start("apart");
+    struct run run, other;
+    open(&run, c, &base, 100, &random);
+    for (int i = 0; i <= 4; i++) {
+        open(&other, i < 4 ? c : &wider, i < 4 ? &others[i] : &base, 100, &random);
+        void *kept = save(other.stream);
+        enum partita_status status =
+            partita_stream_restore(run.stream, kept, partita_stream_state_size(other.stream));
+        if (status != PARTITA_ERR_STATE)
+            fail_msg("state of plan %d: %s", i, partita_status_string(status));
+        guarded_free(kept);
+        run_close(&other);
+    }
+    run_close(&run);
+}
+
+// Plans of other blocks and latencies may lay a filter out in other ways: their states are taken
+// over rightly or not at all.
+static void other_layouts(void **state)
+{
+    static const size_t blocks[] = {1, 16, 32, 48, 63, 64, 65, 128, 512},
+                        latencies[] = {1300, 1407, 2000};
+    enum { N_LAYOUTS = 3 * sizeof blocks / sizeof *blocks, AT = 3333, ALL = 12000 };
+    const struct stream_case *c = *state;
+    struct random random = random_start("layouts");
+    struct run run, other;
+    struct partita_problem problem = {STREAM, .kernel = {1200}, .latency = 1300};
+    open(&run, c, &problem, ALL, &random);
+    void *y = run_output(&run);
+    run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
+    void *kept = save(run.stream);
+    size_t size = partita_stream_state_size(run.stream);
+    run_feed_part(&run, run.stream, y, AT, ALL, &small, &random);
+    for (size_t i = 0; i < N_LAYOUTS; i++) {
+        random = random_start("layouts"); // the same taps and input
+        problem.block = blocks[i / 3];
+        problem.latency = latencies[i % 3];
+        open(&other, c, &problem, ALL, &random);
+        if (partita_stream_restore(other.stream, kept, size) == PARTITA_OK)
+            check_goes_on(&other, other.stream, y, AT, &random);
+        run_close(&other);
+    }
+    guarded_free(kept);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// While swapping there are two filters to a stream: no state of it can be had or taken, until it is
+// done.
+static void not_while_swapping(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("swapping");
+    struct run run;
+    open(&run, c, &problems[1].problem, FRAMES, &random);
+    struct partita_load load;
+    assert_ok(partita_plan_load(run.plan, &load));
+    struct partita_filter *filter;
+    random_samples(&random, run.problem.taps, run.w, run.n_taps);
+    assert_ok(partita_filter_create(run.plan, run.w, &filter));
+    size_t size = partita_stream_state_size(run.stream), done = 3000 + 2 * load.swap_delay;
+    void *y = run_output(&run), *kept = save(run.stream), *unchanged = malloc(size);
+    memcpy(unchanged, kept, size);
+    assert_true(done < FRAMES);
+    assert_ok(partita_stream_swap(run.stream, filter, 500));
+    for (size_t at = 0; at < 200; at += 100) {
+        struct partita_stream *clone = (struct partita_stream *)1;
+        assert_true(partita_stream_swapping(run.stream));
+        assert_int_equal(partita_stream_save(run.stream, kept), PARTITA_ERR_STATE);
+        assert_memory_equal(kept, unchanged, size);
+        assert_int_equal(partita_stream_restore(run.stream, kept, size), PARTITA_ERR_STATE);
+        assert_int_equal(partita_stream_clone(run.stream, &clone), PARTITA_ERR_STATE);
+        assert_ptr_equal(clone, (struct partita_stream *)1);
+        run_feed_part(&run, run.stream, y, at, at + 100, &small, &random);
+    }
+    run_feed_part(&run, run.stream, y, 200, done, &small, &random);
+    assert_false(partita_stream_swapping(run.stream));
+    assert_ok(partita_stream_save(run.stream, kept));
+    // What was saved after the swap is the state of the new filter's stream: it goes on alike in
+    // another one of it.
+    struct partita_stream *second;
+    void *expected = run_output(&run);
+    assert_ok(partita_stream_open(run.plan, filter, &second));
+    assert_ok(partita_stream_restore(second, kept, size));
+    run_feed_part(&run, run.stream, y, done, run.n_frames, &small, &random);
+    memcpy(expected, y, run_output_bytes(&run));
+    check_goes_on(&run, second, expected, done, &random);
+    partita_stream_close(second);
+    partita_stream_close(run.stream);
+    run.stream = NULL;
+    partita_filter_destroy(filter);
+    guarded_free(expected);
+    guarded_free(kept);
+    guarded_free(y);
+    free(unchanged);
+    run_close(&run);
+}
+
+static void check_stats(const struct stream_case *c, double sample_rate, bool missed)
+{
+    enum { CALLS = 300 };
+    struct random random = random_start("stats");
+    struct run run;
+    struct partita_problem problem = {STREAM, .kernel = {3000}, .latency = PARTITA_UNBOUNDED};
+    run_open_exactly(&run, c, &problem, &(struct partita_options){.sample_rate = sample_rate},
+                     CALLS * 64, &random);
+    struct partita_stream_stats stats;
+    assert_ok(partita_stream_stats(run.stream, &stats));
+    assert_int_equal(stats.calls, 0);
+    assert_int_equal(stats.missed, 0);
+    void *y = run_output(&run);
+    run_feed(&run, run.stream, y, &(struct cut){"", 64, false}, &random);
+    assert_ok(partita_stream_stats(run.stream, &stats));
+    assert_int_equal(stats.calls, CALLS);
+    assert_int_equal(stats.missed, missed ? CALLS : 0);
+    assert_true(stats.max > 0 && isfinite(stats.max));
+    assert_true(stats.mean > 0 && stats.mean <= stats.max);
+    assert_true(stats.p50 > 0 && stats.p50 <= stats.p99 && stats.p99 <= stats.p999);
+    assert_true(stats.p999 <= stats.max * 1.1); // an upper bound, within 9 %
+    assert_true(stats.max <= stats.mean * CALLS * 1.001);
+    guarded_free(y);
+    run_close(&run);
+}
+
+static void calls_are_counted(void **state)
+{
+    check_stats(*state, 1e12, true);  // no call can be that fast
+    check_stats(*state, 1e-3, false); // nor can one be that slow
+}
+
+static void counting_needs_a_rate(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("no-rate");
+    struct run run;
+    struct partita_stream_stats stats;
+    open(&run, c, &problems[1].problem, 100, &random);
+    memset(&stats, 0x55, sizeof stats);
+    const struct partita_stream_stats untouched = stats;
+    assert_int_equal(partita_stream_stats(run.stream, &stats), PARTITA_ERR_STATE);
+    assert_int_equal(partita_stream_stats(run.stream, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_stats(NULL, &stats), PARTITA_ERR_ARG);
+    assert_memory_equal(&stats, &untouched, sizeof stats);
+    const double bad[] = {-1, (double)NAN, (double)INFINITY};
+    for (int i = 0; i < 3; i++) {
+        struct partita_options options = {.engine = c->engine, .sample_rate = bad[i]};
+        struct partita_plan *plan = NULL;
+        assert_int_equal(partita_plan_create(&run.problem, &options, &plan), PARTITA_ERR_ARG);
+    }
+    run_close(&run);
+}
+
+static void load_is_told(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("load");
+    struct partita_load load = {.frames = 12345};
+    for (size_t block = 16; block <= 1024; block *= 8) {
+        struct partita_problem problem = {STREAM, .kernel = {20000}, .latency = PARTITA_UNBOUNDED};
+        problem.block = block;
+        struct run run;
+        run_open_exactly(&run, c, &problem, NULL, 100, &random);
+        assert_int_equal(partita_plan_load(NULL, &load), PARTITA_ERR_ARG);
+        assert_int_equal(partita_plan_load(run.plan, NULL), PARTITA_ERR_ARG);
+        assert_ok(partita_plan_load(run.plan, &load));
+        assert_int_equal(load.frames, block);
+        assert_true(load.mean > 0 && load.worst >= load.mean && isfinite(load.worst));
+        run_close(&run);
+    }
+    struct partita_problem signal = {.kernel = {10}, .size = {100}};
+    struct partita_plan *plan;
+    load.frames = 12345;
+    assert_ok(partita_plan_create(&signal, NULL, &plan));
+    assert_int_equal(partita_plan_load(plan, &load), PARTITA_ERR_STATE);
+    assert_int_equal(load.frames, 12345);
+    partita_plan_destroy(plan);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise of_problems[] = {
+    {"restored-goes-on", restored_goes_on},
+    {"equal-plan-goes-on", equal_plan_goes_on},
+    {"cloned-goes-on", cloned_goes_on},
+    {"refused-state-changes-nothing", refused_state_changes_nothing},
+};
+static const struct promise promises[] = {
+    {"plans-are-told-apart", plans_are_told_apart},
+    {"other-layouts", other_layouts},
+    {"calls-are-counted", calls_are_counted},
+    {"counting-needs-a-rate", counting_needs_a_rate},
+    {"load-is-told", load_is_told},
+};
+enum {
+    N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems,
+    N_PROMISES = sizeof promises / sizeof *promises
+};
+
+int main(void)
+{
+    static struct stream_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS];
+    static struct CMUnitTest
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES + 1)];
+    size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            const char *engine = engines_of_streams[e], *types = type_pairs[t].name;
+            struct stream_case *c = cases[e][t];
+            if (!rig_takes(engine, t)) continue;
+            for (size_t p = 0; p < N_PROBLEMS; p++) {
+                c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+                if (!rig_takes_problem(t, p)) continue;
+                for (size_t i = 0; i < N_OF_PROBLEMS; i++)
+                    tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine,
+                                            of_problems[i].name, problems[p].name, types);
+            }
+            bool swaps = strcmp(engine, "cpu/overlap-add") != 0;
+            if (swaps)
+                tests[n++] = named_test(not_while_swapping, &c[0], "%s/not-while-swapping-%s",
+                                        engine, types);
+            for (size_t i = 0; i < N_PROMISES; i++)
+                tests[n++] =
+                    named_test(promises[i].run, &c[0], "%s/%s-%s", engine, promises[i].name, types);
+        }
+    }
+    return run_test_list(tests, n);
+}

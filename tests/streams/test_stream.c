@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+// Every engine as a stream: against the oracle, and the same bits however the input is cut and laid
+// out: calls of any size, in place, interleaved, decimated, after a reset, beside another stream of
+// the same plan.
+
+#include "support/stream_rig.h"
+
+static const struct named_problem problems[] = {
+    {"gain", {STREAM, .kernel = {1}}},
+    {"two-taps", {STREAM, .kernel = {2}}},
+    {"mono", {STREAM, .kernel = {100}}},
+    {"many-taps", {STREAM, .kernel = {700}}},
+    {"correlate", {STREAM, .op = PARTITA_CORRELATE, .kernel = {37}}},
+    {"stereo", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {130}}},
+    {"matrix", {STREAM, .in_channels = 3, .out_channels = 4, .kernel = {40}}},
+    {"groups", {STREAM, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {21}}},
+    {"dilation", {STREAM, .kernel = {30}, .dilation = {3}}},
+    {"decimate-2", {STREAM, .kernel = {64}, .stride = {2}}},
+    {"decimate-5",
+     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {33}, .stride = {5}}},
+    {"decimate-above-taps", {STREAM, .kernel = {3}, .stride = {11}}},
+    {"blocks-below-taps", {STREAM, .kernel = {100}, .latency = 20}},
+    {"blocks-of-two", {STREAM, .in_channels = 2, .kernel = {9}, .latency = 1}},
+    {"blocks-below-taps-decimate", {STREAM, .kernel = {64}, .stride = {3}, .latency = 11}},
+    {"decimate-dilation", {STREAM, .kernel = {20}, .stride = {3}, .dilation = {2}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+static void any_cut_same_bits(void **state)
+{
+    static const struct cut cuts[] = {
+        {"ones", 1, false},         {"up-to-7", 7, true},
+        {"block", 64, false},       {"up-to-three-blocks", 200, true},
+        {"up-to-5000", 5000, true},
+    };
+    const struct stream_case *c = *state;
+    struct random random = random_start(c->named->name);
+    struct run run;
+    run_open(&run, c, &c->named->problem, run_frames(c, &c->named->problem), &random);
+    void *y = run_output(&run);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    run_check(&run, y);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+        void *other = run_output(&run);
+        if (i % 2) partita_stream_reset(run.stream); // a reset stream and a new one are alike
+        else {
+            partita_stream_close(run.stream);
+            assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
+        }
+        run_feed(&run, run.stream, other, &cuts[i], &random);
+        if (memcmp(y, other, run_output_bytes(&run)))
+            fail_msg("calls of %s give other bits", cuts[i].name);
+        guarded_free(other);
+    }
+    guarded_free(y);
+    run_close(&run);
+}
+
+static const struct partita_problem stereo = {STREAM, .in_channels = 2, .out_channels = 2,
+                                              .kernel = {90}};
+
+static void in_place_same_bits(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("in-place");
+    struct run run;
+    run_open(&run, c, &stereo, run_frames(c, &stereo), &random);
+    void *y = run_output(&run);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    partita_stream_reset(run.stream);
+    for (size_t at = 0, n; at < run.n_frames; at += n) {
+        n = cut_next(&(struct cut){"", 150, true}, &random, run.n_frames - at);
+        void *here[2] = {(char *)run.x + at * run.sample_bytes,
+                         (char *)run.x + (run.n_frames + at) * run.sample_bytes};
+        partita_stream_process(run.stream, here, (const void *const *)here, n);
+    }
+    assert_memory_equal(run.x, y, run_output_bytes(&run));
+    guarded_free(y);
+    run_close(&run);
+}
+
+// Interleaved input of 3 samples a frame, output of 5, of which two each are used; then interleaved
+// in place.
+static void interleaved_same_bits(void **state)
+{
+    const struct stream_case *c = *state;
+    enum { X_STRIDE = 3, Y_STRIDE = 5 };
+    struct random random = random_start("interleaved");
+    struct run run;
+    run_open(&run, c, &stereo, run_frames(c, &stereo), &random);
+    size_t bytes = run.sample_bytes, n_frames = run.n_frames;
+    char *y = run_output(&run), *x = guarded_alloc(X_STRIDE * n_frames * bytes, 0),
+         *wide = guarded_alloc(Y_STRIDE * n_frames * bytes, 0);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    partita_stream_reset(run.stream);
+    for (size_t i = 0; i < 2 * n_frames; i++) {
+        memcpy(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, (char *)run.x + i * bytes,
+               bytes);
+    }
+    memset(wide, 0x55, Y_STRIDE * n_frames * bytes);
+    for (size_t at = 0, n; at < n_frames; at += n) {
+        n = cut_next(&(struct cut){"", 99, true}, &random, n_frames - at);
+        char *to = wide + at * Y_STRIDE * bytes, *from = x + at * X_STRIDE * bytes;
+        void *y_at[2] = {to, to + bytes};
+        const void *x_at[2] = {from, from + bytes};
+        partita_stream_process_strided(run.stream, y_at, Y_STRIDE, x_at, X_STRIDE, n);
+    }
+    for (size_t i = 0; i < 2 * n_frames; i++) {
+        assert_memory_equal(wide + (i % n_frames * Y_STRIDE + i / n_frames) * bytes, y + i * bytes,
+                            bytes);
+    }
+    for (size_t i = 0; i < n_frames; i++) {
+        for (size_t j = 2 * bytes; j < Y_STRIDE * bytes; j++)
+            assert_int_equal(wide[i * Y_STRIDE * bytes + j], 0x55);
+    }
+    partita_stream_reset(run.stream);
+    void *here[2] = {x, x + bytes};
+    partita_stream_process_strided(run.stream, here, X_STRIDE, (const void *const *)here, X_STRIDE,
+                                   n_frames);
+    for (size_t i = 0; i < 2 * n_frames; i++) {
+        assert_memory_equal(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, y + i * bytes,
+                            bytes);
+    }
+    guarded_free(wide);
+    guarded_free(x);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// Two streams of one plan and filter, fed in turns, do not know of each other.
+static void streams_share_a_plan(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("share");
+    struct run run;
+    run_open(&run, c, &stereo, run_frames(c, &stereo), &random);
+    struct partita_stream *second;
+    assert_ok(partita_stream_open(run.plan, run.filter, &second));
+    void *alone = run_output(&run);
+    run_feed(&run, run.stream, alone, &cut_whole, &random);
+    partita_stream_reset(run.stream);
+    struct partita_stream *streams[2] = {run.stream, second};
+    char *y[2] = {run_output(&run), run_output(&run)};
+    size_t at[2] = {0, 0}, bytes = run.sample_bytes, n_frames = run.n_frames;
+    while (at[0] < n_frames || at[1] < n_frames) {
+        size_t s = random_below(&random, 2),
+               n = cut_next(&(struct cut){"", 120, true}, &random, n_frames - at[s]);
+        const void *x_at[2] = {(char *)run.x + at[s] * bytes,
+                               (char *)run.x + (n_frames + at[s]) * bytes};
+        void *y_at[2] = {y[s] + at[s] * bytes, y[s] + (n_frames + at[s]) * bytes};
+        partita_stream_process(streams[s], y_at, x_at, n);
+        at[s] += n;
+    }
+    for (int s = 0; s < 2; s++) {
+        assert_memory_equal(y[s], alone, run_output_bytes(&run));
+        guarded_free(y[s]);
+    }
+    partita_stream_close(second);
+    guarded_free(alone);
+    run_close(&run);
+}
+
+static void latency_limits(void **state)
+{
+    (void)state;
+    static const size_t limits[] = {0, 1, 5, 63, 64, 500, 1023, 4096, 100000};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        for (size_t stride = 1; stride <= 3; stride++) {
+            struct partita_problem problem = {STREAM, .kernel = {600}, .stride = {stride},
+                                              .latency = limits[i]};
+            struct partita_plan *plan;
+            assert_ok(partita_plan_create(&problem, NULL, &plan));
+            assert_true(partita_plan_latency(plan) <= limits[i]);
+            assert_int_equal(partita_plan_latency(plan) % stride, 0);
+            assert_int_equal(partita_plan_workspace_size(plan), 0);
+            if (limits[i] == 0) assert_int_equal(partita_plan_latency(plan), 0);
+            partita_plan_destroy(plan);
+        }
+    }
+}
+
+static void argument_errors(void **state)
+{
+    (void)state;
+    static const struct stream_case direct = {"cpu/direct", type_pairs, NULL};
+    struct random random = random_start("arguments");
+    struct run a, b;
+    run_open(&a, &direct, &stereo, 10, &random);
+    run_open(&b, &direct, &stereo, 10, &random);
+    struct partita_stream *stream = (struct partita_stream *)1;
+    assert_int_equal(partita_stream_open(NULL, a.filter, &stream), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_open(a.plan, NULL, &stream), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_open(a.plan, a.filter, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_open(a.plan, b.filter, &stream), PARTITA_ERR_ARG);
+    assert_ptr_equal(stream, (struct partita_stream *)1);
+    float y[20];
+    assert_int_equal(partita_forward(a.plan, a.filter, y, a.x, NULL), PARTITA_ERR_STATE);
+    partita_stream_close(NULL);
+    run_close(&a);
+    run_close(&b);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"in-place-same-bits", in_place_same_bits},
+    {"interleaved-same-bits", interleaved_same_bits},
+    {"streams-share-a-plan", streams_share_a_plan},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static struct stream_case cases[N_ENGINES][N_TYPE_PAIRS][N_PROBLEMS + 1];
+    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 2];
+    size_t n = 0;
+    for (size_t e = 0; e < N_ENGINES; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            struct stream_case *c = cases[e][t];
+            for (size_t p = 0; p < N_PROBLEMS; p++) {
+                c[p] = (struct stream_case){engine_names[e], &type_pairs[t], &problems[p]};
+                tests[n++] = named_test(any_cut_same_bits, &c[p], "%s/%s-%s", engine_names[e],
+                                        problems[p].name, type_pairs[t].name);
+            }
+            c[N_PROBLEMS] = (struct stream_case){engine_names[e], &type_pairs[t], NULL};
+            for (size_t p = 0; p < N_PROMISES; p++) {
+                tests[n++] = named_test(promises[p].run, &c[N_PROBLEMS], "%s/%s-%s",
+                                        engine_names[e], promises[p].name, type_pairs[t].name);
+            }
+        }
+    }
+    tests[n++] = named_test(latency_limits, NULL, "latency-limits");
+    tests[n++] = named_test(argument_errors, NULL, "argument-errors");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// What comes out of a stream, and when: exact latency, the tail, how far special values reach,
+// extreme values.
+
+#include "support/stream_rig.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+
+// An impulse comes out as the taps, the first at the latency and the last at the tail, wherever it
+// falls in a block.
+static void impulse_at_latency(void **state)
+{
+    const struct stream_case *c = *state;
+    enum { M = 50 };
+    struct partita_problem problem = {STREAM, .kernel = {M}};
+    struct random random = random_start("latency");
+    struct run run;
+    run_open(&run, c, &problem, run_frames(c, &problem), &random);
+    size_t latency = partita_stream_latency(run.stream);
+    assert_int_equal(latency, partita_plan_latency(run.plan));
+    assert_int_equal(partita_stream_tail(run.stream), latency + M - 1);
+    double complex *expected = malloc(run.n_outputs * sizeof *expected);
+    double limit = run.plan->choice.transform ? plan_gate(run.plan, &run.problem, M) : 0;
+    for (size_t round = 0; round < 12; round++) {
+        size_t at = round < 2 ? round : random_below(&random, run.n_frames - latency - M);
+        memset(run.x, 0, run.n_frames * run.sample_bytes);
+        memset(expected, 0, run.n_outputs * sizeof *expected);
+        sample_put(run.problem.signal, run.x, at, 1);
+        for (size_t r = 0; r < M; r++)
+            expected[at + latency + r] = reference_sample(run.problem.taps, run.w, r);
+        void *y = run_output(&run);
+        partita_stream_reset(run.stream);
+        run_feed(&run, run.stream, y, &(struct cut){"", 77, true}, &random);
+        assert_true(error_against(run.problem.signal, y, expected, run.n_outputs, 0) <= limit);
+        guarded_free(y);
+    }
+    free(expected);
+    run_close(&run);
+}
+
+// Draining brings out the rest: input and then tail frames of silence are the whole convolution;
+// more silence is zero.
+static void drain_brings_the_tail(void **state)
+{
+    const struct stream_case *c = *state;
+    for (size_t stride = 1; stride <= 3; stride += 2) {
+        struct partita_problem problem = {STREAM, .in_channels = 2, .kernel = {60},
+                                          .stride = {stride}, .dilation = {2}};
+        struct random random = random_start("drain");
+        struct run run, longer;
+        run_open(&run, c, &problem, run_frames(c, &problem) / 2, &random);
+        size_t tail = partita_stream_tail(run.stream), beyond = 2 * tail + 500;
+        random = random_start("drain");
+        run_open(&longer, c, &problem, run.n_frames + tail + beyond,
+                 &random); // the same taps with another input
+        memcpy(longer.w, run.w, 2 * 60 * partita_type_size(run.problem.taps));
+        partita_stream_close(longer.stream);
+        partita_filter_destroy(longer.filter);
+        assert_ok(partita_filter_create(longer.plan, longer.w, &longer.filter));
+        assert_ok(partita_stream_open(longer.plan, longer.filter, &longer.stream));
+        memset(longer.x, 0, 2 * longer.n_frames * run.sample_bytes);
+        for (size_t k = 0; k < 2; k++) {
+            memcpy((char *)longer.x + k * longer.n_frames * run.sample_bytes,
+                   (char *)run.x + k * run.n_frames * run.sample_bytes,
+                   run.n_frames * run.sample_bytes);
+        }
+        char *expected = run_output(&longer), *y = run_output(&longer);
+        run_feed(&longer, longer.stream, expected, &cut_whole, &random);
+        run_feed(&run, run.stream, y, &cut_whole, &random);
+        size_t given = run.n_outputs;
+        for (size_t left = tail + beyond, n; left; left -= n) {
+            n = cut_next(&(struct cut){"", 40, true}, &random, left);
+            size_t due = partita_stream_output_frames(run.stream, n);
+            partita_stream_drain(run.stream, &(void *){y + given * run.sample_bytes}, 1, n);
+            given += due;
+        }
+        assert_int_equal(given, longer.n_outputs);
+        assert_memory_equal(y, expected, run_output_bytes(&longer));
+        run_check(&longer, y);
+        size_t silent = (run.n_frames + tail + stride - 1) / stride + 1;
+        double loudest = 0;
+        for (size_t i = silent; i < given; i++)
+            loudest = fmax(loudest, cabs(reference_sample(run.problem.signal, y, i)));
+        assert_true(loudest <=
+                    gate_transform(run.problem.signal, 1 << 16) * typical_output(&run.problem) * 4);
+        guarded_free(y);
+        guarded_free(expected);
+        run_close(&run);
+        run_close(&longer);
+    }
+}
+
+// First and last output that input frame `at` may reach, special values included. cpu/direct: its
+// own taps. Transforms: every output computed from a block that holds it. Overlap-save: all blocks
+// whose window (block and span-1 frames before it) holds it. Overlap-add: the result of its block,
+// hop + span-1 outputs. Afterwards the state is clean.
+static void reach(const struct run *run, size_t at, size_t *ret_first, size_t *ret_last)
+{
+    size_t span = run->problem.kernel[0], hop = run->plan->choice.hop,
+           late = partita_plan_latency(run->plan);
+    *ret_first = at + late;
+    *ret_last = at + late + span - 1;
+    if (!run->plan->choice.transform) return;
+    *ret_first = at / hop * hop + late;
+    *ret_last = strcmp(partita_plan_engine(run->plan), "cpu/overlap-add") == 0
+                    ? at / hop * hop + hop + span - 2 + late
+                    : ((at + span - 1) / hop + 1) * hop - 1 + late;
+}
+
+// One NaN or infinity: outputs out of its reach have the very bits they have without it, those that
+// see it are NaN or infinite.
+static void check_reach(const struct stream_case *c, size_t latency)
+{
+    enum { M = 45 };
+    struct random random = random_start("special");
+    struct run run;
+    struct partita_problem problem = {STREAM, .kernel = {M}, .latency = latency};
+    run_open(&run, c, &problem, run_frames(c, &problem), &random);
+    void *clean = run_output(&run);
+    run_feed(&run, run.stream, clean, &cut_whole, &random);
+    for (size_t round = 0; round < 10; round++) {
+        size_t at = random_below(&random, run.n_frames), first, last;
+        double complex kept = reference_sample(run.problem.signal, run.x, at);
+        sample_put(run.problem.signal, run.x, at, round % 2 ? (double)NAN : (double)INFINITY);
+        void *y = run_output(&run);
+        partita_stream_reset(run.stream);
+        run_feed(&run, run.stream, y, &(struct cut){"", 300, true}, &random);
+        reach(&run, at, &first, &last);
+        for (size_t i = 0; i < run.n_outputs; i++) {
+            bool same = memcmp((char *)y + i * run.sample_bytes,
+                               (char *)clean + i * run.sample_bytes, run.sample_bytes) == 0;
+            if (!same && (i < first || i > last))
+                fail_msg("frame %zu touches output %zu beyond %zu..%zu", at, i, first, last);
+            double complex value = reference_sample(run.problem.signal, y, i);
+            size_t late = partita_plan_latency(run.plan);
+            if (i >= at + late && i < at + late + M)
+                assert_false(isfinite(creal(value)) && isfinite(cimag(value)));
+        }
+        sample_put(run.problem.signal, run.x, at, kept);
+        guarded_free(y);
+    }
+    guarded_free(clean);
+    run_close(&run);
+}
+
+static void special_value_reach(void **state)
+{
+    check_reach(*state, 0);
+    check_reach(*state, 16); // blocks shorter than the taps
+}
+
+// Denormal signals pass a direct filter of one unit tap unchanged; the largest finite values halved
+// stay finite.
+static void extreme_values(void **state)
+{
+    const struct stream_case *c = *state;
+    struct partita_problem problem = {STREAM, .kernel = {2}};
+    bool f64 = type_is_f64(c->types->signal), direct = strcmp(c->engine, "cpu/direct") == 0;
+    double least = f64 ? 5 * (double)DBL_TRUE_MIN : 5 * (double)FLT_TRUE_MIN,
+           most = f64 ? DBL_MAX : (double)FLT_MAX;
+    struct random random = random_start("extreme");
+    struct run run;
+    run_open(&run, c, &problem, run_frames(c, &problem), &random);
+    for (int round = 0; round < 2; round++) {
+        // Transforms add up to N samples in complex arithmetic before they scale: that much
+        // headroom is theirs.
+        double room =
+            direct ? 1
+                   : 1.0 / (double)(8 * run.plan->choice.transform * run.plan->choice.transform);
+        double value = round ? most * room : least;
+        for (size_t i = 0; i < run.n_frames; i++)
+            sample_put(run.problem.signal, run.x, i, i % 3 ? value : -value);
+        sample_put(run.problem.taps, run.w, 0, round ? 0.5 : 1);
+        sample_put(run.problem.taps, run.w, 1, 0);
+        partita_filter_destroy(run.filter);
+        assert_ok(partita_filter_create(run.plan, run.w, &run.filter));
+        partita_stream_close(run.stream);
+        assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
+        void *y = run_output(&run);
+        run_feed(&run, run.stream, y, &cut_whole, &random);
+        for (size_t i = 0; i < run.n_frames - partita_plan_latency(run.plan); i++) {
+            double got =
+                creal(reference_sample(run.problem.signal, y, i + partita_plan_latency(run.plan)));
+            double expected = (i % 3 ? value : -value) * (round ? 0.5 : 1);
+            if (direct) assert_true(got == expected);
+            else assert_true(fabs(got - expected) <= (round ? fabs(value) * 1e-4 : least * 1000));
+        }
+        guarded_free(y);
+    }
+    run_close(&run);
+}
+
+#if defined(__x86_64__)
+// Rounding, masks, flush-to-zero and denormals-are-zero: all of MXCSR but the flags that arithmetic
+// raises.
+static unsigned mode(void)
+{
+    return __builtin_ia32_stmxcsr() & ~0x3fu;
+}
+#else
+static unsigned mode(void)
+{
+    return (unsigned)fegetround();
+}
+#endif
+
+// The caller's floating-point mode is the caller's: neither needed nor changed.
+static void floating_point_mode_kept(void **state)
+{
+    const struct stream_case *c = *state;
+    struct partita_problem problem = {STREAM, .kernel = {100}};
+    struct random random = random_start("mode");
+    struct run run;
+    run_open(&run, c, &problem, run_frames(c, &problem), &random);
+    void *y = run_output(&run);
+    assert_int_equal(fesetround(FE_UPWARD), 0);
+    unsigned before = mode();
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    unsigned after = mode();
+    fesetround(FE_TONEAREST);
+    assert_int_equal(before, after);
+    guarded_free(y);
+    run_close(&run);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"impulse-at-latency", impulse_at_latency},
+    {"drain-brings-the-tail", drain_brings_the_tail},
+    {"special-value-reach", special_value_reach},
+    {"extreme-values", extreme_values},
+    {"floating-point-mode-kept", floating_point_mode_kept},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static struct stream_case cases[N_ENGINES][N_TYPE_PAIRS];
+    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * N_PROMISES];
+    size_t n = 0;
+    for (size_t e = 0; e < N_ENGINES; e++) {
+        for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+            cases[e][t] = (struct stream_case){engine_names[e], &type_pairs[t], NULL};
+            for (size_t p = 0; p < N_PROMISES; p++) {
+                tests[n++] = named_test(promises[p].run, &cases[e][t], "%s/%s-%s", engine_names[e],
+                                        promises[p].name, type_pairs[t].name);
+            }
+        }
+    }
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+// One stream on several threads: the library's own or the host's. The bits of one thread, always;
+// streams opened and closed in turn; many of one plan at once. Meant for the thread sanitizer too.
+
+#include "support/pool.h"
+#include "support/stream_rig.h"
+
+#include <stdio.h>
+
+static const struct named_problem problems[] = {
+    {"long", {STREAM, .kernel = {60000}}},
+    {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}}},
+    {"late-matrix",
+     {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}, .latency = 1000}},
+    {"groups", {STREAM, .in_channels = 6, .out_channels = 6, .groups = 6, .kernel = {6000}}},
+    {"short", {STREAM, .kernel = {150}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+
+// Who runs a stream.
+enum mode { ALONE, TWO, FOUR, POOL, POOL_OF_FOUR, ELSEWHERE, SERIAL, N_MODES };
+static const char *const mode_names[N_MODES] = {
+    "alone", "two-threads", "four-threads", "pool", "pool-of-four", "elsewhere", "serial"};
+
+static struct partita_options options_of(enum mode mode, struct pool *pool)
+{
+    struct partita_options options = {.sample_rate = 48000};
+    if (mode == ALONE) options.threads = 1;
+    if (mode == TWO || mode == POOL) options.threads = 2;
+    if (mode == FOUR || mode == POOL_OF_FOUR || mode == ELSEWHERE || mode == SERIAL)
+        options.threads = 4;
+    if (mode == POOL || mode == POOL_OF_FOUR) options.executor = pool_executor(pool);
+    if (mode == ELSEWHERE) options.executor = pool_executor_elsewhere(pool);
+    if (mode == SERIAL) options.executor = pool_executor_serial(pool);
+    return options;
+}
+
+static size_t frames_of(const struct partita_problem *problem)
+{
+    return 12000 + (TEST_SLOWER > 1 ? 0 : 2 * problem->kernel[0]);
+}
+
+// Every mode against a stream without any options, in calls of several sizes.
+static void modes_same_bits(void **state)
+{
+    static const struct cut cuts[] = {{"up-to-64", 64, true},
+                                      {"up-to-3000", 3000, true},
+                                      {"block", 64, false},
+                                      {"whole", SIZE_MAX, false}};
+    enum { N_CUTS = sizeof cuts / sizeof *cuts };
+    const struct stream_case *c = *state;
+    const struct partita_problem *problem = &c->named->problem;
+    struct run run;
+    struct random random = random_start(c->named->name);
+    run_open_exactly(&run, c, problem, NULL, frames_of(problem), &random);
+    void *expected = run_output(&run);
+    run_feed(&run, run.stream, expected, &cut_whole, &random);
+    run_check_some(&run, expected, &random);
+    for (enum mode mode = ALONE; mode < N_MODES; mode++) {
+        struct pool pool;
+        pool_open(&pool);
+        struct partita_options options = options_of(mode, &pool);
+        struct run other;
+        random = random_start(c->named->name); // the same taps and input
+        run_open_exactly(&other, c, problem, &options, run.n_frames, &random);
+        void *y = run_output(&run);
+        for (size_t i = 0; i < (TEST_SLOWER > 1 ? 2 : N_CUTS); i++) {
+            partita_stream_reset(other.stream);
+            memset(y, 0x55, run_output_bytes(&run));
+            run_feed(&other, other.stream, y, &cuts[i], &random);
+            if (memcmp(y, expected, run_output_bytes(&run)))
+                fail_msg("%s: calls of %s give other bits", mode_names[mode], cuts[i].name);
+        }
+        guarded_free(y);
+        run_close(&other);
+        pool_close(&pool);
+    }
+    guarded_free(expected);
+    run_close(&run);
+}
+
+// The host's threads get work where there is plenty.
+static void executor_is_used(void **state)
+{
+    const struct stream_case *c = *state;
+    struct pool pool;
+    pool_open(&pool);
+    struct partita_options options = options_of(POOL, &pool);
+    struct random random = random_start("used");
+    struct run run;
+    run_open_exactly(&run, c, &problems[1].problem, &options, 20000, &random);
+    void *y = run_output(&run);
+    run_feed(&run, run.stream, y, &(struct cut){"", 64, false}, &random);
+    assert_true(atomic_load(&pool.calls) > 0);
+    guarded_free(y);
+    run_close(&run);
+    pool_close(&pool);
+}
+
+// Swaps, states and clones of streams on threads: those of a stream alone.
+static void life_on_threads(void **state)
+{
+    enum { FRAMES = 16000, SWAP = 3000 };
+    struct partita_load load;
+    const struct stream_case *c = *state;
+    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2,
+                                            .kernel = {1000}};
+    void *expected = NULL;
+    for (enum mode mode = ALONE; mode < N_MODES; mode++) {
+        struct pool pool;
+        pool_open(&pool);
+        struct partita_options options = options_of(mode, &pool);
+        struct random random = random_start("life");
+        struct run run;
+        run_open_exactly(&run, c, &problem, &options, FRAMES, &random);
+        assert_ok(partita_plan_load(run.plan, &load));
+        const size_t save = SWAP + 1000 + 2 * load.swap_delay;
+        assert_true(save < FRAMES);
+        struct partita_filter *filter;
+        struct partita_stream *clone;
+        random_samples(&random, run.problem.taps, run.w, run.n_taps);
+        assert_ok(partita_filter_create(run.plan, run.w, &filter));
+        void *y = run_output(&run);
+        const struct cut cut = {"", 200, true};
+        run_feed_part(&run, run.stream, y, 0, SWAP, &cut, &random);
+        assert_ok(partita_stream_swap(run.stream, filter, 500));
+        run_feed_part(&run, run.stream, y, SWAP, save, &cut, &random);
+        if (partita_stream_swapping(run.stream)) fail_msg("still swapping");
+        assert_ok(partita_stream_clone(run.stream, &clone));
+        void *kept = malloc(partita_stream_state_size(run.stream));
+        assert_ok(partita_stream_save(run.stream, kept));
+        run_feed_part(&run, run.stream, y, save, FRAMES, &cut, &random);
+        assert_ok(partita_stream_restore(run.stream, kept, partita_stream_state_size(run.stream)));
+        if (!expected) {
+            expected = run_output(&run);
+            memcpy(expected, y, run_output_bytes(&run));
+        }
+        for (int way = 0; way < 3; way++) { // as it was saved, restored, cloned
+            if (way)
+                run_feed_part(&run, way == 1 ? run.stream : clone, y, save, FRAMES, &cut, &random);
+            if (memcmp(y, expected, run_output_bytes(&run)))
+                fail_msg("%s, way %d: other bits", mode_names[mode], way);
+            memset((char *)y + save * run.sample_bytes, 0x55, (FRAMES - save) * run.sample_bytes);
+        }
+        partita_stream_close(clone);
+        partita_stream_close(run.stream);
+        run.stream = NULL;
+        free(kept);
+        guarded_free(y);
+        partita_filter_destroy(filter);
+        run_close(&run);
+        pool_close(&pool);
+    }
+    guarded_free(expected);
+}
+
+// Opened, run for a while or not at all, closed.
+static void open_and_close(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("open");
+    for (enum mode mode = ALONE; mode < N_MODES; mode++) {
+        struct pool pool;
+        pool_open(&pool);
+        struct partita_options options = options_of(mode, &pool);
+        struct run run;
+        run_open_exactly(&run, c, &problems[1].problem, &options, 3000, &random);
+        void *y = run_output(&run);
+        for (int i = 0; i < 40; i++) {
+            struct partita_stream *stream;
+            assert_ok(partita_stream_open(run.plan, run.filter, &stream));
+            run_feed_part(&run, stream, y, 0, i % 4 ? random_below(&random, 3000) : 0,
+                          &(struct cut){"", 100, true}, &random);
+            partita_stream_close(stream);
+        }
+        guarded_free(y);
+        run_close(&run);
+        pool_close(&pool);
+    }
+}
+
+// A thread that runs streams of a plan that others use as well. Failures are counted, cmocka is for
+// the main thread.
+struct user {
+    pthread_t thread;
+    const struct run *run;
+    const void *expected;
+    uint64_t seed;
+    int n_failed;
+};
+
+enum { N_USERS = 4 };
+
+static int use_once(const struct user *user, struct random *random, char *y)
+{
+    const struct run *run = user->run;
+    const size_t bytes = run->sample_bytes, n_frames = run->n_frames;
+    struct partita_stream *stream;
+    struct partita_stream_stats stats;
+    if (partita_stream_open(run->plan, run->filter, &stream) != PARTITA_OK) return 1;
+    for (size_t at = 0, n; at < n_frames; at += n) {
+        const char *x = (const char *)run->x + at * bytes;
+        n = random_below(random, 300);
+        if (n > n_frames - at) n = n_frames - at;
+        partita_stream_process(stream, (void *[]){y + at * bytes, y + (n_frames + at) * bytes},
+                               (const void *[]){x, x + n_frames * bytes}, n);
+    }
+    int failed = partita_stream_stats(stream, &stats) != PARTITA_OK || stats.calls == 0;
+    partita_stream_close(stream);
+    return failed + (memcmp(y, user->expected, run_output_bytes(run)) != 0);
+}
+
+static void *use(void *argument)
+{
+    struct user *user = argument;
+    struct random random = {user->seed};
+    char *y = malloc(run_output_bytes(user->run));
+    for (int i = 0; i < 3; i++) user->n_failed += use_once(user, &random, y);
+    free(y);
+    return NULL;
+}
+
+static void many_at_once(void **state)
+{
+    const struct stream_case *c = *state;
+    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2,
+                                            .kernel = {4000}};
+    for (int threads = 1; threads <= 3; threads++) {
+        struct partita_options options = {.threads = threads, .sample_rate = 48000};
+        struct random random = random_start("many");
+        struct run run;
+        run_open_exactly(&run, c, &problem, &options, 9000, &random);
+        void *expected = run_output(&run);
+        run_feed(&run, run.stream, expected, &cut_whole, &random);
+        struct user users[N_USERS];
+        int n_failed = 0;
+        for (int i = 0; i < N_USERS; i++) {
+            users[i] = (struct user){.run = &run, .expected = expected, .seed = (uint64_t)i};
+            assert_int_equal(pthread_create(&users[i].thread, NULL, use, &users[i]), 0);
+        }
+        for (int i = 0; i < N_USERS; i++) {
+            pthread_join(users[i].thread, NULL);
+            n_failed += users[i].n_failed;
+        }
+        assert_int_equal(n_failed, 0);
+        guarded_free(expected);
+        run_close(&run);
+    }
+}
+
+// Another thread reads the statistics while the stream runs.
+struct reader {
+    const struct partita_stream *stream;
+    atomic_bool done;
+    int n_failed;
+};
+
+static void *read_stats(void *argument)
+{
+    struct reader *reader = argument;
+    uint64_t calls = 0;
+    while (!atomic_load(&reader->done)) {
+        struct partita_stream_stats stats = {0};
+        reader->n_failed +=
+            partita_stream_stats(reader->stream, &stats) != PARTITA_OK || stats.calls < calls;
+        calls = stats.calls;
+    }
+    return NULL;
+}
+
+static void stats_from_another_thread(void **state)
+{
+    struct random random = random_start("stats");
+    struct run run;
+    run_open_exactly(&run, *state, &problems[1].problem,
+                     &(struct partita_options){.sample_rate = 48000, .threads = 2}, 20000, &random);
+    void *y = run_output(&run);
+    struct reader reader = {.stream = run.stream};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, read_stats, &reader), 0);
+    run_feed(&run, run.stream, y, &(struct cut){"", 64, true}, &random);
+    atomic_store(&reader.done, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(reader.n_failed, 0);
+    guarded_free(y);
+    run_close(&run);
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise promises[] = {
+    {"executor-is-used", executor_is_used},
+    {"life-on-threads", life_on_threads},
+    {"open-and-close", open_and_close},
+    {"many-at-once", many_at_once},
+    {"stats-from-another-thread", stats_from_another_thread},
+};
+enum { N_PROMISES = sizeof promises / sizeof *promises };
+
+int main(void)
+{
+    static const size_t types[] = {0, 3}; // f32 and cf64
+    static struct stream_case cases[2][N_PROBLEMS];
+    static struct CMUnitTest tests[2 * (N_PROBLEMS + N_PROMISES)];
+    size_t n = 0;
+    for (size_t t = 0; t < 2; t++) {
+        const char *name = type_pairs[types[t]].name;
+        for (size_t p = 0; p < N_PROBLEMS; p++) {
+            cases[t][p] =
+                (struct stream_case){"cpu/partitioned", &type_pairs[types[t]], &problems[p]};
+            tests[n++] = named_test(modes_same_bits, &cases[t][p], "modes-same-bits/%s-%s",
+                                    problems[p].name, name);
+        }
+        for (size_t p = 0; p < N_PROMISES; p++)
+            tests[n++] = named_test(promises[p].run, &cases[t][0], "%s-%s", promises[p].name, name);
+    }
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: MIT
+// Streams that promise calls of whole blocks (problem.whole_blocks): right at the same latency, the
+// same bits however many blocks a call holds; tails and fades as they are promised, frames beyond
+// whole blocks unheard.
+
+#include "support/pool.h"
+#include "support/swap_rig.h"
+
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define WHOLE .size = {PARTITA_UNBOUNDED}, .whole_blocks = true
+
+static const char *engine;
+
+static const struct named_problem problems[] = {
+    {"block-16", {WHOLE, .block = 16, .kernel = {900}}},
+    {"block-48", {WHOLE, .block = 48, .kernel = {1500}}},
+    {"block-64", {WHOLE, .block = 64, .kernel = {3000}}},
+    {"block-256", {WHOLE, .block = 256, .kernel = {2500}}},
+    {"block-1024", {WHOLE, .block = 1024, .kernel = {4000}}},
+    {"block-1040", {WHOLE, .block = 1040, .kernel = {2000}}},
+    {"few-taps", {WHOLE, .block = 256, .kernel = {130}}},
+    {"matrix", {WHOLE, .block = 64, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
+    {"groups",
+     {WHOLE, .block = 128, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {500}}},
+    {"decimate-3", {WHOLE, .block = 64, .kernel = {1000}, .stride = {3}}},
+    {"decimate-4",
+     {WHOLE, .block = 64, .in_channels = 2, .out_channels = 2, .kernel = {800}, .stride = {4}}},
+    {"dilation-2", {WHOLE, .block = 256, .kernel = {800}, .dilation = {2}}},
+    {"correlate", {WHOLE, .block = 32, .op = PARTITA_CORRELATE, .kernel = {900}}},
+};
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
+static const struct partita_problem *const live = &problems[2].problem, *const matrix =
+                                                                            &problems[7].problem;
+
+static size_t span_of(const struct partita_problem *problem)
+{
+    return (problem->dilation[0] ? problem->dilation[0] : 1) * (problem->kernel[0] - 1) + 1;
+}
+
+// Whole blocks of at least so many frames.
+static size_t rounded(const struct partita_problem *problem, size_t frames)
+{
+    return (frames + problem->block - 1) / problem->block * problem->block;
+}
+
+static void open_run(struct run *run, const struct stream_case *c,
+                     const struct partita_problem *problem, const struct partita_options *options,
+                     struct random *random)
+{
+    const size_t frames = 2 * span_of(problem) + 8 * problem->block + 5000;
+    run_open_exactly(run, c, problem, options, rounded(problem, frames), random);
+}
+
+// Within what the problem allows, and no more than a plan for any calls has.
+static void check_latency(const struct run *run)
+{
+    const size_t latency = partita_plan_latency(run->plan), block = run->problem.block;
+    struct partita_problem any = run->problem;
+    struct partita_plan *plan;
+    any.whole_blocks = false;
+    struct partita_options options = {.engine = engine};
+    engine_on_its_device(&options);
+    assert_ok(partita_plan_create(&any, &options, &plan));
+    assert_true(latency <= run->problem.latency);
+    assert_int_equal(latency % run->stride, 0);
+    assert_int_equal(partita_stream_latency(run->stream), latency);
+    // (A device takes more of what is allowed if that gives it time.)
+    if (run->problem.latency < PARTITA_UNBOUNDED && layer_engine_is_here("cpu/partitioned"))
+        assert_true(latency <= partita_plan_latency(plan));
+    const size_t tail = partita_stream_tail(run->stream),
+                 least = latency + span_of(&run->problem) - 1;
+    assert_true(tail % block == 0 && tail >= least && tail < least + block);
+    partita_plan_destroy(plan);
+}
+
+static void matches_oracle(void **state)
+{
+    static const size_t latencies[] = {0, 1, 100, 1500, PARTITA_UNBOUNDED};
+    const struct stream_case *c = *state;
+    struct partita_problem problem = c->named->problem;
+    for (size_t l = 0; l < sizeof latencies / sizeof *latencies; l++) {
+        struct random random = random_start(c->named->name);
+        struct run run;
+        problem.latency = latencies[l];
+        const struct cut cuts[] = {{"a block", problem.block, false},
+                                   {"three blocks", 3 * problem.block, false},
+                                   {"up to five blocks", 5 * problem.block, true}};
+        open_run(&run, c, &problem, NULL, &random);
+        check_latency(&run);
+        void *y = run_output(&run), *other = run_output(&run);
+        run_feed(&run, run.stream, y, &cut_whole, &random);
+        run_check_some(&run, y, &random);
+        for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+            partita_stream_reset(run.stream);
+            run_feed_part(&run, run.stream, other, 0, 3 * problem.block, &cuts[i], &random);
+            partita_stream_reset(run.stream);
+            memset(other, 0x55, run_output_bytes(&run));
+            run_feed(&run, run.stream, other, &cuts[i], &random);
+            if (memcmp(y, other, run_output_bytes(&run)))
+                fail_msg("latency %zu: calls of %s give other bits", latencies[l], cuts[i].name);
+        }
+        guarded_free(other);
+        guarded_free(y);
+        run_close(&run);
+    }
+}
+
+static size_t head_of(const struct partita_plan *plan)
+{
+    static char text[16384];
+    size_t tick, latency, head;
+    assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
+    const char *line = strstr(text, "ticks of");
+    assert_non_null(line);
+    assert_int_equal(
+        sscanf(line, "ticks of %zu frames; latency %zu; %zu taps", &tick, &latency, &head), 3);
+    assert_int_equal(latency, partita_plan_latency(plan));
+    return head;
+}
+
+// The promise is worth something: fewer taps are left to the direct sum, at no latency.
+static void spares_the_head(void **state)
+{
+    struct random random = random_start("head");
+    struct partita_problem problem = *live;
+    size_t heads[2];
+    for (int whole = 0; whole < 2; whole++) {
+        struct run run;
+        problem.whole_blocks = whole;
+        open_run(&run, *state, &problem, NULL, &random);
+        assert_int_equal(partita_plan_latency(run.plan), 0);
+        heads[whole] = head_of(run.plan);
+        run_close(&run);
+    }
+    assert_true(heads[1] < heads[0]);
+}
+
+// Sound, then drain for the tail and a block more: the bits of zeros as input, sound to the tail's
+// end, none after it.
+static void drains_to_the_last_sample(void **state)
+{
+    const struct stream_case *c = *state;
+    for (size_t taps = 1990; taps <= 2054; taps += 32) {
+        struct partita_problem problem = {WHOLE, .block = 64, .kernel = {taps},
+                                          .latency = taps % 100};
+        struct random random = random_start("drain");
+        struct run run;
+        open_run(&run, c, &problem, NULL, &random);
+        const size_t tail = partita_stream_tail(run.stream),
+                     heard = run.n_frames - rounded(&problem, tail + 500);
+        memset((char *)run.x + heard * run.sample_bytes, 0,
+               (run.n_frames - heard) * run.sample_bytes);
+        char *expected = run_output(&run), *y = run_output(&run);
+        run_feed(&run, run.stream, expected, &cut_whole, &random);
+        run_check_some(&run, expected, &random);
+        partita_stream_reset(run.stream);
+        run_feed_part(&run, run.stream, y, 0, heard, &(struct cut){"", 64, false}, &random);
+        for (size_t at = heard; at < run.n_frames; at += 64)
+            partita_stream_drain(run.stream, &(void *){y + at * run.sample_bytes}, 1, 64);
+        assert_memory_equal(y, expected, run_output_bytes(&run));
+        const size_t last = heard + partita_plan_latency(run.plan) + taps - 2;
+        const double unit = gate_transform(run.problem.signal, run.plan->choice.transform);
+        const double limit = 4 * unit * typical_output(&run.problem);
+        assert_true(last < heard + tail);
+        for (size_t i = last; i < run.n_outputs; i++) {
+            const double complex first = reference_sample(run.problem.taps, run.w, taps - 1),
+                                 sample = reference_sample(run.problem.signal, run.x, heard - 1);
+            assert_true(cabs(reference_sample(run.problem.signal, y, i) -
+                             (i == last ? first * sample : 0)) <= limit);
+        }
+        guarded_free(y);
+        guarded_free(expected);
+        run_close(&run);
+    }
+}
+
+// Fades that begin and end within blocks, the next one handed over while one is under way.
+static void fades_of_any_length(void **state)
+{
+    static const size_t fades[] = {0, 1, 15, 64, 100, 777, 5000};
+    const struct stream_case *c = *state;
+    struct random random = random_start("fades");
+    struct swapped s;
+    swapped_open(&s, c, &c->named->problem, NULL, 14000, &random);
+    const size_t block = s.run.problem.block, at = rounded(&s.run.problem, 2100);
+    void *y = run_output(&s.run);
+    for (size_t i = 0; i < sizeof fades / sizeof *fades; i++) {
+        const struct cut cut = {"", 3 * block, true};
+        const struct handover two[] = {{at, 1 + i % 3, fades[i]},
+                                       {at + block, (2 + i % 3) % 4, 333}};
+        partita_stream_close(swapped_run(&s, y, two, 1, &cut, &random));
+        const size_t begin = check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, s.run.n_outputs);
+        partita_stream_close(swapped_run(&s, y, two, 2, &cut, &random));
+        if (begin < at + block)
+            continue; // it was over, or under way, when the second one came: or the first is
+                      // unheard
+        const size_t end = begin + fades[i];
+        assert_int_equal(check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, end), begin);
+        check_fade(&s, y, two[0].filter, two[1].filter, 333, end, end, s.run.n_outputs);
+    }
+    guarded_free(y);
+    swapped_close(&s);
+}
+
+// Calls with frames beyond whole blocks: those come out as zeros and leave no trace, not in a swap
+// either.
+static void frames_beyond_are_unheard(void **state)
+{
+    const struct stream_case *c = *state;
+    struct partita_problem problem = c->named->problem;
+    struct random random = random_start("beyond");
+    struct swapped s;
+    swapped_open(&s, c, &problem, NULL, 8000, &random);
+    struct run *run = &s.run;
+    const size_t block = problem.block, bytes = run->sample_bytes, stride = run->stride;
+    for (int swap = 0; swap < 2; swap++) {
+        struct partita_stream *plain, *other;
+        assert_ok(partita_stream_open(run->plan, run->filter, &plain));
+        assert_ok(partita_stream_open(run->plan, run->filter, &other));
+        char *expected = malloc(run->out * 3 * block * bytes),
+             *y = malloc(run->out * 3 * block * bytes);
+        for (size_t at = 0, blocks; at + 3 * block <= run->n_frames; at += blocks * block) {
+            blocks = random_below(&random, 3);
+            if (swap && at == 0)
+                for (int i = 0; i < 2; i++)
+                    assert_ok(partita_stream_swap(i ? other : plain, s.filters[1], 777));
+            const size_t n = blocks * block, more = n + random_below(&random, block);
+            const size_t due = partita_stream_output_frames(plain, n),
+                         all = partita_stream_output_frames(other, more);
+            const void *x_at[8];
+            void *expected_at[8], *y_at[8];
+            for (size_t i = 0; i < run->in; i++)
+                x_at[i] = (char *)run->x + (i * run->n_frames + at) * bytes;
+            for (size_t k = 0; k < run->out; k++) {
+                expected_at[k] = expected + k * 3 * block * bytes;
+                y_at[k] = y + k * 3 * block * bytes;
+            }
+            memset(y, 0x55, run->out * 3 * block * bytes);
+            partita_stream_process(plain, expected_at, x_at, n);
+            partita_stream_process(other, y_at, x_at, more);
+            assert_true(all >= due && all <= due + (more - n) / stride + 1);
+            assert_int_equal(partita_stream_output_frames(other, 999),
+                             partita_stream_output_frames(plain, 999));
+            for (size_t k = 0; k < run->out; k++) {
+                const char *got = y_at[k];
+                assert_memory_equal(got, expected_at[k], due * bytes);
+                for (size_t i = due * bytes; i < 3 * block * bytes; i++)
+                    assert_int_equal(got[i], i < all * bytes ? 0 : 0x55);
+            }
+        }
+        partita_stream_close(plain);
+        partita_stream_close(other);
+        free(expected);
+        free(y);
+    }
+    swapped_close(&s);
+}
+
+static void bad_blocks_are_refused(void **state)
+{
+    static const size_t blocks[] = {1, 8, 15, 17, 40, 65, 1000};
+    (void)state;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        const struct partita_problem problem = {WHOLE, .block = blocks[i], .kernel = {500}};
+        struct log_lines lines;
+        struct partita_plan *plan = NULL;
+        char words[64];
+        assert_int_equal(partita_plan_create(
+                             &problem, &(struct partita_options){.log = log_into(&lines)}, &plan),
+                         PARTITA_ERR_ARG);
+        assert_null(plan);
+        snprintf(words, sizeof words, "problem.block = %zu", blocks[i]);
+        assert_non_null(strstr(lines.text, words));
+        assert_non_null(strstr(lines.text, "16"));
+        assert_int_equal(lines.n_lines, 1);
+    }
+}
+
+// Outputs over inputs, planar and interleaved.
+static void in_place(void **state)
+{
+    const struct stream_case *c = *state;
+    struct partita_problem problem = {WHOLE, .block = 48, .in_channels = 2, .out_channels = 2,
+                                      .kernel = {900}};
+    struct random random = random_start("place");
+    struct run run;
+    open_run(&run, c, &problem, NULL, &random);
+    const size_t bytes = run.sample_bytes, n = run.n_frames;
+    char *y = run_output(&run), *mixed = guarded_alloc(2 * n * bytes, 0);
+    run_feed(&run, run.stream, y, &cut_whole, &random);
+    for (size_t i = 0; i < 2 * n; i++)
+        memcpy(mixed + i * bytes, (char *)run.x + (i % 2 * n + i / 2) * bytes, bytes);
+    partita_stream_reset(run.stream);
+    for (size_t at = 0; at < n; at += 48) {
+        char *both = mixed + at * 2 * bytes;
+        partita_stream_process_strided(run.stream, (void *[]){both, both + bytes}, 2,
+                                       (const void *[]){both, both + bytes}, 2, 48);
+    }
+    for (size_t i = 0; i < 2 * n; i++)
+        assert_memory_equal(mixed + i * bytes, y + (i % 2 * n + i / 2) * bytes, bytes);
+    partita_stream_reset(run.stream);
+    char *x = run.x;
+    for (size_t at = 0, step; at < n; at += step) {
+        step = cut_next(&(struct cut){"", 3, true}, &random, (n - at) / 48) * 48;
+        void *both[] = {x + at * bytes, x + (n + at) * bytes};
+        partita_stream_process(run.stream, both, (const void *[]){both[0], both[1]}, step);
+    }
+    assert_memory_equal(x, y, run_output_bytes(&run));
+    guarded_free(mixed);
+    guarded_free(y);
+    run_close(&run);
+}
+
+// A state goes on in a stream of the same promise, and is refused by one without it.
+static void states_are_told_apart(void **state)
+{
+    const struct stream_case *c = *state;
+    struct partita_problem any = *live;
+    any.whole_blocks = false;
+    struct random random = random_start("states");
+    struct run run, other;
+    open_run(&run, c, live, NULL, &random);
+    open_run(&other, c, &any, NULL, &random);
+    const size_t size = partita_stream_state_size(run.stream),
+                 other_size = partita_stream_state_size(other.stream);
+    const size_t at = rounded(live, 3333);
+    char *y = run_output(&run), *again = run_output(&run), *kept = malloc(size),
+         *foreign = malloc(other_size);
+    run_feed_part(&run, run.stream, y, 0, at, &cut_whole, &random);
+    assert_ok(partita_stream_save(run.stream, kept));
+    assert_ok(partita_stream_save(other.stream, foreign));
+    assert_int_equal(partita_stream_restore(other.stream, kept, size), PARTITA_ERR_STATE);
+    assert_int_equal(partita_stream_restore(run.stream, foreign, other_size), PARTITA_ERR_STATE);
+    run_feed_part(&run, run.stream, y, at, run.n_frames, &(struct cut){"", 64, false}, &random);
+    assert_ok(partita_stream_restore(run.stream, kept, size));
+    struct partita_stream *clone;
+    assert_ok(partita_stream_clone(run.stream, &clone));
+    const size_t from = at * run.sample_bytes, rest = run_output_bytes(&run) - from;
+    for (int i = 0; i < 2; i++) {
+        run_feed_part(&run, i ? clone : run.stream, again, at, run.n_frames, &cut_whole, &random);
+        assert_memory_equal(again + from, y + from, rest);
+    }
+    partita_stream_close(clone);
+    free(foreign);
+    free(kept);
+    guarded_free(again);
+    guarded_free(y);
+    run_close(&other);
+    run_close(&run);
+}
+
+// The library's threads and the host's, with a swap: the bits of one thread.
+static void threads_same_bits(void **state)
+{
+    enum { ALONE, TWO, FOUR, HOST, N_MODES };
+    static const int threads[N_MODES] = {1, 2, 4, 3};
+    void *expected = NULL;
+    for (int mode = ALONE; mode < N_MODES; mode++) {
+        struct pool pool;
+        pool_open(&pool);
+        struct partita_options options = {.threads = threads[mode]};
+        if (mode == HOST) options.executor = pool_executor(&pool);
+        struct random random = random_start("threads"); // the same taps and input
+        struct swapped s;
+        swapped_open(&s, *state, matrix, &options, 8000, &random);
+        void *y = run_output(&s.run);
+        const struct handover one = {rounded(matrix, 3000), 2, 333};
+        partita_stream_close(swapped_run(&s, y, &one, 1, &(struct cut){"", 200, true}, &random));
+        if (!expected) {
+            expected = run_output(&s.run);
+            memcpy(expected, y, run_output_bytes(&s.run));
+        }
+        if (memcmp(y, expected, run_output_bytes(&s.run))) fail_msg("mode %d: other bits", mode);
+        guarded_free(y);
+        swapped_close(&s);
+        pool_close(&pool);
+    }
+    guarded_free(expected);
+}
+
+// A sample that is no number touches the outputs its taps reach, and no bit of others.
+static void no_number_stays_in_reach(void **state)
+{
+    const struct stream_case *c = *state;
+    struct random random = random_start("nan");
+    struct run run;
+    open_run(&run, c, live, NULL, &random);
+    char *zeroed = run_output(&run), *touched = run_output(&run);
+    for (size_t at = 1000; at < 1200; at += 21) {
+        sample_put(run.problem.signal, run.x, at, 0);
+        partita_stream_reset(run.stream);
+        run_feed(&run, run.stream, zeroed, &cut_whole, &random);
+        sample_put(run.problem.signal, run.x, at, (double)NAN);
+        partita_stream_reset(run.stream);
+        run_feed(&run, run.stream, touched, &(struct cut){"", 64, false}, &random);
+        sample_put(run.problem.signal, run.x, at, 1);
+        const size_t end = at + live->kernel[0], bytes = run.sample_bytes;
+        assert_memory_equal(touched, zeroed, at * bytes);
+        assert_memory_equal(touched + end * bytes, zeroed + end * bytes,
+                            (run.n_outputs - end) * bytes);
+        for (size_t i = at; i < end; i++)
+            assert_true(isnan(creal(reference_sample(run.problem.signal, touched, i))));
+    }
+    guarded_free(touched);
+    guarded_free(zeroed);
+    run_close(&run);
+}
+
+// What other engines make of it: the bits of the problem without the promise.
+static void other_engines_serve_it(void **state)
+{
+    const struct stream_case *types = *state;
+    struct partita_problem problem = {WHOLE, .block = 64, .kernel = {300},
+                                      .latency = PARTITA_UNBOUNDED};
+    for (size_t e = 0; e < N_ENGINES; e++) {
+        const struct stream_case c = {engine_names[e], types->types, NULL};
+        struct run run;
+        void *y[2];
+        for (int whole = 0; whole < 2; whole++) {
+            struct random random = random_start("engines");
+            problem.whole_blocks = whole;
+            run_open_exactly(&run, &c, &problem, NULL, 9024, &random);
+            y[whole] = run_output(&run);
+            run_feed(&run, run.stream, y[whole], &(struct cut){"", 150, true}, &random);
+            if (!whole) run_close(&run);
+        }
+        assert_memory_equal(y[0], y[1], run_output_bytes(&run));
+        guarded_free(y[0]);
+        guarded_free(y[1]);
+        run_close(&run);
+    }
+}
+
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+static const struct promise of_problems[] = {
+    {"matches-oracle", matches_oracle},
+    {"frames-beyond-are-unheard", frames_beyond_are_unheard},
+    {"fades-of-any-length", fades_of_any_length}, // not with a stride
+};
+static const struct promise promises[] = {
+    {"spares-the-head", spares_the_head},
+    {"drains-to-the-last-sample", drains_to_the_last_sample},
+    {"in-place", in_place},
+    {"states-are-told-apart", states_are_told_apart},
+    {"threads-same-bits", threads_same_bits},
+    {"no-number-stays-in-reach", no_number_stays_in_reach},
+    {"other-engines-serve-it", other_engines_serve_it},
+};
+enum {
+    N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems,
+    N_PROMISES = sizeof promises / sizeof *promises,
+};
+
+int main(void)
+{
+    static struct stream_case cases[N_TYPE_PAIRS][N_PROBLEMS];
+    static struct CMUnitTest tests[N_TYPE_PAIRS * (N_PROBLEMS * N_OF_PROBLEMS + N_PROMISES) + 1];
+    size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    engine = partitioned_engine();
+    for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
+        const char *types = type_pairs[t].name;
+        if (!rig_takes(engine, t)) continue;
+        struct stream_case *c = cases[t];
+        for (size_t p = 0; p < N_PROBLEMS; p++) {
+            c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
+            if (!rig_takes_problem(t, p)) continue;
+            for (size_t i = 0; i < N_OF_PROBLEMS; i++)
+                if (!problems[p].problem.stride[0] || of_problems[i].run != fades_of_any_length)
+                    tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s-%s",
+                                            of_problems[i].name, problems[p].name, types);
+        }
+        for (size_t i = 0; i < N_PROMISES; i++)
+            tests[n++] = named_test(promises[i].run, &c[0], "%s-%s", promises[i].name, types);
+    }
+    tests[n++] = named_test(bad_blocks_are_refused, NULL, "bad-blocks-are-refused");
+    return run_test_list(tests, n);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// What the kernel tests share: memory between two pages that fault, sums in twice the precision of
+// a double with a bound on what a kernel may be off, and comparison by that bound, by class (NaN,
+// infinity) and by bits.
+#ifndef PARTITA_KERNEL_CHECK_H
+#define PARTITA_KERNEL_CHECK_H
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "kernels/kernels.h"
+#include "support/test.h"
+
+static inline size_t scalar_size(bool f64)
+{
+    return f64 ? sizeof(double) : sizeof(float);
+}
+
+static inline double scalar_get(bool f64, const void *p, size_t i)
+{
+    return f64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+static inline void scalar_put(bool f64, void *p, size_t i, double value)
+{
+    if (f64) ((double *)p)[i] = value;
+    else ((float *)p)[i] = (float)value;
+}
+
+static inline void *scalar_at(bool f64, void *p, size_t i)
+{
+    return (char *)p + i * scalar_size(f64);
+}
+
+static inline size_t vector_lanes(const struct kernels *k)
+{
+    const size_t bytes = !strcmp(k->isa, "avx512") ? 64 : !strcmp(k->isa, "avx2") ? 32 : 16;
+    return bytes / scalar_size(k->f64);
+}
+
+static inline size_t block_lanes(bool f64)
+{
+    return SPECTRUM_BLOCK_BYTES / scalar_size(f64);
+}
+
+static inline void fill_random(struct random *random, bool f64, void *p, size_t n)
+{
+    random_samples(random, f64 ? PARTITA_F64 : PARTITA_F32, p, n);
+}
+
+// A value that tends to go wrong: huge, tiny, zero, and unless only finite ones are wanted infinite
+// or not a number. Sums stay finite if the other factors add up to 1 at most.
+static inline double hostile(struct random *random, bool f64, bool finite)
+{
+    const double huge = f64 ? DBL_MAX : (double)FLT_MAX, tiny = f64 ? 0x1p-1074 : 0x1p-149;
+    const double values[] = {huge, -huge, tiny,     -tiny,     700 * tiny, 0,
+                             -0.0, 1,     INFINITY, -INFINITY, NAN};
+    return values[random_below(random, finite ? 8 : sizeof values / sizeof *values)];
+}
+
+// Memory with an inaccessible page right before and right after: what is placed at an edge cannot
+// be overrun there without a fault, and on the other side lies a zone of bytes that are NaN as
+// floats and must not change.
+struct fence {
+    char *memory;
+    size_t size; // a multiple of the page
+};
+enum edge { EDGE_START, EDGE_END, N_EDGES };
+enum { ZONE_BYTES = 128, ZONE_VALUE = 0xff };
+
+static inline struct fence fence_open(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+                 size = (bytes + ZONE_BYTES + page - 1) / page * page;
+    char *all = mmap(NULL, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(all != MAP_FAILED);
+    assert_int_equal(mprotect(all + page, size, PROT_READ | PROT_WRITE), 0);
+    return (struct fence){all + page, size};
+}
+
+static inline void fence_close(struct fence *fence)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    munmap(fence->memory - page, fence->size + 2 * page);
+}
+
+static inline unsigned char *fence_zone(const struct fence *fence, size_t bytes, enum edge edge)
+{
+    return (unsigned char *)fence->memory +
+           (edge == EDGE_START ? bytes : fence->size - bytes - ZONE_BYTES);
+}
+
+// Where `bytes` bytes at the edge start; copies them there unless from is NULL, and fills the zone.
+static inline void *fence_place(const struct fence *fence, const void *from, size_t bytes,
+                                enum edge edge)
+{
+    char *at = edge == EDGE_START ? fence->memory : fence->memory + fence->size - bytes;
+    if (from && bytes) memcpy(at, from, bytes);
+    memset(fence_zone(fence, bytes, edge), ZONE_VALUE, ZONE_BYTES);
+    return at;
+}
+
+static inline void fence_check(const struct fence *fence, size_t bytes, enum edge edge)
+{
+    const unsigned char *zone = fence_zone(fence, bytes, edge);
+    for (size_t i = 0; i < ZONE_BYTES; i++) assert_int_equal(zone[i], ZONE_VALUE);
+}
+
+// A sum of products: its value to twice the precision of a double (Ogita, Rump, Oishi 2005, Dot2),
+// what IEEE arithmetic makes of it when infinities or NaNs are among the products, and the sum of
+// the magnitudes.
+struct sum {
+    double high, low, plain, magnitude;
+    size_t products;
+};
+
+static inline void sum_product(struct sum *sum, double a, double b)
+{
+    const double p = a * b, error = fma(a, b, -p);
+    const double total = sum->high + p, part = total - sum->high;
+    sum->low += ((sum->high - (total - part)) + (p - part)) + error;
+    sum->high = total;
+    sum->plain += p;
+    sum->magnitude += fabs(p);
+    sum->products++;
+}
+
+static inline double sum_value(const struct sum *sum)
+{
+    return isfinite(sum->plain) ? sum->high + sum->low : sum->plain;
+}
+
+// On its way into the result a product is rounded once by itself and once with each addition
+// (Higham 2002, section 4.2): `additions` u times the sum of magnitudes is never exceeded, but for
+// what underflows, half the smallest number for each product and its addition.
+static inline double sum_bound(const struct sum *sum, bool f64, size_t additions)
+{
+    const double u = f64 ? 0x1p-53 : 0x1p-24, smallest = f64 ? 0x1p-1074 : 0x1p-149;
+    return (double)(additions + 1) * u * sum->magnitude + (double)(sum->products + 1) * smallest;
+}
+
+// Not a number like not a number, infinite like infinite, else within the bound.
+static inline bool agrees(const struct sum *sum, bool f64, double actual, size_t additions)
+{
+    const double expected = sum_value(sum);
+    if (isnan(expected)) return isnan(actual);
+    if (isinf(expected)) return actual == expected; // same sign
+    return fabs(actual - expected) <= sum_bound(sum, f64, additions);
+}
+
+// Exactly the expected value, rounded to the precision; the sign of a zero counts, which NaN it is
+// does not.
+static inline void assert_same(bool f64, const void *y, size_t i, double expected)
+{
+    const double actual = scalar_get(f64, y, i), rounded = f64 ? expected : (double)(float)expected;
+    if (isnan(rounded) ? !isnan(actual) : memcmp(&rounded, &actual, sizeof actual))
+        fail_msg("%zu: %.17g, not %.17g", i, actual, rounded);
+}
+
+// What a test of a kernel gets as its state: the kernels of one instruction set and precision.
+struct kernel_subject {
+    const struct kernels *kernels;
+    char name[16]; // "f32-avx512"
+};
+
+// Something that a kernel promises, and the test of it.
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
+enum { MAX_SUBJECTS = 2 * (CPU_AVX512 + 1), MAX_PROMISES = 16 };
+
+// Tests all promises of every instruction set that this processor has; what main returns.
+static inline int test_all_levels(const struct promise *promises, size_t n_promises)
+{
+    static struct kernel_subject subjects[MAX_SUBJECTS];
+    static struct CMUnitTest tests[MAX_SUBJECTS * MAX_PROMISES];
+    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
+    size_t n = 0;
+    struct kernel_subject *s = subjects;
+    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
+        for (int f64 = 0; f64 < 2; f64++) {
+            s->kernels = kernels_select(level, f64);
+            if (strcmp(s->kernels->isa, cpu_isa_name(level)) != 0) continue;
+            snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", s->kernels->isa);
+            for (size_t p = 0; p < n_promises; p++)
+                tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);
+            s++;
+        }
+    return run_test_list(tests, n);
+}
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+// A layer set up to run, see layer_rig.h.
+#include "core/engine.h"
+
+#include "support/layer_rig.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "support/reference_layer.h"
+
+static size_t or_one(size_t value)
+{
+    return value ? value : 1;
+}
+
+double layer_sample(const struct layer *layer, enum layer_array array, size_t i)
+{
+    return creal(reference_sample(layer->problem.signal, layer->array[array], i));
+}
+
+static const char *device_under_test(void)
+{
+    const char *device = getenv("PARTITA_TEST_DEVICE");
+    return device ? device : "cpu";
+}
+
+enum layer_device layer_device_check(void)
+{
+    char text[256];
+    enum partita_status status = partita_device_describe(device_under_test(), text, sizeof text);
+    if (status == PARTITA_OK) {
+        printf("# device: %s\n", text);
+        return LAYER_DEVICE_READY;
+    }
+    bool promised = getenv("PARTITA_CUDA_MODULE");
+    printf(promised ? "Bail out! %s: %s\n" : "1..0 # SKIP %s: %s\n", device_under_test(), text);
+    return promised ? LAYER_DEVICE_MISSING : LAYER_DEVICE_SKIP;
+}
+
+bool layer_engine_is_here(const char *engine)
+{
+    size_t n = strcspn(engine, "/");
+    return strcspn(device_under_test(), ":") == n && !strncmp(engine, device_under_test(), n);
+}
+
+bool layer_on_stand_in(void)
+{
+    return getenv("PARTITA_CUDA_MODULE");
+}
+
+bool layer_is_brief(void)
+{
+    return getenv("PARTITA_TEST_BRIEF");
+}
+
+int layer_repeats(int n)
+{
+    return layer_is_brief() ? 1 : layer_on_stand_in() ? (n + 7) / 8 : n;
+}
+
+struct partita_options layer_options(const struct partita_options *options)
+{
+    struct partita_options all = options ? *options : (struct partita_options){0};
+    if (all.engine && !all.device && layer_engine_is_here(all.engine))
+        all.device = device_under_test();
+    return all;
+}
+
+// "winograd" of "cuda/winograd".
+static bool computes_by(const char *engine, const char *algorithm)
+{
+    return !strcmp(strchr(engine, '/') + 1, algorithm);
+}
+
+static void allocate(struct layer *layer)
+{
+    const struct partita_problem *p = &layer->problem;
+    size_t scalar = partita_type_size(p->signal), plane = 1, outputs = 1, taps = 1;
+    for (int a = 0; a < (p->rank ? p->rank : 1); a++) {
+        plane *= p->size[a];
+        taps *= or_one(p->kernel[a]);
+        outputs *= reference_outputs(p, (size_t)a);
+    }
+    size_t x = or_one(p->batch) * or_one(p->in_channels) * plane,
+           y = or_one(p->batch) * or_one(p->out_channels) * outputs;
+    size_t w = or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * taps,
+           k = or_one(p->out_channels);
+    const size_t n[LAYER_ARRAYS] = {x, w, k, y, y, x, w, k};
+    memcpy(layer->n, n, sizeof n);
+    for (int i = 0; i < LAYER_ARRAYS; i++) layer->array[i] = guarded_alloc(n[i] * scalar, scalar);
+}
+
+static void create(struct layer *layer, const struct partita_options *options)
+{
+    for (int i = 0; i < LAYER_Y; i++) {
+        layer->expected[i] = malloc((layer->n[i] + 1) * sizeof(double));
+        for (size_t k = 0; k < layer->n[i]; k++)
+            layer->expected[i][k] = layer_sample(layer, (enum layer_array)i, k);
+    }
+    struct partita_options all = layer_options(options);
+    assert_ok(partita_plan_create(&layer->problem, &all, &layer->plan));
+    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
+                                           layer->array[LAYER_BIAS], &layer->filter));
+}
+
+bool layer_served(const char *engine, const struct partita_problem *problem)
+{
+    struct partita_plan *plan = NULL;
+    const struct partita_options options =
+        layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
+    const enum partita_status status = partita_plan_create(problem, &options, &plan);
+    partita_plan_destroy(plan);
+    if (status == PARTITA_ERR_UNSUPPORTED && !computes_by(engine, "direct")) return false;
+    assert_ok(status);
+    return true;
+}
+
+void layer_open(struct layer *layer, const struct partita_problem *problem,
+                const struct partita_options *options, struct random *random)
+{
+    *layer = (struct layer){.problem = *problem};
+    allocate(layer);
+    for (int i = 0; i < LAYER_Y; i++)
+        random_samples(random, problem->signal, layer->array[i], layer->n[i]);
+    create(layer, options);
+}
+
+void layer_open_like(struct layer *layer, const struct layer *other,
+                     const struct partita_options *options)
+{
+    *layer = (struct layer){.problem = other->problem};
+    allocate(layer);
+    for (int i = 0; i < LAYER_Y; i++)
+        memcpy(layer->array[i], other->array[i],
+               layer->n[i] * partita_type_size(layer->problem.signal));
+    create(layer, options);
+}
+
+size_t layer_edge(const struct layer *layer)
+{
+    return layer->plan->choice.transform;
+}
+
+bool layer_in_pairs(const struct layer *layer)
+{
+    return !strncmp(layer->plan->engine->name, "cuda/tiles", strlen("cuda/tiles"));
+}
+
+void layer_close(struct layer *layer)
+{
+    partita_filter_destroy(layer->filter);
+    partita_plan_destroy(layer->plan);
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        guarded_free(layer->array[i]);
+        free(layer->expected[i]);
+    }
+}
+
+void layer_run(struct layer *layer)
+{
+    void **a = layer->array;
+    assert_ok(partita_forward(layer->plan, layer->filter, a[LAYER_Y], a[LAYER_X], NULL));
+    assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
+    assert_ok(partita_backward_weight(layer->plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL));
+    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
+}
+
+void layer_run_saved(struct layer *layer, bool guarded)
+{
+    struct partita_saved *saved;
+    void **a = layer->array;
+    assert_ok(partita_saved_create(layer->plan, &saved));
+    assert_true(partita_saved_bytes(layer->plan) > 0);
+    void *workspace = guarded ? guarded_alloc(partita_saved_workspace(saved), 0) : NULL;
+    assert_int_equal(
+        partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
+        PARTITA_ERR_STATE);
+    for (int again = 0; again < 2; again++) {
+        void *scratch =
+            guarded ? guarded_alloc(partita_plan_workspace(layer->plan, PARTITA_FORWARD), 0) : NULL;
+        assert_ok(partita_forward_saved(layer->plan, layer->filter, saved, a[LAYER_Y], a[LAYER_X],
+                                        scratch));
+        if (guarded) guarded_free(scratch);
+        assert_ok(
+            partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
+    }
+    assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
+    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
+    if (guarded) guarded_free(workspace);
+    partita_saved_destroy(saved);
+}
+
+// Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square;
+// errors are held against it even where padding leaves fewer of them.
+static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan,
+                  double products, double typical)
+{
+    double error = 0, norm = 0;
+    size_t n = layer->n[array];
+    for (size_t i = 0; i < n; i++) {
+        double expected = layer->expected[array][i], e = layer_sample(layer, array, i) - expected;
+        error += e * e;
+        norm += expected * expected;
+    }
+    norm = fmax(norm, typical * typical * products * (double)n);
+    double gate = gate_direct(layer->problem.signal, (size_t)products);
+    if (layer->transform)
+        gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
+    gate = gate_for_outputs(gate, n);
+    if (plan && computes_by(plan->engine->name, "winograd"))
+        gate *= winograd_growth(plan->choice.transform);
+    static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
+    if (!(error <= gate * gate * norm))
+        fail_msg("%s of %zu samples: error %.3g above %.3g", names[array], n, sqrt(error / norm),
+                 gate);
+}
+
+void layer_check(struct layer *layer)
+{
+    const struct partita_problem *p = &layer->problem;
+    double **e = layer->expected;
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        if (!e[i]) e[i] = malloc((layer->n[i] + 1) * sizeof(double));
+    reference_layer_forward(p, e[LAYER_Y], e[LAYER_X], e[LAYER_W], e[LAYER_BIAS]);
+    reference_backward_data(p, e[LAYER_GX], e[LAYER_GY], e[LAYER_W]);
+    reference_backward_weight(p, e[LAYER_GW], e[LAYER_X], e[LAYER_GY]);
+    reference_backward_bias(p, e[LAYER_GB], e[LAYER_GY]);
+    double k = (double)or_one(p->out_channels), taps = (double)layer->n[LAYER_W] / k;
+    double in = (double)or_one(p->in_channels), summed = (double)layer->n[LAYER_Y] / k;
+    check(layer, LAYER_Y, layer->plan, taps + 1, 1.0 / 3);
+    check(layer, LAYER_GX, layer->plan->backward_data, (double)layer->n[LAYER_W] / in + 1, 1.0 / 3);
+    check(layer, LAYER_GW, layer->plan->backward_weight, summed + 1, 1.0 / 3);
+    check(layer, LAYER_GB, NULL, summed + 1, sqrt(1.0 / 3));
+}
+
+void layer_same_bits(const struct layer *a, const struct layer *b)
+{
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+        assert_memory_equal(a->array[i], b->array[i],
+                            a->n[i] * partita_type_size(a->problem.signal));
+}
+
+static size_t channels(struct random *random)
+{
+    return random_below(random, 3) ? 1 + random_below(random, 4) : 1 + random_below(random, 21);
+}
+
+static struct partita_problem draw(struct random *random)
+{
+    struct partita_problem p = {.rank = 1 + (int)random_below(random, 3),
+                                .op = (enum partita_op)random_below(random, 2),
+                                .batch = 1 + random_below(random, 3),
+                                .groups = random_below(random, 2) ? 1 : 1 + random_below(random, 4),
+                                .activation = (enum partita_activation)random_below(random, 2)};
+    p.in_channels = p.groups * channels(random);
+    p.out_channels = p.groups * channels(random);
+    for (int a = 0; a < p.rank; a++) {
+        size_t longest = p.rank == 1 ? 90 : p.rank == 2 ? 24 : 9;
+        p.size[a] = 1 + random_below(random, longest);
+        p.kernel[a] = 1 + random_below(random, random_below(random, 4) ? 5 : longest);
+        p.stride[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 5);
+        p.dilation[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 4);
+        p.pad_begin[a] = (ptrdiff_t)random_below(random, 10) - 3;
+        p.pad_end[a] = (ptrdiff_t)random_below(random, 10) - 3;
+    }
+    return p;
+}
+
+double layer_products(const struct partita_problem *p)
+{
+    double products = (double)(or_one(p->batch) * or_one(p->in_channels) * or_one(p->out_channels) /
+                               or_one(p->groups));
+    for (int a = 0; a < p->rank; a++)
+        products *= (double)(reference_outputs(p, (size_t)a) * or_one(p->kernel[a]));
+    return products;
+}
+
+struct partita_problem layer_random(struct random *random)
+{
+    for (;;) {
+        struct partita_problem p = draw(random);
+        double products = layer_products(&p);
+        if (products > 0 && products < 4e4) return p;
+    }
+}
+
+struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem)
+{
+    struct partita_problem p = *problem;
+    if (!computes_by(engine, "depthwise") && !computes_by(engine, "tiles-fused")) return p;
+    size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
+    p.groups = p.in_channels = in;
+    p.out_channels = in * (out > in ? out / in : 1);
+    return p;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// The oracle, see reference.h. Slow on purpose: every product of the sum, one after the other, in
+// long double.
+
+#include "support/reference.h"
+
+#include <stdlib.h>
+
+static size_t or_one(size_t value)
+{
+    return value ? value : 1;
+}
+
+double complex reference_sample(enum partita_type type, const void *samples, size_t i)
+{
+    if (type == PARTITA_F32) return ((const float *)samples)[i];
+    if (type == PARTITA_F64) return ((const double *)samples)[i];
+    if (type == PARTITA_CF32) return ((const float complex *)samples)[i];
+    return ((const double complex *)samples)[i];
+}
+
+size_t reference_outputs(const struct partita_problem *problem, size_t axis)
+{
+    if ((int)axis >= (problem->rank ? problem->rank : 1)) return 1;
+    ptrdiff_t span =
+        (ptrdiff_t)(or_one(problem->dilation[axis]) * (or_one(problem->kernel[axis]) - 1) + 1);
+    ptrdiff_t room =
+        (ptrdiff_t)problem->size[axis] + problem->pad_begin[axis] + problem->pad_end[axis] - span;
+    return room < 0 ? 0 : (size_t)room / or_one(problem->stride[axis]) + 1;
+}
+
+// One problem with its defaults filled in, its axes moved to the end, unused ones of extent 1, all
+// samples widened.
+struct loops {
+    size_t batch, in, out, group_in, group_out, taps, plane, outputs;
+    size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
+    ptrdiff_t pad[3];
+    bool convolve, real;
+    double complex *x, *w;
+};
+
+static double complex *widen(enum partita_type type, const void *samples, size_t n, bool conjugate)
+{
+    double complex *wide = malloc((n + !n) * sizeof *wide);
+    if (!wide) abort();
+    for (size_t i = 0; i < n; i++) {
+        double complex value = reference_sample(type, samples, i);
+        wide[i] = conjugate ? conj(value) : value;
+    }
+    return wide;
+}
+
+static struct loops prepare(const struct partita_problem *p, const void *x, const void *w)
+{
+    struct loops s = {
+        .batch = or_one(p->batch), .in = or_one(p->in_channels), .out = or_one(p->out_channels)};
+    s.group_in = s.in / or_one(p->groups);
+    s.group_out = s.out / or_one(p->groups);
+    s.convolve = p->op == PARTITA_CONVOLVE;
+    s.real = (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) &&
+             (p->taps == PARTITA_F32 || p->taps == PARTITA_F64);
+    s.taps = s.plane = s.outputs = 1;
+    size_t unused = 3 - (p->rank ? (size_t)p->rank : 1);
+    for (size_t a = 0; a < 3; a++) {
+        size_t b = a < unused ? 0 : a - unused;
+        s.kernel[a] = a < unused ? 1 : or_one(p->kernel[b]);
+        s.size[a] = a < unused ? 1 : p->size[b];
+        s.stride[a] = a < unused ? 1 : or_one(p->stride[b]);
+        s.dilation[a] = a < unused ? 1 : or_one(p->dilation[b]);
+        s.pad[a] = a < unused ? 0 : p->pad_begin[b];
+        s.out_size[a] = a < unused ? 1 : reference_outputs(p, b);
+        s.taps *= s.kernel[a];
+        s.plane *= s.size[a];
+        s.outputs *= s.out_size[a];
+    }
+    s.x = widen(p->signal, x, s.batch * s.in * s.plane, false);
+    s.w = widen(p->taps, w, s.out * s.group_in * s.taps, !s.convolve);
+    return s;
+}
+
+// Sample of an axis of x under tap r of output p, or -1 where x is zero.
+static ptrdiff_t under(const struct loops *s, size_t axis, size_t p, size_t r)
+{
+    const ptrdiff_t at = (ptrdiff_t)(s->stride[axis] * p + s->dilation[axis] * r) - s->pad[axis];
+    return at < (ptrdiff_t)s->size[axis] ? at : -1;
+}
+
+static void add_product(const struct loops *s, long double *sum, double complex a, double complex b)
+{
+    if (s->real) {
+        sum[0] += (long double)creal(a) * creal(b);
+        return;
+    }
+    sum[0] += (long double)creal(a) * creal(b) - (long double)cimag(a) * cimag(b);
+    sum[1] += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
+}
+
+// Adds one input channel's share of one output to sum[2]; x and w are that channel's planes.
+static void add_channel(const struct loops *s, long double *sum, const double complex *x,
+                        const double complex *w, size_t output)
+{
+    const size_t columns = s->out_size[2], rows = s->out_size[1];
+    const size_t p[3] = {output / columns / rows, output / columns % rows, output % columns};
+    for (size_t i = 0; i < s->kernel[0]; i++)
+        for (size_t j = 0; j < s->kernel[1]; j++) {
+            const ptrdiff_t slice = under(s, 0, p[0], i), line = under(s, 1, p[1], j);
+            if (slice < 0 || line < 0) continue;
+            const double complex *row =
+                x + ((size_t)slice * s->size[1] + (size_t)line) * s->size[2];
+            for (size_t k = 0; k < s->kernel[2]; k++) {
+                const size_t tap = (i * s->kernel[1] + j) * s->kernel[2] + k;
+                const ptrdiff_t at = under(s, 2, p[2], k);
+                if (at >= 0) add_product(s, sum, row[at], w[s->convolve ? s->taps - 1 - tap : tap]);
+            }
+        }
+}
+
+// Output p of channel k of item n, as a real and an imaginary part.
+static void compute(const struct loops *s, double complex *y, size_t n, size_t k, size_t p)
+{
+    long double sum[2] = {0, 0};
+    for (size_t c = 0; c < s->group_in; c++) {
+        size_t from = n * s->in + k / s->group_out * s->group_in + c;
+        add_channel(s, sum, s->x + from * s->plane, s->w + (k * s->group_in + c) * s->taps, p);
+    }
+    ((double *)y)[0] = (double)sum[0]; // not re + im*I, which spreads a NaN
+    ((double *)y)[1] = (double)sum[1];
+}
+
+void reference_forward(const struct partita_problem *problem, double complex *y, const void *x,
+                       const void *w)
+{
+    struct loops s = prepare(problem, x, w);
+    for (size_t i = 0; i < s.batch * s.out * s.outputs; i++)
+        compute(&s, y + i, i / s.outputs / s.out, i / s.outputs % s.out, i % s.outputs);
+    free(s.x);
+    free(s.w);
+}
+
+static struct partita_problem as_signal(const struct partita_problem *stream, size_t n_frames)
+{
+    struct partita_problem bounded = *stream;
+    bounded.size[0] = n_frames;
+    bounded.pad_begin[0] =
+        (ptrdiff_t)(or_one(stream->dilation[0]) * (or_one(stream->kernel[0]) - 1));
+    return bounded;
+}
+
+void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y,
+                      const void *x, const void *w)
+{
+    struct partita_problem bounded = as_signal(problem, n_frames);
+    reference_forward(&bounded, y, x, w);
+}
+
+void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at,
+                         size_t n_at, double complex *y, const void *x, const void *w)
+{
+    struct partita_problem bounded = as_signal(problem, n_frames);
+    struct loops s = prepare(&bounded, x, w);
+    for (size_t i = 0; i < s.out * n_at; i++) compute(&s, y + i, 0, i / n_at, at[i % n_at]);
+    free(s.x);
+    free(s.w);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// What every test shares: seeded random samples, guarded buffers, errors measured against the
+// oracle, the table of gates, captured log lines, and a runner that prints TAP. Failures go through
+// cmocka.
+#ifndef PARTITA_TEST_H
+#define PARTITA_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <partita/partita.h>
+
+#include "support/reference.h"
+
+// The type pairs that a problem may have: signal and taps.
+struct type_pair {
+    enum partita_type signal, taps;
+    const char *name; // "cf32-f32"
+};
+enum { N_TYPE_PAIRS = 6 };
+extern const struct type_pair type_pairs[N_TYPE_PAIRS];
+
+// The engines that serve bounded signals of any size, by name; the first N_ENGINES of them serve
+// streams too. cpu/partitioned serves neither signals nor short filters: subjects about streams
+// with long ones name it beside these.
+enum { N_ENGINES = 3, N_SIGNAL_ENGINES = 4 };
+extern const char *const engine_names[N_SIGNAL_ENGINES];
+
+static inline bool type_is_f64(enum partita_type type)
+{
+    return type == PARTITA_F64 || type == PARTITA_CF64;
+}
+
+static inline bool type_is_complex(enum partita_type type)
+{
+    return type == PARTITA_CF32 || type == PARTITA_CF64;
+}
+
+// Random numbers. Each case starts its own sequence from the seed of the run (PARTITA_SEED, else
+// fixed) and a name, so that a case alone sees what it saw among others.
+struct random {
+    uint64_t state;
+};
+struct random random_start(const char *name);
+uint64_t random_bits(struct random *random);
+size_t random_below(struct random *random, size_t n); // 0 .. n-1
+void random_samples(struct random *random, enum partita_type type, void *samples,
+                    size_t n); // parts uniform in [-1, 1)
+
+void sample_put(enum partita_type type, void *samples, size_t i, double complex value);
+
+// Memory with guard bytes on both sides, `offset` bytes past a 64-byte boundary, filled with a
+// pattern that is NaN as a float or double. guarded_free fails the test if a guard byte changed.
+void *guarded_alloc(size_t bytes, size_t offset);
+void guarded_free(void *memory);
+
+// How far y may be from the oracle. Limits bound the L2 norm of the error relative to `scale`.
+//
+// Direct sums: each output is a sum of n products in partial sums; errors of independent roundings
+// grow as sqrt(n) times the unit roundoff u, 4 covers the constant and the final rounding.
+// Transforms: the error of one transform is u sqrt(log2 N) times 0.6 to 0.7 on average (Schatzman
+// 1996); two forward transforms, a product and an inverse add in squares to 1.3 at most, 3 is the
+// gate. Winograd: the sums that make a result are larger than it, and rounding errors grow with
+// them. Along an axis by sqrt(mean over outputs k of sum_i A'_ki^2 |B'_i|^2 |G_i|^2 / taps) for
+// random inputs and taps; this is the square, for both axes, of the worst among the transforms of
+// an edge, the multiple of gate_direct to allow.
+double winograd_growth(size_t edge);
+double gate_direct(enum partita_type type, size_t products);
+double gate_transform(enum partita_type type, size_t transform);
+
+// L2 norm of y - reference, over the larger of the norm of the reference and of what outputs in the
+// middle of a long signal would have: a transform's error is spread evenly, also over outputs that
+// see only part of the taps.
+double error_against(enum partita_type type, const void *y, const double complex *reference,
+                     size_t n, double typical);
+
+// Root mean square of an output that sees all taps of random_samples: `products` products a sum.
+double typical_output(const struct partita_problem *problem);
+
+// The gate for n outputs: errors are near normal with half the gate as their deviation at most, and
+// the norm of n normal numbers exceeds sqrt(n) deviations by four with probability below 4e-4; from
+// 16 outputs on the gate itself.
+double gate_for_outputs(double gate, size_t n);
+
+// Collects log lines.
+struct log_lines {
+    char text[4096];
+    int n_lines;
+};
+struct partita_log log_into(struct log_lines *lines);
+
+// Time limits are multiplied by this: sanitizers slow the library down (gcc and clang say so in
+// different words).
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(undefined_behavior_sanitizer)
+#define TEST_SLOWER 4
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SLOWER 4
+#endif
+#ifndef TEST_SLOWER
+#define TEST_SLOWER 1
+#endif
+
+// Fails unless the call returned OK.
+#define assert_ok(call) assert_int_equal(call, PARTITA_OK)
+
+// Prints the seed and runs the tests in TAP; returns the number of failures for main.
+#define run_all(tests) run_test_list(tests, sizeof(tests) / sizeof *(tests))
+int run_test_list(const struct CMUnitTest *tests, size_t n);
+
+// Makes one named test; the name is copied, `state` is handed to the function.
+struct CMUnitTest named_test(CMUnitTestFunction run, const void *state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
