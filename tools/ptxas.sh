@@ -15,11 +15,10 @@ fi
 
 # Kernel and its limit. A multiprocessor has 65536 registers and a block has 256 threads: with 64
 # registers four blocks are resident, with 80 three, with 128 two.
-limits='direct_kernelIf 80
-tile_kernelIfLi8ELb1E 128
-tile_kernelIfLi1ELb1E 64
-tile_kernelIfLi8ELb0E 128
-run_kernelIf 64
+limits='direct_plain_kernelIf 80
+direct_tile_kernelIfLi8E 128
+direct_tile_kernelIfLi1E 64
+direct_span_kernelIf 64
 weight_kernelIfEE 192
 product_kernelIfLi4ELi2E 128
 product_kernelIfLi2ELi2E 128

@@ -2,7 +2,7 @@
 // The separable filter's method is that of V. Podlozhnyuk, Image Convolution with CUDA (2007), as
 // in CUDA's samples: a kernel for the rows and one for the columns, tiles with their halo in shared
 // memory, taps in constant memory, loops over taps unrolled, several outputs a thread.
-#include "cuda/kernels/grid.cuh"
+#include "cuda/kernels/launch.cuh"
 
 #include "peers/gpu_kernels.h"
 

@@ -20,8 +20,6 @@ extern const struct spectrum_backend cuda_spectra;
 static const struct engine *const cuda_engines[] = {
     &cuda_direct,
     &cuda_direct_halo,
-    &cuda_direct_cached,
-    &cuda_direct_constant,
     &cuda_direct_plain,
     &cuda_separable,
     &cuda_winograd,

@@ -3,7 +3,7 @@
 // order of threads, an error at any call, and that the stand-in itself catches what it is there to
 // catch.
 #include "core/engine.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/direct/kernels.h"
 
 #include "support/layer_rig.h"
 
@@ -45,9 +45,7 @@ struct subject {
 
 static const struct subject subjects[] = {
     {"cuda/direct-plain", "cuda/direct-plain", &strided, 0},
-    {"cuda/direct-constant", "cuda/direct-constant", &strided, 0},
     {"cuda/direct-halo", "cuda/direct-halo", &strided, 0},
-    {"cuda/direct-cached", "cuda/direct-cached", &strided, 0},
     {"cuda/winograd", "cuda/winograd", &strided, 0},
     {"cuda/tiles-complex", "cuda/tiles-complex", &strided, 0},
     {"cuda/tiles-gauss", "cuda/tiles-gauss", &strided, 0},
@@ -267,8 +265,7 @@ static void stand_in_catches(void **state)
 // a number still.
 static void gradients_of_few(void **state)
 {
-    static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-constant",
-                                          "cuda/direct-halo", "cuda/direct-cached"};
+    static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-halo"};
     (void)state;
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++)
         for (size_t taps = 1; taps <= 2; taps++) {
@@ -300,10 +297,10 @@ static void tiles_that_do_not_fit(void **state)
                &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL},
                &random);
     void **a = layer.array;
-    layer.plan->choice.variant = CUDA_HALO;
+    layer.plan->choice.variant = CUDA_DIRECT_HALO;
     assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
                      PARTITA_ERR_UNSUPPORTED);
-    layer.plan->choice.variant = CUDA_PLAIN;
+    layer.plan->choice.variant = CUDA_DIRECT_PLAIN;
     layer_run(&layer);
     layer_check(&layer);
     layer_close(&layer);

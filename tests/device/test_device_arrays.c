@@ -31,9 +31,8 @@ static const struct partita_problem smaller = {.rank = 2,
                                                .pad_begin = {1, 2},
                                                .pad_end = {1, 2}};
 
-static const char *const engines[] = {"cuda/direct",          "cuda/direct-plain",
-                                      "cuda/direct-constant", "cuda/direct-halo",
-                                      "cuda/direct-cached",   "cuda/winograd"};
+static const char *const engines[] = {"cuda/direct", "cuda/direct-plain", "cuda/direct-halo",
+                                      "cuda/winograd"};
 enum {
     N_DEVICE_ENGINES = sizeof engines / sizeof *engines,
     FIRST = 1

@@ -3,7 +3,7 @@
 // (lib/cuda/fft.h). Nothing else is known of a spectrum, so nothing else is asked.
 #include "cuda/device/cufft.h"
 #include "cuda/device/device.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/pass.h"
 #include "cuda/kernels/spectra.h"
 #include "cuda/kernels/windows.h"
 #include "cuda/module.h"

@@ -3,14 +3,14 @@
 #include "bias.h"
 
 #include "call.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/sums.h"
 
 enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape,
                                     void *gb, const void *gy)
 {
-    return CU(plan, cuda_launch_bias(shape->f64, gb, gy, (int64_t)shape->batch,
-                                     (int64_t)shape->out_channels, (int64_t)shape_outputs(shape),
-                                     cudaStreamPerThread));
+    const int64_t sizes[3] = {(int64_t)shape->batch, (int64_t)shape->out_channels,
+                              (int64_t)shape_outputs(shape)};
+    return CU(plan, cuda_bias_gradient(sizes, shape->f64, gb, gy, cudaStreamPerThread));
 }
 
 enum partita_status cuda_backward_bias(const struct partita_plan *plan, void *gb, const void *gy)

@@ -5,7 +5,7 @@
 #define PARTITA_CUDA_PASSES_H
 
 #include "core/problem.h"
-#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/pass.h"
 
 // The pass of forward; that of backward weight reads its positions from the same.
 struct cuda_pass cuda_pass_forward(const struct shape *shape);

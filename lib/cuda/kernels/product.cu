@@ -8,7 +8,7 @@
 #include "product.h"
 
 #include "complex.cuh"
-#include "grid.cuh"
+#include "launch.cuh"
 
 namespace {
 constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums that several launches left in memory: adding them up, and finishing outputs that were added
-// up in place. All arrays are in the device's memory.
+// Sums in a fixed order that several engines need, in C and CUDA. All arrays are in the device's
+// memory.
 #ifndef PARTITA_CUDA_SUMS_H
 #define PARTITA_CUDA_SUMS_H
 
@@ -11,6 +11,15 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// Queues to[i] = the sum over c < chunks of from[c*n + i], in order; `onto`: added to to[i]. n
+// reals.
+struct cuda_chunks {
+    int64_t n, chunks;
+    bool onto;
+};
+cudaError_t cuda_add_chunks(const struct cuda_chunks *chunks, bool f64, void *to, const void *from,
+                            cudaStream_t stream);
 
 // sums[0][n] becomes the sum over i < count of sums[i][n], in this order; reals.
 cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count,
@@ -25,6 +34,11 @@ struct cuda_finish {
     bool relu;
 };
 cudaError_t cuda_launch_finish(const struct cuda_finish *finish, bool f64, cudaStream_t stream);
+
+// Queues gb[k] = the sum of gy [batch][channels][n] over items and positions; sizes are those
+// three.
+cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy,
+                               cudaStream_t stream);
 
 #ifdef __cplusplus
 }

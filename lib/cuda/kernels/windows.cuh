@@ -4,7 +4,7 @@
 #define PARTITA_CUDA_WINDOWS_CUH
 
 #include "fft.cuh"
-#include "grid.cuh"
+#include "launch.cuh"
 #include "windows.h"
 
 // Threads of a block of transforms.

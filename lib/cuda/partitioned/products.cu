@@ -4,7 +4,7 @@
 // nothing else is: sums stay in registers. Lanes take pieces of the share, groups of them cells in
 // turn, or where these are few a cell's partitions.
 #include "cuda/kernels/fft.cuh"
-#include "cuda/kernels/grid.cuh"
+#include "cuda/kernels/launch.cuh"
 #include "kernels.h"
 
 namespace {

@@ -2,7 +2,7 @@
 // Transforms of cuda/partitioned, from samples to spectra in shares and back. All levels go in one
 // launch: a thread block holds as many transforms of one level as its threads make at once.
 #include "cuda/kernels/fft.cuh"
-#include "cuda/kernels/grid.cuh"
+#include "cuda/kernels/launch.cuh"
 #include "kernels.h"
 
 namespace {

@@ -4,21 +4,13 @@
 // channel from one channel. The factors are found when a filter is made.
 #include "separable.h"
 
-#include <float.h>
-#include <math.h>
+#include <assert.h>
 #include <stdio.h>
 
 #include "cuda/device/call.h"
+#include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
-#include "cuda/kernels/kernels.h"
-
-static const double LAUNCH = 3e-6;             // seconds to queue a kernel
-static const double MOST_BLOCKS = 2147483647.; // of one launch
-
-// A filter: its factors (kernels.h) and bias in the device's memory; bias NULL: none.
-struct separable_filter {
-    void *taps, *bias;
-};
+#include "cuda/device/rates.h"
 
 static struct cuda_pass pass_of(const struct shape *shape, enum partita_direction direction)
 {
@@ -52,28 +44,28 @@ static void estimate(const struct request *request, struct estimate *ret)
         return;
     }
     const struct cuda_pass pass = pass_of(shape, request->direction);
-    const size_t shared = cuda_separable_shared(&pass, shape->f64);
+    const struct cuda_separable_form form = cuda_separable_form_of(&pass, shape->f64);
+    const struct cuda_rates rates = cuda_rates_of(request);
     const double outputs =
         (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
-    if (shared > device->shared_bytes || cuda_separable_blocks(&pass) > MOST_BLOCKS) {
+    if (form.shared_bytes > device->shared_bytes || form.blocks > CUDA_MAX_BLOCKS) {
         snprintf(ret->reason, sizeof ret->reason,
-                 "%zu bytes of shared memory, %.3g thread blocks are too many", shared,
-                 cuda_separable_blocks(&pass));
+                 "%zu bytes of shared memory, %.3g thread blocks are too many", form.shared_bytes,
+                 form.blocks);
         return;
     }
     const double terms = (double)(pass.axis[1].taps + pass.axis[2].taps);
-    const double samples = (double)(shape->batch * shape->in_channels) *
-                           (double)(shape_inputs(shape) + shape_outputs(shape)) *
-                           (double)shape->scalar_bytes;
-    const double rate = device->flops / (shape->f64 ? device->f64_share : 1) / 2;
-    ret->seconds =
-        LAUNCH + fmax(outputs * cuda_separable_slots(&pass) / rate, samples / device->bytes);
+    const struct cuda_stage stage = {.launches = 1,
+                                     .blocks = form.blocks,
+                                     .threads = CUDA_PASS_THREADS,
+                                     .slots = outputs * form.slots,
+                                     .bytes = cuda_sample_bytes(shape)};
+    ret->seconds = cuda_stage_seconds(&rates, &stage);
     ret->flops = 2 * outputs * terms;
     // One rounding more than those of the sums: the factors'.
     ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * sqrt(0.09 * terms + 1);
-    ret->hop = (size_t)(outputs / fmax(1, cuda_separable_blocks(&pass)));
-    ret->bytes =
-        shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->scalar_bytes;
+    ret->hop = (size_t)(outputs / fmax(1, form.blocks));
+    ret->bytes = shape->out_channels * 2 * (size_t)form.pitch * shape->scalar_bytes;
     ret->applicable = true;
 }
 
@@ -99,7 +91,7 @@ static void put(const struct shape *shape, void *array, size_t i, double value)
     else ((float *)array)[i] = (float)value;
 }
 
-// One cell's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step
+// One path's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step
 // of least squares for each factor. Returns the norm of what is left, over that of the taps.
 static double factor(const struct shape *shape, const void *w, double *row, double *column)
 {
@@ -134,18 +126,19 @@ static double factor(const struct shape *shape, const void *w, double *row, doub
     return norm != 0 ? sqrt(left / norm) : 0; // NaN if a tap is
 }
 
-// Factors of all cells for the kernel, in the order of its sums.
+// Factors of all paths for the kernel, in the order of its sums.
 static enum partita_status factor_all(const struct partita_plan *plan, const struct cuda_pass *pass,
                                       const char *w, void *ret_taps)
 {
     const struct shape *shape = &plan->shape;
-    const size_t pitch = (size_t)cuda_separable_pitch(pass), cell = shape_taps(shape);
+    const size_t pitch = (size_t)cuda_separable_form_of(pass, shape->f64).pitch;
+    const size_t path = shape_taps(shape);
     // A tap that was rounded is off by half a unit in the last place, its product with others by no
     // more than a few.
     const double gate = 8 * (shape->f64 ? 0x1p-53 : 0x1p-24);
     for (size_t c = 0; c < shape->out_channels; c++) {
         double factors[2][CUDA_SEPARABLE_TAPS];
-        const double left = factor(shape, w + c * cell * shape->tap_bytes, factors[0], factors[1]);
+        const double left = factor(shape, w + c * path * shape->tap_bytes, factors[0], factors[1]);
         if (!(left <= gate)) {
             log_line(&plan->log, "taps of channel %zu are not separable: %.1e of them is left", c,
                      left);
@@ -161,45 +154,25 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
     return PARTITA_OK;
 }
 
-static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
+static enum partita_status separable_filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct cuda_pass pass = pass_of(shape, plan->direction);
-    const size_t bytes = shape->out_channels * shape_taps(shape) * shape->tap_bytes;
-    const size_t factor_bytes =
-        shape->out_channels * 2 * (size_t)cuda_separable_pitch(&pass) * shape->tap_bytes;
-    struct separable_filter *state = mem_allocate(&plan->allocator, sizeof *state);
-    filter->state = state;
+    const size_t bytes = cuda_taps_bytes(shape);
+    const size_t pitch = (size_t)cuda_separable_form_of(&pass, shape->f64).pitch;
+    const size_t factor_bytes = shape->out_channels * 2 * pitch * shape->tap_bytes;
     void *w = mem_allocate(&plan->allocator, bytes),
          *factors = mem_allocate(&plan->allocator, factor_bytes);
-    enum partita_status status = state && w && factors ? cuda_enter(plan) : PARTITA_ERR_NOMEM;
+    enum partita_status status = w && factors ? cuda_enter(plan) : PARTITA_ERR_NOMEM;
     if (status == PARTITA_OK)
         status = cuda_copy(plan, w, taps, bytes); // they may be in the device's memory
     if (status == PARTITA_OK) status = cuda_wait(plan);
     if (status == PARTITA_OK) status = factor_all(plan, &pass, w, factors);
-    if (status == PARTITA_OK) status = cuda_keep(plan, factors, factor_bytes, &state->taps);
+    if (status == PARTITA_OK) status = cuda_filter_copy(filter, factors, factor_bytes);
     mem_release(&plan->allocator, w);
     mem_release(&plan->allocator, factors);
     return status;
-}
-
-static enum partita_status filter_bias(struct partita_filter *filter, const void *bias)
-{
-    const struct shape *shape = &filter->plan->shape;
-    struct separable_filter *state = filter->state;
-    return cuda_keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &state->bias);
-}
-
-static void filter_destroy(struct partita_filter *filter)
-{
-    const struct partita_plan *plan = filter->plan;
-    struct separable_filter *state = filter->state;
-    if (!state) return;
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
-    cuda_release(plan, state->taps);
-    cuda_release(plan, state->bias);
-    mem_release(&plan->allocator, state);
 }
 
 static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -207,14 +180,16 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
     const struct cuda_pass pass = pass_of(&plan->shape, plan->direction);
-    const struct separable_filter *state = filter->state;
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    const struct cuda_pass_arrays arrays = {.to = call.to,
+                                            .from = call.from[0],
+                                            .taps =
+                                                ((const struct cuda_filter *)filter->state)->taps,
+                                            .bias = cuda_filter_added(filter)};
     if (status == PARTITA_OK)
-        status = CU(
-            plan, cuda_launch_separable(&pass, plan->shape.f64, call.to, call.from[0], state->taps,
-                                        plan->direction == PARTITA_FORWARD ? state->bias : NULL,
-                                        cudaStreamPerThread));
+        status =
+            CU(plan, cuda_separable_queue(&pass, plan->shape.f64, &arrays, cudaStreamPerThread));
     return cuda_call_end(&call, status);
 }
 
@@ -224,8 +199,8 @@ const struct engine cuda_separable = {
     .estimate = estimate,
     .plan_create = plan_create,
     .plan_destroy = plan_destroy,
-    .filter_create = filter_create,
-    .filter_bias = filter_bias,
-    .filter_destroy = filter_destroy,
+    .filter_create = separable_filter_create,
+    .filter_bias = cuda_filter_bias,
+    .filter_destroy = cuda_filter_destroy,
     .run = run,
 };

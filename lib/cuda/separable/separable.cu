@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // cuda/separable in one pass over memory: a thread block brings a tile with its halo to shared
 // memory, filters it along the columns of the array into a second tile, and that along its rows,
-// from where outputs are stored. A thread sums RUN neighbouring outputs at a time, so that what it
+// from where outputs are stored. A thread sums SPAN neighbouring outputs at a time, so that what it
 // read serves all of them. Source: the tile with halo is that of V. Podlozhnyuk, Image Convolution
 // with CUDA (2007), which makes two passes.
-#include "cuda/kernels/grid.cuh"
+#include "cuda/kernels/pass.cuh"
+#include "separable.h"
 
 namespace {
-constexpr int RUN = 8, WIDTH = 64, HEIGHT = 64,
-              TAPS = 4; // outputs of a turn and of a tile; taps of a group
-constexpr int WARP = 32, WARPS = CUDA_THREADS / WARP;
+constexpr int SPAN = 8, WIDTH = 64, HEIGHT = 64; // neighbouring outputs of a thread; of a tile
+constexpr int TAPS = 4;                          // of a group
+constexpr int WARP = 32, WARPS = CUDA_PASS_THREADS / WARP;
 
 // Shared memory: taps of rows and columns, samples, sums along columns. Rows of samples are an odd
 // number of groups apart: four neighbours in one and four in the next do not meet in the same
@@ -17,41 +18,31 @@ constexpr int WARP = 32, WARPS = CUDA_THREADS / WARP;
 template <int GROUPS> struct tile {
     static constexpr int TAPS_OF_AXIS = GROUPS * TAPS, ROWS = HEIGHT + TAPS_OF_AXIS;
     static constexpr int COLUMNS = WIDTH + TAPS_OF_AXIS,
-                         PITCH = COLUMNS % RUN ? COLUMNS : COLUMNS + TAPS;
+                         PITCH = COLUMNS % SPAN ? COLUMNS : COLUMNS + TAPS;
     static constexpr int SUMS_PITCH = WIDTH + TAPS, SAMPLES_AT = 2 * TAPS_OF_AXIS;
     static constexpr int SUMS_AT = SAMPLES_AT + ROWS * PITCH, SIZE = SUMS_AT + ROWS * SUMS_PITCH;
 };
 
-template <int N, typename T> inline __device__ void load(T *ret, const T *from)
-{
-#pragma unroll
-    for (int k = 0; k < N; k += vector_of<T>::N) {
-        const vector_of<T> now = *(const vector_of<T> *)(from + k);
-#pragma unroll
-        for (int i = 0; i < vector_of<T>::N; i++) ret[k + i] = now.at[i];
-    }
-}
-
-// RUN sums over a window of samples. Groups of taps are whole but for the last: a tap beyond it
+// SPAN sums over a window of samples. Groups of taps are whole but for the last: a tap beyond it
 // meets no sample, not even as 0.
 template <int GROUPS, typename T>
-inline __device__ void add_products(T *sum, const T *window, const T *taps, int n_taps)
+inline __device__ void add_tap_products(T *sum, const T *window, const T *taps, int n_taps)
 {
 #pragma unroll
     for (int g = 0; g < GROUPS; g++) {
         T w[TAPS];
-        load<TAPS>(w, taps + g * TAPS);
+        load_vectors<TAPS>(w, taps + g * TAPS);
         if ((g + 1) * TAPS <= n_taps) {
 #pragma unroll
             for (int k = 0; k < TAPS; k++)
 #pragma unroll
-                for (int r = 0; r < RUN; r++) sum[r] += w[k] * window[g * TAPS + k + r];
+                for (int r = 0; r < SPAN; r++) sum[r] += w[k] * window[g * TAPS + k + r];
         } else {
 #pragma unroll
             for (int k = 0; k < TAPS - 1; k++)
                 if (g * TAPS + k < n_taps)
 #pragma unroll
-                    for (int r = 0; r < RUN; r++) sum[r] += w[k] * window[g * TAPS + k + r];
+                    for (int r = 0; r < SPAN; r++) sum[r] += w[k] * window[g * TAPS + k + r];
         }
     }
 }
@@ -88,20 +79,20 @@ template <int GROUPS, typename T>
 __device__ void filter_columns(const cuda_pass &pass, const T *samples, const T *taps, T *sums)
 {
     typedef tile<GROUPS> of;
-    constexpr int RUNS = WIDTH / RUN; // of a row; eight threads have four runs of each of two rows
-    const int rows = HEIGHT + (int)pass.axis[1].taps - 1, items = (rows + 1) / 2 * 2 * RUNS;
-    for (int i = threadIdx.x; i < items; i += CUDA_THREADS) {
-        const int run = i % 4 + i / 8 % (RUNS / 4) * 4, row = i / 4 % 2 + i / (2 * RUNS) * 2;
+    constexpr int SPANS = WIDTH / SPAN; // of a row; eight threads have four of each of two rows
+    const int rows = HEIGHT + (int)pass.axis[1].taps - 1, items = (rows + 1) / 2 * 2 * SPANS;
+    for (int i = threadIdx.x; i < items; i += CUDA_PASS_THREADS) {
+        const int span = i % 4 + i / 8 % (SPANS / 4) * 4, row = i / 4 % 2 + i / (2 * SPANS) * 2;
         if (row >= rows) continue;
-        T window[RUN + of::TAPS_OF_AXIS], sum[RUN] = {};
-        load<RUN + of::TAPS_OF_AXIS>(window, samples + row * of::PITCH + run * RUN);
-        add_products<GROUPS>(sum, window, taps, (int)pass.axis[2].taps);
+        T window[SPAN + of::TAPS_OF_AXIS], sum[SPAN] = {};
+        load_vectors<SPAN + of::TAPS_OF_AXIS>(window, samples + row * of::PITCH + span * SPAN);
+        add_tap_products<GROUPS>(sum, window, taps, (int)pass.axis[2].taps);
 #pragma unroll
-        for (int k = 0; k < RUN; k += vector_of<T>::N) {
+        for (int k = 0; k < SPAN; k += vector_of<T>::N) {
             vector_of<T> out;
 #pragma unroll
             for (int j = 0; j < vector_of<T>::N; j++) out.at[j] = sum[k + j];
-            *(vector_of<T> *)(sums + row * of::SUMS_PITCH + run * RUN + k) = out;
+            *(vector_of<T> *)(sums + row * of::SUMS_PITCH + span * SPAN + k) = out;
         }
     }
 }
@@ -113,19 +104,19 @@ __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
 {
     typedef tile<GROUPS> of;
     const cuda_axis *axis = pass.axis;
-    for (int i = threadIdx.x; i < WIDTH * HEIGHT / RUN; i += CUDA_THREADS) {
-        const int x = i % WIDTH, y = i / WIDTH * RUN;
+    for (int i = threadIdx.x; i < WIDTH * HEIGHT / SPAN; i += CUDA_PASS_THREADS) {
+        const int x = i % WIDTH, y = i / WIDTH * SPAN;
         if (column + x >= axis[2].n || row + y >= axis[1].n) continue;
-        T window[RUN + of::TAPS_OF_AXIS], sum[RUN] = {};
+        T window[SPAN + of::TAPS_OF_AXIS], sum[SPAN] = {};
 #pragma unroll
-        for (int k = 0; k < RUN + of::TAPS_OF_AXIS; k++)
+        for (int k = 0; k < SPAN + of::TAPS_OF_AXIS; k++)
             window[k] = sums[(y + k) * of::SUMS_PITCH + x];
-        add_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
+        add_tap_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
         T *to = plane + (row + y) * axis[2].to_size + column + x;
         const int64_t left = axis[1].n - row - y;
-        const int n = left < RUN ? (int)left : RUN;
+        const int n = left < SPAN ? (int)left : SPAN;
 #pragma unroll
-        for (int r = 0; r < RUN; r++, to += axis[2].to_size) {
+        for (int r = 0; r < SPAN; r++, to += axis[2].to_size) {
             T output = sum[r] + bias;
             if (pass.relu && output < 0) output = 0;
             if (r < n) *to = output;
@@ -141,7 +132,7 @@ template <typename T> constexpr int resident(int groups)
 
 // Blocks are [item][channel][tile of rows][tile of columns].
 template <typename T, int GROUPS>
-__global__ void __launch_bounds__(CUDA_THREADS, resident<T>(GROUPS))
+__global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(GROUPS))
     separable_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const T *taps,
                      const T *bias)
 {
@@ -204,53 +195,40 @@ int64_t blocks_of(const cuda_pass &pass)
            pass.batch;
 }
 
-template <typename T>
-cudaError_t launch(const cuda_pass *pass, void *to, const void *from, const void *taps,
-                   const void *bias, cudaStream_t stream)
-{
-    return with_groups(*pass, [=](auto n) {
-        void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
-            separable_kernel<T, decltype(n)::N>;
-        const size_t bytes = tile<decltype(n)::N>::SIZE * sizeof(T);
-        return queue(kernel, blocks_of(*pass), dim3(CUDA_THREADS), bytes, stream, *pass, (T *)to,
-                     (const T *)from, (const T *)taps, (const T *)bias);
-    });
-}
 } // namespace
 
-int cuda_separable_pitch(const cuda_pass *pass)
-{
-    return groups_of(*pass) * TAPS;
-}
-
-size_t cuda_separable_shared(const cuda_pass *pass, bool f64)
-{
-    return with_groups(*pass, [=](auto n) {
-        return tile<decltype(n)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float));
-    });
-}
-
-double cuda_separable_blocks(const cuda_pass *pass)
-{
-    return (double)blocks_of(*pass);
-}
-
-// Counted from the machine code (sm_90, f32; decision 21): what a run of outputs takes besides its
+// Counted from the machine code (sm_90, f32; decision 21): what a span of outputs takes besides its
 // products, for each group of taps and in all, and a sample on its way to shared memory.
-double cuda_separable_slots(const cuda_pass *pass)
+cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
 {
     enum { GROUP = 7, COLUMNS = 24, ROW_GROUP = 10, ROWS = 77, SAMPLE = 11 };
-    const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps,
-                 n = groups_of(*pass);
+    const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps;
     const double above = (HEIGHT + rows - 1) / HEIGHT, beside = (WIDTH + columns - 1) / WIDTH;
-    const double along_columns = RUN * columns + GROUP * n + COLUMNS,
-                 along_rows = RUN * rows + ROW_GROUP * n + ROWS;
-    return (along_columns * above + along_rows) / RUN + SAMPLE * above * beside;
+    const int n = groups_of(*pass);
+    const double along_columns = SPAN * columns + GROUP * n + COLUMNS;
+    const double along_rows = SPAN * rows + ROW_GROUP * n + ROWS;
+    cuda_separable_form form;
+    form.pitch = n * TAPS;
+    form.blocks = (double)blocks_of(*pass);
+    form.slots = (along_columns * above + along_rows) / SPAN + SAMPLE * above * beside;
+    form.shared_bytes = with_groups(*pass, [=](auto groups) {
+        return tile<decltype(groups)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float));
+    });
+    return form;
 }
 
-cudaError_t cuda_launch_separable(const cuda_pass *pass, bool f64, void *to, const void *from,
-                                  const void *taps, const void *bias, cudaStream_t stream)
+cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pass_arrays *arrays,
+                                 cudaStream_t stream)
 {
-    return f64 ? launch<double>(pass, to, from, taps, bias, stream)
-               : launch<float>(pass, to, from, taps, bias, stream);
+    return with_scalar(f64, [=](auto zero) {
+        return with_groups(*pass, [=](auto groups) {
+            typedef decltype(zero) T;
+            void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
+                separable_kernel<T, decltype(groups)::N>;
+            const size_t bytes = tile<decltype(groups)::N>::SIZE * sizeof(T);
+            return queue(kernel, blocks_of(*pass), dim3(CUDA_PASS_THREADS), bytes, stream, *pass,
+                         (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
+                         (const T *)arrays->bias);
+        });
+    });
 }

@@ -5,7 +5,7 @@
 #ifndef PARTITA_CUDA_TILE_PLACES_CUH
 #define PARTITA_CUDA_TILE_PLACES_CUH
 
-#include "cuda/kernels/grid.cuh"
+#include "cuda/kernels/launch.cuh"
 #include "fft.cuh"
 
 // One tile of one channel. Its elements that are samples make a box; there are none if there is no

@@ -7,7 +7,7 @@
 #ifndef PARTITA_CUDA_WINOGRAD_CUH
 #define PARTITA_CUDA_WINOGRAD_CUH
 
-#include "cuda/kernels/grid.cuh"
+#include "cuda/kernels/launch.cuh"
 
 #include "base/winograd_matrix.h"
 

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: MIT
-// What kernels share: launching, the shape of a grid, positions of samples and taps, the end of a
-// sum.
-#ifndef PARTITA_CUDA_GRID_CUH
-#define PARTITA_CUDA_GRID_CUH
+// What kernels share: launching, vectors of memory, the digits of a block's index.
+#ifndef PARTITA_CUDA_LAUNCH_CUH
+#define PARTITA_CUDA_LAUNCH_CUH
 
-#include "kernels.h"
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+enum { CUDA_THREADS = 256 }; // of a block where nothing speaks for another number
 
 // Dynamic shared memory of the running block, as much as its launch says.
 extern __shared__ __align__(16) unsigned char shared_memory[];
 
 // Bytes of shared memory that a block has without asking: CUDA C++ Programming Guide, technical
 // specifications.
-constexpr size_t SHARED_UNASKED = 48 << 10;
+constexpr size_t DEFAULT_SHARED = 48 << 10;
 
 // Lets a kernel's blocks have all the shared memory that the device gives, none of it being static.
-// Not just what a launch needs: the limit is the kernel's, so that a plan would take from another's
-// on another thread.
+// Not just what a launch needs: the limit is the kernel's, so that a plan would lower another's on
+// another thread.
 inline cudaError_t allow_shared(const void *kernel)
 {
     int device = 0, most = 0;
@@ -43,7 +45,7 @@ inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 thr
     if (blocks == 0) return cudaSuccess;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const cudaError_t error =
-        shared_bytes > SHARED_UNASKED ? allow_shared((const void *)kernel) : cudaSuccess;
+        shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
     if (error != cudaSuccess) return error;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
@@ -53,12 +55,28 @@ inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 thr
     return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
+// Calls a function object with a zero of the type that a problem computes in.
+template <typename Use> inline cudaError_t with_scalar(bool f64, Use use)
+{
+    return f64 ? use(0.0) : use(0.0f);
+}
+
 // 16 bytes of elements: what a thread moves at most with one instruction.
 template <typename E> struct __align__(16) vector_of
 {
     static constexpr int N = 16 / (int)sizeof(E);
     E at[N];
 };
+
+template <int N, typename T> inline __device__ void load_vectors(T *ret, const T *from)
+{
+#pragma unroll
+    for (int k = 0; k < N; k += vector_of<T>::N) {
+        const vector_of<T> now = *(const vector_of<T> *)(from + k);
+#pragma unroll
+        for (int i = 0; i < vector_of<T>::N; i++) ret[k + i] = now.at[i];
+    }
+}
 
 inline __host__ __device__ int64_t ceiling(int64_t n, int64_t step)
 {
@@ -74,53 +92,33 @@ inline __device__ int64_t take(int64_t *number, int64_t n)
     return digit;
 }
 
-// The sample that output j meets with tap t; outside [0, from_size) in padding.
-inline __device__ int64_t met(const cuda_axis &axis, int64_t j, int64_t t)
-{
-    return axis.from_first + axis.from_step * j + axis.from_dilation * t;
-}
-
 inline __device__ bool inside(int64_t at, int64_t size)
 {
     return (uint64_t)at < (uint64_t)size;
 }
 
-// Index, within the taps of one pair of channels, of tap t2 of row t1 of plane t0.
-inline __host__ __device__ int64_t tap_index(const cuda_pass &pass, int64_t t0, int64_t t1,
-                                             int64_t t2)
+// Adds the sums of all threads of a block, a power of two, each of N numbers, as a binary tree; the
+// totals are those of thread 0. `shared` holds N numbers for each thread.
+template <typename T, int N> inline __device__ void add_threads(T sum[N], T *shared)
 {
-    const cuda_axis *axis = pass.axis;
-    const int64_t plane = axis[0].tap_first + axis[0].tap_step * t0,
-                  row = axis[1].tap_first + axis[1].tap_step * t1;
-    return (plane * axis[1].kernel + row) * axis[2].kernel + axis[2].tap_first +
-           axis[2].tap_step * t2;
+    const int threads = blockDim.x * blockDim.y, thread = threadIdx.y * blockDim.x + threadIdx.x;
+    for (int i = 0; i < N; i++) shared[i * threads + thread] = sum[i];
+    for (int half = threads / 2; half; half /= 2) {
+        __syncthreads();
+        if (thread < half)
+            for (int i = 0; i < N; i++)
+                shared[i * threads + thread] += shared[i * threads + thread + half];
+    }
+    if (thread > 0) return; // no other thread waited for the last addition
+    for (int i = 0; i < N; i++) sum[i] = shared[i * threads];
 }
 
-// Samples of one channel of the arrays that a pass reads and writes.
-inline __host__ __device__ int64_t from_plane(const cuda_pass &pass)
+// The least power of two from n on, at most `most`.
+inline int power_of_two(int64_t n, int most)
 {
-    return pass.axis[0].from_size * pass.axis[1].from_size * pass.axis[2].from_size;
-}
-
-inline __host__ __device__ int64_t to_plane(const cuda_pass &pass)
-{
-    return pass.axis[0].to_size * pass.axis[1].to_size * pass.axis[2].to_size;
-}
-
-// Stores the sum of output (z, y, x) of a channel, counted over all groups and items, with bias and
-// activation. A NaN stays one.
-template <typename T>
-inline __device__ void store(const cuda_pass &pass, T *to, int64_t item, int64_t channel, int64_t z,
-                             int64_t y, int64_t x, T sum, const T *bias)
-{
-    const cuda_axis *axis = pass.axis;
-    const int64_t plane = axis[0].to_first + axis[0].to_step * z,
-                  row = axis[1].to_first + axis[1].to_step * y;
-    const int64_t column = axis[2].to_first + axis[2].to_step * x;
-    if (bias) sum += bias[channel];
-    if (pass.relu && sum < 0) sum = 0;
-    to[(item * pass.groups * pass.to + channel) * to_plane(pass) +
-       (plane * axis[1].to_size + row) * axis[2].to_size + column] = sum;
+    int power = 1;
+    while (power < n && power < most) power *= 2;
+    return power;
 }
 
 #endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What work on a device costs: rates that the estimates of all its engines share. A model by
+// counting, of which nothing was measured.
+#ifndef PARTITA_CUDA_RATES_H
+#define PARTITA_CUDA_RATES_H
+
+#include <math.h>
+
+#include "device.h"
+
+static const double CUDA_LAUNCH_SECONDS = 3e-6;    // to queue a kernel
+static const double CUDA_MAX_BLOCKS = 2147483647.; // of one launch
+
+struct cuda_rates {
+    double fma;     // multiply-adds a second, in the problem's precision
+    double bytes;   // a second, from and to the device's memory
+    double threads; // with fewer than so many threads the multiply-adds are fewer in proportion
+};
+
+static inline struct cuda_rates cuda_rates_of(const struct request *request)
+{
+    enum { FULL_THREADS = 512 }; // of a processor
+    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const double share = request->shape->f64 ? device->f64_share : 1;
+    return (struct cuda_rates){.fma = device->flops / 2 / share,
+                               .bytes = device->bytes,
+                               .threads = (double)device->processors * FULL_THREADS};
+}
+
+// Kernels of one kind: multiply-adds, or what takes as long, in all, and bytes moved.
+struct cuda_stage {
+    double launches, blocks, threads, slots, bytes; // threads of a block
+};
+
+static inline double cuda_stage_seconds(const struct cuda_rates *rates,
+                                        const struct cuda_stage *stage)
+{
+    const double busy = fmin(1, stage->blocks * stage->threads / rates->threads);
+    const double computing = stage->slots / (rates->fma * busy);
+    return stage->launches * CUDA_LAUNCH_SECONDS + fmax(computing, stage->bytes / rates->bytes);
+}
+
+// Bytes of the samples that a direction reads and writes.
+static inline double cuda_sample_bytes(const struct shape *shape)
+{
+    const double inputs = (double)shape->in_channels * (double)shape_inputs(shape);
+    const double outputs = (double)shape->out_channels * (double)shape_outputs(shape);
+    return (double)shape->batch * (inputs + outputs) * (double)shape->scalar_bytes;
+}
+
+#endif

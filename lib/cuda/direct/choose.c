@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// How cuda/direct splits a pass into thread blocks, and what that costs by counting what its
+// threads do.
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/sizes.h"
+#include "cuda/device/passes.h"
+#include "cuda/device/rates.h"
+#include "direct.h"
+
+// Times in multiply-adds of one thread, counted from the kernels' machine code (sm_90, f32).
+static const struct {
+    double plain, tile, tile_1, weight; // a product, of one variant, in a tile of one channel ..
+    double span_group, span_row; // .. a group and a row of taps over spans, besides the products ..
+    double sample;               // .. a sample or tap on its way to shared memory ..
+    double weight_row;           // .. a row of gy for CUDA_WEIGHT_TAPS gradients
+} slots = {.plain = 15,
+           .tile = 1.625,
+           .tile_1 = 5,
+           .weight = 14,
+           .span_group = 16,
+           .span_row = 25,
+           .sample = 24,
+           .weight_row = 476};
+
+enum {
+    MAX_PASSES = 1 << 16,
+    TARGET_BLOCKS = 1024, // of the gradient of taps: several for each processor of any device
+    MIN_CHUNK_ROWS = 8,   // of the gradient of taps
+    WARP = 32,
+};
+
+static int64_t outputs_of(const struct cuda_pass *pass)
+{
+    return pass->axis[0].n * pass->axis[1].n * pass->axis[2].n;
+}
+
+static int64_t taps_of(const struct cuda_pass *pass)
+{
+    return pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
+}
+
+// The least power of two from n on, at most `most`.
+static int power_of_two(int64_t n, int most)
+{
+    int power = 1;
+    while (power < n && power < most) power *= 2;
+    return power;
+}
+
+// Bytes of shared memory; more than any device has if a number does not fit.
+static int64_t measure_tile(const struct cuda_pass *pass, bool f64, struct cuda_tile *tile)
+{
+    const struct cuda_axis *row = &pass->axis[1], *column = &pass->axis[2];
+    const int64_t width = (int64_t)tile->each * tile->threads_x, max = 1 << 20;
+    for (int a = 1; a < 3; a++) {
+        const struct cuda_axis *axis = &pass->axis[a];
+        if (axis->from_step > max || axis->from_dilation > max || axis->taps > max)
+            return INT64_MAX;
+    }
+    const int64_t rows =
+        (tile->threads_y - 1) * row->from_step + (row->taps - 1) * row->from_dilation + 1;
+    int64_t columns =
+        (width - 1) * column->from_step + (column->taps - 1) * column->from_dilation + 1;
+    int64_t taps = row->taps * column->taps * tile->channels;
+    if (tile->each == CUDA_TILE_SPAN) {
+        // Windows of whole groups, and rows an odd number of groups apart: four threads of one and
+        // four of the next do not meet in the same banks.
+        const int64_t groups = (column->taps + CUDA_TILE_GROUP - 1) / CUDA_TILE_GROUP;
+        columns = (width / CUDA_TILE_GROUP + groups) * CUDA_TILE_GROUP;
+        if (columns % (2 * CUDA_TILE_GROUP) == 0) columns += CUDA_TILE_GROUP;
+        taps = row->taps * groups * CUDA_TILE_GROUP;
+    }
+    if (rows > max || columns > max || taps > max) return INT64_MAX;
+    tile->rows = (int)rows;
+    tile->columns = (int)columns;
+    return (rows * columns + taps) * (f64 ? 8 : 4);
+}
+
+bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struct cuda_tile *ret)
+{
+    const struct cuda_axis *column = &pass->axis[2];
+    struct cuda_tile tile = {.channels =
+                                 pass->to < CUDA_TILE_CHANNELS / 2 ? 1 : CUDA_TILE_CHANNELS};
+    const bool spans = tile.channels == 1 && column->from_step == 1 && column->from_dilation == 1;
+    tile.each = spans ? CUDA_TILE_SPAN : CUDA_TILE_COLUMNS;
+    tile.threads_x = power_of_two((column->n + tile.each - 1) / tile.each, WARP);
+    tile.threads_y = power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
+    for (;;) {
+        const int64_t bytes = measure_tile(pass, f64, &tile);
+        if (bytes <= (int64_t)limit) {
+            tile.shared_bytes = (size_t)bytes;
+            *ret = tile;
+            return true;
+        }
+        if (tile.threads_y > 1) tile.threads_y /= 2;
+        else if (tile.threads_x > 1) tile.threads_x /= 2;
+        else if (tile.channels > 1) tile.channels = 1;
+        else return false;
+    }
+}
+
+// Times of a multiply-add that a product takes.
+static double tile_slots(const struct cuda_pass *pass, const struct cuda_tile *tile, double tiles)
+{
+    const double columns = (double)pass->axis[2].taps, taps = (double)pass->axis[1].taps * columns;
+    const double n = tile->each * tile->channels, threads = tile->threads_x * tile->threads_y;
+    const double loaded = (double)tile->rows * tile->columns + taps * tile->channels;
+    const double groups = ceil(columns / CUDA_TILE_GROUP);
+    double product = tile->channels == 1 ? slots.tile_1 : slots.tile;
+    if (tile->each == CUDA_TILE_SPAN)
+        product = 1 + (slots.span_group * groups + slots.span_row) / (n * columns);
+    product += slots.sample * loaded / (taps * n * threads);
+    return product * tiles * n * threads / ((double)outputs_of(pass) * (double)pass->to);
+}
+
+// The stage of one pass, its slots those of one product; false if no tile fits.
+static bool pass_stage(const struct cuda_pass *pass, enum cuda_direct_variant variant,
+                       const struct request *request, struct cuda_stage *ret)
+{
+    const double channels = (double)pass->groups * (double)pass->to;
+    *ret = (struct cuda_stage){
+        .launches = 1,
+        .blocks =
+            ceil((double)outputs_of(pass) / CUDA_PASS_THREADS) * channels * (double)pass->batch,
+        .threads = CUDA_PASS_THREADS,
+        .slots = slots.plain,
+    };
+    if (variant == CUDA_DIRECT_PLAIN) return true;
+    const size_t shared = ((const struct cuda_device *)request->device)->shared_bytes;
+    struct cuda_tile tile;
+    if (!cuda_tile_split(pass, request->shape->f64, shared, &tile)) return false;
+    const double tiles = ceil((double)pass->axis[2].n / (tile.each * tile.threads_x)) *
+                         ceil((double)pass->axis[1].n / tile.threads_y) * (double)pass->axis[0].n *
+                         ceil((double)pass->to / tile.channels);
+    ret->blocks = tiles * (double)pass->groups * (double)pass->batch;
+    ret->threads = tile.threads_x * tile.threads_y;
+    ret->slots = tile_slots(pass, &tile, tiles);
+    return true;
+}
+
+int64_t cuda_weight_chunks(const struct cuda_pass *pass, bool f64, size_t workspace_limit)
+{
+    const int64_t blocks = (taps_of(pass) + CUDA_WEIGHT_TAPS - 1) / CUDA_WEIGHT_TAPS * pass->from *
+                           pass->to * pass->groups;
+    const int64_t rows = pass->batch * pass->axis[0].n * pass->axis[1].n;
+    const size_t bytes = (size_t)(pass->groups * pass->tap_group) * (f64 ? 8 : 4);
+    const size_t chunks =
+        size_min(size_min((size_t)(TARGET_BLOCKS / blocks), (size_t)(rows / MIN_CHUNK_ROWS)),
+                 workspace_limit / bytes);
+    return chunks > 1 ? (int64_t)chunks : 1;
+}
+
+static struct cuda_stage weight_stage(const struct cuda_pass *pass, int64_t chunks)
+{
+    const double taps = (double)taps_of(pass), spans = ceil(taps / CUDA_WEIGHT_TAPS);
+    const double columns = ceil((double)pass->axis[2].n / WARP);
+    const double lanes = columns * WARP / (double)pass->axis[2].n;
+    const double row = slots.weight_row / (columns * CUDA_WEIGHT_TAPS);
+    return (struct cuda_stage){
+        .launches = chunks > 1 ? 2 : 1,
+        .blocks = spans * (double)(pass->from * pass->to * pass->groups * chunks),
+        .threads = CUDA_PASS_THREADS,
+        .slots = (slots.weight + row) * lanes * spans * CUDA_WEIGHT_TAPS / taps,
+    };
+}
+
+// The first pass of backward data that has outputs; of all that have some it has most taps. If none
+// has, one output.
+static struct cuda_pass first_backward(const struct shape *shape, size_t passes)
+{
+    for (size_t i = 0; i < passes; i++) {
+        const struct cuda_pass pass = cuda_pass_backward(shape, i);
+        if (outputs_of(&pass) > 0) return pass;
+    }
+    struct cuda_pass pass = cuda_pass_backward(shape, 0);
+    for (int a = 0; a < 3; a++) pass.axis[a].n = 1;
+    return pass;
+}
+
+static bool supports(const struct request *request, size_t passes, char *reason, size_t size)
+{
+    const struct shape *shape = request->shape;
+    if (shape->stream) snprintf(reason, size, "runs bounded problems, not streams");
+    else if (shape->complex_signal) snprintf(reason, size, "works on real samples");
+    else if (passes > MAX_PASSES)
+        snprintf(reason, size, "stride and kernel make more than %d sub-problems", MAX_PASSES);
+    else return true;
+    return false;
+}
+
+void cuda_direct_estimate(const struct request *request, enum cuda_direct_variant variant,
+                          struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const struct cuda_rates rates = cuda_rates_of(request);
+    const bool backward = request->direction == PARTITA_BACKWARD_DATA;
+    bool covers;
+    const size_t passes = backward && !shape->stream ? cuda_passes_backward(shape, &covers) : 1;
+    struct cuda_stage stage;
+    if (!supports(request, passes, ret->reason, sizeof ret->reason)) return;
+    const struct cuda_pass pass =
+        backward ? first_backward(shape, passes) : cuda_pass_forward(shape);
+    double terms = (double)pass.from * (double)taps_of(&pass);
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) {
+        const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, request->workspace_limit);
+        const size_t sums = (size_t)(chunks * pass.groups * pass.tap_group) * shape->scalar_bytes;
+        ret->shared = chunks > 1 ? sums : 0;
+        stage = weight_stage(&pass, chunks);
+        terms = (double)shape->batch * (double)shape_outputs(shape) / CUDA_PASS_THREADS +
+                log2(CUDA_PASS_THREADS);
+    } else if (!pass_stage(&pass, variant, request, &stage)) {
+        snprintf(ret->reason, sizeof ret->reason,
+                 "no tile with these taps fits %zu bytes of shared memory",
+                 ((const struct cuda_device *)request->device)->shared_bytes);
+        return;
+    }
+    if (stage.blocks > CUDA_MAX_BLOCKS) {
+        snprintf(ret->reason, sizeof ret->reason, "%.3g thread blocks; a launch takes %.0f",
+                 stage.blocks, CUDA_MAX_BLOCKS);
+        return;
+    }
+    const double outputs = (double)outputs_of(&pass) * (double)pass.groups * (double)pass.to;
+    const double products = (double)shape->batch * (double)shape->out_channels *
+                            (double)shape->group_in * (double)shape_taps(shape) *
+                            (double)shape_outputs(shape);
+    ret->hop = (size_t)(outputs * (double)pass.batch / stage.blocks);
+    stage.launches *= (double)passes;
+    stage.slots *= products;
+    stage.bytes = cuda_sample_bytes(shape);
+    ret->seconds = cuda_stage_seconds(&rates, &stage);
+    ret->flops = 2 * products;
+    ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 0.3 * sqrt(terms);
+    ret->variant = (int)variant;
+    ret->bytes = size_add(ret->shared, size_mul(shape->out_channels * shape->group_in,
+                                                shape_taps(shape) * shape->tap_bytes));
+    ret->applicable = true;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// One pass of a layer: sums over taps without phases or images (decision 19), in C and CUDA. All
+// arrays are in the device's memory.
+#ifndef PARTITA_CUDA_PASS_H
+#define PARTITA_CUDA_PASS_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CUDA_PASS_THREADS = 256 }; // of a thread block, at most
+
+// Along one axis output j of a pass, j < n, goes to position to_first + to_step*j and is the sum
+// over taps t < taps of
+//   w[tap_first + tap_step*t] * from[from_first + from_step*j + from_dilation*t],
+// where positions outside [0, from_size) hold zeros.
+struct cuda_axis {
+    int64_t n, to_first, to_step, to_size;
+    int64_t from_first, from_step, from_dilation, from_size;
+    int64_t taps, tap_first, tap_step, kernel; // of `kernel` taps in the caller's array
+};
+
+// Arrays are [batch][groups*channels][planes][rows][columns]; the tap of output channel k and input
+// channel c of group g begins at g*tap_group + k*tap_to + c*tap_from.
+struct cuda_pass {
+    struct cuda_axis axis[3]; // planes, rows, columns
+    int64_t batch, groups, to, from;
+    int64_t tap_group, tap_to, tap_from;
+    bool relu;
+};
+
+// What a pass reads and writes: y and x, or gx and gy; taps in the caller's order; bias [groups*to]
+// or NULL.
+struct cuda_pass_arrays {
+    void *to;
+    const void *from, *taps, *bias;
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
