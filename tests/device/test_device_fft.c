@@ -191,7 +191,7 @@ static void by_cufft(void **state)
 static void too_many_blocks(void **state)
 {
     const int64_t points = CUDA_FFT_POINTS,
-                  items = (((int64_t)1 << 32) + 1) * CUDA_THREADS / points;
+                  items = (((int64_t)1 << 32) + 1) * CUDA_PASS_THREADS / points;
     const struct cuda_kit kit = {.points = points};
     (void)state;
     assert_int_equal(cuda_launch_lags_add(&kit, NULL, NULL, items, 1, cudaStreamPerThread),
