@@ -12,13 +12,13 @@ static const char *const engines[] = {"cpu/direct",      "cpu/gemm",        "cpu
 
 enum { N_ENGINES = sizeof engines / sizeof *engines };
 
-const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE])
+const char *engine_name(const char *requested, char name[ENGINE_NAME_SIZE])
 {
-    if (!wish) return NULL;
-    const char *slash = strchr(wish, '/'), *stem = slash ? slash + 1 : wish;
-    int n_device = slash ? (int)(stem - wish) : 4;
+    if (!requested) return NULL;
+    const char *slash = strchr(requested, '/'), *stem = slash ? slash + 1 : requested;
+    int n_device = slash ? (int)(stem - requested) : 4;
     if (strcmp(stem, "overlap-discard") == 0) stem = "overlap-save";
-    snprintf(name, ENGINE_NAME_SIZE, "%.*s%s", n_device, slash ? wish : "cpu/", stem);
+    snprintf(name, ENGINE_NAME_SIZE, "%.*s%s", n_device, slash ? requested : "cpu/", stem);
     return name;
 }
 
@@ -33,23 +33,23 @@ static bool check_cuda(const struct settings *s, bool on_cuda, struct fault *fau
 
 bool engine_check(const struct settings *settings, struct fault *fault)
 {
-    const char *wish = settings->engine, *device = settings->device;
+    const char *requested = settings->engine, *device = settings->device;
     char name[ENGINE_NAME_SIZE], all[N_ENGINES * ENGINE_NAME_SIZE] = "";
     const bool on_cuda = device && strncmp(device, "cuda", 4) == 0;
-    if (!wish) return true;
-    engine_name(wish, name);
+    if (!requested) return true;
+    engine_name(requested, name);
     if (strncmp(name, "cuda/", 5) == 0) return check_cuda(settings, on_cuda, fault);
     if (on_cuda)
         return fault_set(fault,
                          "--engine %.80s: is not an engine of --device %.20s, whose engines have "
                          "names like cuda/direct",
-                         wish, device);
+                         requested, device);
     for (int i = 0; i < N_ENGINES; i++) {
         if (strcmp(name, engines[i]) == 0) return true;
         if (i) strcat(all, ", ");
         strcat(all, engines[i]);
     }
-    return fault_set(fault, "--engine %.80s: no such engine; choose one of %s", wish, all);
+    return fault_set(fault, "--engine %.80s: no such engine; choose one of %s", requested, all);
 }
 
 bool engine_needs_bounds(const char *said)

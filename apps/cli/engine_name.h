@@ -9,7 +9,7 @@ enum { ENGINE_NAME_SIZE = 64 };
 
 // The full name of an engine: "direct" becomes cpu/direct, overlap-discard is a synonym of
 // overlap-save. NULL remains NULL.
-const char *engine_name(const char *wish, char name[ENGINE_NAME_SIZE]);
+const char *engine_name(const char *requested, char name[ENGINE_NAME_SIZE]);
 
 // False, with a fault, for an unknown engine and for one of another device than --device.
 bool engine_check(const struct settings *settings, struct fault *fault);

@@ -328,7 +328,7 @@ static bool store_in_list(const struct option_row *row, struct word_list *list, 
     return true;
 }
 
-// Users who expect -o to mean "output" pass a file name, so the message says how files are named.
+// Users who expect -o to mean "output" pass a file name, so the message repeats the operands.
 static bool store_sample_type(const struct option_row *row, enum command command,
                               const char **field, const char *value, struct fault *fault)
 {

@@ -116,7 +116,7 @@ extern const struct command_row command_rows[N_COMMANDS];
 enum { OPTION_HELP_SIZE = 320 };
 void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE]);
 
-// Parses the arguments behind the command's name. False: a usage error, described in `fault`.
+// Parses the arguments after the command's name. False: a usage error, described in `fault`.
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
                    struct fault *fault);
 

@@ -65,9 +65,9 @@ static bool store_wisdom(const struct partita_wisdom *wisdom, struct fault *faul
 static bool parse_parts(const struct settings *s, struct partita_parts *ret, struct fault *fault)
 {
     long long taps, signal;
-    char behind;
+    char rest;
     if (!s->parts) return true;
-    if (sscanf(s->parts, "%lld,%lld%c", &taps, &signal, &behind) != 2 || taps < 1 || signal < 1)
+    if (sscanf(s->parts, "%lld,%lld%c", &taps, &signal, &rest) != 2 || taps < 1 || signal < 1)
         return fault_set(fault, "--parts %s: is not two sizes such as 6,12", s->parts);
     *ret = (struct partita_parts){.taps = (size_t)taps, .signal = (size_t)signal};
     return true;

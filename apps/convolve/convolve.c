@@ -259,11 +259,12 @@ static void warn_clipped(const struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
     const struct encoding written = job->output.encoding;
-    const struct encoding wish = {
+    const struct encoding requested = {
         .kind = ENCODING_FLOAT, .bytes = 4, .is_complex = written.is_complex};
     struct encoding held;
-    const bool floats = container_encoding(job->output.container, s->operands[2], wish, &held) &&
-                        held.kind == ENCODING_FLOAT;
+    const bool floats =
+        container_encoding(job->output.container, s->operands[2], requested, &held) &&
+        held.kind == ENCODING_FLOAT;
     const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes); // the largest positive value
     const double fitting = s->gain + floor(200 * log10(full / job->stats.peak)) / 10;
     // With --range and --resume the peak is that of a part.

@@ -61,7 +61,7 @@ static bool check_sequence(const struct shard_file *shards, size_t n, struct fau
         at = r->end;
     }
     if (at == shards[0].record.total) return true;
-    return fault_set(fault, "samples %" PRIu64 " to %" PRIu64 " are missing behind %s", at,
+    return fault_set(fault, "samples %" PRIu64 " to %" PRIu64 " are missing after %s", at,
                      shards[0].record.total - 1, shards[n - 1].path);
 }
 

@@ -36,7 +36,7 @@ static bool choose_container(struct audio_info *out, const char *path, const str
 }
 
 // The encoding to store if the container can: as requested, as the input's, or as computed.
-static struct encoding wished_encoding(const struct output_request *q, enum container container)
+static struct encoding preferred_encoding(const struct output_request *q, enum container container)
 {
     const struct settings *s = q->settings;
     const char *dot = strrchr(s->operands[2], '.');
@@ -63,18 +63,19 @@ static bool choose_encoding(struct audio_info *out, const struct output_request 
 {
     const struct settings *s = q->settings;
     const char *path = s->operands[2];
-    const struct encoding wish = wished_encoding(q, out->container);
+    const struct encoding requested = preferred_encoding(q, out->container);
     char closest[ENCODING_NAME_SIZE];
-    if (wish.is_complex != type_is_complex(q->type))
+    if (requested.is_complex != type_is_complex(q->type))
         return fault_set(fault, "%s: the result is %s, which %s cannot store; use %s", path,
                          type_is_complex(q->type) ? "complex" : "real",
                          s->output_format ? s->output_format : strrchr(path, '.') + 1,
                          type_is_complex(q->type) ? "cf32 or cf64" : "f32 or f64");
-    if (!container_encoding(out->container, path, wish, &out->encoding))
+    if (!container_encoding(out->container, path, requested, &out->encoding))
         return fault_set(fault,
                          "%s: cannot store complex samples, which the result has; use .npy or .raw",
                          path);
-    const bool exact = out->encoding.kind == wish.kind && out->encoding.bytes == wish.bytes;
+    const bool exact =
+        out->encoding.kind == requested.kind && out->encoding.bytes == requested.bytes;
     if (exact || !s->output_format) return true;
     return fault_set(fault, "%s: cannot store %s samples; use --output-format %s", path,
                      s->output_format, short_name(out->encoding, closest));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A thread that reads the input ahead of the pass, and one that writes the output behind it, so
-// that the filter does not wait for copies and disks. Reader and writer make the same calls in the
-// same order as without threads, so the results and the progress records are the same. Pipes get no
+// A thread that reads the input ahead of the pass, and one that writes the output after it, so that
+// the filter does not wait for copies and disks. Reader and writer make the same calls in the same
+// order as without threads, so the results and the progress records are the same. Pipes get no
 // threads: there a frame must not wait for others.
 #ifndef PARTITA_APPS_PASS_THREADS_H
 #define PARTITA_APPS_PASS_THREADS_H

@@ -34,8 +34,8 @@ bool segments_open(struct segments *segments, const struct partita_plan *plan,
 void segments_close(struct segments *segments);
 
 // The input buffer of the next segment, which the caller fills. NULL: all are in flight, take one
-// first. A buffer stays unchanged until it comes round again, so that the next segment's history
-// can be copied from it.
+// first. A buffer stays unchanged until it is reused, so that the next segment's history can be
+// copied from it.
 void *segments_next_input(const struct segments *segments);
 void segments_submit(struct segments *segments);
 

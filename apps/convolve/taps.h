@@ -11,7 +11,7 @@ struct taps {
     void *data; // [out_channels][in_channels/groups][length]
     enum partita_type type;
     size_t length; // frames
-    size_t lead;   // of them before the start of the response; as many are behind its end
+    size_t lead;   // of them before the start of the response; as many follow its end
     size_t in_channels, out_channels, groups;
 };
 

@@ -57,7 +57,7 @@ struct audio_partial {
     struct sample_counts counts;
 };
 
-// Continues `path` behind the frames of `partial`, whose name the file keeps until it is finished.
+// Continues `path` after the frames of `partial`, whose name the file keeps until it is finished.
 // WAV, .npy and raw only; info->frames must be known.
 bool audio_resume(struct audio_writer **ret_writer, const char *path,
                   const struct audio_partial *partial, const struct audio_info *info,

@@ -58,7 +58,7 @@ static bool open_any(struct audio_reader *r, const struct audio_request *request
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     if (good && request->rate && r->info.rate && r->info.rate != request->rate)
-        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate,
+        return fault_set(fault, "--rate %u: %s has %u Hz; leave out --rate", request->rate,
                          r->source.name, r->info.rate);
     if (good && r->info.rate == 0) r->info.rate = request->rate;
     return good;
@@ -93,7 +93,7 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     struct audio_request raw = *request;
     if (!sigmf_read(request->path, &sigmf, fault)) return false;
     if (request->rate && sigmf.rate && request->rate != sigmf.rate)
-        return fault_set(fault, "--rate %u: %s says %u Hz itself; leave out --rate", request->rate,
+        return fault_set(fault, "--rate %u: %s has %u Hz; leave out --rate", request->rate,
                          request->path, sigmf.rate);
     raw.path = sigmf.data;
     raw.raw = &sigmf.encoding;

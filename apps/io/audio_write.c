@@ -52,7 +52,7 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
     return true;
 }
 
-// Truncates the file behind the frames that it is known to hold, and continues there.
+// Truncates the file after the frames that it is known to hold, and continues there.
 static bool continue_after(struct audio_writer *w, const struct audio_partial *partial,
                            struct fault *fault)
 {
@@ -137,7 +137,7 @@ bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret
     return audio_close_file(writer, true, ret_counts, fault);
 }
 
-// Truncates the file behind the last complete frame.
+// Truncates the file after the last complete frame.
 static void truncate_to_frames(struct audio_writer *w)
 {
     const size_t frame_bytes = w->info.channels * encoding_size(w->info.encoding);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What `partita live` and `partita devices` are in a build without PortAudio.
+// `partita live` and `partita devices` in a build without PortAudio.
 #include "cli/commands.h"
 #include "cli/compute_devices.h"
 #include "cli/report.h"
 
-static int say_absent(enum command command)
+static int report_absent(enum command command)
 {
     struct fault fault;
     fault_set(&fault, "this program was built without PortAudio; install portaudio19-dev and build "
@@ -14,12 +14,12 @@ static int say_absent(enum command command)
 
 int live_main(const struct settings *settings)
 {
-    return say_absent(settings->command);
+    return report_absent(settings->command);
 }
 
 int devices_main(const struct settings *settings)
 {
     if (!settings->json) compute_devices_print();
     else if (!compute_devices_print_json(json_array())) return EXIT_FAILED;
-    return say_absent(settings->command);
+    return report_absent(settings->command);
 }

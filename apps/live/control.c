@@ -17,39 +17,39 @@
 #include "live/device/heartbeat.h"
 #include "status.h"
 
-enum { LOOK_MILLISECONDS = 100 };
+enum { POLL_MILLISECONDS = 100 };
 
 struct control {
     struct session *session;
     struct heartbeat heartbeat;
     bool on_screen;
     double next_line; // s
-    uint64_t xruns;   // told already
-    char news[sizeof((struct fault *)0)->text];
+    uint64_t xruns;   // reported so far
+    char message[sizeof((struct fault *)0)->text];
 };
 
-// One sentence for the user: on the screen if there is one.
-static void tell(struct control *c, const struct fault *fault)
+// Shows a message on the screen, or prints it if there is none.
+static void show_message(struct control *c, const struct fault *fault)
 {
-    if (c->on_screen) snprintf(c->news, sizeof c->news, "%s", fault->text);
+    if (c->on_screen) snprintf(c->message, sizeof c->message, "%s", fault->text);
     else report_warning(c->session->settings, "%s", fault->text);
 }
 
-static void end(struct session *s)
+static void end_session(struct session *s)
 {
     s->ending = true;
     chain_end(s->chain);
 }
 
-static void select_beside(struct control *c, int step)
+static void select_neighbour(struct control *c, int step)
 {
     struct session *s = c->session;
-    int n = filter_set_size(s->bank);
-    if (n > 1) filter_set_select(s->bank, (filter_set_current(s->bank) + step + n) % n);
-    *c->news = 0;
+    int n = filter_set_size(s->filters);
+    if (n > 1) filter_set_select(s->filters, (filter_set_current(s->filters) + step + n) % n);
+    *c->message = 0;
 }
 
-static void take_key(struct control *c, int key)
+static void handle_key(struct control *c, int key)
 {
     struct session *s = c->session;
     switch (key) {
@@ -67,16 +67,16 @@ static void take_key(struct control *c, int key)
         s->gain = fmax(s->gain - 1, -300);
         break;
     case 'n':
-        select_beside(c, 1);
+        select_neighbour(c, 1);
         break;
     case 'p':
-        select_beside(c, -1);
+        select_neighbour(c, -1);
         break;
     case 'r':
-        filter_set_reload(s->bank);
+        filter_set_reload(s->filters);
         break;
     case 'q':
-        end(s);
+        end_session(s);
         break;
     default:
         return;
@@ -84,48 +84,48 @@ static void take_key(struct control *c, int key)
     session_set_levels(s);
 }
 
-static void take_signals(struct control *c, int signals)
+static void handle_signals(struct control *c, int signals)
 {
     for (int number; (number = signals_next(signals)) != 0;) {
-        if (number == SIGHUP && !terminal_has_gone()) filter_set_reload(c->session->bank);
-        else end(c->session);
+        if (number == SIGHUP && !terminal_has_gone()) filter_set_reload(c->session->filters);
+        else end_session(c->session);
     }
 }
 
-static void look_after_filters(struct control *c)
+static void poll_filters(struct control *c)
 {
     struct session *s = c->session;
-    struct fault told;
-    enum filter_set_news news = filter_set_poll(s->bank, &told);
-    if (news == FILTER_SET_UNCHANGED) return;
-    if (news == FILTER_SET_KEPT || c->on_screen) tell(c, &told);
-    else report_detail(s->settings, "%s", told.text);
+    struct fault message;
+    enum filter_set_event event = filter_set_poll(s->filters, &message);
+    if (event == FILTER_SET_UNCHANGED) return;
+    if (event == FILTER_SET_NOT_RELOADED || c->on_screen) show_message(c, &message);
+    else report_detail(s->settings, "%s", message.text);
 }
 
-static void look_after_files(struct control *c)
+static void check_recording(struct control *c)
 {
     struct session *s = c->session;
-    struct fault fault, told;
+    struct fault fault, message;
     if (!s->recorder || s->recording_failed || recorder_check(s->recorder, &fault)) return;
     s->recording_failed = true;
-    fault_set(&told, "%.500s; playing goes on unrecorded", fault.text);
-    tell(c, &told);
+    fault_set(&message, "%.500s; playing continues without recording", fault.text);
+    show_message(c, &message);
 }
 
-// A reader that is gone has seen enough. Where lines cannot be written for another reason, sound
-// goes on without.
-static void look_after_lines(struct control *c)
+// If the reader of standard output is gone, the session ends. After any other write error it
+// continues without output.
+static void push_lines(struct control *c)
 {
     struct session *s = c->session;
     bool had_error = s->lines.error;
     lines_push(&s->lines);
     if (!s->lines.error || had_error) return;
-    if (s->lines.error == EPIPE) end(s);
+    if (s->lines.error == EPIPE) end_session(s);
     else report_warning(s->settings, "standard output: cannot write: %s", strerror(s->lines.error));
 }
 
-// At most one sentence a second, and on the screen none: it has the counts.
-static void tell_xruns(struct control *c, const struct chain_counts *counts)
+// Prints xruns at most once a second; the screen shows the counts instead.
+static void report_xruns(struct control *c, const struct chain_counts *counts)
 {
     if (counts->xruns > c->xruns && !c->on_screen && !c->session->settings->json)
         report_warning(c->session->settings, "xruns: %llu",
@@ -133,16 +133,16 @@ static void tell_xruns(struct control *c, const struct chain_counts *counts)
     c->xruns = counts->xruns;
 }
 
-static void show(struct control *c, const struct chain_counts *counts, double now)
+static void update_status(struct control *c, const struct chain_counts *counts, double now)
 {
     struct session *s = c->session;
-    if (c->on_screen && terminal_is_there()) status_draw(s, c->news);
+    if (c->on_screen && terminal_available()) status_draw(s, c->message);
     if (now < c->next_line) return;
     c->next_line += 1;
     if (c->next_line < now) c->next_line = now + 1;
     if (s->settings->json && lines_are_free(&s->lines))
         lines_put(&s->lines, status_compose_json(s, false));
-    tell_xruns(c, counts);
+    report_xruns(c, counts);
 }
 
 static bool is_lost(struct control *c, const struct chain_counts *counts, double now)
@@ -150,33 +150,33 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
     const struct session *s = c->session;
     double buffered = session_latency(s) + (double)s->settings->block / s->format.rate;
     double limit = heartbeat_limit(counts->calls, counts->frames, s->format.rate, buffered);
-    if (!heartbeat_look(&c->heartbeat, counts->calls, now, limit)) return true;
-    // The last call ends the stream too, perhaps just now.
-    return !device_is_active(s->host) && !chain_counts(s->chain).ended;
+    if (!heartbeat_check(&c->heartbeat, counts->calls, now, limit)) return true;
+    // The last call also stops the stream, perhaps just now.
+    return !device_is_active(s->stream) && !chain_counts(s->chain).ended;
 }
 
 void control_run(struct session *session, int signals)
 {
     struct control c = {.session = session};
     double now = clock_now();
-    bool keys = terminal_is_there();
+    bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;
     heartbeat_start(&c.heartbeat, now);
-    if (keys) terminal_take();
+    if (keys) terminal_enter_raw();
     for (;;) {
         struct pollfd files[] = {
             {.fd = signals, .events = POLLIN},
-            {.fd = keys && terminal_is_there() ? STDIN_FILENO : -1, .events = POLLIN}};
-        poll(files, 2, LOOK_MILLISECONDS);
-        take_signals(&c, signals);
-        for (int key; (key = terminal_key()) != 0;) take_key(&c, key);
-        look_after_filters(&c);
-        look_after_files(&c);
+            {.fd = keys && terminal_available() ? STDIN_FILENO : -1, .events = POLLIN}};
+        poll(files, 2, POLL_MILLISECONDS);
+        handle_signals(&c, signals);
+        for (int key; (key = terminal_read_key()) != 0;) handle_key(&c, key);
+        poll_filters(&c);
+        check_recording(&c);
         struct chain_counts counts = chain_counts(session->chain);
         now = clock_now();
-        show(&c, &counts, now);
-        look_after_lines(&c);
+        update_status(&c, &counts, now);
+        push_lines(&c);
         if (counts.ended) break;
         session->lost = is_lost(&c, &counts, now);
         if (session->lost) break;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The loop beside the sound: keys, signals, the screen or a line a second, filters read again, and
-// the watch over the device.
+// The control thread's loop: keys, signals, the screen or a line per second, reloading of filters,
+// and the check that the device is alive.
 #ifndef PARTITA_APPS_LIVE_CONTROL_H
 #define PARTITA_APPS_LIVE_CONTROL_H
 
 #include "session.h"
 
-// Runs until the session has ended or the device is lost (session->lost). signals: of
+// Returns when the session has ended or the device is lost (session->lost). signals: of
 // signals_install.
 void control_run(struct session *session, int signals);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `partita devices`: what there is to compute on, to play on and to listen to.
+// `partita devices`: lists the compute devices and the audio devices.
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,12 +7,13 @@
 
 #include "cli/commands.h"
 #include "cli/compute_devices.h"
+#include "cli/json_values.h"
 #include "cli/report.h"
 #include "live/device/device.h"
 
 static const double CLOSE_SECONDS = 2;
 
-static void print_table(void)
+static void print_device_table(void)
 {
     int name = 4, api = 3;
     for (size_t i = 0; i < device_count(); i++) {
@@ -32,43 +33,40 @@ static void print_table(void)
         if (d.out_channels) printf(" / %.1f-%.1f\n", d.low_out * 1e3, d.high_out * 1e3);
         else printf(" / -\n");
     }
-    printf("* default of its API; the first API's is taken without --device\n");
+    printf("* default of its API; without --device the default of the first API is used\n");
 }
 
-static json_t *latencies(size_t channels, double low, double high)
+static json_t *latency_range(size_t channels, double low, double high)
 {
     return channels ? json_pack("{s:f, s:f}", "low", low, "high", high) : json_null();
 }
 
-static bool print_json(void)
+static bool print_devices_json(void)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < device_count(); i++) {
         struct audio_device d = device_at(i);
-        json_t *name = json_string(d.name);
-        json_t *j = json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "kind",
-                              "audio", "index", d.index, "name", name ? name : json_string("?"),
-                              "api", d.api, "in_channels", (json_int_t)d.in_channels,
-                              "out_channels", (json_int_t)d.out_channels, "rate", d.rate,
-                              "in_latency", latencies(d.in_channels, d.low_in, d.high_in),
-                              "out_latency", latencies(d.out_channels, d.low_out, d.high_out),
-                              "default_in", d.is_default_in, "default_out", d.is_default_out);
+        json_t *j =
+            json_pack("{s:s, s:i, s:o, s:s, s:I, s:I, s:f, s:o, s:o, s:b, s:b}", "kind", "audio",
+                      "index", d.index, "name", json_text(d.name), "api", d.api, "in_channels",
+                      (json_int_t)d.in_channels, "out_channels", (json_int_t)d.out_channels, "rate",
+                      d.rate, "in_latency", latency_range(d.in_channels, d.low_in, d.high_in),
+                      "out_latency", latency_range(d.out_channels, d.low_out, d.high_out),
+                      "default_in", d.is_default_in, "default_out", d.is_default_out);
         json_array_append_new(list, j);
     }
     return compute_devices_print_json(list);
 }
 
-static int list(const struct settings *s)
+static int list_devices(const struct settings *s)
 {
     struct fault fault;
     bool good = true;
     if (!device_initialize(s->verbose, &fault))
         return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
-    if (s->json) good = print_json();
-    else if (device_count()) print_table();
-    else
-        report_warning(s,
-                       "no audio device: ALSA has none, and JACK is listed when its server runs");
+    if (s->json) good = print_devices_json();
+    else if (device_count()) print_device_table();
+    else report_warning(s, "no audio device: ALSA has none, and JACK needs a running server");
     device_close(NULL, true, CLOSE_SECONDS);
     return good ? EXIT_DONE : EXIT_FAILED;
 }
@@ -76,7 +74,7 @@ static int list(const struct settings *s)
 int devices_main(const struct settings *settings)
 {
     if (!settings->json) compute_devices_print();
-    int status = report_close(COMMAND_DEVICES, list(settings));
+    int status = report_close(COMMAND_DEVICES, list_devices(settings));
     if (device_hangs()) _exit(status);
     return status;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `partita live`: from the arguments to the exit status, over as many devices lost as it takes.
+// `partita live`: checks the arguments, plays until the end, and restarts after the loss of a
+// device with --retry.
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -22,11 +23,11 @@
 #include "session.h"
 #include "status.h"
 
-// How long PortAudio may take to end a stream, and one that has no device any more; how long to
-// wait before asking for a lost device again.
+// Time limits for closing a stream, and one whose device is lost.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
-// A sweep has a quarter of full scale, and no limiter.
+// A sweep has a quarter of full scale and no limiter.
 static const double MAX_SWEEP_GAIN = 12;
+// Pause before a lost device is tried again; time for writing the last line before a restart.
 enum { RETRY_MILLISECONDS = 500, LAST_LINE_MILLISECONDS = 500 };
 
 struct live {
@@ -35,26 +36,27 @@ struct live {
     struct resume resume;
 };
 
-static bool check_usage(const struct settings *s, struct fault *fault)
+static bool live_check_usage(const struct settings *s, struct fault *fault)
 {
     if (!s->irs.n && !s->measure_to) return fault_set(fault, "needs --ir IR (or --measure OUT)");
     if (s->irs.n && s->measure_to)
         return fault_set(fault, "--measure plays a sweep; leave out --ir");
     if (s->measure_to && (s->record || s->calls || s->retry))
-        return fault_set(fault, "--measure does without --record, --calls and --retry");
+        return fault_set(fault, "--measure excludes --record, --calls and --retry");
     if (s->measure_to && isfinite(s->duration) && (s->duration < 0.1 || s->duration > 600))
-        return fault_set(fault, "--duration %g: a sweep takes 0.1 to 600 seconds", s->duration);
+        return fault_set(fault, "--duration %g: a sweep must last 0.1 to 600 seconds", s->duration);
     if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
-        return fault_set(fault, "--gain %g: a sweep of more than %g dB is beyond full scale",
+        return fault_set(fault, "--gain %g: a sweep with more than %g dB exceeds full scale",
                          s->gain, MAX_SWEEP_GAIN);
     if (s->quiet && s->verbose)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
-        return fault_set(fault, "--record -: names a file, not a pipe");
+        return fault_set(fault, "--record -: must be a file, not a pipe");
     return device_check_latency(s->audio_latency, fault) && engine_check(s, fault);
 }
 
-// Waits a moment. False: the user wants no more. There is no filter to read again.
+// Waits before the next attempt. False: the user ends the program. SIGHUP is ignored, since no
+// filter is loaded.
 static bool wait_for_device(const struct live *live)
 {
     struct pollfd file = {.fd = live->signals, .events = POLLIN};
@@ -64,15 +66,16 @@ static bool wait_for_device(const struct live *live)
     return true;
 }
 
-// Beside a call that hangs PortAudio cannot be used again, and nothing that it knows be released.
+// If a call of PortAudio hangs, memory that it may access must not be released.
 static void leave_session(struct session *session)
 {
-    device_close(session->host, true, CLOSE_SECONDS);
+    device_close(session->stream, true, CLOSE_SECONDS);
     if (device_hangs()) session_discard_files(session);
     else session_close(session);
 }
 
-// Opens everything; with --retry, waits for the device. EXIT_DONE, or why not.
+// Opens a session; with --retry it waits for the device. Returns EXIT_DONE, or another status with
+// a fault.
 static int open_session(struct live *live, struct session *session, struct fault *fault)
 {
     struct resume *r = &live->resume;
@@ -96,23 +99,24 @@ static int open_session(struct live *live, struct session *session, struct fault
     }
 }
 
-static void say_what_runs(const struct session *s)
+static void print_session(const struct session *s)
 {
     const struct settings *settings = s->settings;
     if (settings->quiet || settings->json) return;
     bool one = s->in.index == s->out.index;
     fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,
             one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate,
-            filter_set_in_channels(s->bank), filter_set_out_channels(s->bank),
-            partita_plan_engine(filter_set_plan(s->bank)),
-            filter_set_filter(s->bank, filter_set_current(s->bank)).taps);
+            filter_set_in_channels(s->filters), filter_set_out_channels(s->filters),
+            partita_plan_engine(filter_set_plan(s->filters)),
+            filter_set_info(s->filters, filter_set_current(s->filters)).taps);
     if (s->format.in_latency < 0 || s->format.out_latency < 0)
         report_warning(settings,
-                       "the device tells of a latency that cannot be; measure it with --measure");
+                       "the device reports an impossible latency; measure it with --measure");
 }
 
-// Files first: they are complete whatever PortAudio does then.
-static int conclude(struct live *live, struct session *session)
+// Completes the files and prints the summary. A lost device is closed only afterwards, since that
+// may hang.
+static int live_conclude(struct live *live, struct session *session)
 {
     struct fault fault;
     int status = EXIT_DONE;
@@ -120,9 +124,9 @@ static int conclude(struct live *live, struct session *session)
         fault_set(&fault, "%s: the audio device is lost", session->out.name);
         status = report_fault(COMMAND_LIVE, &fault, EXIT_LOST);
     } else {
-        device_close(session->host, false,
-                     CLOSE_SECONDS + session_latency(session)); // plays what is buffered
-        session->host = NULL;
+        device_close(session->stream, false,
+                     CLOSE_SECONDS + session_latency(session)); // also plays its buffers
+        session->stream = NULL;
     }
     if (!session_finish_files(session, &fault)) {
         report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
@@ -134,9 +138,9 @@ static int conclude(struct live *live, struct session *session)
     return status == EXIT_DONE && degraded ? EXIT_DEGRADED : status;
 }
 
-// The last line of JSON: waits for its reader, as long as the user lets it; a run that goes on does
-// not.
-static bool say_last_line(const struct live *live, struct session *s, bool again)
+// Writes the last line of JSON. Before a restart it waits briefly for the reader, else until the
+// user interrupts.
+static bool write_last_line(const struct live *live, struct session *s, bool again)
 {
     struct fault fault;
     int limit = again ? LAST_LINE_MILLISECONDS : -1;
@@ -146,16 +150,16 @@ static bool say_last_line(const struct live *live, struct session *s, bool again
     good = good && lines_flush(&s->lines, limit, live->signals);
     if (good || s->lines.error == EPIPE) return true;
     fault_set(&fault, "standard output: cannot write: %s",
-              s->lines.error ? strerror(s->lines.error) : "nobody reads it");
+              s->lines.error ? strerror(s->lines.error) : "its reader does not read");
     report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     return false;
 }
 
-static void keep_for_resume(struct live *live, const struct session *s)
+static void store_resume(struct live *live, const struct session *s)
 {
     live->resume = (struct resume){
         .take = live->resume.take + 1,
-        .filter = filter_set_current(s->bank),
+        .filter = filter_set_current(s->filters),
         .gain = s->gain,
         .played = live->resume.played + (double)chain_counts(s->chain).frames / s->format.rate,
         .mute = s->mute,
@@ -164,19 +168,19 @@ static void keep_for_resume(struct live *live, const struct session *s)
 }
 
 // Plays until the end or the loss of the device.
-static int play(struct live *live)
+static int live_play(struct live *live)
 {
     struct session session;
     struct fault fault;
     int status = open_session(live, &session, &fault);
     if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
-    if (live->resume.filter && live->resume.filter < filter_set_size(session.bank))
-        filter_set_select(session.bank, live->resume.filter);
-    bool started = device_start(session.host, &fault);
+    if (live->resume.filter && live->resume.filter < filter_set_size(session.filters))
+        filter_set_select(session.filters, live->resume.filter);
+    bool started = device_start(session.stream, &fault);
     if (started) {
-        say_what_runs(&session);
+        print_session(&session);
         control_run(&session, live->signals);
-        status = conclude(live, &session);
+        status = live_conclude(live, &session);
     } else {
         session.lost = device_hangs();
         status = report_fault(COMMAND_LIVE, &fault, session.lost ? EXIT_LOST : EXIT_FAILED);
@@ -184,19 +188,19 @@ static int play(struct live *live)
     }
     bool again = session.lost && live->settings.retry && !session.ending;
     if (again) {
-        if (started) say_last_line(live, &session, true);
-        if (started) keep_for_resume(live, &session);
+        if (started) write_last_line(live, &session, true);
+        if (started) store_resume(live, &session);
         resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
     }
-    if (session.host)
-        device_close(session.host, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
-    const bool told = !started || again || say_last_line(live, &session, false);
-    if (!told && status != EXIT_LOST) status = EXIT_FAILED; // also where samples were lost besides
+    if (session.stream)
+        device_close(session.stream, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
+    const bool written = !started || again || write_last_line(live, &session, false);
+    if (!written && status != EXIT_LOST) status = EXIT_FAILED; // overrides EXIT_DEGRADED
     if (!device_hangs()) session_close(&session);
     return status;
 }
 
-static void take_over(struct live *live)
+static void continue_previous(struct live *live)
 {
     struct settings *s = &live->settings;
     if (!resume_read(&live->resume)) {
@@ -211,16 +215,16 @@ int live_main(const struct settings *settings)
     struct live live = {.settings = *settings};
     struct fault fault;
     int status;
-    if (!check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
-    take_over(&live);
+    if (!live_check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
+    continue_previous(&live);
     if (!output_names_check(&live.settings, live.resume.take, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
     terminal_remember();
     if (live.settings.measure_to) status = measure_run(&live.settings, live.signals);
-    else status = play(&live);
+    else status = live_play(&live);
     status = report_close(COMMAND_LIVE, status);
-    // The hanging thread holds locks that ordinary ways out would wait for.
+    // The hanging thread may hold locks for which exit would wait.
     if (device_hangs()) _exit(status);
     return status;
 }

@@ -28,7 +28,7 @@ bool resume_read(struct resume *ret)
     return true;
 }
 
-// The sockets of audio libraries do not ask for it themselves.
+// The audio libraries open their sockets without FD_CLOEXEC.
 static void close_at_exec(void)
 {
     DIR *folder = opendir("/proc/self/fd");

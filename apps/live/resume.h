@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Starting over after the device was lost (--retry). PortAudio may hang for ever inside a dead
-// server's client, so the program replaces itself by a fresh copy, and tells that one how far it
-// was.
+// Restart after the loss of the device (--retry). PortAudio may hang for ever in the client of a
+// dead server, so the program executes itself anew and passes its state in the environment.
 #ifndef PARTITA_APPS_LIVE_RESUME_H
 #define PARTITA_APPS_LIVE_RESUME_H
 
@@ -9,18 +8,19 @@
 
 struct resume {
     int take;      // of the recording, from 1 on
-    int filter;    // the current one
+    int filter;    // index of the current filter
     double gain;   // dB
     double played; // s
     bool mute, bypass;
-    bool waiting; // for a device, and it was told
+    bool waiting; // for a device; the user has been told
 };
 
-// What the copy before left; false, and take 1, if there was none.
+// Reads the state of the previous process. False, with take 1, if there is none.
 bool resume_read(struct resume *ret);
 
-// Becomes `partita` with the same arguments; argv[0] is the subcommand. Of open files the standard
-// streams alone go along: a server must see that its client is gone. Returns only if that fails.
+// Executes `partita` with the same arguments; argv[0] is the subcommand. All descriptors but the
+// standard streams are closed, so that a server sees that its client is gone. Returns only on
+// failure.
 void resume_as_new(const struct resume *resume, int argc, char **argv);
 
 #endif

@@ -11,7 +11,7 @@
 #include "live/device/choose.h"
 #include "live/filters/response.h"
 
-// What the user says; else the filter's own, if the devices can run at it; else the device's.
+// --rate; else that of the first filter, if the devices support it; else that of the device.
 static double choose_rate(const struct session *s)
 {
     double rate = response_rate(s->settings, s->settings->irs.words[0]);
@@ -21,18 +21,19 @@ static double choose_rate(const struct session *s)
     return rate > 0 && device_supports_rate(&request) ? rate : s->out.rate;
 }
 
-static double wet_of(const struct session *s)
+static double session_wet_gain(const struct session *s)
 {
     return s->mute || s->bypass ? 0 : pow(10, s->gain / 20);
 }
 
-// Bypassed, the input is heard as it is.
-static double dry_of(const struct session *s)
+// With bypass the input is played unchanged.
+static double session_dry_gain(const struct session *s)
 {
-    return s->mute ? 0 : s->bypass ? 1 : pow(10, s->settings->dry / 20);
+    if (s->mute) return 0;
+    return s->bypass ? 1 : pow(10, s->settings->dry / 20);
 }
 
-static uint64_t duration_of(const struct session *s, double rate)
+static uint64_t session_frames(const struct session *s, double rate)
 {
     double seconds = s->settings->duration;
     return isfinite(seconds) ? (uint64_t)llrint(seconds * rate) : UINT64_MAX;
@@ -40,7 +41,7 @@ static uint64_t duration_of(const struct session *s, double rate)
 
 static bool open_files(struct session *s, double rate, int take, struct fault *fault)
 {
-    size_t channels = filter_set_out_channels(s->bank);
+    size_t channels = filter_set_out_channels(s->filters);
     if (s->settings->record &&
         !recorder_open(&s->recorder, s->settings, channels, rate, take, fault))
         return false;
@@ -50,13 +51,13 @@ static bool open_files(struct session *s, double rate, int take, struct fault *f
 static bool open_chain(struct session *s, double rate, struct fault *fault)
 {
     struct chain_request request = {
-        .stream = filter_set_stream(s->bank),
-        .in_channels = filter_set_in_channels(s->bank),
-        .out_channels = filter_set_out_channels(s->bank),
+        .stream = filter_set_stream(s->filters),
+        .in_channels = filter_set_in_channels(s->filters),
+        .out_channels = filter_set_out_channels(s->filters),
         .rate = rate,
-        .duration = duration_of(s, rate),
-        .wet = (float)wet_of(s),
-        .dry = (float)dry_of(s),
+        .duration = session_frames(s, rate),
+        .wet = (float)session_wet_gain(s),
+        .dry = (float)session_dry_gain(s),
         .limiter = s->settings->limiter == LIMITER_ON,
         .record = s->recorder ? recorder_ring(s->recorder) : NULL,
         .calls = s->calls ? call_log_ring(s->calls) : NULL,
@@ -64,31 +65,20 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
     return chain_open(&s->chain, &request, fault);
 }
 
-static bool open_host(struct session *s, double rate, struct fault *fault)
+static bool open_device(struct session *s, double rate, struct fault *fault)
 {
     struct device_request request = {
         .in = s->in,
         .out = s->out,
-        .in_channels = filter_set_in_channels(s->bank),
-        .out_channels = filter_set_out_channels(s->bank),
+        .in_channels = filter_set_in_channels(s->filters),
+        .out_channels = filter_set_out_channels(s->filters),
         .rate = rate,
         .block = (size_t)s->settings->block,
         .latency = s->settings->audio_latency,
         .callback = chain_process,
         .user = s->chain,
     };
-    return device_open(&s->host, &request, &s->format, &s->no_device, fault);
-}
-
-static void explain(const struct session *s)
-{
-    const struct partita_plan *plan = filter_set_plan(s->bank);
-    if (!s->settings->verbose) return;
-    size_t n = partita_plan_explain(plan, NULL, 0);
-    char *text = malloc(n + 1);
-    if (text) partita_plan_explain(plan, text, n + 1);
-    if (text) fputs(text, stderr);
-    free(text);
+    return device_open(&s->stream, &request, &s->format, &s->no_device, fault);
 }
 
 bool session_open(struct session *session, const struct settings *settings, int take,
@@ -101,10 +91,10 @@ bool session_open(struct session *session, const struct settings *settings, int 
     double rate = choose_rate(s);
     struct filter_set_request request = {
         .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
-    if (!filter_set_open(&s->bank, settings, &request, fault)) return false;
-    explain(s);
+    if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
+    report_plan_detail(settings, filter_set_plan(s->filters));
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
-    return open_host(s, rate, fault);
+    return open_device(s, rate, fault);
 }
 
 double session_latency(const struct session *session)
@@ -114,7 +104,8 @@ double session_latency(const struct session *session)
 
 void session_set_levels(struct session *session)
 {
-    chain_set_levels(session->chain, (float)wet_of(session), (float)dry_of(session));
+    chain_set_levels(session->chain, (float)session_wet_gain(session),
+                     (float)session_dry_gain(session));
 }
 
 bool session_finish_files(struct session *session, struct fault *fault)
@@ -135,5 +126,5 @@ void session_close(struct session *session)
     recorder_close(session->recorder);
     call_log_close(session->calls);
     chain_close(session->chain);
-    filter_set_close(session->bank);
+    filter_set_close(session->filters);
 }

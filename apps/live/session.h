@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One run of `partita live`: everything it holds, from the opened device to the sum at its end.
+// A session of `partita live`: devices, filters, audio chain and output files.
 #ifndef PARTITA_APPS_LIVE_SESSION_H
 #define PARTITA_APPS_LIVE_SESSION_H
 
@@ -15,42 +15,42 @@ struct session {
     const struct settings *settings;
     struct audio_device in, out;
     struct device_format format;
-    struct filter_set *bank;
+    struct filter_set *filters;
     struct chain *chain;
-    struct device_stream *host;
+    struct device_stream *stream;
     struct recorder *recorder;
     struct call_log *calls;
-    struct lines lines; // of JSON
-    // What the user changes.
+    struct lines lines; // JSON on standard output
+    // Changed by the user.
     double gain; // dB
     bool mute, bypass;
-    // What became of it.
-    bool no_device;        // why session_open failed: the device may come or become free
-    bool lost;             // the device is
-    bool ending;           // asked to end
-    bool recording_failed; // told once
+    // Outcome.
+    bool no_device;        // session_open failed, but the device may appear or become free
+    bool lost;             // the device was lost
+    bool ending;           // the user has ended it
+    bool recording_failed; // already reported
     struct sample_counts recorded;
 };
 
-// Host, filters, files, stream; not yet started. take: of recordings, from 1 on. Host must be
-// initialized.
+// Opens devices, filters, files and the audio stream, without starting it. take: number of the
+// recording, from 1 on. device_initialize must have succeeded.
 bool session_open(struct session *session, const struct settings *settings, int take,
                   struct fault *fault);
 
-// Seconds of both directions that the host tells of, as far as it does.
+// Latency of both directions in seconds, as far as the device reports it.
 double session_latency(const struct session *session);
 
-// Passes gain, mute and bypass on to the sound.
+// Applies gain, mute and bypass.
 void session_set_levels(struct session *session);
 
-// Completes recording and call log; what the device may still ask for is silence. False with the
-// reason if one could not be written.
+// Completes recording and call log; further callbacks output silence. False, with a fault, if a
+// file could not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
-// Removes a recording that never began, where session_close may not be called.
+// Removes a recording that never started, when session_close may not be called.
 void session_discard_files(struct session *session);
 
-// Releases what is left; a recording that was not finished never began. The host must be closed.
+// Releases everything and removes an unfinished recording. The device must be closed.
 void session_close(struct session *session);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/json_values.h"
 #include "cli/report.h"
 
 static const char *const loss_names[N_DEVICE_LOSSES] = {"in_underflows", "in_overflows",
@@ -20,21 +21,15 @@ static double decibels(double factor)
     return factor > 0 ? 20 * log10(factor) : -INFINITY;
 }
 
-// JSON knows no infinity.
-static json_t *number(double x)
+static json_t *levels_array(struct session *s, bool out)
 {
-    return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *levels(struct session *s, bool out)
-{
-    size_t n = out ? filter_set_out_channels(s->bank) : filter_set_in_channels(s->bank);
+    size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
         struct level l = out ? chain_take_out_level(s->chain, c) : chain_take_in_level(s->chain, c);
         json_array_append_new(list,
-                              json_pack("{s:o, s:o}", "peak", number(decibels((double)l.peak)),
-                                        "rms", number(decibels((double)l.rms))));
+                              json_pack("{s:o, s:o}", "peak", json_finite(decibels((double)l.peak)),
+                                        "rms", json_finite(decibels((double)l.rms))));
     }
     return list;
 }
@@ -49,19 +44,12 @@ static json_t *load_object(const struct session *s)
 
 static json_t *latency_object(const struct session *s)
 {
-    struct filter_set_filter f = filter_set_filter(s->bank, filter_set_current(s->bank));
+    struct filter_info f = filter_set_info(s->filters, filter_set_current(s->filters));
     double in = s->format.in_latency, out = s->format.out_latency;
-    size_t engine = partita_plan_latency(filter_set_plan(s->bank));
+    size_t engine = partita_plan_latency(filter_set_plan(s->filters));
     return json_pack("{s:o, s:o, s:f, s:f}", "in", in < 0 ? json_null() : json_real(in), "out",
                      out < 0 ? json_null() : json_real(out), "engine",
                      (double)engine / s->format.rate, "onset", (double)f.onset / s->format.rate);
-}
-
-// File names are bytes, JSON is UTF-8.
-static json_t *text(const char *bytes)
-{
-    json_t *value = json_string(bytes);
-    return value ? value : json_string("?");
 }
 
 char *status_compose_json(struct session *session, bool final)
@@ -75,26 +63,26 @@ char *status_compose_json(struct session *session, bool final)
     json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
     json_object_set_new(j, "frames", json_integer((json_int_t)counts.frames));
     json_object_set_new(j, "rate", json_real(s->format.rate));
-    json_object_set_new(j, "in_device", text(s->in.name));
-    json_object_set_new(j, "out_device", text(s->out.name));
-    json_object_set_new(j, "filter",
-                        text(filter_set_filter(s->bank, filter_set_current(s->bank)).path));
+    json_object_set_new(j, "in_device", json_text(s->in.name));
+    json_object_set_new(j, "out_device", json_text(s->out.name));
+    json_object_set_new(
+        j, "filter", json_text(filter_set_info(s->filters, filter_set_current(s->filters)).path));
     json_object_set_new(
         j, "taps",
-        json_integer((json_int_t)filter_set_filter(s->bank, filter_set_current(s->bank)).taps));
-    json_object_set_new(j, "engine", json_string(partita_plan_engine(filter_set_plan(s->bank))));
+        json_integer((json_int_t)filter_set_info(s->filters, filter_set_current(s->filters)).taps));
+    json_object_set_new(j, "engine", json_string(partita_plan_engine(filter_set_plan(s->filters))));
     json_object_set_new(j, "gain", json_real(s->gain));
     json_object_set_new(j, "mute", json_boolean(s->mute));
     json_object_set_new(j, "bypass", json_boolean(s->bypass));
-    json_object_set_new(j, "in", levels(s, false));
-    json_object_set_new(j, "out", levels(s, true));
+    json_object_set_new(j, "in", levels_array(s, false));
+    json_object_set_new(j, "out", levels_array(s, true));
     json_object_set_new(j, "load", load_object(s));
     json_object_set_new(j, "latency", latency_object(s));
     json_object_set_new(j, "xruns", json_integer((json_int_t)counts.xruns));
     json_object_set_new(j, "losses", lost);
     json_object_set_new(j, "limited", json_integer((json_int_t)counts.limited));
-    json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.bad_in));
-    json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.bad_out));
+    json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.nonfinite_in));
+    json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.nonfinite_out));
     json_object_set_new(j, "unrecorded", json_integer((json_int_t)counts.unrecorded));
     char *dump = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(6)), *line = NULL;
     if (dump && asprintf(&line, "%s\n", dump) < 0) line = NULL;
@@ -106,24 +94,25 @@ char *status_compose_json(struct session *session, bool final)
 // "[#######--- ] -12.3 peak -20.1 rms": bars from -60 to 0 dB.
 static void draw_meter(const char *name, size_t channel, struct level level)
 {
-    enum { CELLS = 30 };
-    char bar[CELLS + 1];
+    enum { BAR_CHARACTERS = 30 };
+    char bar[BAR_CHARACTERS + 1];
     double peak = decibels((double)level.peak), rms = decibels((double)level.rms);
-    for (int i = 0; i < CELLS; i++) {
-        double at = -60 + 60.0 * (i + 1) / CELLS;
-        bar[i] = rms >= at ? '#' : peak >= at ? '-' : ' ';
+    for (int i = 0; i < BAR_CHARACTERS; i++) {
+        double at = -60 + 60.0 * (i + 1) / BAR_CHARACTERS;
+        bar[i] = peak >= at ? '-' : ' ';
+        if (rms >= at) bar[i] = '#';
     }
-    bar[CELLS] = 0;
+    bar[BAR_CHARACTERS] = 0;
     fprintf(stderr, "\r\033[K%-3s %2zu [%s] peak %6.1f  rms %6.1f dB\n", name, channel + 1, bar,
             fmax(peak, -99.9), fmax(rms, -99.9));
 }
 
 static void print_latency(const struct session *s, FILE *to)
 {
-    struct filter_set_filter f = filter_set_filter(s->bank, filter_set_current(s->bank));
+    struct filter_info f = filter_set_info(s->filters, filter_set_current(s->filters));
     double in = s->format.in_latency, out = s->format.out_latency,
            onset = (double)f.onset / s->format.rate;
-    double engine = (double)partita_plan_latency(filter_set_plan(s->bank)) / s->format.rate;
+    double engine = (double)partita_plan_latency(filter_set_plan(s->filters)) / s->format.rate;
     if (in < 0 || out < 0) fprintf(to, "device unknown");
     else fprintf(to, "device %.1f ms", 1e3 * (in + out));
     fprintf(to, " + engine %.1f ms + onset of the filter %.1f ms", 1e3 * engine, 1e3 * onset);
@@ -131,51 +120,53 @@ static void print_latency(const struct session *s, FILE *to)
 
 enum { MAX_METERS = 8 };
 
-static size_t n_columns(void)
+static size_t terminal_columns(void)
 {
     struct winsize size;
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-// As much of it as fits behind `used` columns: the end of a path tells more than its beginning.
-// Bytes are taken for columns, so that there may be less than fits, never more, but for wide
+// The end of a text, as much as fits after `used` columns: the end of a path is its most specific
+// part. Each byte counts as a column, which is too many for UTF-8, and too few only for wide
 // characters.
-static const char *end_of(const char *text, size_t used)
+static const char *fitting_end(const char *text, size_t used)
 {
-    size_t n = strlen(text), columns = n_columns(), room = columns > used ? columns - used : 0;
-    const char *end = n > room ? text + (n - room) : text;
-    while (end > text && (*end & 0xc0) == 0x80) end++; // a whole character of UTF-8
+    size_t n = strlen(text), columns = terminal_columns(),
+           space = columns > used ? columns - used : 0;
+    const char *end = n > space ? text + (n - space) : text;
+    while (end > text && (*end & 0xc0) == 0x80) end++; // not within a UTF-8 character
     return end;
 }
 
 static void draw_filter(const struct session *s)
 {
     char place[32], levels[64];
-    int current = filter_set_current(s->bank);
+    int current = filter_set_current(s->filters);
     int used =
-        snprintf(place, sizeof place, "filter  %d/%d ", current + 1, filter_set_size(s->bank)) +
+        snprintf(place, sizeof place, "filter  %d/%d ", current + 1, filter_set_size(s->filters)) +
         snprintf(levels, sizeof levels, ", %+.1f dB%s%s", s->gain, s->mute ? ", MUTE" : "",
                  s->bypass ? ", BYPASS" : "");
     fprintf(stderr, "\r\033[K%s%s%s\n", place,
-            end_of(filter_set_filter(s->bank, current).path, (size_t)used), levels);
+            fitting_end(filter_set_info(s->filters, current).path, (size_t)used), levels);
 }
 
-// Two lines: the reason, and what is done about it, which stands at the end.
-static void draw_news(const char *news)
+// Two lines: the beginning of the message, and the end of its rest.
+static void draw_message(const char *message)
 {
-    size_t columns = n_columns(), n = strlen(news), first = n < columns ? n : columns;
-    fprintf(stderr, "\r\033[K%.*s\n\r\033[K%s\n", (int)first, news, end_of(news + first, 0));
+    size_t columns = terminal_columns(), n = strlen(message), first = n < columns ? n : columns;
+    fprintf(stderr, "\r\033[K%.*s\n\r\033[K%s\n", (int)first, message,
+            fitting_end(message + first, 0));
 }
 
-void status_draw(struct session *session, const char *news)
+void status_draw(struct session *session, const char *message)
 {
     static int drawn;
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     struct chain_load load = chain_load(s->chain);
-    size_t in = filter_set_in_channels(s->bank), out = filter_set_out_channels(s->bank);
+    size_t in = filter_set_in_channels(s->filters), out = filter_set_out_channels(s->filters);
     int lines = 7;
-    // Lines that are too long are cut, not wrapped: as many rows as lines.
+    // Turns off line wrap, so that each line is one row.
     fprintf(stderr, "\033[?7l");
     if (drawn) fprintf(stderr, "\033[%dA", drawn);
     for (size_t c = 0; c < in && c < MAX_METERS; c++, lines++)
@@ -191,19 +182,19 @@ void status_draw(struct session *session, const char *news)
             (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0],
             (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
             (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
-            (unsigned long long)(counts.bad_in + counts.bad_out));
+            (unsigned long long)(counts.nonfinite_in + counts.nonfinite_out));
     fprintf(stderr, "\r\033[Klatency ");
     print_latency(s, stderr);
     fprintf(stderr, "\n");
     draw_filter(s);
     fprintf(stderr,
             "\r\033[Kkeys    m mute  b bypass  + - gain  n p filter  r read again  q quit\n");
-    draw_news(news);
+    draw_message(message);
     fprintf(stderr, "\033[?7h");
     drawn = lines;
 }
 
-static void warn_of_losses(const struct session *s, const struct chain_counts *counts)
+static void warn_losses(const struct session *s, const struct chain_counts *counts)
 {
     if (counts->xruns)
         report_warning(s->settings,
@@ -213,7 +204,7 @@ static void warn_of_losses(const struct session *s, const struct chain_counts *c
                        (unsigned long long)counts->lost[1], (unsigned long long)counts->lost[2],
                        (unsigned long long)counts->lost[3]);
     if (counts->unrecorded)
-        report_warning(s->settings, "%s: %llu frames are missing, the disk was too slow",
+        report_warning(s->settings, "%s: %llu frames are missing because the disk was too slow",
                        s->settings->record, (unsigned long long)counts->unrecorded);
     if (s->recorded.clipped)
         report_warning(s->settings, "%s: %llu samples clipped", s->settings->record,
@@ -225,13 +216,14 @@ void status_conclude(struct session *session)
     struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     struct chain_load load = chain_load(s->chain);
-    warn_of_losses(s, &counts);
-    if (counts.bad_in + counts.bad_out)
-        report_warning(s->settings,
-                       "NaN or infinite samples played as 0: %llu of the input, %llu of the output",
-                       (unsigned long long)counts.bad_in, (unsigned long long)counts.bad_out);
+    warn_losses(s, &counts);
+    if (counts.nonfinite_in + counts.nonfinite_out)
+        report_warning(
+            s->settings,
+            "NaN or infinite samples were played as 0: %llu of the input, %llu of the output",
+            (unsigned long long)counts.nonfinite_in, (unsigned long long)counts.nonfinite_out);
     if (counts.limited)
-        report_warning(s->settings, "the limiter held back %llu frames; lower --gain",
+        report_warning(s->settings, "the limiter attenuated %llu frames; use a lower --gain",
                        (unsigned long long)counts.limited);
     if (s->settings->quiet || s->settings->json) return;
     fprintf(stderr,

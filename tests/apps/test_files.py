@@ -104,7 +104,7 @@ class Wav(Case):
         self.good(wav_bytes(RAMP, before=chunk(b"LIST", b"odd", pad=False)))
         self.good(wav_bytes(RAMP, before=chunk(b"JUNK", b"\0" * 5000) + chunk(b"abcd", b"")))
         self.good(wav_bytes(RAMP, after=chunk(b"LIST", b"odd") + chunk(b"data", b"\1\2\3\4")))
-        self.bad(wav_bytes(RAMP, before=b"LIST\xff\xff\xff\x7f"), "not a whole WAV")
+        self.bad(wav_bytes(RAMP, before=b"LIST\xff\xff\xff\x7f"), "not a complete WAV")
         self.bad(wav_bytes(RAMP)[:12] + chunk(b"data", b"\0" * 8), "data chunk before the format")
         self.bad(wav_bytes(RAMP, before=chunk(b"fmt ", b"\0" * 8)), "format chunk of 8 bytes")
         self.bad(wav_bytes(RAMP, before=wav_bytes(RAMP)[12:36]), "two format chunks")
@@ -276,7 +276,7 @@ class Npy(Case):
             (self.header(plain.replace("'shape': (100,), ", "")), "lacks"),
             (self.header(plain.replace("{", "{'shape': (1,), ")), "twice"),
             (self.header("__import__('os')"), "not a dictionary"),
-            (self.header(plain + "x"), "goes on"),
+            (self.header(plain + "x"), "continues after"),
             (self.header(""), "not a dictionary"),
             (b"\x93NUMPY", "version 0"),
             (b"\x93NUMPX\1\0" + b"\0" * 20, "not an .npy"),

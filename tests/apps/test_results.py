@@ -429,7 +429,7 @@ class Audio(Case):
         self.write("in.wav", wav_bytes(np.zeros((10, 1), int)))
         self.write("ir.txt", b"1\n")
         self.fails("convolve", "--rate", 44100, "ir.txt", "in.wav", "out.wav",
-                   says="--rate 44100: in.wav says 48000 Hz itself; leave out --rate")
+                   says="--rate 44100: in.wav has 48000 Hz; leave out --rate")
         self.run_program("convolve", "--rate", 48000, "ir.txt", "in.wav", "out.wav")
 
     def test_json_leaves_standard_output_to_the_samples(self):

@@ -89,7 +89,7 @@ class Ranges(Shares):
         self.run_program("convolve", "--range", "2/3", "other.npy", "x.npy", "o.npy")
         self.fails("join", "y.npy", "a.npy", "c.npy", says=["samples 336 to 671 are missing before c.npy"])
         self.fails("join", "y.npy", "b.npy", "c.npy", says=["samples 0 to 335 are missing before b.npy"])
-        self.fails("join", "y.npy", "a.npy", "b.npy", says=["samples 672 to 1008 are missing behind b.npy"])
+        self.fails("join", "y.npy", "a.npy", "b.npy", says=["samples 672 to 1008 are missing after b.npy"])
         self.fails("join", "y.npy", "a.npy", "b.npy", "half.npy", says=["half.npy: begins at sample 504, but b.npy ends"])
         self.fails("join", "y.npy", "a.npy", "b.npy", "b.npy", "c.npy", says=["b.npy: begins at sample 336, but b.npy"])
         self.fails("join", "y.npy", "a.npy", "o.npy", "c.npy", says=["a.npy and o.npy", "one result"])

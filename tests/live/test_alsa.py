@@ -245,7 +245,7 @@ class Guards(Live):
         np.testing.assert_array_equal(np.load("rec.npy").T, x[:4800])
         self.assertEqual(parse_wav(self.read("rec.wav"))[2], 16)
         np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], x[:4800])
-        for name, more, says in (("rec.txt", [], "text is read"), ("rec", [], "does not tell"), ("rec.flac", ["-o", "f32"], "f32"),
+        for name, more, says in (("rec.txt", [], "text files can only be read"), ("rec", [], "does not imply a format"), ("rec.flac", ["-o", "f32"], "f32"),
                                  ("rec.wav", ["-o", "cf32"], "real"), ("nowhere/rec.wav", [], "nowhere/rec.wav")):
             self.fails_live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, *more, says=says)
 
@@ -324,7 +324,7 @@ class Wrong(Live):
         self.assertIn("interrupted", self.ends(child, rc=1, within=3)[1])
 
     def test_retry_does_not_wait_for_what_cannot_come(self):
-        self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="could be any of")
+        self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="is ambiguous")
         said = self.live("--ir", "ir.wav", *FILES, "--rate", 1234, "--resample-ir", "--retry", rc=1).stderr
         self.assertIn(b"cannot open 2 in and 2 out at 1234 Hz: Invalid sample rate", said)
         self.assertNotIn(b"waiting", said)
@@ -377,7 +377,7 @@ class Control(Live):
         # Files that cannot be used: the filter stays, and the reason is told.
         for bad, says in ((b"", "ir.wav"), (b"RIFF not at all", "ir.wav"), (None, "No such file"),
                           (rig.wav_bytes(np.full((5, 2), np.inf, "f4"), bits=32), "finite"),
-                          (rig.wav_bytes(np.ones((101, 2), "f4"), bits=32), "101 taps; there is room for 100"),
+                          (rig.wav_bytes(np.ones((101, 2), "f4"), bits=32), "101 taps, more than the 100 that are reserved"),
                           (rig.wav_bytes(np.ones((5, 3), "f4"), bits=32), "3 channels"),
                           (rig.wav_bytes(np.ones((50, 2), "f4"), bits=32)[:-80], "ir.wav"),
                           (rig.wav_bytes(np.ones((5, 2), "f4"), bits=32, rate=96000), "96000")):
@@ -501,7 +501,7 @@ class Measure(Live):
         for heard in (np.zeros((130000, 1), "f4"), self.random.standard_normal((130000, 1)).astype("f4") / 10):
             self.alsa(heard, outputs=1)
             done = self.live("--measure", "m.wav", *FILES, "--duration", 1, "--channels", 1, rc=1)
-            self.assertIn(b"input 1: nothing came back", done.stdout)
+            self.assertIn(b"input 1: no response", done.stdout)
             self.assertIn(b"connect output 1", done.stderr)
             self.assertFalse(os.path.exists("m.wav"))
 

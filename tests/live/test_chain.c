@@ -139,7 +139,7 @@ static void follows_the_oracle(void **state)
     check_against_oracle(&rig, c->engine, 1, 0);
     struct chain_counts counts = chain_counts(rig.chain);
     assert_int_equal(counts.frames, FRAMES);
-    assert_int_equal(counts.bad_in + counts.bad_out + counts.limited + counts.xruns, 0);
+    assert_int_equal(counts.nonfinite_in + counts.nonfinite_out + counts.limited + counts.xruns, 0);
     struct chain_load load = chain_load(rig.chain);
     assert_true(load.calls > 0 && load.calls <= counts.calls && load.mean > 0 &&
                 load.worst >= load.mean);
@@ -195,8 +195,8 @@ static void numbers_alone_go_in_and_out(void **state)
     rig_open(&rig, &stereo, &random);
     rig.x[100] = NAN, rig.x[2000] = INFINITY, rig.x[FRAMES + 5] = -INFINITY;
     run_all_frames(&rig, 64, &random);
-    assert_int_equal(chain_counts(rig.chain).bad_in, 3);
-    assert_int_equal(chain_counts(rig.chain).bad_out, 0);
+    assert_int_equal(chain_counts(rig.chain).nonfinite_in, 3);
+    assert_int_equal(chain_counts(rig.chain).nonfinite_out, 0);
     rig.x[100] = rig.x[2000] = rig.x[FRAMES + 5] = 0; // what was played instead
     check_against_oracle(&rig, stereo.engine, 1, 0);
 
@@ -206,7 +206,7 @@ static void numbers_alone_go_in_and_out(void **state)
     rig_reopen(&rig);
     for (size_t i = 0; i < 2 * FRAMES; i++) rig.x[i] = FLT_MAX;
     run_all_frames(&rig, 64, &random);
-    assert_true(chain_counts(rig.chain).bad_out > 0);
+    assert_true(chain_counts(rig.chain).nonfinite_out > 0);
     for (size_t i = 0; i < 2 * FRAMES; i++) assert_true(fabsf(rig.y[i]) <= 1);
     rig_close(&rig);
 }
@@ -383,7 +383,7 @@ static void *control(void *argument)
         struct chain_counts counts = chain_counts(c->rig->chain);
         struct chain_load load = chain_load(c->rig->chain);
         struct level level = chain_take_out_level(c->rig->chain, 0);
-        if (counts.bad_out || load.mean < 0 || level.peak > 4) break;
+        if (counts.nonfinite_out || load.mean < 0 || level.peak > 4) break;
         usleep(200);
     }
     return NULL;
@@ -405,7 +405,7 @@ static void is_controlled_while_it_runs(void **state)
     for (int pass = 0; pass < 20; pass++) run_all_frames(&rig, pass % 2 ? 64 : 0, &random);
     atomic_store(&c.stop, true);
     pthread_join(thread, NULL);
-    assert_int_equal(chain_counts(rig.chain).bad_out, 0);
+    assert_int_equal(chain_counts(rig.chain).nonfinite_out, 0);
     while (partita_stream_swapping(rig.stream)) call(&rig, 0, 64, 0);
     rig_close(&rig);
 }

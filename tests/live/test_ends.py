@@ -54,7 +54,7 @@ class Files(Live):
         self.assertIn(b"fl_in to fl_null", child.stderr.readline())
         size = os.stat([n for n in os.listdir(".") if n.startswith("." + name)][0]).st_size
         resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (size + space, size + space))
-        self.assertIn(name.encode() + b": cannot write: File too large; playing goes on unrecorded", child.stderr.readline())
+        self.assertIn(name.encode() + b": cannot write: File too large; playing continues without recording", child.stderr.readline())
         child.send_signal(signal.SIGINT)
         said = self.ends(child, rc=1)[1]
         self.assertEqual([n for n in os.listdir(".") if n.startswith("." + name)], [])

@@ -33,7 +33,7 @@ static void limiter_passes_what_fits(void **state)
     fill_sine(x, N, 1);
     x[7] = 1, x[8] = -1, x[9] = 0, x[10] = -0.0f;
     memcpy(before, x, sizeof x);
-    assert_int_equal(limiter_run(&limiter, channels, 1, N), 0);
+    assert_int_equal(limiter_process(&limiter, channels, 1, N), 0);
     assert_memory_equal(x, before, sizeof x);
 }
 
@@ -48,7 +48,7 @@ static void limiter_holds_full_scale(void **state)
         limiter_open(&limiter, 48000, 0.1);
         fill_sine(x, N, amplitudes[a]);
         for (size_t i = 0; i < N; i++) above += fabsf(x[i]) > 1;
-        assert_true(limiter_run(&limiter, channels, 1, N) >= above);
+        assert_true(limiter_process(&limiter, channels, 1, N) >= above);
         float peak = 0;
         for (size_t i = 0; i < N; i++) peak = fmaxf(peak, fabsf(x[i]));
         assert_true(peak <= 1);
@@ -66,7 +66,7 @@ static void limiter_links_channels(void **state)
     limiter_open(&limiter, 48000, 0.05);
     fill_sine(loud, N, 3);
     for (size_t i = 0; i < N; i++) soft[i] = 0.25f;
-    limiter_run(&limiter, channels, 2, N);
+    limiter_process(&limiter, channels, 2, N);
     for (size_t i = 0; i < N; i++) {
         double peak = fmax(0.25, fabs(3 * sin(0.1 * (double)i)));
         gain += (1 - gain) * limiter.release;
@@ -88,7 +88,7 @@ static void limiter_recovers(void **state)
     limiter_open(&limiter, RATE, 0.1);
     for (size_t i = 0; i < 2 * RATE; i++) x[i] = 0.5f;
     x[0] = 2;
-    size_t limited = limiter_run(&limiter, channels, 1, 2 * RATE);
+    size_t limited = limiter_process(&limiter, channels, 1, 2 * RATE);
     assert_float_equal(x[0], 1, 1e-6);
     assert_float_equal(x[4800], 0.5f * (1 - 0.5f * expf(-1)), 1e-4);
     assert_true(x[2 * RATE - 1] == 0.5f);
@@ -104,11 +104,11 @@ static void limiter_does_not_depend_on_cuts(void **state)
     memcpy(y, x, sizeof x);
     limiter_open(&whole, 44100, 0.1);
     limiter_open(&cut, 44100, 0.1);
-    limiter_run(&whole, at_x, 1, N);
+    limiter_process(&whole, at_x, 1, N);
     for (size_t at = 0, n = 1; at < N; at += n, n = n % 97 + 1) {
         float *at_y[] = {y + at};
         if (n > N - at) n = N - at;
-        limiter_run(&cut, at_y, 1, n);
+        limiter_process(&cut, at_y, 1, n);
     }
     assert_memory_equal(x, y, sizeof x);
 }
@@ -118,10 +118,10 @@ static void ramp_is_a_line(void **state)
     (void)state;
     struct ramp ramp = {.value = 1, .target = 1};
     float v[300];
-    ramp_run(&ramp, v, 10);
+    ramp_next(&ramp, v, 10);
     assert_true(v[0] == 1 && v[9] == 1);
-    ramp_aim(&ramp, 0, 100);
-    for (size_t at = 0; at < 300; at += 30) ramp_run(&ramp, v + at, 30);
+    ramp_set_target(&ramp, 0, 100);
+    for (size_t at = 0; at < 300; at += 30) ramp_next(&ramp, v + at, 30);
     for (size_t i = 0; i < 100; i++) assert_float_equal(v[i], 1 - (float)(i + 1) / 100, 1e-5);
     for (size_t i = 99; i < 300; i++) assert_true(v[i] == 0);
 }
@@ -132,14 +132,14 @@ static void ramp_turns_without_a_step(void **state)
     (void)state;
     struct ramp ramp = {.value = 1, .target = 1};
     float v[200];
-    ramp_aim(&ramp, 0, 100);
-    ramp_run(&ramp, v, 50);
-    ramp_aim(&ramp, 1, 100);
-    ramp_run(&ramp, v + 50, 150);
+    ramp_set_target(&ramp, 0, 100);
+    ramp_next(&ramp, v, 50);
+    ramp_set_target(&ramp, 1, 100);
+    ramp_next(&ramp, v + 50, 150);
     for (size_t i = 1; i < 200; i++) assert_true(fabsf(v[i] - v[i - 1]) < 0.011f);
     assert_true(v[199] == 1);
-    ramp_aim(&ramp, 0.25f, 0);
-    ramp_run(&ramp, v, 1);
+    ramp_set_target(&ramp, 0.25f, 0);
+    ramp_next(&ramp, v, 1);
     assert_true(v[0] == 0.25f);
 }
 
@@ -289,9 +289,9 @@ static void heartbeat_notices_silence(void **state)
     double now = 100;
     heartbeat_start(&h, now);
     for (uint64_t calls = 1; calls < 50; calls++)
-        assert_true(heartbeat_look(&h, calls, now += 0.1, 1));
+        assert_true(heartbeat_check(&h, calls, now += 0.1, 1));
     int looks = 0;
-    while (heartbeat_look(&h, 49, now += 0.1, 1)) looks++;
+    while (heartbeat_check(&h, 49, now += 0.1, 1)) looks++;
     assert_in_range(looks, 8, 10);
 }
 
@@ -301,11 +301,11 @@ static void heartbeat_counts_only_what_it_saw(void **state)
     (void)state;
     struct heartbeat h;
     heartbeat_start(&h, 0);
-    assert_true(heartbeat_look(&h, 5, 0.1, 1));
-    assert_true(heartbeat_look(&h, 5, 60, 1));
-    assert_true(heartbeat_look(&h, 6, 60.1, 1));
-    assert_true(heartbeat_look(&h, 6, 120, 1));
-    assert_true(heartbeat_look(&h, 6, 180, 1));
+    assert_true(heartbeat_check(&h, 5, 0.1, 1));
+    assert_true(heartbeat_check(&h, 5, 60, 1));
+    assert_true(heartbeat_check(&h, 6, 60.1, 1));
+    assert_true(heartbeat_check(&h, 6, 120, 1));
+    assert_true(heartbeat_check(&h, 6, 180, 1));
 }
 
 static void heartbeat_limit_follows_periods_and_buffers(void **state)

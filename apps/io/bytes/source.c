@@ -118,7 +118,7 @@ size_t source_read(struct source *source, void *to, size_t n)
     return got;
 }
 
-// Peeked bytes lie behind `position`, which is advanced past them while more are read.
+// Peeked bytes follow `position`, which is advanced past them while more are read.
 size_t source_peek(struct source *source, size_t n, const unsigned char **ret_bytes)
 {
     if (n > SOURCE_MAX_PEEK) n = SOURCE_MAX_PEEK;

@@ -34,29 +34,29 @@ enum container container_of_name(const char *path, bool *ret_known)
     return CONTAINER_RAW;
 }
 
-static struct encoding wav_encoding(struct encoding wish)
+static struct encoding wav_encoding(struct encoding requested)
 {
-    struct encoding e = {.kind = wish.kind, .bytes = wish.bytes};
+    struct encoding e = {.kind = requested.kind, .bytes = requested.bytes};
     if (e.kind == ENCODING_FLOAT) return e;
     e.kind = e.bytes == 1 ? ENCODING_UNSIGNED : ENCODING_SIGNED;
     return e;
 }
 
-bool container_encoding(enum container container, const char *path, struct encoding wish,
+bool container_encoding(enum container container, const char *path, struct encoding requested,
                         struct encoding *ret_encoding)
 {
     switch (container) {
     case CONTAINER_WAV:
-        *ret_encoding = wav_encoding(wish);
-        return !wish.is_complex;
+        *ret_encoding = wav_encoding(requested);
+        return !requested.is_complex;
     case CONTAINER_RAW:
-        *ret_encoding = wish;
+        *ret_encoding = requested;
         return true;
     case CONTAINER_SNDFILE:
-        return sndfile_encoding(path, wish, ret_encoding);
+        return sndfile_encoding(path, requested, ret_encoding);
     case CONTAINER_NPY:
-        *ret_encoding =
-            (struct encoding){.bytes = wish.bytes == 8 ? 8 : 4, .is_complex = wish.is_complex};
+        *ret_encoding = (struct encoding){.bytes = requested.bytes == 8 ? 8 : 4,
+                                          .is_complex = requested.is_complex};
         return true;
     case CONTAINER_TEXT:
         break;

@@ -41,9 +41,9 @@ struct audio_request {
 // The container that a file name implies; *ret_known is false if it implies none.
 enum container container_of_name(const char *path, bool *ret_known);
 
-// The encoding closest to `wish` that the container can store; false for complex samples in a
+// The encoding closest to `requested` that the container can store; false for complex samples in a
 // container of real ones.
-bool container_encoding(enum container container, const char *path, struct encoding wish,
+bool container_encoding(enum container container, const char *path, struct encoding requested,
                         struct encoding *ret_encoding);
 
 // False, with a fault, for 0 channels or more than max_channels.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the samples behind any header: interleaved, or planar in seekable files. A pipe may deliver
+// Reads the samples after any header: interleaved, or planar in seekable files. A pipe may deliver
 // part of a frame, which stays in reader->raw until the rest arrives.
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void check_end(struct audio_reader *r, size_t frame_bytes)
     r->n_carried = 0;
 }
 
-// Reads up to n frames behind the carried bytes: from a file all n, from a pipe at least one.
+// Reads up to n frames after the carried bytes: from a file all n, from a pipe at least one.
 // Returns the bytes in `raw`.
 static size_t read_frames_raw(struct audio_reader *r, unsigned char *raw, size_t frame_bytes,
                               size_t n)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes interleaved samples behind a header; the counterpart of flat_read.c.
+// Writes interleaved samples after a header; the counterpart of flat_read.c.
 #include <stdlib.h>
 
 #include "formats.h"

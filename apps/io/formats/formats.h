@@ -75,7 +75,7 @@ extern const struct writer_ops wav_writer, npy_writer, raw_writer;
 // the format of `path` can store.
 bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
-bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding);
+bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding);
 bool text_open(struct audio_reader *reader, struct fault *fault);
 
 // Grows *raw to at least n bytes.

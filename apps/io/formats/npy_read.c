@@ -133,7 +133,7 @@ static bool parse_dictionary(struct npy *p, struct fault *fault)
     }
     skip_space(p);
     if (p->at != p->end)
-        return fault_set(fault, "%s: .npy header goes on after its dictionary", p->name);
+        return fault_set(fault, "%s: .npy header continues after its dictionary", p->name);
     if (p->seen != 7)
         return fault_set(fault, "%s: .npy header lacks descr, fortran_order or shape", p->name);
     return true;

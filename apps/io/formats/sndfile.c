@@ -144,13 +144,13 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
     if (!reader->source.seekable)
         return fault_set(fault,
                          "%s: neither WAV nor .npy, the formats that pipes can carry; for raw "
-                         "samples say --format",
+                         "samples use --format",
                          reader->source.name);
     reader->state = sf_open_virtual(&io, SFM_READ, &sf, &reader->source);
     if (!reader->state) {
         const char *why = sf_strerror(NULL);
         return fault_set(fault,
-                         "%s: %llu bytes of no known format (%.*s); for raw samples say --format",
+                         "%s: %llu bytes of no known format (%.*s); for raw samples use --format",
                          reader->source.name, (unsigned long long)reader->source.size,
                          (int)strcspn(why, "\n"), why);
     }
@@ -205,11 +205,12 @@ static bool sndfile_can_store(const char *path, struct encoding encoding)
     return sf_format_check(&sf);
 }
 
-bool sndfile_encoding(const char *path, struct encoding wish, struct encoding *ret_encoding)
+bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding)
 {
-    struct encoding e = {.kind = wish.kind == ENCODING_FLOAT ? ENCODING_FLOAT : ENCODING_SIGNED,
-                         .bytes = wish.bytes};
-    if (wish.is_complex || !sndfile_major(path)) return false;
+    struct encoding e = {.kind =
+                             requested.kind == ENCODING_FLOAT ? ENCODING_FLOAT : ENCODING_SIGNED,
+                         .bytes = requested.bytes};
+    if (requested.is_complex || !sndfile_major(path)) return false;
     if (e.kind == ENCODING_FLOAT && !sndfile_can_store(path, e))
         e = (struct encoding){.kind = ENCODING_SIGNED, .bytes = 3};
     if (e.kind == ENCODING_SIGNED && e.bytes == 4 && !sndfile_can_store(path, e)) e.bytes = 3;
@@ -296,7 +297,7 @@ bool sndfile_create(struct audio_writer *writer, const char *path, struct fault 
                   .channels = (int)writer->info.channels,
                   .format = sndfile_format(path, writer->info.encoding)};
     if (writer->info.rate == 0 || writer->info.rate > INT32_MAX)
-        return fault_set(fault, "%s: needs a sample rate and the input has none; say --rate",
+        return fault_set(fault, "%s: needs a sample rate and the input has none; use --rate",
                          writer->sink.name);
     writer->state = sf_open_virtual(&io, SFM_WRITE, &sf, &writer->sink);
     if (!writer->state)

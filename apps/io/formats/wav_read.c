@@ -89,7 +89,7 @@ static bool wav_parse_format(struct wav *w, const unsigned char *x, size_t size,
 
 static bool wav_truncated(struct wav *w, const char *where, struct fault *fault)
 {
-    return fault_set(fault, "%s: not a whole WAV: ends after %llu bytes, in %s", w->source->name,
+    return fault_set(fault, "%s: not a complete WAV: ends after %llu bytes, in %s", w->source->name,
                      (unsigned long long)w->source->position, where);
 }
 

@@ -89,7 +89,7 @@ bool wav_begin(struct audio_writer *writer, struct fault *fault)
                          "%s: %zu channels of %u bytes; a WAV frame holds at most 65535 bytes",
                          writer->sink.name, writer->info.channels, writer->info.encoding.bytes);
     if (writer->info.rate == 0)
-        return fault_set(fault, "%s: a WAV needs a sample rate and the input has none; say --rate",
+        return fault_set(fault, "%s: a WAV needs a sample rate and the input has none; use --rate",
                          writer->sink.name);
     wav_compose_header(&h, &writer->info, SIZE_UNKNOWN);
     return sink_write(&writer->sink, h.bytes, h.n) || sink_fault(&writer->sink, fault);

@@ -13,9 +13,8 @@
 #include "limiter.h"
 #include "ramp.h"
 
-// Calls are worked on in pieces of this many frames, so that buffers have a size whatever the host
-// asks for.
-enum { PIECE = 512 };
+// Calls are processed in chunks of at most this many frames, so that buffers have a fixed size.
+enum { CHUNK = 512 };
 
 static const double RAMP_SECONDS = 0.02, RELEASE_SECONDS = 0.1, METER_SECONDS = 0.3;
 
@@ -26,40 +25,40 @@ struct chain {
     uint64_t duration;
     bool use_limiter;
     struct ring *record, *calls;
-    // Told by the control thread.
+    // Set by the control thread.
     _Atomic float wet_target, dry_target;
     atomic_bool end_wanted, detached;
     // The audio thread's own.
     struct ramp wet, dry;
     struct limiter limiter;
-    float *frames, **x, **y; // PIECE frames of every channel
+    float *frames, **x, **y; // CHUNK frames of every channel
     float *interleaved;
-    // Told by the audio thread.
-    atomic_ullong n_calls, n_frames, xruns, lost[N_DEVICE_LOSSES], bad_in, bad_out, limited,
-        unrecorded;
+    // Set by the audio thread.
+    atomic_ullong n_calls, n_frames, xruns, lost[N_DEVICE_LOSSES], nonfinite_in, nonfinite_out,
+        limited, unrecorded;
     atomic_bool ended;
-    struct stats load; // in shares of the deadline
+    struct stats load; // relative to the deadline
     struct meter *meters;
 };
 
-// One thread writes, so reading and writing back loses nothing.
-static void increase(atomic_ullong *counter, uint64_t by)
+// Only one thread writes, so a load and a store suffice.
+static void add_to_counter(atomic_ullong *counter, uint64_t by)
 {
     uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
     if (by) atomic_store_explicit(counter, before + by, memory_order_relaxed);
 }
 
-static bool allocate(struct chain *c)
+static bool chain_allocate(struct chain *c)
 {
     size_t channels = c->in_channels + c->out_channels;
-    c->frames = calloc(channels * PIECE, sizeof *c->frames);
+    c->frames = calloc(channels * CHUNK, sizeof *c->frames);
     c->x = calloc(c->in_channels, sizeof *c->x);
     c->y = calloc(c->out_channels, sizeof *c->y);
-    c->interleaved = calloc(c->out_channels * PIECE, sizeof *c->interleaved);
+    c->interleaved = calloc(c->out_channels * CHUNK, sizeof *c->interleaved);
     c->meters = calloc(channels, sizeof *c->meters);
     if (!c->frames || !c->x || !c->y || !c->interleaved || !c->meters) return false;
-    for (size_t i = 0; i < c->in_channels; i++) c->x[i] = c->frames + i * PIECE;
-    for (size_t i = 0; i < c->out_channels; i++) c->y[i] = c->frames + (c->in_channels + i) * PIECE;
+    for (size_t i = 0; i < c->in_channels; i++) c->x[i] = c->frames + i * CHUNK;
+    for (size_t i = 0; i < c->out_channels; i++) c->y[i] = c->frames + (c->in_channels + i) * CHUNK;
     return true;
 }
 
@@ -84,7 +83,7 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
         .dry = {.value = r->dry, .target = r->dry},
     };
     limiter_open(&c->limiter, r->rate, RELEASE_SECONDS);
-    if (!allocate(c)) {
+    if (!chain_allocate(c)) {
         chain_close(c);
         return fault_set(fault, "out of memory for %zu channels", r->in_channels + r->out_channels);
     }
@@ -103,13 +102,13 @@ void chain_close(struct chain *chain)
     free(chain);
 }
 
-static void aim(struct chain *c)
+static void update_ramps(struct chain *c)
 {
     bool end = atomic_load_explicit(&c->end_wanted, memory_order_relaxed);
     float wet = end ? 0 : atomic_load_explicit(&c->wet_target, memory_order_relaxed);
     float dry = end ? 0 : atomic_load_explicit(&c->dry_target, memory_order_relaxed);
-    if (wet != c->wet.target) ramp_aim(&c->wet, wet, c->ramp_frames);
-    if (dry != c->dry.target) ramp_aim(&c->dry, dry, c->ramp_frames);
+    if (wet != c->wet.target) ramp_set_target(&c->wet, wet, c->ramp_frames);
+    if (dry != c->dry.target) ramp_set_target(&c->dry, dry, c->ramp_frames);
 }
 
 static void meter_all(struct chain *c, struct meter *meters, float *const *x, size_t channels,
@@ -119,76 +118,78 @@ static void meter_all(struct chain *c, struct meter *meters, float *const *x, si
     for (size_t i = 0; i < channels; i++) meter_add(&meters[i], x[i], n, decay);
 }
 
-// Own copies, since a host may give the same memory for input and output. What is no number would
-// stay in the filter for its whole length.
-static void take_input(struct chain *c, const float *const *in, size_t at, size_t n)
+// Copies the input, since a device may use the same memory for input and output, and replaces
+// non-finite samples, which would spread over the length of the filter.
+static void chain_read_input(struct chain *c, const float *const *in, size_t at, size_t n)
 {
-    uint64_t bad = 0;
+    uint64_t n_bad = 0;
     for (size_t i = 0; i < c->in_channels; i++) {
         if (in) memcpy(c->x[i], in[i] + at, n * sizeof **in);
         else memset(c->x[i], 0, n * sizeof *c->x[i]);
-        bad += samples_zero_nonfinite_f32(c->x[i], n);
+        n_bad += samples_zero_nonfinite_f32(c->x[i], n);
     }
-    increase(&c->bad_in, bad);
+    add_to_counter(&c->nonfinite_in, n_bad);
     meter_all(c, c->meters, c->x, c->in_channels, n);
 }
 
-// A single input is heard on every output, several ones each on its own.
-static void mix(struct chain *c, size_t n)
+// Adds filtered and unfiltered input. A single input goes to every output, several inputs go each
+// to the output of the same number.
+static void chain_mix(struct chain *c, size_t n)
 {
-    float wet[PIECE], dry[PIECE];
-    uint64_t bad = 0;
-    ramp_run(&c->wet, wet, n);
-    ramp_run(&c->dry, dry, n);
+    float wet[CHUNK], dry[CHUNK];
+    uint64_t n_bad = 0;
+    ramp_next(&c->wet, wet, n);
+    ramp_next(&c->dry, dry, n);
     for (size_t k = 0; k < c->out_channels; k++) {
-        const float *x = c->in_channels == 1 ? c->x[0] : k < c->in_channels ? c->x[k] : NULL;
+        const size_t input = c->in_channels == 1 ? 0 : k;
+        const float *x = input < c->in_channels ? c->x[input] : NULL;
         float *y = c->y[k];
         for (size_t i = 0; i < n; i++) y[i] = wet[i] * y[i];
         for (size_t i = 0; x && i < n; i++) y[i] += dry[i] * x[i];
-        bad += samples_zero_nonfinite_f32(y, n);
+        n_bad += samples_zero_nonfinite_f32(y, n);
     }
-    increase(&c->bad_out, bad);
+    add_to_counter(&c->nonfinite_out, n_bad);
 }
 
-static void limit(struct chain *c, size_t n)
+static void chain_limit(struct chain *c, size_t n)
 {
     if (!c->use_limiter) return;
-    increase(&c->limited, limiter_run(&c->limiter, c->y, c->out_channels, n));
+    add_to_counter(&c->limited, limiter_process(&c->limiter, c->y, c->out_channels, n));
 }
 
-static void record(struct chain *c, size_t n)
+static void chain_record(struct chain *c, size_t n)
 {
     if (!c->record) return;
     for (size_t k = 0; k < c->out_channels; k++)
         for (size_t i = 0; i < n; i++) c->interleaved[i * c->out_channels + k] = c->y[k][i];
-    if (!ring_put(c->record, c->interleaved, n)) increase(&c->unrecorded, n);
+    if (!ring_put(c->record, c->interleaved, n)) add_to_counter(&c->unrecorded, n);
 }
 
-static void process_piece(struct chain *c, float *const *out, const float *const *in, size_t at,
-                          size_t n)
+static void chain_process_chunk(struct chain *c, float *const *out, const float *const *in,
+                                size_t at, size_t n)
 {
-    take_input(c, in, at, n);
+    chain_read_input(c, in, at, n);
     partita_stream_process(c->stream, (void *const *)c->y, (const void *const *)c->x, n);
-    mix(c, n);
-    limit(c, n);
+    chain_mix(c, n);
+    chain_limit(c, n);
     meter_all(c, c->meters + c->in_channels, c->y, c->out_channels, n);
-    record(c, n);
+    chain_record(c, n);
     for (size_t k = 0; k < c->out_channels; k++) memcpy(out[k] + at, c->y[k], n * sizeof **out);
 }
 
-static void count(struct chain *c, size_t n, unsigned losses, double seconds)
+static void count_call(struct chain *c, size_t n, unsigned losses, double seconds)
 {
     struct call_time time = {atomic_load_explicit(&c->n_frames, memory_order_relaxed),
                              (float)seconds};
     if (c->calls) ring_put(c->calls, &time, 1);
     if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
-    for (int i = 0; i < N_DEVICE_LOSSES; i++) increase(&c->lost[i], losses >> i & 1);
-    increase(&c->xruns, losses != 0);
-    increase(&c->n_frames, n);
-    increase(&c->n_calls, 1);
+    for (int i = 0; i < N_DEVICE_LOSSES; i++) add_to_counter(&c->lost[i], losses >> i & 1);
+    add_to_counter(&c->xruns, losses != 0);
+    add_to_counter(&c->n_frames, n);
+    add_to_counter(&c->n_calls, 1);
 }
 
-// Whether this piece was the last: the time is over, or the fade at the end.
+// Whether this chunk was the last: the duration is reached, or the fade-out is complete.
 static bool is_over(const struct chain *c, uint64_t frames)
 {
     bool faded = atomic_load_explicit(&c->end_wanted, memory_order_relaxed) && !c->wet.left &&
@@ -208,19 +209,19 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
              done = atomic_load_explicit(&c->n_frames, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ended, memory_order_relaxed);
     size_t played = 0;
-    aim(c);
+    update_ramps(c);
     while (played < n && !over) {
         uint64_t left = c->duration - (done + played);
-        size_t piece = n - played < PIECE ? n - played : PIECE;
-        if (piece > left) piece = (size_t)left;
-        process_piece(c, out, in, played, piece);
-        played += piece;
+        size_t chunk = n - played < CHUNK ? n - played : CHUNK;
+        if (chunk > left) chunk = (size_t)left;
+        chain_process_chunk(c, out, in, played, chunk);
+        played += chunk;
         over = is_over(c, done + played);
     }
     for (size_t k = 0; k < c->out_channels; k++)
         memset(out[k] + played, 0, (n - played) * sizeof **out);
     denormals_restore(mode);
-    count(c, played, losses, clock_now() - begin);
+    count_call(c, played, losses, clock_now() - begin);
     if (over) atomic_store_explicit(&c->ended, true, memory_order_release);
     return !over;
 }
@@ -246,12 +247,12 @@ struct chain_counts chain_counts(const struct chain *chain)
     const struct chain *c = chain;
     struct chain_counts counts = {
         .ended = atomic_load_explicit(
-            &c->ended, memory_order_acquire), // first: what follows is then the last word
+            &c->ended, memory_order_acquire), // read first, so that the other counts are final
         .calls = atomic_load_explicit(&c->n_calls, memory_order_relaxed),
         .frames = atomic_load_explicit(&c->n_frames, memory_order_relaxed),
         .xruns = atomic_load_explicit(&c->xruns, memory_order_relaxed),
-        .bad_in = atomic_load_explicit(&c->bad_in, memory_order_relaxed),
-        .bad_out = atomic_load_explicit(&c->bad_out, memory_order_relaxed),
+        .nonfinite_in = atomic_load_explicit(&c->nonfinite_in, memory_order_relaxed),
+        .nonfinite_out = atomic_load_explicit(&c->nonfinite_out, memory_order_relaxed),
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
         .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
     };

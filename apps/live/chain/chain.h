@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the audio thread does with every call: input, filter, mix, guard, limiter, output, and the
-// counts of it. Nothing in here allocates, locks, prints or blocks; everything it tells or is told
-// is an atomic or a ring.
+// The audio thread's processing of every callback: input, filter, mix, removal of non-finite
+// samples, limiter, output, meters and counts. It never allocates, locks, prints or blocks, and
+// communicates through atomics and rings only.
 #ifndef PARTITA_APPS_LIVE_CHAIN_H
 #define PARTITA_APPS_LIVE_CHAIN_H
 
@@ -14,35 +14,35 @@
 
 struct chain;
 
-// Time of one call, for those who collect it.
+// The time of one call, for the call log.
 struct call_time {
-    uint64_t frame; // its first
+    uint64_t frame; // the first frame of the call
     float seconds;
 };
 
 struct chain_request {
-    struct partita_stream *stream; // f32, no latency
+    struct partita_stream *stream; // f32, without latency
     size_t in_channels, out_channels;
     double rate;
     uint64_t duration; // frames to play, or UINT64_MAX
-    float wet, dry;    // factors of filtered and of plain input
+    float wet, dry;    // gains of the filtered and the unfiltered input
     bool limiter;
     struct ring *record; // of float[out_channels]; NULL: none
     struct ring *calls;  // of struct call_time; NULL: none
 };
 
-// What has happened so far.
+// Counts since the start.
 struct chain_counts {
     uint64_t calls, frames;
-    uint64_t xruns;                 // calls around which anything was lost
-    uint64_t lost[N_DEVICE_LOSSES]; // calls with that loss, in the order of enum device_loss
-    uint64_t bad_in, bad_out;       // samples that were no number, played as 0
-    uint64_t limited;               // frames
-    uint64_t unrecorded;            // frames the record ring had no room for
-    bool ended;                     // the last call is over
+    uint64_t xruns;                       // calls with any loss
+    uint64_t lost[N_DEVICE_LOSSES];       // calls with that loss, in the order of enum device_loss
+    uint64_t nonfinite_in, nonfinite_out; // NaN and infinite samples, replaced by 0
+    uint64_t limited;                     // frames that the limiter attenuated
+    uint64_t unrecorded;                  // frames that did not fit into the record ring
+    bool ended;                           // the last call has returned
 };
 
-// Time of calls as shares of what their frames last; percentiles are upper bounds within 9 %.
+// Times of calls relative to the duration of their frames; percentiles are upper bounds within 9 %.
 struct chain_load {
     uint64_t calls, late;
     double mean, p99, p999, worst;
@@ -51,19 +51,20 @@ struct chain_load {
 bool chain_open(struct chain **ret_chain, const struct chain_request *request, struct fault *fault);
 void chain_close(struct chain *chain);
 
-// One call: n frames, a pointer a channel; `in` NULL is silence. losses: enum device_loss. False
-// after the last frame to play; what lies behind it in the call is silence. Real-time safe.
-// Threads: the audio thread.
+// Processes one call of n frames, with one pointer per channel; `in` NULL means silence. losses:
+// bits of enum device_loss. Returns false with the last frame to play; the rest of that call is
+// silence. Real-time safe. Threads: the audio thread.
 device_callback chain_process;
 
-// New factors, reached along a line of 20 ms. Threads: one that controls.
+// Sets new gains, reached by a linear ramp of 20 ms. Threads: the control thread.
 void chain_set_levels(struct chain *chain, float wet, float dry);
 
-// Fades out in the same way and then ends.
+// Fades out with the same ramp, then ends.
 void chain_end(struct chain *chain);
 
-// From the next call on there is silence and nothing is counted or put into a ring: for a device
-// that was given up and comes back to life before it is closed. A call that is under way goes on.
+// From the next call on it outputs silence and neither counts nor writes to rings: for a device
+// that was given up as lost and calls again before it is closed. A call in progress is not
+// affected.
 void chain_detach(struct chain *chain);
 
 // Threads: any for counts and load, one for levels.

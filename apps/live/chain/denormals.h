@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Numbers below the normal range count as zero inside: the tail of a filter gets there, and some
-// processors then take a hundred times as long. A mode of the thread, so every callback sets it for
-// itself and puts back what it found.
+// Flushes denormal numbers to zero: the tail of a filter decays into them, and some processors then
+// are a hundred times slower. This is a mode of the thread, so every callback sets it and restores
+// the previous one.
 #ifndef PARTITA_APPS_LIVE_DENORMALS_H
 #define PARTITA_APPS_LIVE_DENORMALS_H
 
@@ -10,7 +10,7 @@
 #include <xmmintrin.h>
 #endif
 
-// Sets the mode and returns the one before.
+// Sets the mode and returns the previous one.
 static inline uint64_t denormals_off(void)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -8,7 +8,7 @@
 void meter_add(struct meter *meter, const float *x, size_t n, float decay)
 {
     float peak = 0;
-    double sum = 0; // squares of large numbers have no place in a float
+    double sum = 0; // squares of large samples overflow a float
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) {
         peak = fmaxf(peak, fabsf(x[i]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A factor that goes to its next value along a line: a step in it would be heard as a click.
+// A gain that moves linearly to its next value; a step would be audible as a click.
 #ifndef PARTITA_APPS_LIVE_RAMP_H
 #define PARTITA_APPS_LIVE_RAMP_H
 
@@ -10,8 +10,8 @@ struct ramp {
     size_t left; // frames until target
 };
 
-// Makes `target` the value in `frames` frames from now, from wherever it is.
-static inline void ramp_aim(struct ramp *r, float target, size_t frames)
+// Moves from the current value to `target` within `frames` frames.
+static inline void ramp_set_target(struct ramp *r, float target, size_t frames)
 {
     r->target = target;
     r->left = frames;
@@ -19,8 +19,8 @@ static inline void ramp_aim(struct ramp *r, float target, size_t frames)
     else r->value = target;
 }
 
-// The next n values.
-static inline void ramp_run(struct ramp *r, float *values, size_t n)
+// Writes the next n values.
+static inline void ramp_next(struct ramp *r, float *values, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         if (r->left) r->value = --r->left ? r->value + r->step : r->target;

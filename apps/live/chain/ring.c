@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See ring.h. Each side writes its own counter only; a release of it after the copy, and an acquire
-// by the other side before its copy, keep the items behind it.
+// See ring.h. Each thread writes only its own counter, with release semantics after copying items;
+// the other thread reads it with acquire semantics before it copies.
 #include "ring.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ bool ring_open(struct ring *ring, size_t n, size_t item_bytes)
     while (capacity < n) capacity *= 2;
     ring->bytes =
         calloc(capacity,
-               item_bytes); // written through below: no page is touched first by the audio thread
+               item_bytes); // memset below, so that the audio thread causes no page faults
     if (!ring->bytes) return false;
     memset(ring->bytes, 1, capacity * item_bytes);
     ring->item_bytes = item_bytes;
@@ -28,7 +28,7 @@ void ring_close(struct ring *ring)
     ring->bytes = NULL;
 }
 
-// Copies n items from place `at` on, in up to two pieces.
+// Copies n items to index `at` on, wrapping around at the end.
 static void copy_in(struct ring *r, size_t at, const unsigned char *items, size_t n)
 {
     size_t from = at & (r->capacity - 1), first = r->capacity - from < n ? r->capacity - from : n;

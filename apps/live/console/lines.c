@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See lines.h. A pipe that can be written takes PIPE_BUF bytes at once without waiting. Its
-// descriptor stays blocking: that is a property of the open file, which others may share.
+// See lines.h. A writable pipe accepts PIPE_BUF bytes without blocking. The descriptor itself stays
+// in blocking mode, which is a property of the open file and may be shared with other processes.
 #include "lines.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ bool lines_are_free(const struct lines *lines)
     return !lines->text && !lines->error;
 }
 
-static void drop(struct lines *l)
+static void lines_drop(struct lines *l)
 {
     free(l->text);
     l->text = NULL;
@@ -26,7 +26,7 @@ void lines_put(struct lines *lines, char *text)
     *lines = (struct lines){.text = text, .n = text ? strlen(text) : 0, .error = text ? 0 : ENOMEM};
 }
 
-// False: not now, or not ever.
+// False: nothing more can be written now, or at all.
 static bool push_some(struct lines *l)
 {
     struct pollfd file = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -36,7 +36,7 @@ static bool push_some(struct lines *l)
     if (put < 0 && (errno == EINTR || errno == EAGAIN)) return false;
     if (put < 0) l->error = errno;
     else l->n_sent += (size_t)put;
-    if (l->error || l->n_sent == l->n) drop(l);
+    if (l->error || l->n_sent == l->n) lines_drop(l);
     return l->text;
 }
 
@@ -56,6 +56,6 @@ bool lines_flush(struct lines *lines, int milliseconds, int wake)
         lines_push(l);
     }
     bool good = !l->text && !l->error;
-    drop(l);
+    lines_drop(l);
     return good;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lines on standard output, one a second, without ever waiting for who reads them: the thread that
-// writes them watches over the device. A line that comes while the one before is still on its way
-// is left out.
+// Lines on standard output, one per second, without blocking when the reader is slow, since the
+// writing thread also monitors the device. A line that follows before the previous one is written
+// is dropped.
 #ifndef PARTITA_APPS_LIVE_LINES_H
 #define PARTITA_APPS_LIVE_LINES_H
 
@@ -9,22 +9,21 @@
 #include <stddef.h>
 
 struct lines {
-    char *text; // on its way; NULL: none
+    char *text; // the line being written; NULL: none
     size_t n, n_sent;
-    int error; // errno of the write that failed; nothing is written any more. EPIPE: the reader is
-               // gone
+    int error; // errno of the write that failed, which ends all output; EPIPE: no reader
 };
 
-// Whether the line before has been taken.
+// Whether the previous line is written completely.
 bool lines_are_free(const struct lines *lines);
 
-// Takes over `text` as the next line, which lines_push then writes as far as there is room.
-// lines_are_free before.
+// lines_put takes ownership of `text` as the next line; lines_are_free must be true. lines_push
+// writes as much as fits without blocking.
 void lines_put(struct lines *lines, char *text);
 void lines_push(struct lines *lines);
 
-// Waits until all is written, for at most this many milliseconds (negative: for ever) or until the
-// descriptor `wake` can be read (-1: none). False if it is not, or was not before.
+// Waits until the line is written, for at most this many milliseconds (negative: no limit) or until
+// the descriptor `wake` becomes readable (-1: none). False if it is not written, now or earlier.
 bool lines_flush(struct lines *lines, int milliseconds, int wake);
 
 #endif

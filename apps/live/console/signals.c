@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See signals.h. The handler calls write, tcgetpgrp, getpgrp, tcsetattr, signal and raise only, all
-// safe there.
+// See signals.h. The handler calls only write, tcgetpgrp, getpgrp, tcsetattr, signal and raise,
+// which are async-signal-safe.
 #include "signals.h"
 
 #include <fcntl.h>
@@ -14,34 +14,34 @@
 #include "terminal.h"
 
 static int wake[2] = {-1, -1};
-static volatile sig_atomic_t asked_to_end;
+static volatile sig_atomic_t end_requested;
 
-static void say(const char *text)
+static void print_error(const char *text)
 {
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; // there is nobody left to tell
+    if (write(STDERR_FILENO, text, strlen(text)) < 0) return; // nothing can be done
 }
 
-static void say_what_is_left(void)
+static void print_unfinished_file(void)
 {
     const char *path = temp_pending();
     if (!path) return;
-    say("\npartita live: the unfinished recording is ");
-    say(path);
-    say("\n");
+    print_error("\npartita live: the unfinished recording is ");
+    print_error(path);
+    print_error("\n");
 }
 
-static void handle(int number)
+static void handle_live_signal(int number)
 {
     unsigned char byte = (unsigned char)number;
-    bool at_once = number == SIGQUIT || (number != SIGHUP && asked_to_end);
+    bool at_once = number == SIGQUIT || (number != SIGHUP && end_requested);
     if (!at_once) {
-        if (number != SIGHUP) asked_to_end = 1;
+        if (number != SIGHUP) end_requested = 1;
         if (write(wake[1], &byte, 1) == 1) return;
-        if (number == SIGHUP) return; // the pipe is full of them
+        if (number == SIGHUP) return; // the pipe is full of unread SIGHUPs
     }
     terminal_restore();
-    say_what_is_left();
-    signal(number, SIG_DFL); // whoever waits for the program sees it end by the signal
+    print_unfinished_file();
+    signal(number, SIG_DFL); // the parent process sees that the signal ended the program
     raise(number);
 }
 
@@ -49,13 +49,14 @@ int signals_install(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     if (pipe2(wake, O_CLOEXEC | O_NONBLOCK)) return -1;
-    signal(SIGPIPE, SIG_IGN); // a reader that goes away is seen where it is written to
-    // No terminal stops a program that plays.
+    signal(SIGPIPE, SIG_IGN); // writes to a closed pipe fail with EPIPE
+    // Terminal access from the background must not stop a program that plays.
     signal(SIGTTOU, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is a full disk
+    signal(SIGXFSZ, SIG_IGN); // a file size limit is reported like a full disk
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before, action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+        struct sigaction before,
+            action = {.sa_handler = handle_live_signal, .sa_flags = SA_RESTART};
         if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN)
             continue; // nohup
         sigaction(signals[i], &action, NULL);

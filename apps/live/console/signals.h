@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Signals as bytes in a pipe, so that one loop waits for them and for keys alike.
+// Signals as bytes in a pipe, so that one loop can wait for signals and keys.
 #ifndef PARTITA_APPS_LIVE_SIGNALS_H
 #define PARTITA_APPS_LIVE_SIGNALS_H
 
-// From now on SIGINT, SIGTERM and SIGHUP are bytes to read from the descriptor returned, -1
-// without; a second SIGINT or SIGTERM, or a SIGQUIT, ends the program at once, as if nobody had
-// caught it, after the terminal is as it was and with a word about the file that is left
-// unfinished. SIGPIPE, SIGXFSZ, SIGTTIN and SIGTTOU are ignored: calls fail instead.
+// Installs the handlers and returns the descriptor from which SIGINT, SIGTERM and SIGHUP can be
+// read, or -1 on failure. A second SIGINT or SIGTERM, or a SIGQUIT, restores the terminal, prints
+// the name of the unfinished recording and ends the program by that signal. SIGPIPE, SIGXFSZ,
+// SIGTTIN and SIGTTOU are ignored, so that calls fail instead.
 int signals_install(void);
 
-// The next signal that came, 0 if none did.
+// The next signal; 0: none.
 int signals_next(int descriptor);
 
 #endif

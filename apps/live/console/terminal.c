@@ -12,16 +12,17 @@ static volatile int taken;
 enum { N_STREAMS = 3 }; // the standard ones
 static bool was_there[N_STREAMS];
 
-// A terminal of another session has no groups (-1) and is anybody's.
-static bool is_ours(void)
+// Whether our process group is in the foreground; -1: the terminal belongs to another session and
+// has no groups.
+static bool in_foreground(void)
 {
     pid_t group = tcgetpgrp(STDIN_FILENO);
     return group == -1 || group == getpgrp();
 }
 
-bool terminal_is_there(void)
+bool terminal_available(void)
 {
-    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && is_ours();
+    return isatty(STDIN_FILENO) && isatty(STDERR_FILENO) && in_foreground();
 }
 
 void terminal_remember(void)
@@ -36,13 +37,13 @@ bool terminal_has_gone(void)
     return false;
 }
 
-void terminal_take(void)
+void terminal_enter_raw(void)
 {
     struct termios now;
     if (tcgetattr(STDIN_FILENO, &before)) return;
     now = before;
     now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    now.c_iflag &= ~(tcflag_t)IXON; // ^S would stop the watch over the device with the screen
+    now.c_iflag &= ~(tcflag_t)IXON; // ^S would also stop the monitoring of the device
     now.c_cc[VMIN] = 0;
     now.c_cc[VTIME] = 0;
     now.c_cc[VSUSP] = _POSIX_VDISABLE;
@@ -53,12 +54,12 @@ void terminal_take(void)
 
 void terminal_restore(void)
 {
-    if (taken && is_ours()) tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    if (taken && in_foreground()) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     taken = 0;
 }
 
-int terminal_key(void)
+int terminal_read_key(void)
 {
     unsigned char key;
-    return taken && is_ours() && read(STDIN_FILENO, &key, 1) == 1 ? key : 0;
+    return taken && in_foreground() && read(STDIN_FILENO, &key, 1) == 1 ? key : 0;
 }

@@ -16,12 +16,12 @@ bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_ou
         return true;
     }
     if (one && both) return false;
-    // Without a wish the default input and output may be two devices of one API.
+    // The default input and output may be two devices of one API.
     if (!device_choose(ret_in, in, DEVICE_IN, ret_may_come, fault) ||
         !device_choose(ret_out, out, DEVICE_OUT, ret_may_come, fault))
         return false;
     if (strcmp(ret_in->api, ret_out->api) == 0) return true;
     *ret_may_come = false;
-    return fault_set(fault, "%s is a device of %s, %s one of %s; both must be of one API",
+    return fault_set(fault, "%s is a device of %s, %s one of %s; both must have the same API",
                      ret_in->name, ret_in->api, ret_out->name, ret_out->api);
 }

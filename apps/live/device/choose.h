@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which devices a run uses.
+// Chooses the input and the output device of a run.
 #ifndef PARTITA_APPS_LIVE_CHOOSE_H
 #define PARTITA_APPS_LIVE_CHOOSE_H
 
 #include "cli/options.h"
 #include "device.h"
 
-// The devices that the settings mean, of one API: one for both directions if there is such.
-// *ret_may_come: see host.h.
+// Finds the devices of the settings; both have the same API, and are one device if possible.
+// *ret_may_come: see device_choose.
 bool device_choose_pair(struct audio_device *ret_in, struct audio_device *ret_out,
                         const struct settings *settings, bool *ret_may_come, struct fault *fault);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The audio devices, behind one page: list them, choose, open a stream in both directions, be
-// called back, stop. The only file that sees PortAudio is host.c.
+// Audio devices: list them, choose one, open a full-duplex stream with a callback, close it. Only
+// device.c includes PortAudio.
 #ifndef PARTITA_APPS_LIVE_DEVICE_H
 #define PARTITA_APPS_LIVE_DEVICE_H
 
@@ -9,23 +9,24 @@
 
 #include "base/fault.h"
 
-// A device as the host sees it.
+// A device as PortAudio describes it.
 struct audio_device {
     int index;
     char name[192], api[48];
     size_t in_channels, out_channels;          // at most
-    double rate;                               // Hz, its own
-    double low_in, high_in, low_out, high_out; // latencies to ask for, s
-    bool is_default_in, is_default_out;        // of its API
+    double rate;                               // Hz, the default
+    double low_in, high_in, low_out, high_out; // suggested latencies, s
+    bool is_default_in, is_default_out;        // the default of its API
 };
 
-// Finds the devices. verbose: let the audio libraries print what they like. Must be undone by
-// device_close. This call, device_open and device_start get some seconds each, and device_close the
-// time it is told, since they never return when an audio server has died or stands still.
+// Starts PortAudio and finds the devices; device_close ends it. verbose: let the audio libraries
+// print messages. PortAudio's calls may never return if an audio server has died or is stopped.
+// Therefore this call, device_open and device_start have a time limit of some seconds, and
+// device_close has the given one.
 bool device_initialize(bool verbose, struct fault *fault);
 
-// Whether one of them has not come back. No other may follow, what they were given must stay, and
-// the program must leave by _exit or exec.
+// Whether one of these calls has not returned in time. Then no other may follow, its arguments must
+// stay allocated, and the program must end by _exit or exec.
 bool device_hangs(void);
 
 size_t device_count(void);
@@ -33,11 +34,11 @@ struct audio_device device_at(size_t i);
 
 enum device_direction { DEVICE_IN = 1, DEVICE_OUT = 2 };
 
-// The device that `wish` means: an index, or part of "name, API" that fits one device only (or
-// names one exactly). NULL: the default of the first API that has one. directions: what it must be
-// able to do. *ret_may_come: whether one that is not there may come; a wish that fits several
-// devices stays wrong.
-bool device_choose(struct audio_device *ret, const char *wish, unsigned directions,
+// Finds the device `name`: an index, or part of "name, API" that matches a single device or is
+// exactly its name. NULL: the default of the first API that has one. directions: bits of enum
+// device_direction that it must have. *ret_may_come, on failure: whether such a device may appear
+// later; false for an ambiguous name.
+bool device_choose(struct audio_device *ret, const char *name, unsigned directions,
                    bool *ret_may_come, struct fault *fault);
 
 // What was lost around a callback, as bits.
@@ -49,8 +50,8 @@ enum device_loss {
     N_DEVICE_LOSSES = 4,
 };
 
-// Called on the device's thread for n frames, a pointer a channel. losses: enum device_loss. False:
-// this was the last.
+// Called on the audio thread for n frames, one pointer per channel. losses: bits of enum
+// device_loss. False: this was the last call.
 typedef bool device_callback(void *user, float *const *out, const float *const *in, size_t n,
                              unsigned losses);
 
@@ -58,7 +59,7 @@ struct device_request {
     struct audio_device in, out;
     size_t in_channels, out_channels;
     double rate;
-    size_t block;        // frames a call; 0: as the device likes
+    size_t block;        // frames per call; 0: the device chooses
     const char *latency; // "low", "high" or seconds; NULL: low
     device_callback *callback;
     void *user;
@@ -69,27 +70,26 @@ bool device_supports_rate(const struct device_request *request);
 
 struct device_stream;
 
-// What a stream really is.
+// The actual properties of an open stream.
 struct device_format {
     double rate;                    // Hz
-    double in_latency, out_latency; // s; negative: what the host says makes no sense
+    double in_latency, out_latency; // s; negative: PortAudio reports an impossible value
 };
 
-// Whether `latency` is one; else a usage error.
+// Checks the value of --latency. False: a usage error.
 bool device_check_latency(const char *latency, struct fault *fault);
 
-// *ret_may_come: whether a device that cannot be opened now, because it is busy or gone, may be
-// later.
+// *ret_may_come, on failure: whether it may succeed later, because the device is busy or absent.
 bool device_open(struct device_stream **ret_stream, const struct device_request *request,
                  struct device_format *ret_format, bool *ret_may_come, struct fault *fault);
 bool device_start(struct device_stream *stream, struct fault *fault);
 
-// False when the last callback is done with or the host says that the stream is dead. True proves
-// nothing.
+// False after the last callback, or if PortAudio reports that the stream has stopped. True even if
+// an audio server has died.
 bool device_is_active(const struct device_stream *stream);
 
-// Ends the stream, at once or after what is on its way is played, and PortAudio with it; NULL:
-// PortAudio alone. False if that takes longer than so many seconds.
+// Closes the stream, at once or after its buffers are played, and ends PortAudio. stream NULL: only
+// ends PortAudio. False if it takes longer than the time limit.
 bool device_close(struct device_stream *stream, bool at_once, double seconds);
 
 #endif

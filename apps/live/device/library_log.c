@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See chatter.h. PortAudio brings ALSA and JACK along; the program itself is linked with neither.
+// See library_log.h. PortAudio loads ALSA and JACK; the program is not linked with them.
 #include "library_log.h"
 
 #include <dlfcn.h>
@@ -23,8 +23,8 @@ static void ignore_jack(const char *text)
     (void)text;
 }
 
-// POSIX has functions come out of dlsym, ISO C has no cast for it.
-static void find(const char *name, void *ret_function)
+// dlsym returns functions as POSIX requires; ISO C has no cast for that, hence memcpy.
+static void find_function(const char *name, void *ret_function)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
     memcpy(ret_function, &found, sizeof found);
@@ -34,11 +34,11 @@ void library_log_silence(void)
 {
     alsa_set_handler *set_alsa;
     jack_set_handler *set_jack;
-    find("snd_lib_error_set_handler", &set_alsa);
+    find_function("snd_lib_error_set_handler", &set_alsa);
     if (set_alsa) set_alsa(ignore_alsa);
-    static const char *const of_jack[] = {"jack_set_error_function", "jack_set_info_function"};
-    for (size_t i = 0; i < sizeof of_jack / sizeof *of_jack; i++) {
-        find(of_jack[i], &set_jack);
+    static const char *const jack_setters[] = {"jack_set_error_function", "jack_set_info_function"};
+    for (size_t i = 0; i < sizeof jack_setters / sizeof *jack_setters; i++) {
+        find_function(jack_setters[i], &set_jack);
         if (set_jack) set_jack(ignore_jack);
     }
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The audio libraries print dozens of lines about devices that are not there, among which the one
-// that matters is lost.
+// Messages of the audio libraries: dozens of lines about absent devices, in which the relevant one
+// is lost.
 #ifndef PARTITA_APPS_LIVE_LIBRARY_LOG_H
 #define PARTITA_APPS_LIVE_LIBRARY_LOG_H
 
-// Has ALSA and JACK print nothing from now on. The libraries' own hooks are used where they are
-// loaded; what they and PortAudio print without asking is left alone, since it shares standard
-// error with the program.
+// Silences ALSA and JACK through their error handlers, if the libraries are loaded. What they and
+// PortAudio print directly on standard error remains.
 void library_log_silence(void);
 
 #endif

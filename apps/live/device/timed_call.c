@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
-// See worker.h. All calls share a thread, since PortAudio tells the reason of an error only to the
-// one that started it.
+// See timed_call.h. All calls share one thread, because PortAudio keeps the reason of an error per
+// thread.
 #include "timed_call.h"
 
 #include <pthread.h>
 #include <time.h>
 
-// Time is counted in steps that were waited for: a program that was itself stopped blames nobody.
+// The limit counts steps of waiting, so that the time in which the program itself is stopped does
+// not count.
 static const double STEP_SECONDS = 0.05;
 
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    void (*function)(void *); // the call under way; NULL: none
+    void (*function)(void *); // the current call; NULL: none
     void *argument;
-    bool is_there, hangs;
+    bool started, hangs;
 } worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static void *run(void *unused)
+static void *timed_call_thread(void *unused)
 {
     pthread_mutex_lock(&worker.lock);
     for (;;) {
@@ -32,17 +33,17 @@ static void *run(void *unused)
     return unused;
 }
 
-static bool start(void)
+static bool start_thread_once(void)
 {
     pthread_t thread;
-    if (!worker.is_there && pthread_create(&thread, NULL, run, NULL) == 0) {
+    if (!worker.started && pthread_create(&thread, NULL, timed_call_thread, NULL) == 0) {
         pthread_detach(thread);
-        worker.is_there = true;
+        worker.started = true;
     }
-    return worker.is_there;
+    return worker.started;
 }
 
-static void wait_a_step(void)
+static void wait_step(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -56,13 +57,13 @@ static void wait_a_step(void)
 
 bool timed_call(void (*function)(void *argument), void *argument, double seconds)
 {
-    if (worker.hangs || !start()) return false;
+    if (worker.hangs || !start_thread_once()) return false;
     pthread_mutex_lock(&worker.lock);
     worker.function = function;
     worker.argument = argument;
     pthread_cond_broadcast(&worker.changed);
     for (double waited = 0; worker.function && waited < seconds; waited += STEP_SECONDS)
-        wait_a_step();
+        wait_step();
     worker.hangs = worker.function != NULL;
     pthread_mutex_unlock(&worker.lock);
     return !worker.hangs;

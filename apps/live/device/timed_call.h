@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// One thread for calls that may never come back, as PortAudio's when an audio server has died or
-// stands still.
+// Calls with a time limit, for functions that may never return, such as PortAudio's when an audio
+// server has died or is stopped.
 #ifndef PARTITA_APPS_LIVE_TIMED_CALL_H
 #define PARTITA_APPS_LIVE_TIMED_CALL_H
 
 #include <stdbool.h>
 
-// Makes the call on that thread and waits for its end. False if it has not come back within so many
-// seconds, or one before has not: `argument` is then in use for good. Threads: one.
+// Calls the function on a thread and waits until it returns. False if it takes longer than
+// `seconds`, or an earlier call has not returned; then `argument` stays in use for ever. Threads:
+// one.
 bool timed_call(void (*function)(void *argument), void *argument, double seconds);
 
-// Whether a call has not come back. There is no ordinary way out of the program then, only _exit
-// and exec.
+// Whether a call has not returned in time. Then the program can only end by _exit or exec.
 bool timed_call_hangs(void);
 
 #endif

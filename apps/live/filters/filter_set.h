@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The filters of a run: all impulse responses made ready for one plan, the stream they run in, and
-// changing from one to the next or to a file's new contents while it plays.
+// The filters of a run: all impulse responses as filters of one plan, and their stream. While it
+// plays, another filter can be selected, and a file be read again.
 #ifndef PARTITA_APPS_LIVE_FILTER_SET_H
 #define PARTITA_APPS_LIVE_FILTER_SET_H
 
@@ -8,49 +8,48 @@
 
 struct filter_set;
 
-// Channels and rate of the devices, as far as they are fixed: what the filters must fit.
+// Channels and rate of the devices, which the filters must match.
 struct filter_set_request {
-    size_t max_in, max_out; // channels the devices have
+    size_t max_in, max_out; // channels of the devices
     double rate;
 };
 
-// What a filter is.
-struct filter_set_filter {
+// The description of a filter.
+struct filter_info {
     const char *path;
     size_t taps;
-    size_t onset; // frames until the response itself begins: the first sample within 20 dB of its
-                  // largest (ISO 3382-1)
+    size_t onset; // first frame within 20 dB of the largest sample (ISO 3382-1)
 };
 
-// Reads settings->irs, chooses channels (settings->channels, out_channels or what the first
-// response suggests), plans, and opens the stream with the first filter. Says no, naming the file,
-// if one does not fit.
-bool filter_set_open(struct filter_set **ret_bank, const struct settings *settings,
+// Reads settings->irs, chooses channels (settings->channels and out_channels, else those that the
+// first response implies), plans, and opens the stream with the first filter. False, with a fault
+// that names the file, if a response does not match.
+bool filter_set_open(struct filter_set **ret_set, const struct settings *settings,
                      const struct filter_set_request *request, struct fault *fault);
 
-// The stream must no longer run.
-void filter_set_close(struct filter_set *bank);
+// The stream must not be in use any more.
+void filter_set_close(struct filter_set *set);
 
-struct partita_stream *filter_set_stream(struct filter_set *bank);
-const struct partita_plan *filter_set_plan(const struct filter_set *bank);
-size_t filter_set_in_channels(const struct filter_set *bank);
-size_t filter_set_out_channels(const struct filter_set *bank);
-int filter_set_size(const struct filter_set *bank);
-int filter_set_current(const struct filter_set *bank);
-struct filter_set_filter filter_set_filter(const struct filter_set *bank, int i);
+struct partita_stream *filter_set_stream(struct filter_set *set);
+const struct partita_plan *filter_set_plan(const struct filter_set *set);
+size_t filter_set_in_channels(const struct filter_set *set);
+size_t filter_set_out_channels(const struct filter_set *set);
+int filter_set_size(const struct filter_set *set);
+int filter_set_current(const struct filter_set *set);
+struct filter_info filter_set_info(const struct filter_set *set, int i);
 
-// Fades to filter i. Threads: the one that controls, here and below.
-void filter_set_select(struct filter_set *bank, int i);
+// Fades to filter i. Threads: the control thread, here and below.
+void filter_set_select(struct filter_set *set, int i);
 
-// Reads the current filter's file again on another thread; if one is being read, afterwards: what
-// was asked for while a file was read may not have been in it yet.
-void filter_set_reload(struct filter_set *bank);
+// Reads the file of the current filter again, on another thread; if that thread is already reading
+// a file, it starts when that is done, since the file may have changed in between.
+void filter_set_reload(struct filter_set *set);
 
-enum filter_set_news { FILTER_SET_UNCHANGED = 0, FILTER_SET_RELOADED, FILTER_SET_KEPT };
+enum filter_set_event { FILTER_SET_UNCHANGED = 0, FILTER_SET_RELOADED, FILTER_SET_NOT_RELOADED };
 
-// What became of filter_set_reload since the last call: FILTER_SET_RELOADED, the new contents fade
-// in; FILTER_SET_KEPT, they cannot be used and the old filter stays. `told` says so in a sentence.
-// Also releases filters that the stream has done with.
-enum filter_set_news filter_set_poll(struct filter_set *bank, struct fault *told);
+// The outcome of filter_set_reload since the last call. FILTER_SET_RELOADED: the new filter fades
+// in. FILTER_SET_NOT_RELOADED: the file cannot be used and the old filter stays. `message`
+// describes it. Also releases filters that the stream no longer uses.
+enum filter_set_event filter_set_poll(struct filter_set *set, struct fault *message);
 
 #endif

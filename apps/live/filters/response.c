@@ -8,15 +8,15 @@
 
 #include "filter_set.h"
 
-// A resampled response starts with the rise of its band-limited pulses, which would be delay. What
-// lies below this share of the largest tap is left out.
-static const float RISE_SHARE = 0.01f;
+// A resampled response starts with the lead of the interpolation pulses, which would add latency.
+// Its taps below this fraction of the peak are omitted.
+static const float LEAD_THRESHOLD = 0.01f;
 
-// The start of a response, after ISO 3382-1: within 20 dB of its largest sample.
-static const float ONSET_SHARE = 0.1f;
+// The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
+static const float ONSET_THRESHOLD = 0.1f;
 
-static bool open_file(struct audio_reader **ret_reader, const struct settings *s, const char *path,
-                      struct fault *fault)
+static bool response_open(struct audio_reader **ret_reader, const struct settings *s,
+                          const char *path, struct fault *fault)
 {
     struct audio_request request = {
         .path = path, .max_channels = options_max_channels(s), .wake_fd = -1};
@@ -25,8 +25,8 @@ static bool open_file(struct audio_reader **ret_reader, const struct settings *s
     return audio_open(ret_reader, &request, fault);
 }
 
-// What the user did not say: as many inputs as there are responses, two where that does not tell,
-// and no more than there are.
+// Without --channels: as many inputs as responses, or two if that does not determine them, but no
+// more than the device has.
 static size_t choose_inputs(const struct settings *s, size_t n_ir,
                             const struct filter_set_request *request)
 {
@@ -41,7 +41,7 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
                            struct fault *fault)
 {
     struct audio_reader *reader;
-    if (!open_file(&reader, settings, path, fault)) return false;
+    if (!response_open(&reader, settings, path, fault)) return false;
     size_t n_ir = audio_reader_info(reader)->channels, in = choose_inputs(settings, n_ir, request);
     audio_reader_close(reader);
     size_t out = settings->matrix ? n_ir / in : in == 1 ? n_ir : in;
@@ -59,37 +59,38 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
 double response_rate(const struct settings *settings, const char *path)
 {
     struct audio_reader *reader;
-    struct fault ignored; // response_load will find it too
-    if (!open_file(&reader, settings, path, &ignored)) return 0;
+    struct fault ignored; // response_load will report it
+    if (!response_open(&reader, settings, path, &ignored)) return 0;
     double rate = audio_reader_info(reader)->rate;
     audio_reader_close(reader);
     return rate;
 }
 
-static const float *row(const struct response *r, size_t cell)
+static const float *response_row(const struct response *r, size_t path)
 {
-    return (const float *)r->taps.data + cell * r->taps.length;
+    return (const float *)r->taps.data + path * r->taps.length;
 }
 
-static size_t n_rows(const struct response *r)
+static size_t response_n_rows(const struct response *r)
 {
     return r->taps.out_channels * (r->taps.in_channels / r->taps.groups);
 }
 
-static float largest(const struct response *r)
+static float response_peak(const struct response *r)
 {
     float peak = 0;
-    for (size_t c = 0; c < n_rows(r); c++)
-        for (size_t i = 0; i < r->taps.length; i++) peak = fmaxf(peak, fabsf(row(r, c)[i]));
+    for (size_t c = 0; c < response_n_rows(r); c++)
+        for (size_t i = 0; i < r->taps.length; i++)
+            peak = fmaxf(peak, fabsf(response_row(r, c)[i]));
     return peak;
 }
 
-// The first frame, of at most `end`, in which a row reaches the level; `end` if none does.
+// The first frame before `end` in which any row reaches the level; `end` if none does.
 static size_t first_above(const struct response *r, float level, size_t end)
 {
-    for (size_t c = 0; c < n_rows(r); c++)
+    for (size_t c = 0; c < response_n_rows(r); c++)
         for (size_t i = 0; i < end; i++)
-            if (fabsf(row(r, c)[i]) >= level) end = i;
+            if (fabsf(response_row(r, c)[i]) >= level) end = i;
     return end;
 }
 
@@ -101,8 +102,8 @@ static bool check_outputs(struct response *r, const struct response_shape *shape
     r->spread = in == 1 && out == 1 && shape->out_channels > 1;
     if (r->spread) r->diagonal = false;
     if (r->spread || out == shape->out_channels) return true;
-    return fault_set(fault, "%s: makes %zu output channels of %zu; this run has %zu", r->path, out,
-                     in, shape->out_channels);
+    return fault_set(fault, "%s: gives %zu output channels for %zu inputs; this run has %zu",
+                     r->path, out, in, shape->out_channels);
 }
 
 bool response_load(struct response *ret, const struct settings *settings, const char *path,
@@ -111,11 +112,11 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     struct response r = {.path = path};
     struct audio_reader *reader;
     struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
-    struct settings s = *settings; // as taps.c knows its files
+    struct settings s = *settings; // with the names that taps_load prints
     s.operands[0] = path;
     s.operands[1] = "the audio device";
-    s.gain = 0; // is the output's, and may change while it plays
-    if (!open_file(&reader, settings, path, fault)) return false;
+    s.gain = 0; // applied to the output, where it can change while playing
+    if (!response_open(&reader, settings, path, fault)) return false;
     r.channels = audio_reader_info(reader)->channels;
     bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
                 fault_set(fault, "%s: complex taps; sound is real", path);
@@ -128,11 +129,10 @@ bool response_load(struct response *ret, const struct settings *settings, const 
         good = false;
     }
     if (!good) return false;
-    float peak = largest(&r);
-    r.first = first_above(&r, RISE_SHARE * peak, r.taps.lead);
-    r.length =
-        r.taps.length - r.taps.lead - r.first; // the fall behind the end is as long as the rise
-    r.onset = first_above(&r, ONSET_SHARE * peak, r.taps.length) - r.first;
+    float peak = response_peak(&r);
+    r.first = first_above(&r, LEAD_THRESHOLD * peak, r.taps.lead);
+    r.length = r.taps.length - r.taps.lead - r.first; // after the end is as much as the lead
+    r.onset = first_above(&r, ONSET_THRESHOLD * peak, r.taps.length) - r.first;
     *ret = r;
     return true;
 }
@@ -145,7 +145,7 @@ void response_release(struct response *response)
 const float *response_taps(const struct response *response, size_t out, size_t in)
 {
     const struct response *r = response;
-    if (r->spread) return row(r, 0) + r->first;
-    if (r->taps.groups == 1) return row(r, out * r->taps.in_channels + in) + r->first;
-    return out == in ? row(r, out) + r->first : NULL;
+    if (r->spread) return response_row(r, 0) + r->first;
+    if (r->taps.groups == 1) return response_row(r, out * r->taps.in_channels + in) + r->first;
+    return out == in ? response_row(r, out) + r->first : NULL;
 }

@@ -23,30 +23,30 @@
 
 #include "sweep.h"
 
-// The sweep is played at a quarter of full scale unless --gain says otherwise, after a pause in
-// which devices settle.
+// The sweep has a quarter of full scale, changed by --gain, and follows a pause in which devices
+// settle.
 static const double LEVEL = 0.25, PAUSE_SECONDS = 0.5, SWEEP_SECONDS = 3, RESPONSE_SECONDS = 1;
 
-// A path's response stands out of what noise leaves: its peak is this many times the root mean
-// square.
-static const double STANDS_OUT = 20;
+// A response is accepted if its peak is at least this many times its RMS; noise has a lower ratio.
+static const double MIN_CREST_FACTOR = 20;
 
 enum { SILENT_SECONDS = 2, START_SECONDS = 5, CLOSE_SECONDS = 2 };
 
 struct measure {
     const struct settings *settings;
     struct audio_device in, out;
-    struct device_stream *host;
+    struct device_stream *stream;
     struct device_format format;
     size_t channels, n_pause, n_sweep, n_response, n_frames;
-    double *sweep, *template, *heard, *response;
+    double *sweep, *template, *input, *response;
     double unit_peak; // of the response of a path of gain 1
     float *played;    // n_frames
     float *recorded;  // [channels][n_frames]
     atomic_ullong at, calls, losses;
 };
 
-static bool play(void *user, float *const *out, const float *const *in, size_t n, unsigned losses)
+static bool measure_callback(void *user, float *const *out, const float *const *in, size_t n,
+                             unsigned losses)
 {
     struct measure *m = user;
     size_t at = (size_t)atomic_load_explicit(&m->at, memory_order_relaxed);
@@ -55,21 +55,21 @@ static bool play(void *user, float *const *out, const float *const *in, size_t n
     memset(out[0] + now, 0, (n - now) * sizeof **out);
     for (size_t c = 0; in && c < m->channels; c++)
         memcpy(m->recorded + c * m->n_frames + at, in[c], now * sizeof **in);
-    // Before the sweep nothing counts: to start and connect costs an xrun at times.
+    // Losses before the sweep are ignored: starting and connecting may cause xruns.
     atomic_fetch_add_explicit(&m->losses, losses != 0 && at > m->n_pause, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->calls, 1, memory_order_relaxed);
     atomic_store_explicit(&m->at, at + now, memory_order_release);
     return at + now < m->n_frames;
 }
 
-// Before anything sounds: whether the result can be written. The file appears when it is there.
+// Checks before playing that the result can be written.
 static bool check_output(const char *path, struct fault *fault)
 {
     struct temp temp;
     bool known;
     enum container container = container_of_name(path, &known);
     if (!known || container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: the name does not tell the format; use .wav", path);
+        return fault_set(fault, "%s: the name does not imply a format; use .wav", path);
     int fd = temp_open(&temp, path, fault);
     if (fd < 0) return false;
     close(fd);
@@ -77,18 +77,19 @@ static bool check_output(const char *path, struct fault *fault)
     return true;
 }
 
-static bool choose(struct measure *m, struct fault *fault)
+static bool measure_choose_devices(struct measure *m, struct fault *fault)
 {
     const struct settings *s = m->settings;
     bool any;
     if (!device_choose_pair(&m->in, &m->out, s, &any, fault)) return false;
-    m->channels = s->channels ? (size_t)s->channels : m->in.in_channels < 2 ? m->in.in_channels : 2;
+    m->channels = m->in.in_channels < 2 ? m->in.in_channels : 2;
+    if (s->channels) m->channels = (size_t)s->channels;
     if (m->channels <= m->in.in_channels) return true;
     return fault_set(fault, "--channels %zu: %s has %zu inputs", m->channels, m->in.name,
                      m->in.in_channels);
 }
 
-static bool prepare(struct measure *m, double rate, struct fault *fault)
+static bool measure_prepare(struct measure *m, double rate, struct fault *fault)
 {
     double seconds = isfinite(m->settings->duration) ? m->settings->duration : SWEEP_SECONDS;
     double factor = LEVEL * pow(10, m->settings->gain / 20);
@@ -99,11 +100,11 @@ static bool prepare(struct measure *m, double rate, struct fault *fault)
     m->n_frames = m->n_pause + m->n_sweep + m->n_response;
     m->sweep = calloc(m->n_sweep, sizeof *m->sweep);
     m->template = calloc(m->n_sweep, sizeof *m->template);
-    m->heard = calloc(m->n_sweep + m->n_response, sizeof *m->heard);
+    m->input = calloc(m->n_sweep + m->n_response, sizeof *m->input);
     m->response = calloc(m->n_response, sizeof *m->response);
     m->played = calloc(m->n_frames, sizeof *m->played);
     m->recorded = calloc(m->channels * m->n_frames, sizeof *m->recorded);
-    if (!m->sweep || !m->template || !m->heard || !m->response || !m->played || !m->recorded)
+    if (!m->sweep || !m->template || !m->input || !m->response || !m->played || !m->recorded)
         return fault_set(fault, "out of memory for %zu frames", m->n_frames);
     m->unit_peak = sweep_make(m->sweep, m->template, m->n_sweep, rate);
     for (size_t i = 0; i < m->n_sweep; i++)
@@ -112,7 +113,7 @@ static bool prepare(struct measure *m, double rate, struct fault *fault)
     return true;
 }
 
-static bool open_host(struct measure *m, struct fault *fault)
+static bool measure_start(struct measure *m, struct fault *fault)
 {
     const struct settings *s = m->settings;
     struct device_request request = {
@@ -123,16 +124,17 @@ static bool open_host(struct measure *m, struct fault *fault)
         .rate = s->rate ? (double)s->rate : m->out.rate,
         .block = (size_t)s->block,
         .latency = s->audio_latency,
-        .callback = play,
+        .callback = measure_callback,
         .user = m,
     };
     bool any;
-    return prepare(m, request.rate, fault) &&
-           device_open(&m->host, &request, &m->format, &any, fault) && device_start(m->host, fault);
+    return measure_prepare(m, request.rate, fault) &&
+           device_open(&m->stream, &request, &m->format, &any, fault) &&
+           device_start(m->stream, fault);
 }
 
-// Waits for the last frame. EXIT_DONE, or why it did not come.
-static int listen(struct measure *m, int signals, struct fault *fault)
+// Waits for the last frame. Returns EXIT_DONE, or another status with a fault.
+static int wait_for_end(struct measure *m, int signals, struct fault *fault)
 {
     struct heartbeat heartbeat;
     heartbeat_start(&heartbeat, clock_now());
@@ -141,7 +143,7 @@ static int listen(struct measure *m, int signals, struct fault *fault)
         poll(&file, 1, 50);
         uint64_t calls = atomic_load_explicit(&m->calls, memory_order_relaxed);
         if (signals_next(signals)) return fault_set(fault, "interrupted") ? EXIT_DONE : EXIT_FAILED;
-        if (heartbeat_look(&heartbeat, calls, clock_now(), calls ? SILENT_SECONDS : START_SECONDS))
+        if (heartbeat_check(&heartbeat, calls, clock_now(), calls ? SILENT_SECONDS : START_SECONDS))
             continue;
         fault_set(fault, "%s: the audio device is lost", m->out.name);
         return EXIT_LOST;
@@ -149,25 +151,25 @@ static int listen(struct measure *m, int signals, struct fault *fault)
     return EXIT_DONE;
 }
 
-// The response of one input: lag 0 is the frame at which the sweep began to be played.
+// Computes the response of one input. Lag 0 is the frame at which the sweep started.
 static bool deconvolve(struct measure *m, size_t channel, struct fault *fault)
 {
     size_t n = m->n_sweep + m->n_response;
     const float *recorded = m->recorded + channel * m->n_frames + m->n_pause;
     struct partita_slice lags = {
         .mode = PARTITA_RANGE, .first = 0, .last = (ptrdiff_t)m->n_response};
-    for (size_t i = 0; i < n; i++) m->heard[i] = (double)recorded[i];
+    for (size_t i = 0; i < n; i++) m->input[i] = (double)recorded[i];
     enum partita_status status =
-        partita_correlate(PARTITA_F64, m->response, m->heard, n, m->template, m->n_sweep, &lags);
+        partita_correlate(PARTITA_F64, m->response, m->input, n, m->template, m->n_sweep, &lags);
     return !status || fault_set(fault, "%s", partita_status_string(status));
 }
 
 struct path {
     size_t latency; // frames
-    double level;   // gain of a path with that peak; 0: nothing came back
+    double level;   // gain of a path with that peak; 0: no response
 };
 
-static struct path find_path(const struct measure *m)
+static struct path find_peak(const struct measure *m)
 {
     struct path path = {0};
     double energy = 0;
@@ -177,7 +179,7 @@ static struct path find_path(const struct measure *m)
         if (size <= path.level) continue;
         path = (struct path){i, size};
     }
-    if (path.level < STANDS_OUT * sqrt(energy / (double)m->n_response)) path.level = 0;
+    if (path.level < MIN_CREST_FACTOR * sqrt(energy / (double)m->n_response)) path.level = 0;
     path.level /= m->unit_peak;
     return path;
 }
@@ -196,15 +198,15 @@ static void print_path(const struct measure *m, size_t channel, struct path path
         printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1,
                path.latency, 1e3 * seconds, 20 * log10(path.level));
     } else {
-        printf("input %zu: nothing came back\n", channel + 1);
+        printf("input %zu: no response\n", channel + 1);
     }
 }
 
-// Responses as frames of float, channel beside channel.
+// Writes the responses, as interleaved frames.
 static bool write_responses(const struct measure *m, const float *frames, struct fault *fault)
 {
     const char *path = m->settings->measure_to;
-    struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
+    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
     struct audio_info info = {.channels = m->channels,
                               .rate = (uint32_t)lrint(m->format.rate),
                               .frames = m->n_response,
@@ -213,7 +215,7 @@ static bool write_responses(const struct measure *m, const float *frames, struct
     struct audio_writer *writer;
     bool known;
     info.container = container_of_name(path, &known);
-    container_encoding(info.container, path, wish, &info.encoding);
+    container_encoding(info.container, path, requested, &info.encoding);
     if (!shard_record_discard(path, fault) || !audio_create(&writer, path, &info, fault))
         return false;
     if (audio_write(writer, PARTITA_F32, frames, m->n_response, fault))
@@ -230,7 +232,7 @@ static bool evaluate(struct measure *m, struct fault *fault)
     for (size_t c = 0; good && c < m->channels; c++) {
         good = deconvolve(m, c, fault);
         if (!good) break;
-        struct path path = find_path(m);
+        struct path path = find_peak(m);
         any = any || path.level > 0;
         print_path(m, c, path, list);
         for (size_t i = 0; i < m->n_response; i++)
@@ -240,7 +242,7 @@ static bool evaluate(struct measure *m, struct fault *fault)
         good = json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
     if (good && !any)
         good = fault_set(fault,
-                         "the sweep did not come back; connect output 1 of %s to an input of %s",
+                         "no input received the sweep; connect output 1 of %s to an input of %s",
                          m->out.name, m->in.name);
     good = good && write_responses(m, frames, fault);
     json_decref(list);
@@ -248,11 +250,11 @@ static bool evaluate(struct measure *m, struct fault *fault)
     return good;
 }
 
-static void release(struct measure *m)
+static void measure_release(struct measure *m)
 {
     free(m->sweep);
     free(m->template);
-    free(m->heard);
+    free(m->input);
     free(m->response);
     free(m->played);
     free(m->recorded);
@@ -260,22 +262,23 @@ static void release(struct measure *m)
 
 int measure_run(const struct settings *settings, int signals)
 {
-    static struct measure m; // the callback's for good if the host hangs
+    static struct measure m; // static: in use for ever if the device hangs
     struct fault fault;
     int status = EXIT_FAILED;
     m.settings = settings;
     if (!check_output(settings->measure_to, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    if (device_initialize(settings->verbose, &fault) && choose(&m, &fault) && open_host(&m, &fault))
-        status = listen(&m, signals, &fault);
+    if (device_initialize(settings->verbose, &fault) && measure_choose_devices(&m, &fault) &&
+        measure_start(&m, &fault))
+        status = wait_for_end(&m, signals, &fault);
     else if (device_hangs()) status = EXIT_LOST;
-    device_close(m.host, status != EXIT_DONE, CLOSE_SECONDS);
+    device_close(m.stream, status != EXIT_DONE, CLOSE_SECONDS);
     if (status == EXIT_DONE && !evaluate(&m, &fault)) status = EXIT_FAILED;
     if (status != EXIT_DONE) report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     else if (m.losses) {
         report_warning(settings, "samples were lost while the sweep played; measure again");
         status = EXIT_DEGRADED;
     }
-    if (!device_hangs()) release(&m);
+    if (!device_hangs()) measure_release(&m);
     return status;
 }

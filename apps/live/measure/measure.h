@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// `partita live --measure`: the impulse response of the path from output 1 to the inputs, and how
-// long it takes.
+// `partita live --measure`: measures latency and impulse response of the path from output 1 to each
+// input.
 #ifndef PARTITA_APPS_LIVE_MEASURE_H
 #define PARTITA_APPS_LIVE_MEASURE_H
 
 #include "cli/options.h"
 
-// Returns the program's exit status; says why if it is not 0. signals: of signals_install. The host
-// may hang afterwards.
+// Prints the results or the error, and returns the program's exit status. signals: of
+// signals_install. The caller checks device_hangs.
 int measure_run(const struct settings *settings, int signals);
 
 #endif

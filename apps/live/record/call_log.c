@@ -19,23 +19,23 @@ struct call_log {
     struct ring_writer *writer;
 };
 
-static bool failed(const char *path, struct fault *fault)
+static bool call_log_fault(const char *path, struct fault *fault)
 {
     return fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
 }
 
-static bool put(void *user, const void *items, size_t n, struct fault *fault)
+static bool call_log_write(void *user, const void *items, size_t n, struct fault *fault)
 {
     struct call_log *log = user;
     const struct call_time *times = items;
     for (size_t i = 0; i < n; i++)
         if (fprintf(log->file, "%llu,%.4g\n", (unsigned long long)times[i].frame,
                     (double)times[i].seconds) < 0)
-            return failed(log->path, fault);
+            return call_log_fault(log->path, fault);
     return true;
 }
 
-static void release(struct call_log *log)
+static void call_log_release(struct call_log *log)
 {
     if (log->file) fclose(log->file);
     ring_close(&log->ring);
@@ -47,7 +47,7 @@ void call_log_close(struct call_log *log)
     struct fault ignored;
     if (!log) return;
     if (log->writer) ring_writer_stop(log->writer, &ignored);
-    release(log);
+    call_log_release(log);
 }
 
 bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fault)
@@ -56,13 +56,13 @@ bool call_log_open(struct call_log **ret_log, const char *path, struct fault *fa
     if (!log) return fault_set(fault, "out of memory");
     log->path = path;
     log->file = fopen(path, "we");
-    bool good = log->file || failed(path, fault);
+    bool good = log->file || call_log_fault(path, fault);
     if (good) fputs("frame,seconds\n", log->file);
     good = good && (ring_open(&log->ring, RING_CALLS, sizeof(struct call_time)) ||
                     fault_set(fault, "out of memory"));
-    good = good && ring_writer_start(&log->writer, &log->ring, put, log, fault);
+    good = good && ring_writer_start(&log->writer, &log->ring, call_log_write, log, fault);
     if (good) *ret_log = log;
-    else release(log);
+    else call_log_release(log);
     return good;
 }
 
@@ -77,5 +77,5 @@ bool call_log_finish(struct call_log *log, struct fault *fault)
     int not_closed = fclose(log->file);
     log->writer = NULL;
     log->file = NULL;
-    return good && not_closed ? failed(log->path, fault) : good;
+    return good && not_closed ? call_log_fault(log->path, fault) : good;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See outputs.h.
+// See output_names.h.
 #include "output_names.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ char *output_names_take(const char *path, int take)
     return asprintf(&name, "%.*s-%d%s", n_stem, path, take, path + n_stem) < 0 ? NULL : name;
 }
 
-// The folder in which a file is or will be.
+// The folder of a file that may not exist yet.
 static bool identify_folder(const char *path, struct stat *st)
 {
     const char *base = base_of(path);
@@ -34,8 +34,9 @@ static bool identify_folder(const char *path, struct stat *st)
     return good;
 }
 
-// Whether both would be made under one name; files that exist are temp_differs's.
-static bool is_one_place(const char *a, const char *b)
+// Whether both paths, of files that may not exist yet, name one file. temp_differs compares
+// existing files.
+static bool is_same_path(const char *a, const char *b)
 {
     struct stat of_a, of_b;
     if (strcmp(base_of(a), base_of(b)) != 0) return false;
@@ -43,21 +44,21 @@ static bool is_one_place(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
-static bool check(const struct settings *s, const char *record, struct fault *fault)
+static bool check_names(const struct settings *s, const char *record, struct fault *fault)
 {
     const char *const *irs = s->irs.words;
     if (record && !temp_differs(record, irs, s->irs.n, fault)) return false;
     if (s->calls && !temp_differs(s->calls, irs, s->irs.n, fault)) return false;
     if (!record || !s->calls || temp_is_special(record)) return true;
-    if (temp_differs(record, &s->calls, 1, fault) && !is_one_place(record, s->calls)) return true;
-    return fault_set(fault, "%s: is named by --record and by --calls; name two files", record);
+    if (temp_differs(record, &s->calls, 1, fault) && !is_same_path(record, s->calls)) return true;
+    return fault_set(fault, "%s: both --record and --calls name this file; use two files", record);
 }
 
 bool output_names_check(const struct settings *settings, int take, struct fault *fault)
 {
     char *record = settings->record ? output_names_take(settings->record, take) : NULL;
     bool good = settings->record && !record ? fault_set(fault, "out of memory")
-                                            : check(settings, record, fault);
+                                            : check_names(settings, record, fault);
     free(record);
     return good;
 }

@@ -13,7 +13,7 @@
 #include "output_names.h"
 #include "ring_writer.h"
 
-// Seconds that a disk may take a rest; a disk that spins up takes several.
+// Length of the ring, to bridge pauses of the disk; spinning up takes several seconds.
 static const double RING_SECONDS = 10;
 
 struct recorder {
@@ -24,38 +24,36 @@ struct recorder {
     double rate; // Hz
 };
 
-static bool put(void *user, const void *frames, size_t n, struct fault *fault)
+static bool recorder_write(void *user, const void *frames, size_t n, struct fault *fault)
 {
     struct recorder *r = user;
     return audio_write(r->file, PARTITA_F32, frames, n, fault);
 }
 
-static bool choose_format(struct audio_info *ret, const struct settings *s, const char *path,
-                          struct fault *fault)
+static bool recorder_choose_format(struct audio_info *ret, const struct settings *s,
+                                   const char *path, struct fault *fault)
 {
-    struct encoding wish = {.kind = ENCODING_FLOAT, .bytes = 4};
+    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
     bool known;
     if (!sigmf_check_output(path, fault)) return false;
     ret->container = container_of_name(path, &known);
     if (!known && strncmp(path, "/dev/", 5) != 0)
         return fault_set(
-            fault,
-            "%s: the name does not tell the format; use .wav, .flac, .npy, .raw and the like",
+            fault, "%s: the name does not imply a format; use .wav, .flac, .npy, .raw and the like",
             path);
     if (ret->container == CONTAINER_TEXT)
-        return fault_set(
-            fault, "%s: text is read as taps, never written; name a .wav, .npy or .raw", path);
-    if (s->output_format)
-        encoding_parse(s->output_format, &wish); // options.c has seen that it is one
-    if (wish.is_complex)
-        return fault_set(fault, "--output-format %s: sound is real", s->output_format);
-    container_encoding(ret->container, path, wish, &ret->encoding);
-    bool exact = ret->encoding.kind == wish.kind && ret->encoding.bytes == wish.bytes;
+        return fault_set(fault, "%s: text files can only be read; write to .wav, .npy or .raw",
+                         path);
+    if (s->output_format) encoding_parse(s->output_format, &requested); // checked by options.c
+    if (requested.is_complex)
+        return fault_set(fault, "--output-format %s: audio samples are real", s->output_format);
+    container_encoding(ret->container, path, requested, &ret->encoding);
+    bool exact = ret->encoding.kind == requested.kind && ret->encoding.bytes == requested.bytes;
     return exact || !s->output_format ||
-           fault_set(fault, "%s: cannot hold %s samples", path, s->output_format);
+           fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
 }
 
-static void release(struct recorder *r)
+static void recorder_release(struct recorder *r)
 {
     audio_discard(r->file);
     ring_close(&r->ring);
@@ -75,15 +73,15 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     r->rate = rate;
     r->path = output_names_take(settings->record, take);
     bool good = r->path || fault_set(fault, "out of memory");
-    good = good && choose_format(&info, settings, r->path, fault);
+    good = good && recorder_choose_format(&info, settings, r->path, fault);
     good = good &&
            (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
             fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
     good = good && audio_create(&r->file, r->path, &info, fault) &&
            shard_record_discard(r->path, fault);
-    good = good && ring_writer_start(&r->writer, &r->ring, put, r, fault);
+    good = good && ring_writer_start(&r->writer, &r->ring, recorder_write, r, fault);
     if (good) *ret_recorder = r;
-    else release(r);
+    else recorder_release(r);
     return good;
 }
 
@@ -128,5 +126,5 @@ void recorder_close(struct recorder *recorder)
 {
     if (!recorder) return;
     recorder_discard(recorder);
-    release(recorder);
+    recorder_release(recorder);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is played, written to a file while it plays. Until it is finished it has a temporary name
-// and a header that says "until the end", so that even a killed program leaves a file that can be
-// read.
+// Records the output to a file. Until it is finished the file has a temporary name and a header
+// that says "up to the end", so that even a killed program leaves a readable file.
 #ifndef PARTITA_APPS_LIVE_RECORDER_H
 #define PARTITA_APPS_LIVE_RECORDER_H
 
@@ -13,27 +12,27 @@
 
 struct recorder;
 
-// Creates settings->record; of take 2 and later, NAME-2.wav and so on.
+// Creates settings->record; for take 2 and later NAME-2.wav and so on.
 bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels,
                    double rate, int take, struct fault *fault);
 
-// Where frames of float[channels] go.
+// The ring for frames of float[channels].
 struct ring *recorder_ring(struct recorder *recorder);
 
-// Whether all could be written so far; else why not.
+// False, with the reason, if writing has failed.
 bool recorder_check(const struct recorder *recorder, struct fault *fault);
 
-// Writes what is left and completes the file; it is there under its name then, also when the disk
-// was full before the end: the fault says how much it holds. The ring stays: the audio thread may
-// still put into it.
+// Writes the rest of the ring and completes the file under its final name, also if writing failed,
+// for example because the disk was full; the fault then says how much the file holds. The ring
+// remains: the audio thread may still write to it.
 bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts,
                      struct fault *fault);
 
-// Removes what was written. The ring stays.
+// Removes the file. The ring remains.
 void recorder_discard(struct recorder *recorder);
 
-// Releases it; what was written and not finished is removed. Nobody puts into the ring any more.
-// NULL is allowed.
+// Releases everything; an unfinished file is removed. The ring must not be in use any more. NULL is
+// allowed.
 void recorder_close(struct recorder *recorder);
 
 #endif

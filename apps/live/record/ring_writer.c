@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See writer.h. The ring is looked at every few milliseconds: to be woken up would cost the audio
-// thread a system call.
+// See ring_writer.h. The thread polls the ring every 10 ms: a wake-up would cost the audio thread a
+// system call.
 #include "ring_writer.h"
 
 #include <pthread.h>
@@ -16,11 +16,11 @@ struct ring_writer {
     void *items;
     pthread_t thread;
     atomic_bool stop, failed;
-    struct fault fault; // once failed is set
+    struct fault fault; // valid when `failed` is set
 };
 
-// Empties the ring once.
-static void empty(struct ring_writer *w)
+// Writes all items that are in the ring.
+static void drain_ring(struct ring_writer *w)
 {
     for (size_t n; (n = ring_take(w->ring, w->items, ITEMS)) > 0;) {
         if (atomic_load_explicit(&w->failed, memory_order_relaxed)) continue;
@@ -29,15 +29,15 @@ static void empty(struct ring_writer *w)
     }
 }
 
-static void *run(void *argument)
+static void *ring_writer_thread(void *argument)
 {
     struct ring_writer *w = argument;
     const struct timespec pause = {0, PAUSE_NANOSECONDS};
     while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
-        empty(w);
+        drain_ring(w);
         nanosleep(&pause, NULL);
     }
-    empty(w);
+    drain_ring(w);
     return NULL;
 }
 
@@ -48,10 +48,10 @@ bool ring_writer_start(struct ring_writer **ret_writer, struct ring *ring, ring_
     if (w)
         *w = (struct ring_writer){
             .ring = ring, .put = put, .user = user, .items = calloc(ITEMS, ring->item_bytes)};
-    if (!w || !w->items || pthread_create(&w->thread, NULL, run, w)) {
+    if (!w || !w->items || pthread_create(&w->thread, NULL, ring_writer_thread, w)) {
         if (w) free(w->items);
         free(w);
-        return fault_set(fault, "cannot start a thread to write with");
+        return fault_set(fault, "cannot start a thread for writing");
     }
     *ret_writer = w;
     return true;
