@@ -23,6 +23,18 @@ static inline size_t ceil_div(size_t a, size_t b)
     return a / b + (a % b > 0);
 }
 
+// a rounded up to a multiple of b.
+static inline size_t size_round_up(size_t a, size_t b)
+{
+    return ceil_div(a, b) * b;
+}
+
+// The length of even parts of n, as few as parts of at most `most` can be.
+static inline size_t size_split_even(size_t n, size_t most)
+{
+    return ceil_div(n, ceil_div(n, most));
+}
+
 static inline size_t size_gcd(size_t a, size_t b)
 {
     while (b) {

@@ -41,6 +41,12 @@ static inline size_t shape_alignment(const struct shape *shape)
     return shape->half ? shape->sample_bytes : shape->scalar_bytes;
 }
 
+// Half the distance from 1 to the next scalar: the largest relative error of one rounding.
+static inline double shape_roundoff(const struct shape *shape)
+{
+    return shape->f64 ? 0x1p-53 : 0x1p-24;
+}
+
 // A signal, as opposed to a layer or a batch.
 static inline bool shape_lone(const struct shape *shape)
 {

@@ -17,7 +17,7 @@ static double error_of(const struct request *request, const struct blocks_layout
     const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
     const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0,
                  sums = 0.3 * sqrt(row + terms / 64);
-    return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(transforms, sums);
+    return shape_roundoff(shape) * hypot(transforms, sums);
 }
 
 static void blocks_estimate(const struct request *request, struct estimate *ret)

@@ -52,6 +52,6 @@ void conv_cost_estimate(const struct request *request, double terms, const struc
     ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
     // The rounding walk of one segment's terms, then of the segments.
     const double segment = fmin(terms, MOST_SEGMENT);
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + terms / segment);
+    ret->error = shape_roundoff(shape) * 0.3 * sqrt(segment + terms / segment);
     if (shape->half) ret->error += shape->signal == PARTITA_F16 ? 0x1p-11 : 0x1p-8;
 }

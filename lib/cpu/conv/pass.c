@@ -245,18 +245,12 @@ static bool fits(const struct conv_pass *pass, size_t most_positions, size_t mos
            size_mul(pass->chunk, conv_channel_bytes(pass)) <= most_bytes;
 }
 
-// Even pieces of at most n.
-static size_t even(size_t count, size_t n)
-{
-    return ceil_div(count, ceil_div(count, n));
-}
-
 // Makes the box larger along one extent as long as it fits; from the whole down by halves.
 static void widen(struct conv_pass *pass, size_t *extent, size_t whole, size_t floor,
                   size_t most_positions, size_t most_bytes)
 {
     for (size_t n = whole;; n = (n + 1) / 2) {
-        *extent = even(whole, n);
+        *extent = size_split_even(whole, n);
         conv_pass_measure(pass);
         if (n <= floor || fits(pass, most_positions, most_bytes)) return;
     }
@@ -271,7 +265,7 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     size_t chunk = ENOUGH_TERMS / pass->terms;
     chunk = chunk < 1 ? 1 : size_min(chunk, pass->in);
     for (;; chunk = (chunk + 1) / 2) {
-        pass->chunk = even(pass->in, chunk);
+        pass->chunk = size_split_even(pass->in, chunk);
         pass->box = (struct conv_box){.images = 1, .count = {1, 1, 1}};
         widen(pass, &pass->box.count[2], axis[2].count, LEAST_ROW, most_positions, most_bytes);
         if (chunk == 1 || fits(pass, most_positions, most_bytes)) break;
@@ -287,7 +281,7 @@ void conv_pass_cut(struct conv_pass *pass, size_t most_positions, size_t most_by
     size_t best = 1;
     double fewest = INFINITY;
     for (size_t n = most_images; n; n /= 2) {
-        pass->box.images = even(pass->batch, n);
+        pass->box.images = size_split_even(pass->batch, n);
         conv_pass_measure(pass);
         // Rows between images are wasted, and so is what an image leaves of its last vector.
         const double extra =

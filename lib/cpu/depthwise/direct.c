@@ -111,7 +111,7 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
         request, (products * 1.05 + calls * BEGIN) * multiple * planes,
         (forward ? reads + writes * multiple : reads * multiple + writes) * planes);
     const double terms = fmin((double)taps, MOST_RUNS * LANES_TAPS) * (forward ? 1 : multiple);
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(terms + (double)taps / terms);
+    ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms + (double)taps / terms);
     ret->bytes = size_add(ret->worker, size_mul(size_mul(depthwise_blocks(shape), CONV_BLOCK_BYTES),
                                                 size_mul(taps, depthwise_multiple(shape))));
     ret->variant = DEPTHWISE_DIRECT;

@@ -100,7 +100,7 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     ret->bytes = size_add(ret->bytes, ret->worker);
     // Two transforms, the product and one back, along both axes: Schatzman's 0.6 to 0.7 each, and a
     // little for factors.
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.75 * sqrt(3 * log2(edges + 2));
+    ret->error = shape_roundoff(shape) * 0.75 * sqrt(3 * log2(edges + 2));
     ret->variant = DEPTHWISE_FFT;
     ret->applicable = true;
 }

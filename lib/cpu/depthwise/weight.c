@@ -82,7 +82,7 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
         (reads + outputs * multiple) * planes);
     // The rounding walk of a row's sums, then of rows.
     const double row = (double)pass->box.count[2], rows = (double)shape->batch * outputs / row;
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(row + rows);
+    ret->error = shape_roundoff(shape) * 0.3 * sqrt(row + rows);
     ret->hop = pass->box.count[0] * pass->box.count[1] * pass->box.count[2];
     ret->worker = worker_bytes(&weight);
     ret->shared = shared_bytes(shape, &weight);

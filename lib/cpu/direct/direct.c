@@ -83,7 +83,7 @@ static void filter_estimate(const struct request *request, struct estimate *ret)
     // Blocked sums of 64: the rounding walk of one segment, then of the segments.
     const double segment = axis->span < FIR_SEGMENT ? (double)axis->span : FIR_SEGMENT,
                  segments = (double)axis->span / segment;
-    ret->error = (shape->f64 ? 1.1e-16 : 6e-8) * 0.3 * sqrt(segment + segments);
+    ret->error = shape_roundoff(shape) * 0.3 * sqrt(segment + segments);
 }
 
 static void direct_estimate(const struct request *request, struct estimate *ret)

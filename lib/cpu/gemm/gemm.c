@@ -28,12 +28,6 @@ enum {
     LEAST_CHANNELS = 128, // .. for so many output channels
 };
 
-// Even pieces of at most n.
-static size_t even(size_t count, size_t n)
-{
-    return ceil_div(count, ceil_div(count, n));
-}
-
 // Which of the two lies along the vectors, positions or output channels: small maps fill the
 // vectors worse than many channels do. Channels along the vectors are packed in blocks of a strip.
 static bool along_channels(const struct conv_run *run)
@@ -111,7 +105,7 @@ static void cut(struct conv_run *run, size_t limit)
 {
     struct conv_pass *pass = &run->pass;
     const size_t chunk = MOST_TERMS / pass->terms;
-    pass->chunk = even(pass->in, chunk < 1 ? 1 : size_min(chunk, pass->in));
+    pass->chunk = size_split_even(pass->in, chunk < 1 ? 1 : size_min(chunk, pass->in));
     for (size_t most = MOST_POSITIONS;; most /= 2) {
         conv_panel_cut(pass, most);
         choose_vectors(run);
@@ -258,7 +252,7 @@ static void sum_chunk(const struct conv_call *call, const struct conv_task *task
                       size_t n, const struct scratch *scratch)
 {
     const struct conv_pass *pass = &call->run->pass;
-    const size_t all = n * pass->terms, step = even(all, MOST_TERMS);
+    const size_t all = n * pass->terms, step = size_split_even(all, MOST_TERMS);
     size_t extent[3], offset[MOST_TERMS];
     const size_t positions = conv_panel_extent(pass, &task->place, extent);
     for (size_t t = 0; t < MOST_TERMS; t++) offset[t] = t * conv_panel_stride(pass);

@@ -133,7 +133,7 @@ bool spectral_filtering(const struct request *request, size_t n, double moves, d
         .flops = flops * blocks,
         .worker = shape->stream ? 0 : work,
         .bytes = size_add(size_mul(cells_of(shape), spectral_bytes(shape, n)), stream + work),
-        .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)n)),
+        .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)n)),
     };
     return true;
 }

@@ -71,7 +71,7 @@ static bool consider_weight(const struct request *request, size_t n, double move
         .shared = shared_bytes(shape, runs, spectrum),
         .worker = worker,
         .bytes = size_add(shared_bytes(shape, runs, spectrum), worker),
-        .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(1.3 * sqrt(log2((double)n)), walk),
+        .error = shape_roundoff(shape) * hypot(1.3 * sqrt(log2((double)n)), walk),
     };
     return true;
 }

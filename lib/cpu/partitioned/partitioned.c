@@ -87,8 +87,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
             .seconds = layout.seconds,
             .flops = flops_of(shape, &layout),
             .bytes = bytes_of(shape, &layout),
-            .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 *
-                     sqrt(log2((double)largest_transform(&layout))),
+            .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)largest_transform(&layout))),
         };
     }
 }

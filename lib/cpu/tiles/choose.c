@@ -46,7 +46,7 @@ static void cut_turned(const struct tiles_way *way, struct tiles *tiles)
     const size_t lines = ceil_div(tiles->out, tiles->lanes);
     tiles->panel = (lines % 3 == 0 ? 3 : lines % 2 == 0 ? 2 : 1) * tiles->lanes;
     tiles->block = tiles->positions;
-    tiles->cells = tiles_round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
+    tiles->cells = size_round_up(size_mul(tiles->in, tiles->positions), tiles->lanes);
     tiles->part = way->part < tiles->out ? tiles_wide(tiles, way->part) : tiles->out;
     tiles->in_part = size_min(tiles->in, WEIGHT_IN);
     tiles->chunk =
@@ -70,14 +70,14 @@ static void cut_blocks(const struct tiles_way *way, struct tiles *tiles)
     }
     const size_t blocks = tiles->positions ? (tiles->positions + way->block - 1) / way->block : 1;
     const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT;
-    tiles->block = tiles_round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
+    tiles->block = size_round_up((tiles->positions + blocks - 1) / blocks, tiles->lanes);
     if (tiles->block == 0) tiles->block = tiles->lanes;
     tiles->part = weight ? tiles->out : size_min(way->part, tiles->out);
     tiles->chunk =
         weight ? size_min(tiles->block, MOST_TERMS / 2)
                : size_min(tiles->in, way->product == TILES_COMPLEX ? MOST_TERMS / 2 : MOST_TERMS);
     const size_t row = 2 * tiles->block,
-                 outputs = weight ? 2 * tiles_round_up(tiles->out, tiles->lanes) : row;
+                 outputs = weight ? 2 * size_round_up(tiles->out, tiles->lanes) : row;
     tiles->x_bin = bin_of(tiles, size_mul(tiles->in, row));
     tiles->y_bin = bin_of(tiles, size_mul(weight ? tiles->in : tiles->part, outputs));
     tiles->d_bin = weight ? bin_of(tiles, size_mul(tiles->out, row)) : 0;
@@ -114,7 +114,7 @@ size_t tiles_worker_bytes(const struct tiles *tiles, const size_t n[3])
     else if (tiles->direction == PARTITA_BACKWARD_WEIGHT)
         product = mem_round(tiles->chunk * bytes) +
                   mem_round(tiles->chunk * 2 * CONV_CHANNELS * bytes) +
-                  size_mul(tiles->chunk * 3, tiles_round_up(tiles->out, tiles->lanes) * bytes);
+                  size_mul(tiles->chunk * 3, size_round_up(tiles->out, tiles->lanes) * bytes);
     return mem_round(transform > product ? transform : product);
 }
 
@@ -206,7 +206,7 @@ static double seconds_of(const struct request *request, const struct candidate *
                  parts = ceil(out / (double)tiles->part);
     const double wide =
         (double)(tiles->product == TILES_TURNED ? tiles_wide(tiles, tiles->out)
-                                                : tiles_round_up(tiles->out, tiles->lanes));
+                                                : size_round_up(tiles->out, tiles->lanes));
     const double x_cells = turned ? (double)tiles->cells : lines * in,
                  y_cells = turned ? lines * wide : lines * out;
     const double taps = weight ? candidate->taps * in * wide / 2 : 0;
@@ -265,7 +265,7 @@ static void consider(const struct request *request, const struct candidate *cand
         .bytes = size_add(size_add(shared, worker), size_mul(filter, tiles->grid.scalar_bytes))};
     // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with
     // Gauss's sums.
-    ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (gauss ? 1.5 : 1.1) *
+    ret->error = shape_roundoff(request->shape) * (gauss ? 1.5 : 1.1) *
                  sqrt(log2((double)(candidate->n[0] * candidate->n[1] * candidate->n[2]) + 1));
 }
 

@@ -25,7 +25,7 @@ static struct tiles *cut_state(const struct partita_plan *plan, const struct req
     tile_tables_make(n, request->shape->f64, arena, &tiles.transform);
     tiles.offset = arena_take(arena, 2 * tiles.chunk * sizeof *tiles.offset);
     if (!state) return NULL;
-    const size_t out = tiles_round_up(tiles.out, tiles.lanes);
+    const size_t out = size_round_up(tiles.out, tiles.lanes);
     const bool weight = tiles.direction == PARTITA_BACKWARD_WEIGHT;
     const size_t row = weight ? out : tiles.block;
     for (size_t i = 0; i < 2 * tiles.chunk; i++)

@@ -105,11 +105,6 @@ static inline size_t tiles_lines(const struct tiles *tiles)
 
 void tiles_estimate(const struct request *request, struct estimate *ret);
 
-static inline size_t tiles_round_up(size_t a, size_t b)
-{
-    return (a + b - 1) / b * b;
-}
-
 // Bytes of all spectra of an array, bins `bin` scalars apart.
 size_t tiles_spectra_bytes(const struct tiles *tiles, const size_t n[3], size_t bin);
 

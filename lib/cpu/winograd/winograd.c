@@ -24,11 +24,6 @@ enum {
     STRIP = 4, // vectors of channels side by side in panels, two and two for kernels->conv
 };
 
-static size_t even(size_t n, size_t piece)
-{
-    return ceil_div(n, ceil_div(n, piece));
-}
-
 // Vectors of positions at the price of a vector of a full rectangle of kernels->conv, three of
 // them.
 static double price(size_t vectors)
@@ -87,8 +82,8 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
     struct winograd_block best = {1, 1, 1};
     double best_price = INFINITY;
     for (size_t parts = 1; parts <= 8; parts++) {
-        struct winograd_block block = {1, 1,
-                                       even(cols, size_min(ceil_div(cols, parts), most_tiles))};
+        struct winograd_block block = {
+            1, 1, size_split_even(cols, size_min(ceil_div(cols, parts), most_tiles))};
         for (block.rows = 1; block.rows <= rows && block.rows * block.cols <= most_tiles;
              block.rows++)
             for (block.maps = 1; block.maps <= winograd->maps; block.maps++) {
@@ -271,17 +266,20 @@ static double cut(struct winograd *winograd, const struct request *request)
     const size_t usual =
         MOST_BYTES / (channel * (size_min(winograd->in, WINOGRAD_TERMS) + winograd->out));
     size_t tiles = size_min(MOST_TILES, size_max(usual, ENOUGH_TILES));
-    winograd->chunk = even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : WINOGRAD_TERMS);
+    winograd->chunk =
+        size_split_even(winograd->in, weight ? WINOGRAD_WEIGHT_CHANNELS : WINOGRAD_TERMS);
     winograd->width = CONV_CHANNELS;
-    winograd->part = even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
+    winograd->part =
+        size_split_even(winograd->out, weight ? WINOGRAD_WEIGHT_CHANNELS : winograd->out);
     if (weight) tiles = MOST_TILES;
     double cost = cut_blocks(winograd, tiles);
     if (weight && winograd_blocks(winograd) > 1) cost = cut_blocks(winograd, tiles = WEIGHT_TILES);
     if (weight && cut_together(winograd, request)) return cost;
     const size_t tasks = size_mul(winograd_blocks(winograd), winograd->grid.groups);
     if (!weight && tasks < ENOUGH_TASKS && winograd->out > LEAST_CHANNELS)
-        winograd->part = size_max(
-            LEAST_CHANNELS, even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
+        winograd->part =
+            size_max(LEAST_CHANNELS,
+                     size_split_even(winograd->out, ceil_div(winograd->out * tasks, ENOUGH_TASKS)));
     for (;;) {
         winograd->part =
             size_min(winograd->out, ceil_div(winograd->part, CONV_CHANNELS) * CONV_CHANNELS);

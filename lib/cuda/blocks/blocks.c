@@ -16,7 +16,7 @@ static double error_of(const struct request *request, const struct cuda_blocks_l
     const size_t lines =
         request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
     const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
-    return (shape->f64 ? 0x1p-53 : 0x1p-24) *
+    return shape_roundoff(shape) *
            hypot(1.3 * sqrt(log2((double)layout->n)), 0.3 * sqrt(row + terms / 64));
 }
 

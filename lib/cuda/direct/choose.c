@@ -231,7 +231,7 @@ void cuda_direct_estimate(const struct request *request, enum cuda_direct_varian
     stage.bytes = cuda_sample_bytes(shape);
     ret->seconds = cuda_stage_seconds(&rates, &stage);
     ret->flops = 2 * products;
-    ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 0.3 * sqrt(terms);
+    ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms);
     ret->variant = (int)variant;
     ret->bytes = size_add(ret->shared, size_mul(shape->out_channels * shape->group_in,
                                                 shape_taps(shape) * shape->tap_bytes));

@@ -98,7 +98,7 @@ double cuda_work_seconds(const struct request *request, const struct cuda_work *
 double cuda_transform_error(const struct shape *shape, size_t points, double terms)
 {
     const double samples = (double)cuda_spectral_samples(shape, points);
-    return (shape->f64 ? 0x1p-53 : 0x1p-24) * hypot(1.5 * sqrt(log2(samples)), 0.3 * sqrt(terms));
+    return shape_roundoff(shape) * hypot(1.5 * sqrt(log2(samples)), 0.3 * sqrt(terms));
 }
 
 struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,

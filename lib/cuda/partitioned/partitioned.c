@@ -61,7 +61,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
         .seconds = cut.seconds,
         .flops = flops_of(shape, &cut),
         .bytes = bytes_of(shape, &cut),
-        .error = (shape->f64 ? 0x1p-53 : 0x1p-24) * 1.3 * sqrt(log2((double)cut.partitions.window)),
+        .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)cut.partitions.window)),
     };
 }
 

@@ -63,7 +63,7 @@ static void estimate(const struct request *request, struct estimate *ret)
     ret->seconds = cuda_stage_seconds(&rates, &stage);
     ret->flops = 2 * outputs * terms;
     // One rounding more than those of the sums: the factors'.
-    ret->error = (shape->f64 ? 0x1p-53 : 0x1p-24) * sqrt(0.09 * terms + 1);
+    ret->error = shape_roundoff(shape) * sqrt(0.09 * terms + 1);
     ret->hop = (size_t)(outputs / fmax(1, form.blocks));
     ret->bytes = shape->out_channels * 2 * (size_t)form.pitch * shape->scalar_bytes;
     ret->applicable = true;
@@ -135,7 +135,7 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
     const size_t path = shape_taps(shape);
     // A tap that was rounded is off by half a unit in the last place, its product with others by no
     // more than a few.
-    const double gate = 8 * (shape->f64 ? 0x1p-53 : 0x1p-24);
+    const double gate = 8 * shape_roundoff(shape);
     for (size_t c = 0; c < shape->out_channels; c++) {
         double factors[2][CUDA_SEPARABLE_TAPS];
         const double left = factor(shape, w + c * path * shape->tap_bytes, factors[0], factors[1]);

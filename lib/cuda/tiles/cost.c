@@ -185,7 +185,7 @@ static void consider(const struct request *request, size_t transform, enum cuda_
     snprintf(ret->way, sizeof ret->way, "%zux%zux%zu", cut.n[0], cut.n[1], cut.n[2]);
     // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with
     // Gauss's sums.
-    ret->error = (request->shape->f64 ? 1.1e-16 : 6e-8) * (cut.tiles.gauss ? 1.5 : 1.1) *
+    ret->error = shape_roundoff(request->shape) * (cut.tiles.gauss ? 1.5 : 1.1) *
                  sqrt(log2((double)(cut.n[0] * cut.n[1] * cut.n[2]) + 1));
 }
 
@@ -210,8 +210,7 @@ static size_t longest(const struct request *request, char *reason, size_t size)
                      TILE_SIZE_MAX_TAPS, axis->taps);
             return 0;
         }
-        const size_t n =
-            axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : tile_size_whole(axis);
+        const size_t n = axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : tile_size_whole(axis);
         if (n > most) most = n;
     }
     return size_min(most, TILE_MAX_SIZE);
