@@ -26,7 +26,6 @@ static const struct engine *const cuda_engines[] = {
     &cuda_tiles,
     &cuda_tiles_fused_kind,
     &cuda_tiles_complex,
-    &cuda_tiles_whole,
     &cuda_tiles_gauss,
     &cuda_overlap_save,
     &cuda_overlap_save_1_sum,

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hostdev/hostdev.h"
 #include "device/problems.h"
+#include "hostdev/hostdev.h"
 
 static const struct partita_problem strided = STRIDED, planes = PLANES;
 
@@ -50,7 +50,6 @@ static const struct subject subjects[] = {
     {"cuda/tiles-complex", "cuda/tiles-complex", &strided, 0},
     {"cuda/tiles-gauss", "cuda/tiles-gauss", &strided, 0},
     {"cuda/tiles-fused", "cuda/tiles-fused", &planes, 0},
-    {"cuda/tiles-whole", "cuda/tiles-whole", &strided, 64},
     {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
     {"cuda/overlap-save-1-sum", "cuda/overlap-save-1-sum", &short_lines, 1024},
     {"cuda/overlap-save-2-sums", "cuda/overlap-save-2-sums", &short_lines, 1024},

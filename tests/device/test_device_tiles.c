@@ -4,8 +4,8 @@
 // saves for backward weight.
 #include "core/engine.h" // before the complex numbers of test.h
 
-#include "support/layer_rig.h"
 #include "hostdev/hostdev.h"
+#include "support/layer_rig.h"
 
 static const struct partita_problem problems[] = {
     {.rank = 2,
@@ -61,8 +61,7 @@ struct way_case {
     enum partita_type type;
 };
 
-static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-whole",
-                                    "cuda/tiles-fused"};
+static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-fused"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 // Makes a plan of one direction again with tiles of that size in that workspace; false if there are

@@ -486,10 +486,10 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 int main(void)
 {
     static const char *const engines[] = {
-        "cpu/direct",       "cpu/gemm",         "cpu/winograd",       "cpu/tiles",
-        "cpu/depthwise",    "cuda/direct",      "cuda/direct-plain",  "cuda/direct-halo",
-        "cuda/winograd",    "cuda/tiles",       "cuda/tiles-complex", "cuda/tiles-gauss",
-        "cuda/tiles-fused", "cuda/tiles-whole",
+        "cpu/direct",       "cpu/gemm",    "cpu/winograd",       "cpu/tiles",
+        "cpu/depthwise",    "cuda/direct", "cuda/direct-plain",  "cuda/direct-halo",
+        "cuda/winograd",    "cuda/tiles",  "cuda/tiles-complex", "cuda/tiles-gauss",
+        "cuda/tiles-fused",
     };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };

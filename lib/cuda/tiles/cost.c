@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "base/sizes.h"
-#include "cuda/device/cufft.h"
 #include "geometry/tile_size.h"
 #include "geometry/tile_tables.h"
 #include "tiles.h"
@@ -71,22 +70,6 @@ static double seconds_of_products(const struct request *request, const struct cu
            fmax(cuda_product_slots(&product, device->processors) / rate, bytes / device->bytes);
 }
 
-// What units cost that are brought to memory and back around passes of cuFFT over them: two for an
-// axis.
-static double seconds_of_units(const struct request *request, const struct cuda_tiles_cut *cut)
-{
-    const struct cuda_tiles *tiles = &cut->tiles;
-    const double channels = (double)tiles->groups * (double)(tiles->in + tiles->out);
-    const double units = channels * ceil((double)tiles->positions / 2), scalar = tiles->f64 ? 8 : 4;
-    int axes = 0;
-    for (int a = 0; a < 3; a++) axes += cut->n[a] > 1;
-    const double sweeps = 2 + 2 * (2. * axes); // fill and split; each pass reads and writes
-    const double launches = 4 * ceil(units / (double)cut->room);
-    return units * sweeps * (double)tiles->elements * 2 * scalar /
-               ((const struct cuda_device *)request->device)->bytes +
-           launches * LAUNCH;
-}
-
 static double seconds_of(const struct request *request, const struct cuda_tiles_cut *cut,
                          double *ret_flops)
 {
@@ -103,7 +86,6 @@ static double seconds_of(const struct request *request, const struct cuda_tiles_
     const struct stage load = stage_of_transforms(cut, groups * (double)tiles->in, inputs);
     const struct stage store = stage_of_transforms(cut, groups * (double)tiles->out, outputs);
     double seconds = seconds_of_stage(request, &load) + seconds_of_stage(request, &store);
-    if (cut->kind == CUDA_TILES_WHOLE) seconds += seconds_of_units(request, cut);
     seconds += seconds_of_products(request, cut, ret_flops) + runs * (weight ? 4 : 3) * LAUNCH;
     if (weight) {
         const double cells = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
@@ -222,10 +204,6 @@ void cuda_tiles_estimate(const struct request *request, enum cuda_tiles_kind kin
     enum {
         MANY = 128
     }; // samples of a tile up to which every size is considered; longer ones a quarter apart
-    if (kind == CUDA_TILES_WHOLE && !cufft_open()) {
-        snprintf(ret->reason, sizeof ret->reason, "cuFFT is not installed");
-        return;
-    }
     const size_t most = longest(request, ret->reason, sizeof ret->reason);
     if (most && kind == CUDA_TILES_FUSED && request->shape->group_in > 1) {
         snprintf(ret->reason, sizeof ret->reason,

@@ -10,8 +10,6 @@
 enum {
     USUAL_SHARED = 48 << 10, // bytes of a thread block, so that a processor holds several
     USUAL_WORKSPACE = 1 << 30,
-    USUAL_UNITS = 64 << 20, // bytes of units at once: several times what keeps a device busy
-    MOST_UNIT = 1 << 26,    // elements
     LEAST_THREADS = 32,
     BUTTERFLY = 8, // elements of a thread's butterfly
     SECTOR =
@@ -160,9 +158,8 @@ static size_t spectra_bytes(const struct cuda_tiles_cut *cut, int64_t groups, in
 
 size_t cuda_tiles_workspace(const struct cuda_tiles_cut *cut)
 {
-    const size_t spectra = size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes),
-                                    size_add(cut->y_bytes, cut->sets_bytes));
-    return size_add(spectra, size_mul(2, cut->units_bytes));
+    return size_add(size_add(cut->saved ? 0 : cut->x_bytes, cut->d_bytes),
+                    size_add(cut->y_bytes, cut->sets_bytes));
 }
 
 // Spectra of so many groups and runs of positions.
@@ -174,8 +171,6 @@ static void cut_run(struct cuda_tiles_cut *cut, int64_t groups, int64_t blocks)
     most->groups = groups;
     most->block = round_up(each ? each : 1, run);
     most->pitch = round_up(most->block, PITCH);
-    cut->units_bytes =
-        mem_round(size_mul((size_t)cut->room * 2 * (tiles->f64 ? 8 : 4), (size_t)tiles->elements));
     cut->x_bytes = mem_round(spectra_bytes(cut, groups, tiles->in, most->pitch));
     if (cut->direction != PARTITA_BACKWARD_WEIGHT) {
         cut->y_bytes = mem_round(spectra_bytes(cut, groups, tiles->out, most->pitch));
@@ -200,7 +195,6 @@ static bool cut_runs(struct cuda_tiles_cut *cut, size_t limit)
         else if (groups > 1) groups = (groups + 1) / 2;
         else if (cuda_tiles_workspace(cut) <= limit) return true;
         else if (tiles->pairs > 1) cut_pairs(cut, tiles->pairs / 2);
-        else if (cut->room > 1) cut->room /= 2;
         else return false;
     }
 }
@@ -249,32 +243,11 @@ static bool cut_fused(struct cuda_tiles_cut *cut, size_t limit)
     return cuda_tiles_workspace(cut) <= limit;
 }
 
-// A tile in memory: no gaps, and the bins of the first half of the last axis.
-static void cut_whole(struct cuda_tiles_cut *cut)
-{
-    struct cuda_tiles *tiles = &cut->tiles;
-    const int n[3] = {(int)cut->n[0], (int)cut->n[1], (int)cut->n[2]},
-              step[3] = {n[1] * n[2], n[2], 1};
-    for (int a = 0; a < 3; a++) tiles->dft[a] = (struct cuda_dft){.n = n[a], .step = step[a]};
-    tiles->elements = n[0] * n[1] * n[2];
-    tiles->bins = n[0] * n[1] * (n[2] / 2 + 1);
-    tiles->pairs = 1;
-    tiles->threads = CUDA_TILES_THREADS;
-    tiles->row_threads = LEAST_THREADS;
-    const int64_t lines = tiles->groups * (tiles->in > tiles->out ? tiles->in : tiles->out);
-    const int64_t units = lines * ((tiles->positions + 1) / 2),
-                  unit = (int64_t)tiles->elements * 2 * (tiles->f64 ? 8 : 4);
-    cut->room = USUAL_UNITS / unit < units ? USUAL_UNITS / unit : units;
-    if (cut->room < 1) cut->room = 1;
-}
-
 static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, size_t transform,
                           size_t shared_bytes)
 {
-    const size_t most = cut->kind == CUDA_TILES_WHOLE
-                            ? MOST_UNIT
-                            : shared_bytes / (2 * grid->scalar_bytes); // elements
-    if (!tile_size_split(grid, transform, most, cut->n)) return false;
+    if (!tile_size_split(grid, transform, shared_bytes / (2 * grid->scalar_bytes), cut->n))
+        return false;
     const size_t positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
     if (size_mul(positions, size_mul(size_mul(grid->in, grid->out), grid->phases)) >
         PTRDIFF_MAX / 64)
@@ -283,8 +256,7 @@ static bool cut_transform(struct cuda_tiles_cut *cut, struct tile_grid *grid, si
     cut->tiles = tiles_of(grid, f64);
     cut->tiles.elements = (int)tile_tables_elements(cut->n);
     cut->tiles.bins = (int)tile_tables_bins(cut->n);
-    return cut->kind != CUDA_TILES_WHOLE ||
-           cut->n[0] * cut->n[1] * cut->n[2] > 1; // cuFFT has no transform of one
+    return true;
 }
 
 // All that does not hang on runs of positions.
@@ -299,9 +271,7 @@ static bool cut_shape(const struct request *request, size_t transform, enum cuda
     ret->covers = grid.covers;
     ret->tiles.gauss = kind == CUDA_TILES_GAUSS;
     ret->tiles.fused = kind == CUDA_TILES_FUSED;
-    if (kind != CUDA_TILES_WHOLE) return cut_block(ret, shared_bytes);
-    cut_whole(ret);
-    return true;
+    return cut_block(ret, shared_bytes);
 }
 
 bool cuda_tiles_cut(const struct request *request, size_t transform, enum cuda_tiles_kind kind,
@@ -325,8 +295,7 @@ void cuda_tiles_cut_saved(const struct request *request, const struct cuda_tiles
     for (int a = 0; a < 3; a++) transform = forward->n[a] > transform ? forward->n[a] : transform;
     cut_shape(request, transform, forward->kind, ret); // the same grid as forward's
     ret->saved = true;
-    if (forward->kind != CUDA_TILES_WHOLE) cut_pairs(ret, forward->tiles.pairs);
-    ret->room = forward->room;
+    cut_pairs(ret, forward->tiles.pairs);
     cut_run(ret, forward->most.groups, cuda_tiles_blocks(forward));
     cut_parts(ret, SIZE_MAX);
 }

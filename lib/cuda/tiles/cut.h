@@ -13,8 +13,6 @@ enum cuda_tiles_kind {
     CUDA_TILES_COMPLEX, // spectra in memory, complex products
     CUDA_TILES_GAUSS,   // the same with three real products for a complex one
     CUDA_TILES_FUSED,   // one input channel a group: from samples to samples in one kernel
-    CUDA_TILES_WHOLE, // as CUDA_TILES_COMPLEX for tiles that no thread block holds: transformed in
-                      // memory, by cuFFT
     CUDA_TILES_KINDS,
 };
 
@@ -31,8 +29,6 @@ struct cuda_tiles_cut {
     size_t y_bytes, sets_bytes;        // of the result; of parts of it
     size_t filter_bytes, filter_group; // all spectra of a filter, those of a group
     size_t shared_bytes;               // of a thread block
-    int64_t room;                      // CUDA_TILES_WHOLE: units at once
-    size_t units_bytes;                // of them, and as many for cuFFT's area, which lies last
 };
 
 // Tiles of `transform` samples along each axis, or of all that there are, in a workspace of at most

@@ -108,32 +108,6 @@ cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const voi
 cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums, const void *x,
                                     const void *gy, int64_t parts, cudaStream_t stream);
 
-// Tiles that no thread block holds lie in memory, [unit][elements] without gaps: a pair of them is
-// a unit, the real and the imaginary part of one complex array in natural order. Units are counted
-// over [group][channel][pair of positions] of a part, or of taps over [group][input channel][pair
-// of output channels]; `n` of them from `first` on are at hand.
-enum cuda_units_of { CUDA_UNITS_INPUTS, CUDA_UNITS_OUTPUTS, CUDA_UNITS_TAPS };
-struct cuda_tiles_units {
-    enum cuda_units_of of;
-    int64_t first, n;
-};
-
-// Samples or taps to units; units to samples, with bias and activation, or taps; transformed units
-// to spectra, of the right factor of a product conjugated, and spectra to units that are still to
-// be transformed back.
-cudaError_t cuda_units_fill(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                            const struct cuda_tiles_units *units, void *z, const void *from,
-                            cudaStream_t stream);
-cudaError_t cuda_units_drain(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                             const struct cuda_tiles_units *units, void *to, const void *z,
-                             const void *bias, bool relu, cudaStream_t stream);
-cudaError_t cuda_units_split(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                             const struct cuda_tiles_units *units, void *spectra, const void *z,
-                             cudaStream_t stream);
-cudaError_t cuda_units_join(const struct cuda_tiles *tiles, const struct cuda_tiles_part *part,
-                            const struct cuda_tiles_units *units, void *z, const void *spectra,
-                            cudaStream_t stream);
-
 // Bytes of shared memory of a thread block that holds so many pairs of tiles.
 size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);
 

@@ -9,7 +9,6 @@ struct run {
     const struct cuda_call *call;
     const struct cuda_tiles_cut *cut;
     char *x, *d, *y, *sets;
-    struct tiles_call units; // CUDA_TILES_WHOLE
     char *saved; // x of all runs: made by forward, read by backward weight; NULL: not kept
 };
 
@@ -20,7 +19,6 @@ static struct run lay_out(const struct cuda_call *call, void *saved)
     run.d = run.x + (cut->saved ? 0 : cut->x_bytes);
     run.y = run.d + cut->d_bytes;
     run.sets = run.y + cut->y_bytes;
-    run.units = (struct tiles_call){.plan = call->plan, .z = run.sets + cut->sets_bytes};
     return run;
 }
 
@@ -34,18 +32,10 @@ static char *spectra_of(const struct run *run, const struct cuda_tiles_part *par
     return run->saved + (size_t)before * run->cut->x_bytes;
 }
 
-static bool is_whole(const struct run *run)
-{
-    return run->cut->kind == CUDA_TILES_WHOLE;
-}
-
-// Samples to spectra and back, in shared memory or by cuFFT.
+// Samples to spectra and back.
 static enum partita_status load(const struct run *run, const struct cuda_tiles_part *part,
                                 bool outputs, void *spectra, const void *samples)
 {
-    if (is_whole(run))
-        return cuda_units_forward(
-            &run->units, part, outputs ? CUDA_UNITS_OUTPUTS : CUDA_UNITS_INPUTS, spectra, samples);
     return CU(run->call->plan, cuda_tiles_load(&run->cut->tiles, part, outputs, spectra, samples,
                                                cudaStreamPerThread));
 }
@@ -55,8 +45,6 @@ static enum partita_status store(const struct run *run, const struct cuda_tiles_
 {
     const struct cuda_call *call = run->call;
     const bool relu = call->plan->direction == PARTITA_FORWARD && call->plan->shape.relu;
-    if (is_whole(run))
-        return cuda_units_inverse(&run->units, part, CUDA_UNITS_OUTPUTS, call->to, run->y, bias);
     return CU(call->plan, cuda_tiles_store(&run->cut->tiles, part, call->to, run->y, bias, relu,
                                            cudaStreamPerThread));
 }
@@ -64,8 +52,6 @@ static enum partita_status store(const struct run *run, const struct cuda_tiles_
 static enum partita_status store_taps(const struct run *run, const struct cuda_tiles_part *part)
 {
     const struct cuda_call *call = run->call;
-    if (is_whole(run))
-        return cuda_units_inverse(&run->units, part, CUDA_UNITS_TAPS, call->to, run->y, NULL);
     return CU(call->plan,
               cuda_tiles_store_taps(&run->cut->tiles, part, call->to, run->y, cudaStreamPerThread));
 }
@@ -183,13 +169,6 @@ enum partita_status cuda_tiles_run(const struct partita_plan *plan,
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    struct run run = lay_out(&call, saved);
-    const struct cuda_fft *fft = &((const struct tiles_plan *)plan->state)->fft;
-    if (is_whole(&run))
-        status = cuda_fft_borrow(plan, fft, (char *)run.units.z + run.cut->units_bytes,
-                                 &run.units.lease);
-    if (status == PARTITA_OK) status = run_call(&run, filter ? filter->state : NULL);
-    status = cuda_call_end(&call, status);
-    if (is_whole(&run)) cuda_fft_give_back(fft, run.units.lease);
-    return status;
+    const struct run run = lay_out(&call, saved);
+    return cuda_call_end(&call, run_call(&run, filter ? filter->state : NULL));
 }

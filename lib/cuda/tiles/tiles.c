@@ -24,11 +24,6 @@ static void estimate_fused(const struct request *request, struct estimate *ret)
     cuda_tiles_estimate(request, CUDA_TILES_FUSED, ret);
 }
 
-static void estimate_whole(const struct request *request, struct estimate *ret)
-{
-    cuda_tiles_estimate(request, CUDA_TILES_WHOLE, ret);
-}
-
 static void estimate_auto(const struct request *request, struct estimate *ret)
 {
     struct estimate best = {0};
@@ -90,19 +85,6 @@ static enum partita_status make_tables(struct partita_plan *plan, struct tiles_p
     return status;
 }
 
-// Tables, or a plan of cuFFT; its area may be larger than the estimate thought.
-static enum partita_status prepare(struct partita_plan *plan, struct tiles_plan *state)
-{
-    if (state->cut.kind != CUDA_TILES_WHOLE) return make_tables(plan, state);
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK)
-        status = cuda_fft_create_box(plan, state->cut.n, (size_t)state->cut.room, &state->fft);
-    const size_t area = cuda_fft_area(&state->fft);
-    if (status == PARTITA_OK && area > state->cut.units_bytes)
-        plan->choice.shared += area - state->cut.units_bytes;
-    return status;
-}
-
 static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)
 {
     struct tiles_plan *state = mem_allocate(&plan->allocator, sizeof *state);
@@ -110,7 +92,7 @@ static enum partita_status plan_create(struct partita_plan *plan, const struct r
     if (!state) return PARTITA_ERR_NOMEM;
     cuda_tiles_cut(request, plan->choice.transform, (enum cuda_tiles_kind)plan->choice.variant,
                    request->workspace_limit, &state->cut); // as estimate saw, it can be cut
-    return prepare(plan, state);
+    return make_tables(plan, state);
 }
 
 static void plan_destroy(struct partita_plan *plan)
@@ -119,14 +101,13 @@ static void plan_destroy(struct partita_plan *plan)
     if (!state) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_release(plan, state->tables);
-    cuda_fft_destroy(plan, &state->fft);
     mem_release(&plan->allocator, state);
 }
 
 static void plan_explain(const struct partita_plan *plan, struct text *text)
 {
     static const char *const how[] = {"complex products", "products by Gauss, 3 real ones",
-                                      "in one kernel", "by cuFFT"};
+                                      "in one kernel"};
     const struct cuda_tiles_cut *cut = &((const struct tiles_plan *)plan->state)->cut;
     const struct cuda_tiles_axis *axis = cut->tiles.axis;
     text_add(
@@ -137,32 +118,11 @@ static void plan_explain(const struct partita_plan *plan, struct text *text)
         (long long)cut->tiles.positions, (long long)cut->most.block, how[cut->kind]);
 }
 
-// The same by cuFFT, in memory of its own.
-static enum partita_status make_whole_spectra(const struct partita_plan *plan,
-                                              const struct cuda_tiles_part *all, const void *taps,
-                                              void *spectra)
-{
-    const struct tiles_plan *state = plan->state;
-    struct tiles_call call = {.plan = plan};
-    void *area = NULL;
-    enum partita_status status = cuda_allocate(plan, state->cut.units_bytes, &call.z);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, cuda_fft_area(&state->fft), &area);
-    if (status == PARTITA_OK) status = cuda_fft_borrow(plan, &state->fft, area, &call.lease);
-    if (status == PARTITA_OK)
-        status = cuda_units_forward(&call, all, CUDA_UNITS_TAPS, spectra, taps);
-    const enum partita_status waited = cuda_wait(plan);
-    cuda_fft_give_back(&state->fft, call.lease);
-    cuda_release(plan, call.z);
-    cuda_release(plan, area);
-    return status == PARTITA_OK ? waited : status;
-}
-
 static enum partita_status make_spectra(const struct partita_plan *plan, const void *taps,
                                         void *spectra)
 {
     const struct tiles_plan *state = plan->state;
     const struct cuda_tiles_part all = {.groups = state->cut.tiles.groups};
-    if (state->cut.kind == CUDA_TILES_WHOLE) return make_whole_spectra(plan, &all, taps, spectra);
     const enum partita_status status =
         CU(plan, cuda_tiles_load_taps(&state->cut.tiles, &all, spectra, taps, cudaStreamPerThread));
     const enum partita_status waited = cuda_wait(plan);
@@ -232,7 +192,7 @@ static enum partita_status saved_plan(const struct partita_plan *plan,
     ret_plan->choice.variant = plan->choice.variant;
     ret_plan->choice.hop = (size_t)state->cut.most.block;
     ret_plan->choice.shared = cuda_tiles_workspace(&state->cut);
-    return prepare(ret_plan, state);
+    return make_tables(ret_plan, state);
 }
 
 static enum partita_status saved_create(const struct partita_plan *plan, void **ret_saved)
@@ -267,5 +227,4 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
 const struct engine cuda_tiles = TILES("cuda/tiles", estimate_auto);
 const struct engine cuda_tiles_complex = TILES("cuda/tiles-complex", estimate_complex);
 const struct engine cuda_tiles_gauss = TILES("cuda/tiles-gauss", estimate_gauss);
-const struct engine cuda_tiles_whole = TILES("cuda/tiles-whole", estimate_whole);
 const struct engine cuda_tiles_fused_kind = TILES("cuda/tiles-fused", estimate_fused);

@@ -3,33 +3,15 @@
 #ifndef PARTITA_CUDA_TILES_H
 #define PARTITA_CUDA_TILES_H
 
-#include "cuda/kernels/fft.h"
 #include "cut.h"
 
-extern const struct engine cuda_tiles, cuda_tiles_complex, cuda_tiles_gauss, cuda_tiles_fused_kind,
-    cuda_tiles_whole;
+extern const struct engine cuda_tiles, cuda_tiles_complex, cuda_tiles_gauss, cuda_tiles_fused_kind;
 
 // What a plan holds.
 struct tiles_plan {
     struct cuda_tiles_cut cut;
-    void *tables;        // in the device's memory
-    struct cuda_fft fft; // CUDA_TILES_WHOLE
+    void *tables; // in the device's memory
 };
-
-// What one call has of CUDA_TILES_WHOLE: units of tiles, and cuFFT.
-struct tiles_call {
-    const struct partita_plan *plan;
-    struct cuda_fft_lease *lease;
-    void *z;
-};
-
-// Spectra of samples or taps, all units of a part; and the way back, with bias and activation.
-enum partita_status cuda_units_forward(const struct tiles_call *of,
-                                       const struct cuda_tiles_part *part, enum cuda_units_of what,
-                                       void *spectra, const void *from);
-enum partita_status cuda_units_inverse(const struct tiles_call *of,
-                                       const struct cuda_tiles_part *part, enum cuda_units_of what,
-                                       void *to, const void *spectra, const void *bias);
 
 // Spectra and bias in the device's memory.
 struct tiles_filter {
