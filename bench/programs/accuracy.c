@@ -86,7 +86,7 @@ static bool accuracy_try_engine(const char *layer, const struct partita_plan *pl
     struct partita_plan trial = *plan;
     struct partita_filter *filter = NULL;
     struct cost_model model;
-    wisdom_cost_model(NULL, plan->level, &model);
+    wisdom_cost_model(NULL, plan->isa, &model);
     estimate_engine(plan, &options, &model, i, tile, &trial.choice);
     if (!trial.choice.applicable || trial.choice.transform != tile) return true;
     trial.engine = plan->engines[i];
@@ -96,7 +96,8 @@ static bool accuracy_try_engine(const char *layer, const struct partita_plan *pl
               partita_filter_create(&trial, a->w, &filter) == PARTITA_OK;
     if (ok) {
         void *workspace = bench_allocate(plan_workspace(&trial));
-        trial.engine->forward(&trial, filter, a->y, a->x, workspace);
+        const struct operands operands = {.to = a->y, .from = {a->x}};
+        trial.engine->run(&trial, filter, &operands, workspace);
         accuracy_print(layer, &trial, a);
         free(workspace);
     }

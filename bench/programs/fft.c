@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "fft/fft.h"
+#include "kernels/kernels.h"
 #include "ours/ours.h"
 
 static const struct partita_allocator default_allocator;

@@ -2,8 +2,8 @@
 // The one-call helpers: a slice of a full convolution or correlation is a bounded problem with its
 // own padding.
 #include "bounded.h"
+#include "core/filter.h"
 #include "core/slice.h"
-#include "filter.h"
 
 struct range slice_resolve(enum partita_op op, size_t n, size_t m,
                            const struct partita_slice *slice)
@@ -38,21 +38,6 @@ size_t partita_slice_size(enum partita_op op, size_t n, size_t m, const struct p
     return slice_resolve(op, n, m, slice).size;
 }
 
-// Taps that are as long as the signal are not worth a filter.
-static enum partita_status run_from_taps(const struct partita_plan *plan, void *y, const void *x,
-                                         const void *taps)
-{
-    const enum partita_status status = bounded_check(plan, plan, y, x, NULL);
-    if (status != PARTITA_OK) return status;
-    if (plan->device)
-        return plan->device->run(plan, NULL, &(struct operands){.to = y, .from = {x, taps}}, NULL);
-    void *own, *workspace = bounded_workspace(plan, NULL, &own);
-    if (!workspace) return PARTITA_ERR_NOMEM;
-    plan->engine->forward_taps(plan, taps, y, x, workspace);
-    mem_release(&plan->allocator, own);
-    return PARTITA_OK;
-}
-
 enum partita_status partita_forward_once(const struct partita_plan *plan, void *y, const void *x,
                                          const void *taps)
 {
@@ -60,15 +45,20 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
     if (!plan || !y || !x || !taps) return PARTITA_ERR_ARG;
     if (plan->shape.stream) return PARTITA_ERR_STATE;
     if (!plan->engine) return PARTITA_ERR_UNSUPPORTED;
-    if (plan->choice.from_taps && !plan->shape.relu) return run_from_taps(plan, y, x, taps);
-    enum partita_status status = filter_create_forward(plan, taps, &filter);
-    if (status == PARTITA_OK) status = partita_forward(plan, filter, y, x, NULL);
-    partita_filter_destroy(filter);
+    struct operands operands = {.to = y, .from = {x}};
+    if (plan->choice.from_taps && !plan->shape.relu) {
+        operands.from[1] = taps;
+        operands.from_taps = true;
+        return bounded_run(plan, plan, NULL, &operands, NULL);
+    }
+    enum partita_status status = filter_create(plan, taps, &filter);
+    if (status == PARTITA_OK) status = bounded_run(plan, plan, filter, &operands, NULL);
+    filter_destroy(filter);
     return status;
 }
 
-static enum partita_status run(const struct partita_problem *problem, void *y, const void *x,
-                               const void *h)
+static enum partita_status plan_and_run(const struct partita_problem *problem, void *y,
+                                        const void *x, const void *h)
 {
     struct partita_plan *plan = NULL;
     const struct partita_options options = {.directions = PARTITA_FORWARD};
@@ -96,24 +86,24 @@ enum partita_status partita_slice_problem(enum partita_op op, enum partita_type 
     return PARTITA_OK;
 }
 
-static enum partita_status apply(enum partita_op op, enum partita_type type, void *y, const void *x,
-                                 size_t n, const void *h, size_t m,
-                                 const struct partita_slice *slice)
+static enum partita_status run_slice(enum partita_op op, enum partita_type type, void *y,
+                                     const void *x, size_t n, const void *h, size_t m,
+                                     const struct partita_slice *slice)
 {
     struct partita_problem problem;
     if (!y || !x || !h) return PARTITA_ERR_ARG;
     const enum partita_status status = partita_slice_problem(op, type, n, m, slice, &problem);
-    return status == PARTITA_OK ? run(&problem, y, x, h) : status;
+    return status == PARTITA_OK ? plan_and_run(&problem, y, x, h) : status;
 }
 
 enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n,
                                      const void *h, size_t m, const struct partita_slice *slice)
 {
-    return apply(PARTITA_CONVOLVE, type, y, x, n, h, m, slice);
+    return run_slice(PARTITA_CONVOLVE, type, y, x, n, h, m, slice);
 }
 
 enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n,
                                       const void *h, size_t m, const struct partita_slice *slice)
 {
-    return apply(PARTITA_CORRELATE, type, y, x, n, h, m, slice);
+    return run_slice(PARTITA_CORRELATE, type, y, x, n, h, m, slice);
 }

@@ -2,38 +2,25 @@
 // Making filters: arguments are checked, cells spread out where an engine wants dense taps.
 #include <string.h>
 
-#include "filter.h"
+#include "core/filter.h"
+#include "core/half.h"
 
-static enum partita_status finish(struct partita_filter *filter, enum partita_status status,
-                                  struct partita_filter **ret_filter)
+static enum partita_status finish_filter(struct partita_filter *filter, enum partita_status status,
+                                         struct partita_filter **ret_filter)
 {
     if (status == PARTITA_OK) *ret_filter = filter;
     else partita_filter_destroy(filter);
     return status;
 }
 
-static struct partita_filter *begin(const struct partita_plan *plan)
-{
-    struct partita_filter *filter = mem_allocate(&plan->allocator, sizeof *filter);
-    if (filter) filter->plan = plan;
-    return filter;
-}
-
-// Dense taps for the plan's own direction, if it was planned.
-static enum partita_status pack_own(struct partita_filter *filter, const void *taps)
-{
-    const struct engine *engine = filter->plan->engine;
-    return engine ? engine->filter_create(filter, taps) : PARTITA_OK;
-}
-
 // Dense taps for every planned direction that reads them.
-static enum partita_status pack(struct partita_filter *filter, const void *taps)
+static enum partita_status pack_directions(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const enum partita_status status = pack_own(filter, taps);
+    const enum partita_status status = filter_pack(filter, taps);
     if (status != PARTITA_OK || !plan->backward_data) return status;
-    filter->backward_data = begin(plan->backward_data);
-    return filter->backward_data ? pack_own(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
+    filter->backward_data = filter_allocate(plan->backward_data);
+    return filter->backward_data ? filter_pack(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
 }
 
 static enum partita_status copy_bias(struct partita_filter *filter, const void *bias)
@@ -58,24 +45,17 @@ enum partita_status partita_filter_create_biased(const struct partita_plan *plan
         log_line(&plan->log, "a bias: of bounded real problems only");
         return PARTITA_ERR_UNSUPPORTED;
     }
-    struct partita_filter *filter = begin(plan);
+    struct partita_filter *filter = filter_allocate(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    enum partita_status status = pack(filter, taps);
+    enum partita_status status = pack_directions(filter, taps);
     if (status == PARTITA_OK && bias && plan->engine) status = copy_bias(filter, bias);
-    return finish(filter, status, ret_filter);
+    return finish_filter(filter, status, ret_filter);
 }
 
 enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
                                           struct partita_filter **ret_filter)
 {
     return partita_filter_create_biased(plan, taps, NULL, ret_filter);
-}
-
-enum partita_status filter_create_forward(const struct partita_plan *plan, const void *taps,
-                                          struct partita_filter **ret_filter)
-{
-    struct partita_filter *filter = begin(plan);
-    return filter ? finish(filter, pack_own(filter, taps), ret_filter) : PARTITA_ERR_NOMEM;
 }
 
 static bool cell_is_valid(const struct partita_plan *plan, const struct partita_cell *cells,
@@ -133,7 +113,7 @@ static enum partita_status create_spread(struct partita_filter *filter,
             memcpy(cell + cells[i].delay * shape->tap_bytes, cells[i].taps,
                    cells[i].length * shape->tap_bytes);
     }
-    const enum partita_status status = pack(filter, taps);
+    const enum partita_status status = pack_directions(filter, taps);
     mem_release(&plan->allocator, taps);
     return status;
 }
@@ -144,13 +124,13 @@ enum partita_status partita_filter_create_cells(const struct partita_plan *plan,
 {
     if (!plan || (!cells && n_cells) || !ret_filter || !cells_are_valid(plan, cells, n_cells))
         return PARTITA_ERR_ARG;
-    struct partita_filter *filter = begin(plan);
+    struct partita_filter *filter = filter_allocate(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    return finish(filter,
-                  plan->engine && plan->engine->filter_create_cells
-                      ? plan->engine->filter_create_cells(filter, cells, n_cells, NULL)
-                      : create_spread(filter, cells, n_cells),
-                  ret_filter);
+    return finish_filter(filter,
+                         plan->engine && plan->engine->filter_create_paths
+                             ? plan->engine->filter_create_paths(filter, cells, n_cells, NULL)
+                             : create_spread(filter, cells, n_cells),
+                         ret_filter);
 }
 
 enum partita_status partita_filter_edit(const struct partita_filter *base,
@@ -160,21 +140,14 @@ enum partita_status partita_filter_edit(const struct partita_filter *base,
     if (!base || (!cells && n_cells) || !ret_filter) return PARTITA_ERR_ARG;
     const struct partita_plan *plan = base->plan;
     if (!cells_are_valid(plan, cells, n_cells)) return PARTITA_ERR_ARG;
-    if (!plan->engine || !plan->engine->filter_create_cells) return PARTITA_ERR_UNSUPPORTED;
-    struct partita_filter *filter = begin(plan);
+    if (!plan->engine || !plan->engine->filter_create_paths) return PARTITA_ERR_UNSUPPORTED;
+    struct partita_filter *filter = filter_allocate(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    return finish(filter, plan->engine->filter_create_cells(filter, cells, n_cells, base),
-                  ret_filter);
+    return finish_filter(filter, plan->engine->filter_create_paths(filter, cells, n_cells, base),
+                         ret_filter);
 }
 
 void partita_filter_destroy(struct partita_filter *filter)
 {
-    if (!filter) return;
-    const struct partita_allocator allocator = filter->plan->allocator;
-    partita_filter_destroy(filter->backward_data);
-    const struct engine *engine = filter->plan->engine;
-    if (engine && engine->filter_destroy) engine->filter_destroy(filter);
-    else mem_release(&allocator, filter->state);
-    mem_release(&allocator, filter->bias);
-    mem_release(&allocator, filter);
+    filter_destroy(filter);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Public functions of plans, of running them forward and of opening streams: arguments are checked,
-// then one internal call follows. Below, they are trusted. (Filters are in filter.c, running
-// streams in stream.c and stream_state.c, the one-call helpers in convolve.c, gradients in layer.c,
-// the store of facts in wisdom.c.)
+// Public functions of plans, and of running them forward. As in every file of api/, arguments are
+// checked here, one internal call follows, and below they are trusted. (The store of measured facts
+// is in planner/wisdom.c.)
 #include <string.h>
 
 #include "bounded.h"
-#include "layer.h"
+#include "kernels/kernels.h"
 #include "planner/explain.h"
 #include "planner/planner.h"
 
@@ -75,7 +74,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan,
     *gradient = *plan;
     gradient->direction = direction;
     gradient->engine = NULL;
-    gradient->considered = NULL;
+    gradient->estimates = NULL;
     gradient->state = NULL;
     gradient->piece = NULL;
     gradient->threads =
@@ -146,8 +145,8 @@ enum partita_status partita_plan_create(const struct partita_problem *problem,
     plan->engines = device ? device->engines : cpu_engines;
     plan->shape = shape;
     plan->direction = PARTITA_FORWARD;
-    plan->level = cpu_detect();
-    plan->kernels = kernels_select(plan->level, shape.f64);
+    plan->isa = cpu_detect();
+    plan->kernels = kernels_select(plan->isa, shape.f64);
     plan->threads = shape.stream ? 1 : bounded_threads(device, options);
     plan->stream_threads = options->threads ? options->threads : 1;
     plan->executor = options->executor;
@@ -173,7 +172,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     if (plan->device) plan->device->plan_end(plan);
     if (plan->engine) plan->engine->plan_destroy(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
-    mem_release(&allocator, plan->considered);
+    mem_release(&allocator, plan->estimates);
     mem_release(&allocator, plan);
 }
 
@@ -214,44 +213,6 @@ enum partita_status partita_forward(const struct partita_plan *plan,
                                     void *workspace)
 {
     if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
-    const enum partita_status status =
-        bounded_check(plan, plan->engine ? plan : NULL, y, x, workspace);
-    if (status != PARTITA_OK) return status;
-    if (plan->device)
-        return plan->device->run(plan, filter, &(struct operands){.to = y, .from = {x}}, workspace);
-    void *own, *work = bounded_workspace(plan, workspace, &own);
-    if (!work) return PARTITA_ERR_NOMEM;
-    plan->engine->forward(plan, filter, y, x, work);
-    layer_finish(plan, filter, y);
-    mem_release(&plan->allocator, own);
-    return PARTITA_OK;
-}
-
-enum partita_status partita_stream_open(const struct partita_plan *plan,
-                                        const struct partita_filter *filter,
-                                        struct partita_stream **ret_stream)
-{
-    if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;
-    if (!plan->shape.stream) return PARTITA_ERR_STATE;
-    struct partita_stream *stream = mem_allocate(&plan->allocator, sizeof *stream);
-    if (!stream) return PARTITA_ERR_NOMEM;
-    stream->plan = plan;
-    stream->filter = filter;
-    swap_queue_open(&stream->swap_queue);
-    const enum partita_status status = plan->engine->stream_open(stream);
-    if (status != PARTITA_OK) {
-        partita_stream_close(stream);
-        return status;
-    }
-    *ret_stream = stream;
-    return PARTITA_OK;
-}
-
-void partita_stream_close(struct partita_stream *stream)
-{
-    if (!stream) return;
-    const struct partita_allocator allocator = stream->plan->allocator;
-    if (stream->plan->engine->stream_close) stream->plan->engine->stream_close(stream);
-    mem_release(&allocator, stream->state);
-    mem_release(&allocator, stream);
+    return bounded_run(plan, bounded_direction(plan, PARTITA_FORWARD), filter,
+                       &(struct operands){.to = y, .from = {x}}, workspace);
 }

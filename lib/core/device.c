@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "engine.h"
+#include "plan.h"
 
 #include <dlfcn.h>
 #include <partita/device.h>

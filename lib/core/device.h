@@ -24,6 +24,9 @@ struct device {
     // Bounded problems on arrays in any memory, in place of engine->run.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
+    // Memory of the device. Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE. NULL may be released.
+    enum partita_status (*reserve)(const struct partita_plan *plan, size_t bytes, void **ret);
+    void (*release)(const struct partita_plan *plan, void *memory);
     // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.
     enum partita_status (*backward_bias)(const struct partita_plan *plan, void *gb, const void *gy);
     // Before a plan of the device goes, and before its engine's plan_destroy: releases what

@@ -10,11 +10,11 @@
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION,
                                                                 PARTITA_VERSION, cuda_open};
 
-extern const struct engine cuda_direct, cuda_direct_halo, cuda_direct_cached, cuda_direct_constant,
-    cuda_direct_plain, cuda_separable, cuda_winograd, cuda_tiles, cuda_tiles_fused_kind,
-    cuda_tiles_complex, cuda_tiles_whole, cuda_tiles_gauss, cuda_overlap_save,
-    cuda_overlap_save_1_sum, cuda_overlap_save_2_sums, cuda_overlap_add, cuda_overlap_add_2_steps,
-    cuda_overlap_add_3_steps, cuda_blocks_engine, cuda_partitioned;
+extern const struct engine cuda_direct, cuda_direct_halo, cuda_direct_plain, cuda_separable,
+    cuda_winograd, cuda_tiles, cuda_tiles_fused_kind, cuda_tiles_complex, cuda_tiles_whole,
+    cuda_tiles_gauss, cuda_overlap_save, cuda_overlap_save_1_sum, cuda_overlap_save_2_sums,
+    cuda_overlap_add, cuda_overlap_add_2_steps, cuda_overlap_add_3_steps, cuda_blocks_engine,
+    cuda_partitioned;
 extern const struct spectrum_backend cuda_spectra;
 
 static const struct engine *const cuda_engines[] = {
@@ -38,6 +38,21 @@ static const struct engine *const cuda_engines[] = {
     NULL,
 };
 
+// Waits, since other threads' queues may use the memory.
+static enum partita_status reserve_memory(const struct partita_plan *plan, size_t bytes,
+                                          void **ret_memory)
+{
+    enum partita_status status = cuda_enter(plan);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_memory);
+    return status == PARTITA_OK ? cuda_wait(plan) : status;
+}
+
+static void release_memory(const struct partita_plan *plan, void *memory)
+{
+    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    cuda_release(plan, memory);
+}
+
 static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
 {
     return plan->shape.stream ? PARTITA_OK : cuda_pieces_plan(plan, request);
@@ -56,6 +71,8 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     if (status != PARTITA_OK) return status;
     device->base.engines = cuda_engines;
     device->base.spectra = &cuda_spectra;
+    device->base.reserve = reserve_memory;
+    device->base.release = release_memory;
     device->base.backward_bias = cuda_pipeline_bias;
     device->base.plan_begin = plan_begin;
     device->base.run = cuda_pipeline_run;

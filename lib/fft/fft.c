@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "provider.h"
 
 static const struct fft_provider *const providers[] = {

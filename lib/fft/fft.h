@@ -9,8 +9,8 @@
 #ifndef PARTITA_FFT_H
 #define PARTITA_FFT_H
 
+#include "base/cpu.h"
 #include "base/mem.h"
-#include "kernels/kernels.h"
 
 struct fft;
 

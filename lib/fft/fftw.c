@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "provider.h"
 
 // FFTW's planner, its wisdom included, is one global object; only executing a plan is safe without

@@ -4,7 +4,7 @@
 #ifndef PARTITA_WINOGRAD_ERROR_H
 #define PARTITA_WINOGRAD_ERROR_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "tile_grid.h"
 
 enum { WINOGRAD_TERMS = 256 }; // summed in registers before a sum is rounded

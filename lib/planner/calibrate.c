@@ -7,6 +7,7 @@
 #include "core/cost_model.h"
 #include "fft/fft.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 // Everything a measured loop may touch.
 struct bench {

@@ -23,6 +23,7 @@ struct request estimate_request(const struct partita_plan *plan,
                             .model = model,
                             .device = plan->device,
                             .transform = transform,
+                            .variant = ANY_VARIANT,
                             .workspace_limit =
                                 options->workspace_limit ? options->workspace_limit : SIZE_MAX,
                             .parts = options->parts,
@@ -47,9 +48,7 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
         refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
         return;
     }
-    if (!engine->run &&
-        ((plan->direction == PARTITA_BACKWARD_DATA && !engine->backward_data) ||
-         (plan->direction == PARTITA_BACKWARD_WEIGHT && !engine->backward_weight))) {
+    if (plan->direction != PARTITA_FORWARD && !(engine->directions & plan->direction)) {
         refuse(ret, "does not compute this gradient");
         return;
     }

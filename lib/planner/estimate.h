@@ -3,7 +3,7 @@
 #ifndef PARTITA_ESTIMATE_H
 #define PARTITA_ESTIMATE_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // What an engine is asked, FFT size included (0: any).
 struct request estimate_request(const struct partita_plan *plan,

@@ -2,6 +2,7 @@
 // The planner's decision in words: one line for the problem, one for each engine, details of the
 // chosen one.
 #include "explain.h"
+#include "kernels/kernels.h"
 
 // "3x3": one number of each axis.
 static void describe_axes(const struct shape *shape, size_t field, struct text *text)
@@ -79,13 +80,13 @@ static void describe_bytes(size_t bytes, struct text *text)
 static void describe_engine(const struct partita_plan *plan, size_t i, struct text *text)
 {
     const bool chosen = plan->engines[i] == plan->engine;
-    const struct estimate *estimate = chosen ? &plan->choice : &plan->considered[i];
+    const struct estimate *estimate = chosen ? &plan->choice : &plan->estimates[i];
     text_add(text, "  %-*s ", plan->device ? 21 : 17, plan->engines[i]->name);
     if (!estimate->applicable) {
         text_add(text, "no: %s\n", estimate->reason);
         return;
     }
-    if (estimate->way[0]) text_add(text, "%-12s ", estimate->way);
+    if (estimate->summary[0]) text_add(text, "%-12s ", estimate->summary);
     else if (estimate->transform) text_add(text, "fft %-8zu ", estimate->transform);
     else text_add(text, "%-12s ", "");
     describe_time(estimate->seconds / (plan->device ? 1 : plan->threads), plan->shape.stream, text);
@@ -127,8 +128,8 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     const struct estimate *choice = &plan->choice;
     const bool cut = plan->engine->plan_explain;
     if (cut) text_add(text, "  in parts, below");
-    else if (choice->way[0])
-        text_add(text, "  %s in blocks of %zu tiles", choice->way, choice->hop);
+    else if (choice->summary[0])
+        text_add(text, "  %s in blocks of %zu tiles", choice->summary, choice->hop);
     else if (choice->transform)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop,
                  choice->transform);

@@ -2,7 +2,7 @@
 #ifndef PARTITA_EXPLAIN_H
 #define PARTITA_EXPLAIN_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // The text of partita_plan_explain.
 void explain(const struct partita_plan *plan, struct text *text);

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "core/filter.h"
 #include "estimate.h"
 #include "fft/fft.h"
+#include "stream/stream.h"
 
 enum { RUNS = 3 };
 
@@ -51,11 +53,12 @@ static void run_bounded(const struct partita_plan *trial, const struct partita_f
 {
     const struct arrays bytes = arrays_of(&trial->shape);
     char *x = memory, *y = x + bytes.x, *w = y + bytes.y, *workspace = w + bytes.w;
+    struct operands operands = {.to = y, .from = {x}};
     if (trial->direction == PARTITA_BACKWARD_DATA)
-        trial->engine->backward_data(trial, filter, x, y, workspace);
-    else if (trial->direction == PARTITA_BACKWARD_WEIGHT)
-        trial->engine->backward_weight(trial, w, x, y, workspace);
-    else trial->engine->forward(trial, filter, y, x, workspace);
+        operands = (struct operands){.to = x, .from = {y}};
+    if (trial->direction == PARTITA_BACKWARD_WEIGHT)
+        operands = (struct operands){.to = w, .from = {x, y}};
+    trial->engine->run(trial, filter, &operands, workspace);
 }
 
 // Seconds of one output of one item.
@@ -86,11 +89,12 @@ static double time_stream(struct partita_stream *stream, const void *x, void *y,
     for (size_t c = 0; c < shape->in_channels; c++) inputs[c] = x;
     for (size_t k = 0; k < shape->out_channels; k++) outputs[k] = y;
     const size_t frames = shape->block, calls = 4 * stream->plan->choice.hop / frames + 4;
+    const struct frames whole = {
+        .y = outputs, .y_stride = 1, .x = inputs, .x_stride = 1, .n = frames};
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
         const double start = clock_seconds();
-        for (size_t call = 0; call < calls; call++)
-            partita_stream_process(stream, outputs, inputs, frames);
+        for (size_t call = 0; call < calls; call++) stream_feed(stream, whole);
         const double time = clock_seconds() - start;
         if (time < best) best = time;
     }
@@ -126,14 +130,14 @@ static double time_plan(const struct partita_plan *trial)
         arena.used = 0;
     }
     if (trial->direction != PARTITA_BACKWARD_WEIGHT &&
-        partita_filter_create(trial, taps, &filter) != PARTITA_OK)
+        filter_create(trial, taps, &filter) != PARTITA_OK)
         goto done;
     if (!shape->stream) seconds = time_bounded(trial, filter, rest);
-    else if (partita_stream_open(trial, filter, &stream) == PARTITA_OK)
+    else if (stream_open(trial, filter, &stream) == PARTITA_OK)
         seconds = time_stream(stream, x, y, inputs, outputs);
 done:
-    partita_stream_close(stream);
-    partita_filter_destroy(filter);
+    stream_close(stream);
+    filter_destroy(filter);
     mem_release(allocator, arena.base);
     return seconds;
 }
@@ -180,9 +184,9 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
 static bool has_rivals(const struct partita_plan *plan, const struct partita_options *options,
                        size_t i)
 {
-    if (plan->considered[i].transform) return true;
+    if (plan->estimates[i].transform) return true;
     for (size_t k = 0; plan->engines[k] && !options->engine; k++)
-        if (k != i && plan->considered[k].applicable) return true;
+        if (k != i && plan->estimates[k].applicable) return true;
     return false;
 }
 
@@ -195,7 +199,7 @@ enum partita_status measure_best(const struct partita_plan *plan,
     struct contest contest = {plan, options, model, 1e30, index, choice};
     if (!has_rivals(plan, options, *index)) return PARTITA_OK;
     for (size_t i = 0; plan->engines[i]; i++) {
-        const struct estimate *estimate = &plan->considered[i];
+        const struct estimate *estimate = &plan->estimates[i];
         if (!estimate->applicable || estimate->seconds > most) continue;
         if (options->engine && strcmp(options->engine, plan->engines[i]->name) != 0) continue;
         const size_t n = estimate->transform;

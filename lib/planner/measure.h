@@ -3,7 +3,7 @@
 #ifndef PARTITA_MEASURE_H
 #define PARTITA_MEASURE_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // Replaces *index (into engines) and *choice, the cheapest by estimate, by the fastest by the clock
 // among all choices estimated at up to three times its cost. Errors: PARTITA_ERR_NOMEM.

@@ -26,7 +26,7 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal),
              partita_type_name(shape->taps),
-             plan->device ? plan->device->key : cpu_isa_name(plan->level), shape->batch,
+             plan->device ? plan->device->key : cpu_isa_name(plan->isa), shape->batch,
              shape->in_channels, shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
@@ -47,8 +47,8 @@ static bool known_engine(const struct partita_plan *plan, const char *name)
 static void log_refusals(const struct partita_plan *plan, const char *forced)
 {
     for (size_t i = 0; plan->engines[i]; i++)
-        if (!plan->considered[i].applicable && (!forced || !strcmp(forced, plan->engines[i]->name)))
-            log_line(&plan->log, "%s: %s", plan->engines[i]->name, plan->considered[i].reason);
+        if (!plan->estimates[i].applicable && (!forced || !strcmp(forced, plan->engines[i]->name)))
+            log_line(&plan->log, "%s: %s", plan->engines[i]->name, plan->estimates[i].reason);
 }
 
 // Index of the cheapest applicable engine, or of the forced one; engine_count if there is none.
@@ -56,10 +56,10 @@ static size_t cheapest(const struct partita_plan *plan, const char *forced)
 {
     size_t best = engine_count(plan);
     for (size_t i = 0; plan->engines[i]; i++) {
-        const struct estimate *estimate = &plan->considered[i];
+        const struct estimate *estimate = &plan->estimates[i];
         if (!estimate->applicable || (forced && strcmp(forced, plan->engines[i]->name) != 0))
             continue;
-        if (!plan->engines[best] || estimate->seconds < plan->considered[best].seconds) best = i;
+        if (!plan->engines[best] || estimate->seconds < plan->estimates[best].seconds) best = i;
     }
     return best;
 }
@@ -105,19 +105,18 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
         log_line(&plan->log, "options.engine = \"%s\": no such engine", options->engine);
         return PARTITA_ERR_ARG;
     }
-    plan->considered =
-        mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->considered);
-    if (!plan->considered) return PARTITA_ERR_NOMEM;
-    wisdom_cost_model(options->wisdom, plan->level, &model);
+    plan->estimates = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->estimates);
+    if (!plan->estimates) return PARTITA_ERR_NOMEM;
+    wisdom_cost_model(options->wisdom, plan->isa, &model);
     describe(plan, key, sizeof key);
     for (size_t i = 0; plan->engines[i]; i++)
-        estimate_engine(plan, options, &model, i, 0, &plan->considered[i]);
+        estimate_engine(plan, options, &model, i, 0, &plan->estimates[i]);
     size_t index = cheapest(plan, options->engine);
     if (!plan->engines[index]) {
         log_refusals(plan, options->engine);
         return PARTITA_ERR_UNSUPPORTED;
     }
-    struct estimate choice = plan->considered[index];
+    struct estimate choice = plan->estimates[index];
     plan->remembered = recall(plan, options, &model, key, &index, &choice);
     if (plan->measure && !plan->device && !plan->remembered) {
         const enum partita_status status = measure_best(plan, options, &model, &index, &choice);

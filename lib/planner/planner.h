@@ -3,11 +3,14 @@
 #ifndef PARTITA_PLANNER_H
 #define PARTITA_PLANNER_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
-// Fills plan->engine, choice, considered and state for plan->shape. The caller destroys the plan on
+// Fills plan->engine, choice, estimates and state for plan->shape. The caller destroys the plan on
 // failure.
 enum partita_status planner_choose(struct partita_plan *plan,
                                    const struct partita_options *options);
+
+// All engines of the CPU, NULL-terminated (engines.c).
+extern const struct engine *const cpu_engines[];
 
 #endif

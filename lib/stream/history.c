@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 void history_layout(struct history *history, const struct shape *shape, struct arena *arena)
 {

@@ -5,7 +5,7 @@
 #ifndef PARTITA_HISTORY_H
 #define PARTITA_HISTORY_H
 
-#include "core/engine.h"
+#include "stream.h"
 
 struct history {
     size_t frames;        // kept a channel

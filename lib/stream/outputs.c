@@ -40,7 +40,7 @@ size_t outputs_emit(const struct partita_stream *stream, const struct outputs *o
         if (stream->swap.state == SWAP_FADING) {
             outputs->compute(stream, stream->swap.incoming, 1 - outputs->set, k,
                              outputs->samples[1], n);
-            stream_blend(stream, y, outputs->samples[1], n, 0, 1);
+            swap_fade(stream, y, outputs->samples[1], n, 0, 1);
         }
         if (poisoned) poison(stream, outputs, k, y, n);
         if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);

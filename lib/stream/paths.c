@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n)
 {

@@ -4,7 +4,7 @@
 #ifndef PARTITA_CELLS_H
 #define PARTITA_CELLS_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // The cells that a filter has, sorted by output.
 struct path_view {

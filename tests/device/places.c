@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include "device/places.h"
 

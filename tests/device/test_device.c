@@ -2,7 +2,7 @@
 // What only devices have, on the stand-in: arrays in the device's memory, the same bits in any
 // order of threads, an error at any call, and that the stand-in itself catches what it is there to
 // catch.
-#include "core/engine.h"
+#include "core/plan.h"
 #include "cuda/direct/kernels.h"
 
 #include "support/layer_rig.h"

@@ -2,7 +2,7 @@
 // cuda/tiles on the stand-in in every way that the planner may take (size of tiles, kind, blocks of
 // positions), which the tables of test_layers.c see only where it is the cheapest; and what forward
 // saves for backward weight.
-#include "core/engine.h" // before the complex numbers of test.h
+#include "core/plan.h" // before the complex numbers of test.h
 
 #include "hostdev/hostdev.h"
 #include "support/layer_rig.h"

@@ -3,13 +3,14 @@
 // and a stream as far as it serves them: with the k-th call failing, for every k until nothing
 // fails any more, each failure is a status or does no harm, is said once with its place, leaves
 // nothing behind on the device, and is nothing to the CPU or to other plans.
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include <stdio.h>
 
-#include "support/test.h"
-#include "hostdev/hostdev.h"
 #include "device/problems.h"
+#include "hostdev/hostdev.h"
+#include "stream/stream.h"
+#include "support/test.h"
 
 enum { MOST_ENGINES = 32, MOST_SAMPLES = 4096, TAPS = 16 };
 

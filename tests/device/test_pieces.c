@@ -2,13 +2,13 @@
 // Batches in the host's memory, some items at a time (decision 27): every engine's results are
 // right and the same from any memory; batches may be larger than the device's; nothing is made
 // twice; a failure leaves nothing behind.
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include <complex.h>
 #include <pthread.h>
 
-#include "support/layer_rig.h"
 #include "device/places.h"
+#include "support/layer_rig.h"
 
 // Batches of layers and signals whose last piece has fewer items than the others.
 static const struct partita_problem batches[] = {

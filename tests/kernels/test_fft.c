@@ -5,6 +5,7 @@
 
 #include "fft/fft.h" // before complex.h: it has a field of that name
 
+#include "kernels/kernels.h"
 #include "support/test.h"
 
 #undef complex

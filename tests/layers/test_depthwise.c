@@ -3,7 +3,7 @@
 // geometry against the oracle, one sample against one tap, the same bits for any number of threads,
 // workspace, choice and its words. (Its kernels are in test_lanes_kernels.c; what holds for every
 // engine of layers in test_layers.c.)
-#include "core/engine.h" // before <complex.h>, which makes `complex` a macro
+#include "core/plan.h" // before <complex.h>, which makes `complex` a macro
 
 #include "support/layer_rig.h"
 
@@ -25,7 +25,7 @@ static bool replan(struct partita_plan *plan, size_t transform)
 {
     struct cost_model host;
     struct estimate estimate = {0};
-    cost_model_default(&host, plan->level);
+    cost_model_default(&host, plan->isa);
     const struct request request = {.shape = &plan->shape,
                                     .direction = plan->direction,
                                     .model = &host,

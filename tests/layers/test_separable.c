@@ -2,7 +2,7 @@
 // The promise that taps are separable: cuda/separable against the oracle, forward and backward
 // data, at every edge of its tiles; what keeps the promise and what does not; other engines, which
 // compute what they would without.
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include "support/layer_rig.h"
 #include "support/reference_layer.h"

@@ -303,7 +303,7 @@ static void biased_rows(void **state)
 static bool remake(struct partita_plan *plan, const struct tiles_way *way)
 {
     struct cost_model host;
-    cost_model_default(&host, plan->level);
+    cost_model_default(&host, plan->isa);
     const struct request request =
         estimate_request(plan, &(struct partita_options){0}, &host, way->transform);
     struct tiles tiles;

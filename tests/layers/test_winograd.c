@@ -3,7 +3,7 @@
 // every tile size in every direction against the oracle, its errors against what it predicts and
 // against Lavin and Gray's order. With PARTITA_TEST_DEVICE it is that device's engine, but for what
 // the CPU's alone has.
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include "support/kernel_check.h"
 #include "support/layer_rig.h"
@@ -186,10 +186,10 @@ static bool force(struct forced *forced, const struct partita_problem *problem,
     plan->engine = subject_engine;
     plan->device = subject_device;
     plan->direction = direction;
-    plan->level = cpu_detect();
-    plan->kernels = kernels_select(plan->level, plan->shape.f64);
+    plan->isa = cpu_detect();
+    plan->kernels = kernels_select(plan->isa, plan->shape.f64);
     plan->threads = 1;
-    cost_model_default(&forced->host, plan->level);
+    cost_model_default(&forced->host, plan->isa);
     const struct request request = {.shape = &plan->shape,
                                     .direction = direction,
                                     .model = &forced->host,
@@ -220,14 +220,8 @@ static void run(struct forced *forced, void *to, const void *from, const void *o
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     void *workspace = guarded_alloc(plan_workspace(plan), 0);
     if (!weight) assert_ok(engine->filter_create(&forced->filter, other));
-    if (engine->run)
-        assert_ok(engine->run(plan, &forced->filter,
-                              &(struct operands){.to = to, .from = {from, weight ? other : NULL}},
-                              workspace));
-    else if (weight) engine->backward_weight(plan, to, from, other, workspace);
-    else if (plan->direction == PARTITA_FORWARD)
-        engine->forward(plan, &forced->filter, to, from, workspace);
-    else engine->backward_data(plan, &forced->filter, to, from, workspace);
+    const struct operands operands = {.to = to, .from = {from, weight ? other : NULL}};
+    assert_ok(engine->run(plan, weight ? NULL : &forced->filter, &operands, workspace));
     guarded_free(workspace);
 }
 
@@ -501,9 +495,9 @@ static void budget(void **state)
         assert_ok(partita_plan_create(&p, &options, &plan));
         assert_true(plan->choice.error <= (budgets[i] > 0 ? budgets[i] : 2e-6));
         partita_plan_explain(plan, text, sizeof text);
-        assert_non_null(strstr(text, plan->choice.way));
+        assert_non_null(strstr(text, plan->choice.summary));
         if (budgets[i] == 4e-7)
-            assert_string_equal(plan->choice.way, "F(2x2,3x3)"); // the others err by more
+            assert_string_equal(plan->choice.summary, "F(2x2,3x3)"); // the others err by more
         partita_plan_destroy(plan);
     }
     struct forced forced; // F(6x6,3x3) is there, but not without being asked for

@@ -181,7 +181,7 @@ static void of_streams(struct meter *meter, const struct partita_filter *filter,
     partita_filter_destroy(made);
     assert_int_equal(meter->n_live, before);
     made = (struct partita_filter *)1;
-    if (plan->engine->filter_create_cells) {
+    if (plan->engine->filter_create_paths) {
         UNTIL_OK(meter, before, partita_filter_edit(filter, cells, 2, &made),
                  made == (struct partita_filter *)1);
         partita_filter_destroy(made);

@@ -394,7 +394,7 @@ static void cpu_level_from_environment(void **state)
     struct partita_plan *plan;
     unsetenv("PARTITA_CPU");
     assert_ok(partita_plan_create(&longish, NULL, &plan));
-    enum cpu_isa highest = plan->level;
+    enum cpu_isa highest = plan->isa;
     partita_plan_destroy(plan);
     static const struct {
         const char *word;
@@ -403,14 +403,14 @@ static void cpu_level_from_environment(void **state)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         setenv("PARTITA_CPU", words[i].word, 1);
         assert_ok(partita_plan_create(&longish, NULL, &plan));
-        assert_true(plan->level <= highest);
-        assert_true(plan->level <= words[i].level);
+        assert_true(plan->isa <= highest);
+        assert_true(plan->isa <= words[i].level);
         if (i == 0) assert_non_null(strstr(explain(plan), " c\n"));
         partita_plan_destroy(plan);
     }
     setenv("PARTITA_CPU", "sse9", 1);
     assert_ok(partita_plan_create(&longish, NULL, &plan));
-    assert_int_equal(plan->level, highest);
+    assert_int_equal(plan->isa, highest);
     partita_plan_destroy(plan);
     if (kept) setenv("PARTITA_CPU", kept, 1);
     else unsetenv("PARTITA_CPU");

@@ -145,7 +145,7 @@ static bool vectors_are_wide(void)
 {
     struct partita_plan *plan;
     assert_ok(partita_plan_create(&(struct partita_problem){STREAM}, NULL, &plan));
-    const bool wide = plan->level == CPU_AVX2 || plan->level == CPU_AVX512;
+    const bool wide = plan->isa == CPU_AVX2 || plan->isa == CPU_AVX512;
     partita_plan_destroy(plan);
     return wide;
 }

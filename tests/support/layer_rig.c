@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A layer set up to run, see layer_rig.h.
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include "support/layer_rig.h"
 

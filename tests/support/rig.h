@@ -6,7 +6,7 @@
 
 // The library's own struct of a plan, for the transform length that gates depend on. It comes
 // first: the library names things `complex`, which complex.h makes a macro.
-#include "core/engine.h"
+#include "core/plan.h"
 
 #include "support/test.h"
 

@@ -7,6 +7,8 @@
 
 #include "blocks.h"
 
+#include "cpu/conv/finish.h"
+
 // Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more
 // walks.
 static double error_of(const struct request *request, const struct blocks_layout *layout)
@@ -60,7 +62,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
                                           .measure = plan->measure,
-                                          .level = plan->level};
+                                          .level = plan->isa};
     if (blocks->layout.n) {
         const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
         if (status != PARTITA_OK) return status;
@@ -109,25 +111,23 @@ static enum partita_status blocks_filter_create(struct partita_filter *filter, c
     return way == BLOCKS_LAGS ? lags_filter(filter, taps) : divisions_filter(filter, taps);
 }
 
-static void blocks_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                           void *y, const void *x, void *workspace)
+static enum partita_status blocks_run(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
+                                      const struct operands *operands, void *workspace)
 {
-    if (way_of(plan) == BLOCKS_PAIRS) pairs_forward(filter, y, x, workspace);
-    else if (way_of(plan) == BLOCKS_DIVISIONS) divisions_forward(filter, y, x, workspace);
-    else lags_forward(plan, filter, NULL, y, x, workspace);
-}
-
-static void blocks_backward_data(const struct partita_plan *plan,
-                                 const struct partita_filter *filter, void *gx, const void *gy,
-                                 void *workspace)
-{
-    blocks_forward(plan, filter, gx, gy, workspace);
-}
-
-static void blocks_forward_taps(const struct partita_plan *plan, const void *taps, void *y,
-                                const void *x, void *workspace)
-{
-    lags_forward(plan, NULL, taps, y, x, workspace);
+    const enum blocks_way way = way_of(plan);
+    void *to = operands->to;
+    const void *from = operands->from[0];
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
+        weight_run(plan, to, from, operands->from[1], workspace);
+        return PARTITA_OK;
+    }
+    const void *taps = operands->from_taps ? operands->from[1] : NULL;
+    if (way == BLOCKS_PAIRS) pairs_forward(filter, to, from, workspace);
+    else if (way == BLOCKS_DIVISIONS) divisions_forward(filter, to, from, workspace);
+    else lags_forward(plan, filter, taps, to, from, workspace);
+    if (filter && plan->direction == PARTITA_FORWARD) conv_finish_outputs(plan, filter, to);
+    return PARTITA_OK;
 }
 
 const struct engine engine_blocks = {
@@ -137,8 +137,6 @@ const struct engine engine_blocks = {
     .plan_destroy = blocks_plan_destroy,
     .plan_explain = blocks_explain,
     .filter_create = blocks_filter_create,
-    .forward = blocks_forward,
-    .forward_taps = blocks_forward_taps,
-    .backward_data = blocks_backward_data,
-    .backward_weight = weight_run,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = blocks_run,
 };

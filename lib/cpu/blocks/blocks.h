@@ -3,7 +3,7 @@
 #ifndef PARTITA_BLOCKS_H
 #define PARTITA_BLOCKS_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "geometry/part_schedule.h"
 #include "geometry/segments.h"
 #include "parts.h"

@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "blocks.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 enum { MOST_ROW = 64 }; // products summed in a row before they are rounded into a sum of sums
 

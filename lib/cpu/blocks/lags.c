@@ -13,6 +13,7 @@
 #include "blocks.h"
 #include "cpu/conv/run_sums.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 enum { MOST_RUN = 64 };
 

@@ -7,6 +7,7 @@
 #include "base/sizes.h"
 #include "blocks.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 enum {
     MOST_PARTS = 4096, // more products in a row than a tile in the cache holds, and than their

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "parts.h"
+#include "kernels/kernels.h"
 
 #include <string.h>
 

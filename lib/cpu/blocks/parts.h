@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "fft/fft.h"
+#include "kernels/kernels.h"
 
 // A run of spectra that lie tile by tile (a tile is a block of a spectrum, as in kernels.h): of all
 // spectra their first blocks side by side, then of all the next ones. Products of all pairs then

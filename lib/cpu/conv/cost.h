@@ -4,7 +4,7 @@
 #ifndef PARTITA_CONV_COST_H
 #define PARTITA_CONV_COST_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "pass.h"
 
 struct conv_work {

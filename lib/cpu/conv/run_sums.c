@@ -3,6 +3,7 @@
 #include "run_sums.h"
 
 #include "base/thread.h"
+#include "kernels/kernels.h"
 
 enum { PIECE = 4096 }; // taps of the gradient added by one task
 

@@ -5,7 +5,7 @@
 #ifndef PARTITA_RUN_SUMS_H
 #define PARTITA_RUN_SUMS_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 struct run_sums {
     const struct partita_plan *plan; // of backward weight

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/half.h"
+
 enum {
     MOST_PASSES = 1 << 16, // of backward data
     MOST_TAPS = 1 << 24,   // of one pair of channels

@@ -6,7 +6,7 @@
 #define PARTITA_CONV_RUNS_H
 
 #include "base/thread.h"
-#include "core/engine.h"
+#include "core/plan.h"
 #include "pass.h"
 
 // A pass with what was decided about it.

@@ -49,29 +49,22 @@ static enum partita_status depthwise_filter_create(struct partita_filter *filter
     return depthwise_direct_filter_create(filter, taps);
 }
 
-static void depthwise_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                          void *to, const void *from, void *workspace)
+static enum partita_status depthwise_run(const struct partita_plan *plan,
+                                         const struct partita_filter *filter,
+                                         const struct operands *operands, void *workspace)
 {
-    if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, to, from, workspace);
-    else depthwise_direct_run(plan, filter, to, from, workspace);
-}
-
-static void depthwise_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
-                                      const void *gy, void *workspace)
-{
-    if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_weight(plan, gw, x, gy, workspace);
-    else depthwise_weight_run(plan, gw, x, gy, workspace);
+    const bool fft = plan->choice.variant == DEPTHWISE_FFT;
+    void *to = operands->to;
+    const void *from = operands->from[0], *gy = operands->from[1];
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        (fft ? depthwise_fft_weight : depthwise_weight_run)(plan, to, from, gy, workspace);
+    else (fft ? depthwise_fft_run : depthwise_direct_run)(plan, filter, to, from, workspace);
+    return PARTITA_OK;
 }
 
 static void depthwise_plan_destroy(struct partita_plan *plan)
 {
     mem_release(&plan->allocator, plan->state);
-}
-
-static bool depthwise_finishes(const struct partita_plan *plan)
-{
-    (void)plan;
-    return true;
 }
 
 static void depthwise_explain(const struct partita_plan *plan, struct text *text)
@@ -90,8 +83,6 @@ const struct engine engine_depthwise = {
     .plan_destroy = depthwise_plan_destroy,
     .plan_explain = depthwise_explain,
     .filter_create = depthwise_filter_create,
-    .forward = depthwise_run,
-    .finishes = depthwise_finishes,
-    .backward_data = depthwise_run,
-    .backward_weight = depthwise_backward_weight,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = depthwise_run,
 };

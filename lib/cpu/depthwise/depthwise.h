@@ -5,7 +5,7 @@
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "cpu/conv/pass.h"
 
 enum { DEPTHWISE_LANES = CONV_BLOCK_BYTES / 4 }; // at most; of f64 half as many

@@ -9,9 +9,12 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "core/engine.h"
+#include "core/plan.h"
+#include "cpu/conv/finish.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 #include "layer.h"
+#include "stream/stream.h"
 
 enum {
     TILE = 1024, // outputs of a bounded signal computed at once: x, y and taps of a tile stay in L1
@@ -116,11 +119,6 @@ static void direct_plan_destroy(struct partita_plan *plan)
     if (plan->choice.variant == AS_LAYER) layer_direct_plan_destroy(plan);
 }
 
-static bool direct_finishes(const struct partita_plan *plan)
-{
-    return plan->choice.variant == AS_LAYER;
-}
-
 static size_t cell_bytes(const struct shape *shape)
 {
     return mem_round(shape->axis[0].span * shape->tap_bytes);
@@ -211,17 +209,22 @@ static void forward_tile(void *context, size_t task, int worker)
     }
 }
 
-static void direct_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                           void *y, const void *x, void *workspace)
+static enum partita_status direct_run(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
+                                      const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
     if (plan->choice.variant == AS_LAYER) {
-        layer_direct_forward(plan, filter, y, x, workspace);
-        return;
+        layer_direct_run(plan, filter, operands, workspace);
+        return PARTITA_OK;
     }
-    struct forward call = {plan, filter, y, x, workspace, (shape->axis[0].out + TILE - 1) / TILE};
+    struct forward call = {plan,         filter,
+                           operands->to, operands->from[0],
+                           workspace,    (shape->axis[0].out + TILE - 1) / TILE};
     thread_loop(plan->threads, shape->batch * shape->out_channels * call.tiles, forward_tile,
                 &call);
+    conv_finish_outputs(plan, filter, operands->to);
+    return PARTITA_OK;
 }
 
 // Streams. Line k holds the inputs that tap g[stride*m + k] meets: those at positions congruent to
@@ -361,7 +364,7 @@ static void compute(struct partita_stream *stream, const struct frames *chunk, s
         compute_channel(stream, stream->filter, channel, y, phase, due);
         if (stream->swap.state == SWAP_FADING) {
             compute_channel(stream, stream->swap.incoming, channel, state->faded, phase, due);
-            stream_blend(stream, y, state->faded, due, first, stride);
+            swap_fade(stream, y, state->faded, due, first, stride);
         }
         if (y == state->sum) samples_copy(own, chunk->y_stride, y, 1, due, shape->sample_bytes);
     }
@@ -412,8 +415,6 @@ const struct engine engine_direct = {
     .swap_begin = direct_swap,
     .swap_end = direct_swap,
     .plan_load = direct_load,
-    .forward = direct_forward,
-    .finishes = direct_finishes,
-    .backward_data = layer_direct_backward_data,
-    .backward_weight = layer_direct_backward_weight,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = direct_run,
 };

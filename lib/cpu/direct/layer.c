@@ -161,17 +161,14 @@ static void run_box(void *context, size_t index, int worker)
     }
 }
 
-void layer_direct_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                          void *y, const void *x, void *workspace)
+void layer_direct_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                      const struct operands *operands, void *workspace)
 {
-    struct conv_call call = {plan, filter, NULL, y, x, workspace};
-    conv_call_run(&call, run_box);
-}
-
-void layer_direct_backward_data(const struct partita_plan *plan,
-                                const struct partita_filter *filter, void *gx, const void *gy,
-                                void *workspace)
-{
-    struct conv_call call = {plan, filter, NULL, gx, gy, workspace};
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
+        layer_direct_backward_weight(plan, operands->to, operands->from[0], operands->from[1],
+                                     workspace);
+        return;
+    }
+    struct conv_call call = {plan, filter, NULL, operands->to, operands->from[0], workspace};
     conv_call_run(&call, run_box);
 }

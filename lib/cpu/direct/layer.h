@@ -5,7 +5,7 @@
 #ifndef PARTITA_LAYER_DIRECT_H
 #define PARTITA_LAYER_DIRECT_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // As the functions of struct engine of the same names, for every direction.
 void layer_direct_estimate(const struct request *request, struct estimate *ret);
@@ -13,11 +13,8 @@ enum partita_status layer_direct_plan_create(struct partita_plan *plan,
                                              const struct request *request);
 void layer_direct_plan_destroy(struct partita_plan *plan);
 enum partita_status layer_direct_filter_create(struct partita_filter *filter, const void *taps);
-void layer_direct_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                          void *y, const void *x, void *workspace);
-void layer_direct_backward_data(const struct partita_plan *plan,
-                                const struct partita_filter *filter, void *gx, const void *gy,
-                                void *workspace);
+void layer_direct_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                      const struct operands *operands, void *workspace);
 void layer_direct_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
                                   const void *gy, void *workspace);
 

@@ -314,24 +314,17 @@ static void run_box(void *context, size_t index, int worker)
     store(call, &task, &scratch);
 }
 
-static void gemm_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                         void *y, const void *x, void *workspace)
+static enum partita_status gemm_run(const struct partita_plan *plan,
+                                    const struct partita_filter *filter,
+                                    const struct operands *operands, void *workspace)
 {
-    struct conv_call call = {plan, filter, NULL, y, x, workspace};
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
+        gemm_backward_weight(plan, operands->to, operands->from[0], operands->from[1], workspace);
+        return PARTITA_OK;
+    }
+    struct conv_call call = {plan, filter, NULL, operands->to, operands->from[0], workspace};
     conv_call_run(&call, run_box);
-}
-
-static void gemm_backward_data(const struct partita_plan *plan, const struct partita_filter *filter,
-                               void *gx, const void *gy, void *workspace)
-{
-    struct conv_call call = {plan, filter, NULL, gx, gy, workspace};
-    conv_call_run(&call, run_box);
-}
-
-static bool gemm_finishes(const struct partita_plan *plan)
-{
-    (void)plan;
-    return true;
+    return PARTITA_OK;
 }
 
 const struct engine engine_gemm = {
@@ -342,8 +335,6 @@ const struct engine engine_gemm = {
     .plan_create = gemm_plan_create,
     .plan_destroy = layer_direct_plan_destroy,
     .filter_create = conv_runs_filter,
-    .forward = gemm_forward,
-    .finishes = gemm_finishes,
-    .backward_data = gemm_backward_data,
-    .backward_weight = gemm_backward_weight,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = gemm_run,
 };

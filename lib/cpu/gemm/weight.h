@@ -3,7 +3,7 @@
 #ifndef PARTITA_GEMM_WEIGHT_H
 #define PARTITA_GEMM_WEIGHT_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 void gemm_weight_estimate(const struct request *request, struct estimate *ret);
 enum partita_status gemm_weight_plan_create(struct partita_plan *plan,

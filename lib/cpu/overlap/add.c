@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "cpu/conv/finish.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 #include "spectral.h"
+#include "stream/stream.h"
 
 // How a bounded signal is cut, the same for any number of threads. Blocks lie at multiples of hop
 // in x; block b yields the full result from b*hop on.
@@ -194,22 +197,27 @@ static void gather_overlap(void *context, size_t task, int worker)
               length, true);
 }
 
-static void add_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                        void *y, const void *x, void *workspace)
+static enum partita_status add_run(const struct partita_plan *plan,
+                                   const struct partita_filter *filter,
+                                   const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
     const struct spectral *spectral = plan->state;
-    struct forward call = {filter, y, x, workspace, workspace, cut_signal(shape, spectral->hop)};
+    struct forward call = {filter,    operands->to, operands->from[0],
+                           workspace, workspace,    cut_signal(shape, spectral->hop)};
     call.overlaps += (size_t)plan->threads * spectral_work_bytes(shape, spectral->fft);
     // Outputs that no block starts on: those before the signal, and those behind its last block.
     const ptrdiff_t begin = causal_first(axis),
                     end = begin + (ptrdiff_t)((axis->out - 1) * axis->stride);
     if (begin < 0 || end >= (ptrdiff_t)((call.cut.first + call.cut.blocks) * spectral->hop))
-        memset(y, 0, shape->batch * shape->out_channels * axis->out * shape->sample_bytes);
+        memset(operands->to, 0,
+               shape->batch * shape->out_channels * axis->out * shape->sample_bytes);
     const size_t tasks = shape->batch * shape->groups * call.cut.runs;
     thread_loop(plan->threads, tasks, forward_run, &call);
     thread_loop(plan->threads, tasks, gather_overlap, &call);
+    conv_finish_outputs(plan, filter, operands->to);
+    return PARTITA_OK;
 }
 
 static enum partita_status add_stream_open(struct partita_stream *stream)
@@ -252,5 +260,6 @@ const struct engine engine_overlap_add = {
     .stream_reset = block_stream_reset,
     .stream_region = block_stream_region,
     .plan_load = block_stream_load,
-    .forward = add_forward,
+    .directions = PARTITA_FORWARD,
+    .run = add_run,
 };

@@ -6,6 +6,7 @@
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 #include "spectral.h"
 
 enum {

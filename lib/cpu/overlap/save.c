@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "cpu/conv/finish.h"
 #include "geometry/samples.h"
 #include "spectral.h"
+#include "stream/stream.h"
 #include "weight.h"
 
 // Halves are moved where they do not lie in place, and then half of their samples.
@@ -179,18 +181,17 @@ static void run_blocks(const struct partita_filter *filter, void *y, const void 
                 forward_block, &call);
 }
 
-static void save_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                         void *y, const void *x, void *workspace)
+static enum partita_status save_run(const struct partita_plan *plan,
+                                    const struct partita_filter *filter,
+                                    const struct operands *operands, void *workspace)
 {
-    (void)plan;
-    run_blocks(filter, y, x, workspace);
-}
-
-static void save_backward_data(const struct partita_plan *plan, const struct partita_filter *filter,
-                               void *gx, const void *gy, void *workspace)
-{
-    (void)plan;
-    run_blocks(filter, gx, gy, workspace);
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
+        spectral_weight_run(plan, operands->to, operands->from[0], operands->from[1], workspace);
+        return PARTITA_OK;
+    }
+    run_blocks(filter, operands->to, operands->from[0], workspace);
+    if (plan->direction == PARTITA_FORWARD) conv_finish_outputs(plan, filter, operands->to);
+    return PARTITA_OK;
 }
 
 static enum partita_status save_stream_open(struct partita_stream *stream)
@@ -241,7 +242,6 @@ const struct engine engine_overlap_save = {
     .swap_begin = block_stream_swap_begin,
     .swap_end = block_stream_swap_end,
     .plan_load = block_stream_load,
-    .forward = save_forward,
-    .backward_data = save_backward_data,
-    .backward_weight = spectral_weight_run,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = save_run,
 };

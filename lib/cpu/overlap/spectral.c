@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 // Hop for a transform of n samples: what does not wrap, cut to the latency allowed; for streams one
 // more than a multiple of the stride, so that the latency hop - 1 is whole output frames. 0 if
@@ -193,7 +194,7 @@ enum partita_status spectral_plan_create(struct partita_plan *plan, const struct
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
                                           .measure = plan->measure,
-                                          .level = plan->level};
+                                          .level = plan->isa};
     const enum partita_status status = fft_create(&transform, &plan->allocator, &spectral->fft);
     if (status != PARTITA_OK) return status;
     if (!plan->shape.stream)

@@ -5,7 +5,7 @@
 #ifndef PARTITA_SPECTRAL_H
 #define PARTITA_SPECTRAL_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "fft/fft.h"
 
 // Where one transform of real samples holds everything: x and the taps in its first half, and the

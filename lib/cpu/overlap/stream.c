@@ -6,6 +6,7 @@
 
 #include "geometry/samples.h"
 #include "spectral.h"
+#include "stream/stream.h"
 
 static struct block_stream *cut(const struct partita_plan *plan, size_t history, bool overlap,
                                 struct arena *arena)
@@ -123,7 +124,7 @@ static size_t pay_out(struct partita_stream *stream, const struct frames *frames
             samples_copy(state->work.samples, 1,
                          block_stream_ready(stream, 1 - *state->set, k) + first * bytes, stride,
                          due, bytes);
-            stream_blend(stream, state->faded, state->work.samples, due, frame + wait, stride);
+            swap_fade(stream, state->faded, state->work.samples, due, frame + wait, stride);
             y = state->faded;
             step = 1;
         }

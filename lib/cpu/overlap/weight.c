@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "cpu/conv/run_sums.h"
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 enum { ENOUGH_TASKS = 32 }; // groups are cut into runs of terms until there are so many
 

@@ -2,6 +2,7 @@
 // What a layout's parts cost, by the cost model.
 #include <math.h>
 
+#include "kernels/kernels.h"
 #include "partitioned.h"
 
 // What a slice, a turn of an output and a tick cost beyond their loops.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 #include "partitioned.h"
 #include "stream/paths.h"
 

@@ -18,8 +18,9 @@
 #ifndef PARTITA_PARTITIONED_H
 #define PARTITA_PARTITIONED_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "fft/fft.h"
+#include "kernels/kernels.h"
 #include "stream/history.h"
 #include "stream/paths.h"
 

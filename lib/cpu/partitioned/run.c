@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which slices run in a tick: those that the table wants done by its end, on this thread or by a
 // team.
+#include "stream/stream.h"
 #include "work.h"
 #include "workers.h"
 

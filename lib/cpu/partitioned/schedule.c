@@ -41,7 +41,7 @@ static enum partita_status cut_level(struct partita_plan *plan, const struct req
                                           .f64 = shape->f64,
                                           .complex = shape->complex_signal,
                                           .measure = plan->measure,
-                                          .level = plan->level};
+                                          .level = plan->isa};
     const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
     if (status != PARTITA_OK) return status;
     const struct level_costs costs = cost_level(request, level);

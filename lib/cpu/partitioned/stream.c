@@ -3,8 +3,10 @@
 // have ready, and a tick of work whenever a tick's frames are complete.
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "stream.h"
 #include "stream/outputs.h"
+#include "stream/stream.h"
 #include "work.h"
 #include "workers.h"
 

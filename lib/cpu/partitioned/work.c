@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What one slice of work does.
 #include "work.h"
+#include "kernels/kernels.h"
+#include "stream/stream.h"
 
 #include <string.h>
 

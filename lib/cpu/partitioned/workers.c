@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "workers.h"
+#include "stream/stream.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

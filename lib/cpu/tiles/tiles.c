@@ -165,40 +165,25 @@ static void run(struct tiles_call *call, void *workspace)
     }
 }
 
-static void tiles_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                          void *y, const void *x, void *workspace)
-{
-    struct tiles_call call = {
-        .plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y};
-    run(&call, workspace);
-}
-
-static bool tiles_finishes(const struct partita_plan *plan)
-{
-    (void)plan;
-    return true;
-}
-
-static void tiles_backward_data(const struct partita_plan *plan,
-                                const struct partita_filter *filter, void *gx, const void *gy,
-                                void *workspace)
+static enum partita_status tiles_run(const struct partita_plan *plan,
+                                     const struct partita_filter *filter,
+                                     const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    struct tiles_call call = {
-        .plan = plan, .tiles = plan->state, .filter = filter, .from = gy, .to = gx};
-    // Samples that no tap reads.
-    if (!call.tiles->grid.covers || call.tiles->positions == 0)
-        memset(gx, 0,
+    struct tiles_call call = {.plan = plan,
+                              .tiles = plan->state,
+                              .filter = filter,
+                              .from = operands->from[0],
+                              .from_gy = operands->from[1],
+                              .to = operands->to,
+                              .saved = operands->cached_spectra};
+    // Samples of gx that no tap reads.
+    const bool gaps = !call.tiles->grid.covers || call.tiles->positions == 0;
+    if (plan->direction == PARTITA_BACKWARD_DATA && gaps)
+        memset(call.to, 0,
                shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     run(&call, workspace);
-}
-
-static void tiles_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
-                                  const void *gy, void *workspace)
-{
-    struct tiles_call call = {
-        .plan = plan, .tiles = plan->state, .from = x, .from_gy = gy, .to = gw};
-    run(&call, workspace);
+    return PARTITA_OK;
 }
 
 static size_t tiles_saved_bytes(const struct partita_plan *plan)
@@ -234,23 +219,6 @@ static enum partita_status tiles_saved_plan(const struct partita_plan *plan,
     return tiles_plan_create(ret_plan, &request);
 }
 
-static void tiles_forward_saving(const struct partita_plan *plan,
-                                 const struct partita_filter *filter, void *saved, void *y,
-                                 const void *x, void *workspace)
-{
-    struct tiles_call call = {
-        .plan = plan, .tiles = plan->state, .filter = filter, .from = x, .to = y, .saved = saved};
-    run(&call, workspace);
-}
-
-static void tiles_backward_weight_saved(const struct partita_plan *plan, void *gw,
-                                        const void *saved, const void *gy, void *workspace)
-{
-    struct tiles_call call = {
-        .plan = plan, .tiles = plan->state, .from_gy = gy, .to = gw, .saved = (char *)saved};
-    run(&call, workspace);
-}
-
 const struct engine engine_tiles = {
     .name = "cpu/tiles",
     .max_rank = PARTITA_MAX_RANK,
@@ -259,12 +227,8 @@ const struct engine engine_tiles = {
     .plan_destroy = tiles_plan_destroy,
     .plan_explain = tiles_explain,
     .filter_create = tiles_filter_create,
-    .forward = tiles_forward,
-    .finishes = tiles_finishes,
-    .backward_data = tiles_backward_data,
-    .backward_weight = tiles_backward_weight,
-    .saved_bytes = tiles_saved_bytes,
-    .saved_plan = tiles_saved_plan,
-    .forward_saving = tiles_forward_saving,
-    .backward_weight_saved = tiles_backward_weight_saved,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = tiles_run,
+    .cached_spectra_bytes = tiles_saved_bytes,
+    .cached_spectra_plan = tiles_saved_plan,
 };

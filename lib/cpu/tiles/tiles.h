@@ -17,7 +17,7 @@
 #include <limits.h>
 
 #include "base/sizes.h"
-#include "core/engine.h"
+#include "core/plan.h"
 #include "geometry/tile_grid.h"
 #include "transform.h"
 

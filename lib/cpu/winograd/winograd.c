@@ -448,7 +448,7 @@ static bool decide(const struct request *request, int variant, struct winograd *
     if (request->direction == PARTITA_BACKWARD_WEIGHT) cut_runs(ret, request);
     *estimate = (struct estimate){.variant = variant, .transform = size_max(edge[0], edge[1])};
     account(ret, request, blocks, estimate);
-    snprintf(estimate->way, sizeof estimate->way, "F(%zux%zu,%zux%zu)", tile[1], tile[2],
+    snprintf(estimate->summary, sizeof estimate->summary, "F(%zux%zu,%zux%zu)", tile[1], tile[2],
              winograd_axis(ret, 0)->taps, winograd_axis(ret, 1)->taps);
     return true;
 }
@@ -518,10 +518,15 @@ static void winograd_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, plan->state);
 }
 
-static bool winograd_finishes(const struct partita_plan *plan)
+static enum partita_status winograd_run(const struct partita_plan *plan,
+                                        const struct partita_filter *filter,
+                                        const struct operands *operands, void *workspace)
 {
-    (void)plan;
-    return true;
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        winograd_backward_weight(plan, operands->to, operands->from[0], operands->from[1],
+                                 workspace);
+    else winograd_forward(plan, filter, operands->to, operands->from[0], workspace);
+    return PARTITA_OK;
 }
 
 const struct engine engine_winograd = {
@@ -531,8 +536,6 @@ const struct engine engine_winograd = {
     .plan_create = winograd_plan_create,
     .plan_destroy = winograd_plan_destroy,
     .filter_create = winograd_filter_create,
-    .forward = winograd_forward,
-    .finishes = winograd_finishes,
-    .backward_data = winograd_forward,
-    .backward_weight = winograd_backward_weight,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .run = winograd_run,
 };

@@ -5,9 +5,10 @@
 #define PARTITA_WINOGRAD_H
 
 #include "base/winograd_matrix.h"
-#include "core/engine.h"
+#include "core/plan.h"
 #include "geometry/tile_grid.h"
 #include "geometry/winograd_error.h"
+#include "kernels/kernels.h"
 
 // The axes that are transformed: of three, the last two.
 enum { AXES = 2, FIRST_AXIS = 1 };

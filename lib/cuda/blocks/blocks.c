@@ -28,7 +28,7 @@ static void estimate(const struct request *request, struct estimate *ret)
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
     run.shape = &shape;
-    const int way = run.like ? run.like->variant : -1;
+    const int way = run.compatible_with ? run.compatible_with->variant : -1;
     if (!cuda_blocks_search(&run, way, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
@@ -275,5 +275,6 @@ const struct engine cuda_blocks_engine = {
     .filter_bias = filter_bias,
     .filter_taps = filter_taps,
     .filter_destroy = filter_destroy,
+    .directions = CUDA_ALL_DIRECTIONS,
     .run = run,
 };

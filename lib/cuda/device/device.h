@@ -9,7 +9,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/engine.h"
+#include "core/plan.h"
+
+enum { // of an engine that runs every direction
+    CUDA_ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT
+};
 
 struct cuda_device {
     struct device base; // first

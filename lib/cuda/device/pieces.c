@@ -165,7 +165,7 @@ static bool serves(const struct partita_plan *plan, const struct request *reques
     *ret = (struct estimate){0};
     plan->engine->estimate(request, ret);
     return ret->applicable && size_add(ret->shared, ret->worker) <= request->workspace_limit &&
-           (!request->like || ret->variant == whole->variant) &&
+           (!request->compatible_with || ret->variant == whole->variant) &&
            (!request->transform || ret->transform == request->transform);
 }
 
@@ -182,7 +182,7 @@ static enum partita_status make(struct partita_plan *plan, const struct request 
     piece->state = NULL;
     struct request of_piece = *request;
     of_piece.shape = &piece->shape;
-    if (plan->direction != PARTITA_BACKWARD_WEIGHT) of_piece.like = &plan->choice;
+    if (plan->direction != PARTITA_BACKWARD_WEIGHT) of_piece.compatible_with = &plan->choice;
     if (!has_spectra(plan)) of_piece.transform = 0;
     // The arrays have one half of the limit, the workspace the other, or all of it where the engine
     // needs more.

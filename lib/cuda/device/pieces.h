@@ -5,7 +5,7 @@
 #ifndef PARTITA_CUDA_PIECES_H
 #define PARTITA_CUDA_PIECES_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // Makes plan->piece where arrays are worth cutting: by the same engine, for a filter of the plan's.
 // How they are cut follows from the shape, the workspace limit and the size of the device's memory

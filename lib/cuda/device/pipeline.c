@@ -294,10 +294,9 @@ enum partita_status cuda_pipeline_run(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     struct operands of_pieces = *operands;
-    const bool taps = cuda_pieces_are_taps(plan),
-               from_taps = !filter && plan->direction == PARTITA_FORWARD;
+    const bool taps = cuda_pieces_are_taps(plan), from_taps = operands->from_taps;
     if (taps && !from_taps) of_pieces.from[1] = plan->engine->filter_taps(filter);
-    if (!plan->piece || (taps && !of_pieces.from[1]))
+    if (!plan->piece || operands->cached_spectra || (taps && !of_pieces.from[1]))
         return plan->engine->run(plan, filter, operands, workspace);
     const struct cuda_pieces pieces = cuda_pieces_of(plan, from_taps);
     struct pipeline p = {.plan = plan, .piece = plan->piece, .filter = taps ? NULL : filter};

@@ -5,7 +5,7 @@
 #ifndef PARTITA_CUDA_PIPELINE_H
 #define PARTITA_CUDA_PIPELINE_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 
 // Runs a bounded problem: in pieces if there are any and an array is not the device's, else as it
 // is.

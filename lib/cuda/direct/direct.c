@@ -13,7 +13,7 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
     struct estimate best = {0};
     for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
         struct estimate estimate = {0};
-        if (request->like && request->like->variant != v) continue;
+        if (request->compatible_with && request->compatible_with->variant != v) continue;
         cuda_direct_estimate(request, (enum cuda_direct_variant)v, &estimate);
         if (v == CUDA_DIRECT_PLAIN ||
             (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
@@ -119,7 +119,7 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
         .name = variant_name, .max_rank = PARTITA_MAX_RANK, .estimate = variant_estimate,          \
         .plan_create = plan_create, .plan_destroy = plan_destroy,                                  \
         .filter_create = direct_filter_create, .filter_bias = cuda_filter_bias,                    \
-        .filter_destroy = cuda_filter_destroy, .run = run                                          \
+        .filter_destroy = cuda_filter_destroy, .directions = CUDA_ALL_DIRECTIONS, .run = run       \
     }
 
 const struct engine cuda_direct = DIRECT("cuda/direct", estimate_auto);

@@ -3,7 +3,7 @@
 #ifndef PARTITA_CUDA_DIRECT_H
 #define PARTITA_CUDA_DIRECT_H
 
-#include "core/engine.h"
+#include "core/plan.h"
 #include "kernels.h"
 
 extern const struct engine cuda_direct, cuda_direct_plain, cuda_direct_halo;

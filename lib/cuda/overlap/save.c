@@ -148,7 +148,8 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     {                                                                                              \
         .name = variant_name, .estimate = variant_estimate, .plan_create = plan_create,            \
         .plan_destroy = plan_destroy, .filter_create = filter_create,                              \
-        .filter_bias = cuda_spectra_bias, .filter_destroy = cuda_spectra_destroy, .run = run       \
+        .filter_bias = cuda_spectra_bias, .filter_destroy = cuda_spectra_destroy,                  \
+        .directions = CUDA_ALL_DIRECTIONS, .run = run                                              \
     }
 
 const struct engine cuda_overlap_save = OVERLAP_SAVE("cuda/overlap-save", estimate);

@@ -4,8 +4,10 @@
 // that. What the device holds is mirrored on the host only while a state is saved or restored.
 #include <string.h>
 
+#include "kernels/kernels.h"
 #include "partitioned.h"
 #include "stream/outputs.h"
+#include "stream/stream.h"
 
 // Where a stream is. Where calls bring whole ticks, `tick` is counted on at the launch, before its
 // outputs are played: the place is a tick beyond the frame asked for then, and `delay` includes

@@ -202,5 +202,6 @@ const struct engine cuda_separable = {
     .filter_create = separable_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
+    .directions = CUDA_ALL_DIRECTIONS,
     .run = run,
 };

@@ -164,7 +164,7 @@ static void consider(const struct request *request, size_t transform, enum cuda_
                              .flops = flops,
                              .shared = workspace,
                              .bytes = size_add(workspace, cut.filter_bytes)};
-    snprintf(ret->way, sizeof ret->way, "%zux%zux%zu", cut.n[0], cut.n[1], cut.n[2]);
+    snprintf(ret->summary, sizeof ret->summary, "%zux%zux%zu", cut.n[0], cut.n[1], cut.n[2]);
     // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with
     // Gauss's sums.
     ret->error = shape_roundoff(request->shape) * (cut.tiles.gauss ? 1.5 : 1.1) *

@@ -162,13 +162,13 @@ static enum partita_status run_call(const struct run *run, const struct tiles_fi
 }
 
 enum partita_status cuda_tiles_run(const struct partita_plan *plan,
-                                   const struct partita_filter *filter, void *saved,
+                                   const struct partita_filter *filter,
                                    const struct operands *operands, void *workspace)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    const struct run run = lay_out(&call, saved);
+    const struct run run = lay_out(&call, operands->cached_spectra);
     return cuda_call_end(&call, run_call(&run, filter ? filter->state : NULL));
 }

@@ -29,7 +29,7 @@ static void estimate_auto(const struct request *request, struct estimate *ret)
     struct estimate best = {0};
     for (int kind = 0; kind < CUDA_TILES_KINDS; kind++) {
         struct estimate estimate = {0};
-        if (request->like && request->like->variant != kind) continue;
+        if (request->compatible_with && request->compatible_with->variant != kind) continue;
         cuda_tiles_estimate(request, (enum cuda_tiles_kind)kind, &estimate);
         if (kind == 0 ||
             (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
@@ -195,33 +195,14 @@ static enum partita_status saved_plan(const struct partita_plan *plan,
     return make_tables(ret_plan, state);
 }
 
-static enum partita_status saved_create(const struct partita_plan *plan, void **ret_saved)
-{
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, saved_bytes(plan), ret_saved);
-    return status == PARTITA_OK ? cuda_wait(plan) : status; // other threads' queues may use it
-}
-
-static void saved_destroy(const struct partita_plan *plan, void *saved)
-{
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
-    cuda_release(plan, saved);
-}
-
-static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
-                               const struct operands *operands, void *workspace)
-{
-    return cuda_tiles_run(plan, filter, NULL, operands, workspace);
-}
-
 #define TILES(kind_name, kind_estimate)                                                            \
     {                                                                                              \
         .name = kind_name, .max_rank = PARTITA_MAX_RANK, .estimate = kind_estimate,                \
         .plan_create = plan_create, .plan_destroy = plan_destroy, .plan_explain = plan_explain,    \
         .filter_create = filter_create, .filter_bias = filter_bias,                                \
-        .filter_destroy = filter_destroy, .run = run, .saved_bytes = saved_bytes,                  \
-        .saved_plan = saved_plan, .saved_create = saved_create, .saved_destroy = saved_destroy,    \
-        .run_saved = cuda_tiles_run                                                                \
+        .filter_destroy = filter_destroy, .directions = CUDA_ALL_DIRECTIONS,                       \
+        .run = cuda_tiles_run, .cached_spectra_bytes = saved_bytes,                                \
+        .cached_spectra_plan = saved_plan                                                          \
     }
 
 const struct engine cuda_tiles = TILES("cuda/tiles", estimate_auto);

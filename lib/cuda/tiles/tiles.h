@@ -18,9 +18,8 @@ struct tiles_filter {
     void *spectra, *bias; // bias NULL: none
 };
 
-// struct engine's run and, where `saved` is not NULL, run_saved.
 enum partita_status cuda_tiles_run(const struct partita_plan *plan,
-                                   const struct partita_filter *filter, void *saved,
+                                   const struct partita_filter *filter,
                                    const struct operands *operands, void *workspace);
 
 // Fills everything of an estimate for the best tiles of a kind, or applicable = false with a

@@ -230,7 +230,7 @@ static bool decide(const struct request *request, int variant, struct cuda_winog
     *estimate =
         (struct estimate){.variant = variant, .transform = edge[0] > edge[1] ? edge[0] : edge[1]};
     account(ret, request, estimate);
-    snprintf(estimate->way, sizeof estimate->way, "F(%zux%zu,%zux%zu)", tile[1], tile[2],
+    snprintf(estimate->summary, sizeof estimate->summary, "F(%zux%zu,%zux%zu)", tile[1], tile[2],
              cuda_winograd_axis(ret, 0)->taps, cuda_winograd_axis(ret, 1)->taps);
     return true;
 }
@@ -248,7 +248,7 @@ static void estimate(const struct request *request, struct estimate *ret)
         struct estimate now;
         if (!decide(request, variant, &winograd, &now)) continue;
         if (request->transform && now.transform != request->transform) continue;
-        if (request->like && request->like->variant != variant) continue;
+        if (request->compatible_with && request->compatible_with->variant != variant) continue;
         least_error = fmin(least_error, now.error);
         if (now.error > winograd_budget(request)) continue;
         const bool fits = now.shared <= request->workspace_limit,
@@ -293,5 +293,6 @@ const struct engine cuda_winograd = {
     .filter_create = cuda_winograd_filter_create,
     .filter_bias = cuda_winograd_filter_bias,
     .filter_destroy = cuda_winograd_filter_destroy,
+    .directions = CUDA_ALL_DIRECTIONS,
     .run = cuda_winograd_run,
 };

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "stream.h"
+
+#include "base/clock.h"
+
+enum partita_status stream_open(const struct partita_plan *plan,
+                                const struct partita_filter *filter,
+                                struct partita_stream **ret_stream)
+{
+    struct partita_stream *stream = mem_allocate(&plan->allocator, sizeof *stream);
+    if (!stream) return PARTITA_ERR_NOMEM;
+    stream->plan = plan;
+    stream->filter = filter;
+    swap_queue_open(&stream->swap_queue);
+    const enum partita_status status = plan->engine->stream_open(stream);
+    if (status == PARTITA_OK) *ret_stream = stream;
+    else stream_close(stream);
+    return status;
+}
+
+void stream_close(struct partita_stream *stream)
+{
+    if (!stream) return;
+    const struct partita_allocator allocator = stream->plan->allocator;
+    if (stream->plan->engine->stream_close) stream->plan->engine->stream_close(stream);
+    mem_release(&allocator, stream->state);
+    mem_release(&allocator, stream);
+}
+
+size_t stream_frames_due(const struct partita_stream *stream, size_t n)
+{
+    // Outputs fall due at positions that the stride divides; the next one is `wait` frames away.
+    const size_t stride = stream->plan->shape.axis[0].stride;
+    const size_t wait = (stride - stream->phase) % stride;
+    return n > wait ? (n - wait - 1) / stride + 1 : 0;
+}
+
+// Writes zeros for n frames, which do not count in the stream's time.
+static void write_silence(struct partita_stream *stream, const struct frames *frames, size_t n)
+{
+    const size_t bytes = stream->plan->shape.sample_bytes, due = stream_frames_due(stream, n);
+    for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
+        for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
+}
+
+// After the device has failed: silence, and every swap counts as settled, so that nobody waits.
+static struct step answer_failed(struct partita_stream *stream, const struct frames *frames)
+{
+    const size_t due = stream_frames_due(stream, frames->n);
+    swap_end(stream);
+    const struct pending_swap *pending = swap_queue_take(&stream->swap_queue);
+    if (pending) {
+        stream->filter = pending->filter;
+        swap_queue_settle(&stream->swap_queue);
+    }
+    write_silence(stream, frames, frames->n);
+    return (struct step){frames->n, due};
+}
+
+// One step of the engine, within one state of a swap.
+static struct step run_step(struct partita_stream *stream, const struct frames *frames)
+{
+    if (atomic_load(&stream->status) != PARTITA_OK) return answer_failed(stream, frames);
+    struct frames part = *frames;
+    part.rest = part.n;
+    swap_begin(stream);
+    const struct swap *swap = &stream->swap;
+    if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left;
+    const struct step step = stream->plan->engine->stream_step(stream, &part);
+    assert(step.in <= part.n);
+    if (swap->state != SWAP_NONE) swap_advance(stream, step.in);
+    return step;
+}
+
+void stream_feed(struct partita_stream *stream, struct frames frames)
+{
+    const struct shape *shape = &stream->plan->shape;
+    const size_t beyond = shape->whole_blocks ? frames.n % shape->block : 0;
+    frames.n -= beyond;
+    const size_t stride = shape->axis[0].stride, n = frames.n;
+    const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
+    while (frames.n) {
+        const struct step step = run_step(stream, &frames);
+        stream->phase = (stream->phase + step.in) % stride;
+        frames.x_first += step.in;
+        frames.y_first += step.out;
+        frames.n -= step.in;
+    }
+    if (beyond) write_silence(stream, &frames, beyond);
+    if (begin > 0 && n)
+        stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
+}
+
+void stream_reset(struct partita_stream *stream)
+{
+    stream->phase = 0;
+    stream->plan->engine->stream_reset(stream);
+    swap_end(stream); // nothing is left to fade from
+}
+
+void stream_pause(struct partita_stream *stream)
+{
+    if (stream->plan->engine->stream_pause) stream->plan->engine->stream_pause(stream);
+}
+
+void stream_resume(struct partita_stream *stream)
+{
+    if (stream->plan->engine->stream_resume) stream->plan->engine->stream_resume(stream);
+}
