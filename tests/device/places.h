@@ -4,8 +4,8 @@
 #ifndef HOSTDEV_PLACES_H
 #define HOSTDEV_PLACES_H
 
-#include "support/layer_rig.h"
 #include "hostdev/hostdev.h"
+#include "support/layer_rig.h"
 
 // Where a caller may have arrays: what is read and what is written.
 enum memory { PAGEABLE, PINNED, DEVICE };

@@ -13,27 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "device/problems.h"
 #include "hostdev/hostdev.h"
 
-static const struct partita_problem strided = STRIDED, planes = PLANES;
+static const struct partita_problem strided = STRIDED_LAYER, planes = DEPTHWISE_LAYER;
 
-static const struct partita_problem short_lines = {.batch = 2,
-                                                   .in_channels = 4,
-                                                   .out_channels = 6,
-                                                   .groups = 2,
-                                                   .kernel = {33},
-                                                   .size = {300},
-                                                   .pad_begin = {32},
-                                                   .activation = PARTITA_RELU};
+static const struct partita_problem short_lines = {
+    LENGTH(300), BATCH(2), CHANNELS(4, 6), GROUPS(2), KERNEL(33), PAD_BEGIN(32), RELU};
 
 // Windows that no thread block holds.
-static const struct partita_problem long_lines = {.in_channels = 2,
-                                                  .out_channels = 2,
-                                                  .groups = 2,
-                                                  .kernel = {16500},
-                                                  .size = {16560},
-                                                  .pad_begin = {40}};
+static const struct partita_problem long_lines = {LENGTH(16560), CHANNELS(2, 2), GROUPS(2),
+                                                  KERNEL(16500), PAD_BEGIN(40)};
 static const struct partita_parts long_parts = {16384, 16384};
 
 // An engine at one of the problems.
@@ -162,15 +151,15 @@ static void refusals(void **state)
     assert_non_null(strstr(lines.text, "streams"));
     options.log = log_into(&lines);
     options.engine = "cuda/direct";
-    problem = (struct partita_problem){
-        .signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    problem = (struct partita_problem){LENGTH(50), .signal = PARTITA_CF32, .taps = PARTITA_F32,
+                                       KERNEL(3)};
     options.engine = "cuda/direct";
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real"));
     options.log = log_into(&lines);
     options.engine = NULL;
-    problem = (struct partita_problem){
-        .signal = PARTITA_F16, .taps = PARTITA_F16, .kernel = {3}, .size = {50}};
+    problem =
+        (struct partita_problem){LENGTH(50), .signal = PARTITA_F16, .taps = PARTITA_F16, KERNEL(3)};
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "f16"));
     options.log = log_into(&lines);
@@ -268,8 +257,8 @@ static void gradients_of_few(void **state)
     (void)state;
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++)
         for (size_t taps = 1; taps <= 2; taps++) {
-            const struct partita_problem problem = {
-                .kernel = {taps}, .size = {2}, .stride = {3}, .pad_begin = {1}};
+            const struct partita_problem problem = {LENGTH(2), KERNEL(taps), STRIDE(3),
+                                                    PAD_BEGIN(1)};
             struct random random = random_start("few");
             struct layer layer;
             layer_open(&layer, &problem,
@@ -287,8 +276,7 @@ static void gradients_of_few(void **state)
 // for it.
 static void tiles_that_do_not_fit(void **state)
 {
-    const struct partita_problem problem = {
-        .rank = 1, .kernel = {2}, .size = {70010}, .dilation = {70000}};
+    const struct partita_problem problem = {SIZE(70010), KERNEL(2), DILATION(70000)};
     struct random random = random_start("cut");
     struct layer layer;
     (void)state;

@@ -7,29 +7,13 @@
 
 #include "support/layer_rig.h"
 
-static const struct partita_problem strided = {.rank = 2,
-                                               .op = PARTITA_CORRELATE,
-                                               .batch = 2,
-                                               .in_channels = 6,
-                                               .out_channels = 9,
-                                               .groups = 3,
-                                               .kernel = {3, 5},
-                                               .size = {19, 23},
-                                               .stride = {1, 2},
-                                               .pad_begin = {1, 2},
-                                               .pad_end = {1, 2},
-                                               .activation = PARTITA_RELU};
+static const struct partita_problem strided = {SIZE(19, 23),   CORRELATE, BATCH(2),
+                                               CHANNELS(6, 9), GROUPS(3), KERNEL(3, 5),
+                                               STRIDE(1, 2),   PAD(1, 2), RELU};
 
 // The same taps on less of everything else: the same kernels with less shared memory.
-static const struct partita_problem smaller = {.rank = 2,
-                                               .op = PARTITA_CORRELATE,
-                                               .in_channels = 6,
-                                               .out_channels = 9,
-                                               .groups = 3,
-                                               .kernel = {3, 5},
-                                               .size = {5, 7},
-                                               .pad_begin = {1, 2},
-                                               .pad_end = {1, 2}};
+static const struct partita_problem smaller = {SIZE(5, 7), CORRELATE,    CHANNELS(6, 9),
+                                               GROUPS(3),  KERNEL(3, 5), PAD(1, 2)};
 
 static const char *const engines[] = {"cuda/direct", "cuda/direct-plain", "cuda/direct-halo",
                                       "cuda/winograd"};

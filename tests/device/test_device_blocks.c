@@ -20,11 +20,7 @@ struct way {
 
 // Each way, by transforms in a thread block and by cuFFT.
 static const struct way ways[] = {
-    {"pairs",
-     {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}},
-     64,
-     64,
-     false},
+    {"pairs", {LENGTH(700), BATCH(2), INPUTS(2), KERNEL(300), PAD_BEGIN(299)}, 64, 64, false},
     {"pairs-complex",
      {.signal = PARTITA_CF32,
       .taps = PARTITA_CF32,
@@ -34,12 +30,8 @@ static const struct way ways[] = {
      64,
      64,
      false},
-    {"pairs-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 16384, 16384, true},
-    {"divisions",
-     {.batch = 2, .in_channels = 2, .kernel = {300}, .size = {700}, .pad_begin = {299}},
-     20,
-     36,
-     false},
+    {"pairs-long", {LENGTH(20100), KERNEL(20000), PAD_BEGIN(3)}, 16384, 16384, true},
+    {"divisions", {LENGTH(700), BATCH(2), INPUTS(2), KERNEL(300), PAD_BEGIN(299)}, 20, 36, false},
     {"divisions-complex",
      {.signal = PARTITA_CF32,
       .taps = PARTITA_CF32,
@@ -49,16 +41,8 @@ static const struct way ways[] = {
      36,
      8,
      false},
-    {"divisions-long", {.kernel = {20000}, .size = {20100}, .pad_begin = {3}}, 12000, 9000, true},
-    {"lags",
-     {.op = PARTITA_CORRELATE,
-      .kernel = {30000},
-      .size = {30010},
-      .pad_begin = {20},
-      .pad_end = {20}},
-     0,
-     0,
-     false},
+    {"divisions-long", {LENGTH(20100), KERNEL(20000), PAD_BEGIN(3)}, 12000, 9000, true},
+    {"lags", {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)}, 0, 0, false},
     {"lags-complex",
      {.signal = PARTITA_CF32,
       .taps = PARTITA_CF32,
@@ -290,8 +274,7 @@ static void calls_at_once(void **state)
 // not for it.
 static void small_device(void **state)
 {
-    static const struct way way = {
-        "lags", {.op = PARTITA_CORRELATE, .kernel = {30000}, .size = {30999}}, 0, 0, false};
+    static const struct way way = {"lags", {LENGTH(30999), CORRELATE, KERNEL(30000)}, 0, 0, false};
     const struct partita_options options = options_of(&way);
     struct random random = random_start("small-device");
     struct rig rig;

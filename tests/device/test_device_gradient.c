@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-#include "support/test.h"
 #include "hostdev/hostdev.h"
+#include "support/test.h"
 
 struct subject {
     const char *name;

@@ -3,8 +3,8 @@
 // call, silence and a lasting status from there on, other streams unharmed, nothing left behind.
 #include "support/stream_rig.h"
 
-#include "support/layer_rig.h"
 #include "hostdev/hostdev.h"
+#include "support/layer_rig.h"
 
 enum { TAPS = 700, FRAMES = 2700, SWAP_AT = 500, LATER = 300 };
 

@@ -7,71 +7,34 @@
 
 #include <stdio.h>
 
-#include "device/problems.h"
 #include "hostdev/hostdev.h"
 #include "stream/stream.h"
 #include "support/test.h"
 
 enum { MOST_ENGINES = 32, MOST_SAMPLES = 4096, TAPS = 16 };
 
-enum way { LAYER, SIGNAL, STREAM, N_WAYS };
+enum call_class { LAYER_CALLS, SIGNAL_CALLS, STREAM_CALLS, N_CLASSES };
 
-// Of each way the first that an engine serves is what it runs. Taps are products of a factor for
+// An engine runs the first problem of each class that it serves. Taps are products of a factor for
 // each axis, so that an engine for separable filters finds one.
 static const struct {
-    enum way way;
+    enum call_class calls;
     struct partita_problem problem;
 } problems[] = {
-    {LAYER, STRIDED},
-    {LAYER,
-     {.rank = 2,
-      .op = PARTITA_CORRELATE,
-      .batch = 2,
-      .in_channels = 3,
-      .out_channels = 5,
-      .kernel = {3, 3},
-      .size = {9, 11},
-      .pad_begin = {1, 1},
-      .pad_end = {1, 1}}},
-    {LAYER, {.rank = 2, .in_channels = 2, .out_channels = 3, .kernel = {7, 7}, .size = {19, 14}}},
-    {LAYER, PLANES},
-    {LAYER,
-     {.rank = 2,
-      .kernel = {7, 7},
-      .size = {20, 40},
-      .pad_begin = {3, 3},
-      .pad_end = {3, 3},
-      .separable = true}},
-    {LAYER,
-     {.op = PARTITA_CORRELATE,
-      .batch = 2,
-      .in_channels = 3,
-      .out_channels = 3,
-      .groups = 3,
-      .kernel = {40},
-      .size = {90},
-      .pad_begin = {39}}},
-    {SIGNAL, {.kernel = {33}, .size = {700}, .pad_begin = {32}, .pad_end = {32}}},
-    {SIGNAL, {.kernel = {500}, .size = {700}, .pad_begin = {499}, .pad_end = {499}}},
-    {SIGNAL,
-     {.op = PARTITA_CORRELATE, .kernel = {600}, .size = {700}, .pad_begin = {9}, .pad_end = {-91}}},
-    {SIGNAL, {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .kernel = {33}, .size = {700}}},
-    {SIGNAL,
-     {.rank = 2, .kernel = {5, 5}, .size = {20, 40}, .pad_begin = {2, 2}, .pad_end = {2, 2}}},
-    {STREAM,
-     {.in_channels = 2,
-      .out_channels = 2,
-      .kernel = {200},
-      .size = {PARTITA_UNBOUNDED},
-      .block = 32,
-      .latency = 32}},
-    {STREAM,
-     {.in_channels = 2,
-      .out_channels = 2,
-      .kernel = {200},
-      .size = {PARTITA_UNBOUNDED},
-      .block = 32,
-      .whole_blocks = true}},
+    {LAYER_CALLS, STRIDED_LAYER},
+    {LAYER_CALLS, {SIZE(9, 11), CORRELATE, BATCH(2), CHANNELS(3, 5), KERNEL(3, 3), PAD(1, 1)}},
+    {LAYER_CALLS, {SIZE(19, 14), CHANNELS(2, 3), KERNEL(7, 7)}},
+    {LAYER_CALLS, DEPTHWISE_LAYER},
+    {LAYER_CALLS, {SIZE(20, 40), KERNEL(7, 7), PAD(3, 3), .separable = true}},
+    {LAYER_CALLS,
+     {LENGTH(90), CORRELATE, BATCH(2), CHANNELS(3, 3), GROUPS(3), KERNEL(40), PAD_BEGIN(39)}},
+    {SIGNAL_CALLS, {LENGTH(700), KERNEL(33), PAD(32)}},
+    {SIGNAL_CALLS, {LENGTH(700), KERNEL(500), PAD(499)}},
+    {SIGNAL_CALLS, {LENGTH(700), CORRELATE, KERNEL(600), PAD_BEGIN(9), PAD_END(-91)}},
+    {SIGNAL_CALLS, {LENGTH(700), .signal = PARTITA_CF32, .taps = PARTITA_CF32, KERNEL(33)}},
+    {SIGNAL_CALLS, {SIZE(20, 40), KERNEL(5, 5), PAD(2, 2)}},
+    {STREAM_CALLS, {STREAM(32), CHANNELS(2, 2), KERNEL(200), LATENCY(32)}},
+    {STREAM_CALLS, {STREAM(32), CHANNELS(2, 2), KERNEL(200), .whole_blocks = true}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -187,7 +150,7 @@ struct bystander {
 static void bystander_open(struct bystander *b)
 {
     struct random random = random_start("bystander");
-    const struct partita_problem problem = {.kernel = {TAPS}, .size = {200}};
+    const struct partita_problem problem = {LENGTH(200), KERNEL(TAPS)};
     random_samples(&random, PARTITA_F32, b->x, 200);
     random_samples(&random, PARTITA_F32, b->w, TAPS);
     assert_ok(partita_plan_create(&problem, &(struct partita_options){.threads = 1}, &b->plan));
@@ -217,9 +180,9 @@ static void bystander_close(struct bystander *b)
 // which.
 static bool serves(struct arrays *a, const char *engine, size_t i)
 {
-    const enum way way = problems[i].way;
+    const enum call_class calls = problems[i].calls;
     fill(a, &problems[i].problem);
-    for (int all = way == LAYER; all >= 0; all--) {
+    for (int all = calls == LAYER_CALLS; all >= 0; all--) {
         struct objects o;
         a->directions =
             PARTITA_FORWARD | (all ? PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT : 0);
@@ -297,11 +260,11 @@ static void run_errors(const char *engine, size_t problem, cudaError_t error)
 static void error_at_any_call(const char *engine, cudaError_t error)
 {
     static struct arrays arrays;
-    bool done[N_WAYS] = {0}, any = false;
+    bool done[N_CLASSES] = {0}, any = false;
     for (size_t i = 0; i < N_PROBLEMS; i++) {
-        if (done[problems[i].way] || !serves(&arrays, engine, i)) continue;
+        if (done[problems[i].calls] || !serves(&arrays, engine, i)) continue;
         run_errors(engine, i, error);
-        done[problems[i].way] = any = true;
+        done[problems[i].calls] = any = true;
     }
     if (!any) fail_msg("%s serves none of the problems here", engine);
 }
@@ -320,7 +283,7 @@ static void no_memory(void **state)
 // tested without a word here.
 static size_t list_engines(const char *ret_names[MOST_ENGINES])
 {
-    const struct partita_problem problem = {.kernel = {3}, .size = {50}};
+    const struct partita_problem problem = {LENGTH(50), KERNEL(3)};
     struct partita_plan *plan;
     size_t n = 0;
     if (partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &plan) !=

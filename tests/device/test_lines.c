@@ -6,43 +6,25 @@
 
 #include <math.h>
 
-#include "support/layer_rig.h"
 #include "device/places.h"
+#include "support/layer_rig.h"
 
 // Lines that are cut: with zeros before and behind, without, with more of them than a piece is
 // long, less than all of a signal, not all of the taps; of channels; strided and dilated; of a
 // batch.
 static const struct partita_problem problems[] = {
-    {.kernel = {33}, .size = {500}, .pad_begin = {32}, .pad_end = {32}},
-    {.op = PARTITA_CORRELATE, .kernel = {20}, .size = {400}},
-    {.kernel = {8}, .size = {100}, .pad_begin = {150}, .pad_end = {200}},
-    {.op = PARTITA_CORRELATE, .kernel = {8}, .size = {400}, .pad_begin = {-30}, .pad_end = {-50}},
-    {.kernel = {50}, .size = {100}, .pad_begin = {500}, .pad_end = {-80}},
-    {.op = PARTITA_CORRELATE,
-     .kernel = {5},
-     .size = {240},
-     .dilation = {5},
-     .pad_begin = {10},
-     .pad_end = {10}},
-    {.in_channels = 4,
-     .out_channels = 6,
-     .groups = 2,
-     .kernel = {9},
-     .size = {200},
-     .pad_begin = {4},
-     .pad_end = {4},
-     .activation = PARTITA_RELU},
-    {.op = PARTITA_CORRELATE,
-     .in_channels = 2,
-     .kernel = {10},
-     .size = {303},
-     .stride = {3},
-     .dilation = {2},
-     .pad_begin = {7},
-     .pad_end = {5}},
-    {.out_channels = 2, .kernel = {5}, .size = {200}, .pad_begin = {4}, .pad_end = {4}},
-    {.kernel = {3}, .size = {301}, .stride = {4}, .pad_begin = {-5}, .pad_end = {9}},
-    {.batch = 3, .out_channels = 2, .kernel = {17}, .size = {256}, .pad_begin = {16}},
+    {LENGTH(500), KERNEL(33), PAD(32)},
+    {LENGTH(400), CORRELATE, KERNEL(20)},
+    {LENGTH(100), KERNEL(8), PAD_BEGIN(150), PAD_END(200)},
+    {LENGTH(400), CORRELATE, KERNEL(8), PAD_BEGIN(-30), PAD_END(-50)},
+    {LENGTH(100), KERNEL(50), PAD_BEGIN(500), PAD_END(-80)},
+    {LENGTH(240), CORRELATE, KERNEL(5), DILATION(5), PAD(10)},
+    {LENGTH(200), CHANNELS(4, 6), GROUPS(2), KERNEL(9), PAD(4), RELU},
+    {LENGTH(303), CORRELATE, INPUTS(2), KERNEL(10), STRIDE(3), DILATION(2), PAD_BEGIN(7),
+     PAD_END(5)},
+    {LENGTH(200), OUTPUTS(2), KERNEL(5), PAD(4)},
+    {LENGTH(301), KERNEL(3), STRIDE(4), PAD_BEGIN(-5), PAD_END(9)},
+    {LENGTH(256), BATCH(3), OUTPUTS(2), KERNEL(17), PAD_BEGIN(16)},
     {.signal = PARTITA_F64,
      .taps = PARTITA_F64,
      .kernel = {24},
@@ -241,15 +223,10 @@ static void impulses(struct layer *cut, struct layer *whole)
 static void any_cut_same_integers(void **state)
 {
     static const struct partita_problem exact[] = {
-        {.kernel = {5}, .size = {60}, .pad_begin = {4}, .pad_end = {4}},
-        {.op = PARTITA_CORRELATE,
-         .kernel = {3},
-         .size = {70},
-         .stride = {2},
-         .dilation = {2},
-         .pad_begin = {1}},
+        {LENGTH(60), KERNEL(5), PAD(4)},
+        {LENGTH(70), CORRELATE, KERNEL(3), STRIDE(2), DILATION(2), PAD_BEGIN(1)},
         // Limits that are less than one step of a piece, which shares nothing.
-        {.in_channels = 8, .out_channels = 8, .kernel = {1}, .size = {20}},
+        {LENGTH(20), CHANNELS(8, 8), KERNEL(1)},
     };
     (void)state;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
@@ -324,13 +301,13 @@ static void too_large(void **state)
     (void)state;
     options.directions = PARTITA_FORWARD;
     options.log = log_into(&lines);
-    const struct partita_problem fits = {.kernel = {1 << 20}, .size = {memory / 4}};
+    const struct partita_problem fits = {LENGTH(memory / 4), KERNEL(1 << 20)};
     assert_ok(partita_plan_create(&fits, &options, &plan));
     assert_non_null(plan->piece);
     partita_plan_destroy(plan);
     assert_int_equal(lines.n_lines, 0);
-    const struct partita_problem large = {
-        .kernel = {memory / 16}, .size = {memory / 8}, .pad_begin = {(ptrdiff_t)memory / 16}};
+    const struct partita_problem large = {LENGTH(memory / 8), KERNEL(memory / 16),
+                                          PAD_BEGIN((ptrdiff_t)memory / 16)};
     assert_ok(partita_plan_create(&large, &options, &plan));
     assert_null(plan->piece);
     partita_plan_destroy(plan);
@@ -373,7 +350,7 @@ static void any_memory_same_bits(void **state)
 static void larger_than_memory(void **state)
 {
     const char *engine = *state;
-    const struct partita_problem problem = {.kernel = {40}, .size = {20000}, .pad_begin = {39}};
+    const struct partita_problem problem = {LENGTH(20000), KERNEL(40), PAD_BEGIN(39)};
     const size_t limit = 16 << 10;
     struct random random = random_start("larger");
     struct layer layer;
@@ -398,24 +375,15 @@ static void larger_than_memory(void **state)
 // Few outputs of long operands, in pieces of taps: signals larger than the device's memory, and
 // taps that are used once.
 static const struct partita_problem lags[] = {
-    {.op = PARTITA_CORRELATE,
-     .kernel = {30000},
-     .size = {30010},
-     .pad_begin = {20},
-     .pad_end = {20}},
-    {.kernel = {30000}, .size = {29990}, .pad_begin = {20}, .pad_end = {20}},
-    {.kernel = {20001}, .size = {40040}, .dilation = {2}, .stride = {3}},
+    {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)},
+    {LENGTH(29990), KERNEL(30000), PAD(20)},
+    {LENGTH(40040), KERNEL(20001), DILATION(2), STRIDE(3)},
     {.signal = PARTITA_CF32,
      .taps = PARTITA_CF32,
      .op = PARTITA_CORRELATE,
      .kernel = {9000},
      .size = {9010}},
-    {.in_channels = 4,
-     .out_channels = 2,
-     .groups = 2,
-     .kernel = {9001},
-     .size = {9040},
-     .pad_begin = {5}},
+    {LENGTH(9040), CHANNELS(4, 2), GROUPS(2), KERNEL(9001), PAD_BEGIN(5)},
 };
 enum { N_LAGS = sizeof lags / sizeof *lags };
 
@@ -464,8 +432,8 @@ static void taps_with_every_piece(void **state)
     static const struct {
         struct partita_problem problem;
         size_t limit;
-    } many[] = {{{.batch = 3, .kernel = {40}, .size = {20000}}, 32 << 10},
-                {{.batch = 20, .kernel = {3000}, .size = {3010}}, 128 << 10}};
+    } many[] = {{{LENGTH(20000), BATCH(3), KERNEL(40)}, 32 << 10},
+                {{LENGTH(3010), BATCH(20), KERNEL(3000)}, 128 << 10}};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct partita_options options = options_of("cuda/blocks", many[i].limit);
@@ -493,7 +461,7 @@ static void taps_with_every_piece(void **state)
 static void failing_lines(void **state)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
-    static const struct partita_problem few = {.kernel = {4}, .size = {50}, .pad_begin = {3}};
+    static const struct partita_problem few = {LENGTH(50), KERNEL(4), PAD_BEGIN(3)};
     const struct partita_options options = options_of(*state, 4 * item_of(&few) / 2);
     struct random random = random_start("failing-lines");
     struct layer right;

@@ -12,45 +12,15 @@
 
 // Batches of layers and signals whose last piece has fewer items than the others.
 static const struct partita_problem batches[] = {
-    {.rank = 2,
-     .batch = 7,
-     .in_channels = 4,
-     .out_channels = 6,
-     .groups = 2,
-     .kernel = {3, 3},
-     .size = {9, 11},
-     .pad_begin = {1, 1},
-     .pad_end = {1, 1},
-     .activation = PARTITA_RELU},
-    {.rank = 2,
-     .op = PARTITA_CORRELATE,
-     .batch = 7,
-     .in_channels = 2,
-     .out_channels = 2,
-     .groups = 2,
-     .kernel = {5, 5},
-     .size = {12, 13},
-     .pad_begin = {2, 2},
-     .pad_end = {2, 2}},
-    {.rank = 2,
-     .batch = 7,
-     .kernel = {7, 1},
-     .size = {16, 20},
-     .pad_begin = {3},
-     .pad_end = {3},
-     .separable = true},
-    {.batch = 7,
-     .in_channels = 2,
-     .out_channels = 3,
-     .kernel = {33},
-     .size = {500},
-     .pad_begin = {32}},
-    {.batch = 7, .kernel = {300}, .size = {700}, .pad_begin = {299}, .pad_end = {299}},
+    {SIZE(9, 11), BATCH(7), CHANNELS(4, 6), GROUPS(2), KERNEL(3, 3), PAD(1, 1), RELU},
+    {SIZE(12, 13), CORRELATE, BATCH(7), CHANNELS(2, 2), GROUPS(2), KERNEL(5, 5), PAD(2, 2)},
+    {SIZE(16, 20), BATCH(7), KERNEL(7, 1), PAD(3), .separable = true},
+    {LENGTH(500), BATCH(7), CHANNELS(2, 3), KERNEL(33), PAD_BEGIN(32)},
+    {LENGTH(700), BATCH(7), KERNEL(300), PAD(299)},
 };
 // Smaller ones for what is done again and again.
-static const struct partita_problem few_sums = {
-    .rank = 2, .batch = 5, .kernel = {2, 2}, .size = {4, 5}};
-static const struct partita_problem few_lines = {.batch = 5, .kernel = {9}, .size = {500}};
+static const struct partita_problem few_sums = {SIZE(4, 5), BATCH(5), KERNEL(2, 2)};
+static const struct partita_problem few_lines = {LENGTH(500), BATCH(5), KERNEL(9)};
 // Other types.
 static const struct partita_problem doubles = {.rank = 2,
                                                .signal = PARTITA_F64,
@@ -280,8 +250,7 @@ static void kept(void **state)
 // it could not.
 static void larger_than_memory(void **state)
 {
-    const struct partita_problem problem = {
-        .rank = 2, .batch = 40, .kernel = {1, 1}, .size = {32, 32}};
+    const struct partita_problem problem = {SIZE(32, 32), BATCH(40), KERNEL(1, 1)};
     struct random random = random_start("larger");
     struct layer layer;
     (void)state;

@@ -4,8 +4,8 @@
 #include "cuda/device/staging.h"
 #include "cuda/module.h"
 
-#include "support/layer_rig.h"
 #include "hostdev/hostdev.h"
+#include "support/layer_rig.h"
 
 enum { CHUNK = 1000, MOST_BYTES = 6 * CHUNK };
 

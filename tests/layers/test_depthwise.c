@@ -112,65 +112,16 @@ static void random_geometry(void **state)
 // Kernels as large as the map and larger, padding larger than the kernel, crops, multiples, few
 // channels, maps of one row and of one column, more channels than lanes and fewer.
 static const struct partita_problem hostile_problems[] = {
-    {.rank = 2, .in_channels = 3, .out_channels = 3, .kernel = {9, 11}, .size = {9, 11}},
-    {.rank = 2,
-     .in_channels = 3,
-     .out_channels = 3,
-     .kernel = {31, 31},
-     .size = {10, 11},
-     .pad_begin = {15, 15},
-     .pad_end = {15, 15}},
-    {.rank = 2, .kernel = {7, 9}, .size = {2, 3}, .pad_begin = {6, 8}, .pad_end = {6, 8}},
-    {.rank = 2,
-     .op = PARTITA_CORRELATE,
-     .in_channels = 2,
-     .out_channels = 6,
-     .kernel = {2, 3},
-     .size = {4, 5},
-     .pad_begin = {17, 9},
-     .pad_end = {8, 26}},
-    {.rank = 2,
-     .in_channels = 5,
-     .out_channels = 5,
-     .kernel = {3, 3},
-     .size = {20, 20},
-     .pad_begin = {-4, -2},
-     .pad_end = {-3, -6}},
-    {.rank = 2,
-     .op = PARTITA_CORRELATE,
-     .in_channels = 17,
-     .out_channels = 17,
-     .kernel = {5, 5},
-     .size = {8, 60},
-     .dilation = {3, 7},
-     .pad_begin = {6, 14},
-     .pad_end = {6, 14}},
-    {.rank = 2,
-     .in_channels = 33,
-     .out_channels = 33,
-     .kernel = {1, 7},
-     .size = {1, 90},
-     .pad_end = {0, 6}},
-    {.rank = 2,
-     .batch = 7,
-     .in_channels = 2,
-     .out_channels = 4,
-     .kernel = {7, 1},
-     .size = {90, 1},
-     .pad_begin = {3}},
-    {.rank = 1,
-     .batch = 3,
-     .in_channels = 9,
-     .out_channels = 9,
-     .kernel = {30},
-     .size = {400},
-     .pad_begin = {29}},
-    {.rank = 2,
-     .kernel = {3, 3},
-     .size = {4, 4},
-     .dilation = {9, 7},
-     .pad_begin = {18, 14},
-     .pad_end = {18, 14}},
+    {SIZE(9, 11), CHANNELS(3, 3), KERNEL(9, 11)},
+    {SIZE(10, 11), CHANNELS(3, 3), KERNEL(31, 31), PAD(15, 15)},
+    {SIZE(2, 3), KERNEL(7, 9), PAD(6, 8)},
+    {SIZE(4, 5), CORRELATE, CHANNELS(2, 6), KERNEL(2, 3), PAD_BEGIN(17, 9), PAD_END(8, 26)},
+    {SIZE(20, 20), CHANNELS(5, 5), KERNEL(3, 3), PAD_BEGIN(-4, -2), PAD_END(-3, -6)},
+    {SIZE(8, 60), CORRELATE, CHANNELS(17, 17), KERNEL(5, 5), DILATION(3, 7), PAD(6, 14)},
+    {SIZE(1, 90), CHANNELS(33, 33), KERNEL(1, 7), PAD_END(0, 6)},
+    {SIZE(90, 1), BATCH(7), CHANNELS(2, 4), KERNEL(7, 1), PAD_BEGIN(3)},
+    {SIZE(400), BATCH(3), CHANNELS(9, 9), KERNEL(30), PAD_BEGIN(29)},
+    {SIZE(4, 4), KERNEL(3, 3), DILATION(9, 7), PAD(18, 14)},
 };
 enum { N_HOSTILE = sizeof hostile_problems / sizeof *hostile_problems };
 
@@ -197,16 +148,8 @@ static void hostile_geometry(void **state)
 static void one_meets_one(void **state)
 {
     const size_t transform = *(const size_t *)*state;
-    const struct partita_problem p = {.rank = 2,
-                                      .op = PARTITA_CORRELATE,
-                                      .in_channels = 3,
-                                      .out_channels = 3,
-                                      .groups = 3,
-                                      .kernel = {3, 4},
-                                      .size = {5, 6},
-                                      .dilation = {1, 2},
-                                      .pad_begin = {1, 5},
-                                      .pad_end = {2, 1}};
+    const struct partita_problem p = {SIZE(5, 6),   CORRELATE,      CHANNELS(3, 3),  GROUPS(3),
+                                      KERNEL(3, 4), DILATION(1, 2), PAD_BEGIN(1, 5), PAD_END(2, 1)};
     struct random random = random_start("impulse");
     struct layer layer;
     layer_open(&layer, &p, &plain, &random);
@@ -237,15 +180,8 @@ static void one_meets_one(void **state)
 }
 
 // Several blocks of lanes, turns, boxes and tiles.
-static const struct partita_problem busy = {.rank = 2,
-                                            .batch = 3,
-                                            .in_channels = 19,
-                                            .out_channels = 38,
-                                            .groups = 19,
-                                            .kernel = {7, 9},
-                                            .size = {20, 50},
-                                            .pad_begin = {3, 4},
-                                            .pad_end = {3, 4}};
+static const struct partita_problem busy = {SIZE(20, 50), BATCH(3),     CHANNELS(19, 38),
+                                            GROUPS(19),   KERNEL(7, 9), PAD(3, 4)};
 
 static void any_threads_same_bits(void **state)
 {
@@ -337,17 +273,13 @@ static void choice_in_words(void **state)
     (void)state;
     for (int large = 0; large < 2; large++) {
         const size_t kernel = large ? 31 : 5;
-        const struct partita_problem p = {
-            .rank = 2,
-            .op = PARTITA_CORRELATE,
-            .batch = 4,
-            .in_channels = 64,
-            .out_channels = 64,
-            .groups = 64,
-            .kernel = {kernel, kernel},
-            .size = {56, 56},
-            .pad_begin = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2},
-            .pad_end = {(ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2}};
+        const struct partita_problem p = {SIZE(56, 56),
+                                          CORRELATE,
+                                          BATCH(4),
+                                          CHANNELS(64, 64),
+                                          GROUPS(64),
+                                          KERNEL(kernel, kernel),
+                                          PAD((ptrdiff_t)kernel / 2, (ptrdiff_t)kernel / 2)};
         char text[8192];
         struct partita_plan *plan;
         assert_ok(partita_plan_create(&p, &plain, &plan));
@@ -365,9 +297,9 @@ static void refusals(void **state)
 {
     (void)state;
     static const struct partita_problem others[] = {
-        {.rank = 2, .in_channels = 4, .out_channels = 4, .size = {5, 5}},
-        {.rank = 2, .in_channels = 4, .out_channels = 4, .groups = 2, .size = {5, 5}},
-        {.signal = PARTITA_CF32, .taps = PARTITA_CF32, .size = {50}},
+        {SIZE(5, 5), CHANNELS(4, 4)},
+        {SIZE(5, 5), CHANNELS(4, 4), GROUPS(2)},
+        {LENGTH(50), .signal = PARTITA_CF32, .taps = PARTITA_CF32},
         {.size = {PARTITA_UNBOUNDED}},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {

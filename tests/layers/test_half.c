@@ -125,56 +125,14 @@ struct layer_case {
 };
 
 static const struct partita_problem problems[] = {
-    {.rank = 2,
-     .batch = 2,
-     .in_channels = 5,
-     .out_channels = 9,
-     .kernel = {3, 3},
-     .size = {14, 14},
-     .pad_begin = {1, 1},
-     .pad_end = {1, 1},
-     .activation = PARTITA_RELU},
-    {.rank = 2,
-     .op = PARTITA_CORRELATE,
-     .batch = 3,
-     .in_channels = 200,
-     .out_channels = 70,
-     .kernel = {3, 3},
-     .size = {9, 13}},
-    {.rank = 2,
-     .op = PARTITA_CORRELATE,
-     .batch = 2,
-     .in_channels = 300,
-     .out_channels = 40,
-     .size = {17, 20}},
-    {.rank = 2,
-     .in_channels = 3,
-     .out_channels = 10,
-     .kernel = {11, 11},
-     .size = {67, 300},
-     .stride = {4, 4}},
-    {.rank = 2,
-     .in_channels = 6,
-     .out_channels = 6,
-     .groups = 6,
-     .kernel = {5, 5},
-     .size = {13, 12},
-     .stride = {2, 1},
-     .dilation = {1, 2},
-     .pad_begin = {2, 3},
-     .pad_end = {2, 3}},
-    {.rank = 1,
-     .in_channels = 12,
-     .out_channels = 9,
-     .kernel = {130},
-     .size = {700},
-     .pad_begin = {129}},
-    {.rank = 3,
-     .batch = 2,
-     .in_channels = 3,
-     .out_channels = 5,
-     .kernel = {3, 2, 3},
-     .size = {6, 7, 8}},
+    {SIZE(14, 14), BATCH(2), CHANNELS(5, 9), KERNEL(3, 3), PAD(1, 1), RELU},
+    {SIZE(9, 13), CORRELATE, BATCH(3), CHANNELS(200, 70), KERNEL(3, 3)},
+    {SIZE(17, 20), CORRELATE, BATCH(2), CHANNELS(300, 40)},
+    {SIZE(67, 300), CHANNELS(3, 10), KERNEL(11, 11), STRIDE(4, 4)},
+    {SIZE(13, 12), CHANNELS(6, 6), GROUPS(6), KERNEL(5, 5), STRIDE(2, 1), DILATION(1, 2),
+     PAD(2, 3)},
+    {SIZE(700), CHANNELS(12, 9), KERNEL(130), PAD_BEGIN(129)},
+    {SIZE(6, 7, 8), BATCH(2), CHANNELS(3, 5), KERNEL(3, 2, 3)},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -279,8 +237,7 @@ static void refusals(void **state)
     const struct format *f = *state;
     struct log_lines lines = {0};
     struct partita_plan *plan = NULL;
-    struct partita_problem p = {
-        .signal = f->type, .taps = f->type, .rank = 2, .kernel = {3, 3}, .size = {9, 9}};
+    struct partita_problem p = {SIZE(9, 9), .signal = f->type, .taps = f->type, KERNEL(3, 3)};
     struct partita_options options = {.log = log_into(&lines),
                                       .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA};
     assert_int_equal(partita_plan_create(&p, &options, &plan), PARTITA_ERR_UNSUPPORTED);

@@ -24,48 +24,14 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 
 // Several boxes in every direction, parts of channels, runs of boxes in the gradient of the taps.
 static const struct partita_problem busy[] = {
-    {.rank = 2,
-     .batch = 3,
-     .in_channels = 33,
-     .out_channels = 70,
-     .kernel = {3, 3},
-     .size = {20, 45},
-     .pad_begin = {1, 1},
-     .pad_end = {1, 1},
-     .activation = PARTITA_RELU},
-    {.rank = 2,
-     .op = PARTITA_CORRELATE,
-     .batch = 9,
-     .in_channels = 3,
-     .out_channels = 6,
-     .groups = 3,
-     .kernel = {5, 4},
-     .size = {33, 60},
-     .stride = {2, 3},
-     .pad_begin = {2, 1},
-     .pad_end = {2, 1}},
-    {.rank = 1,
-     .in_channels = 8,
-     .out_channels = 8,
-     .kernel = {64},
-     .size = {5000},
-     .pad_begin = {63}},
-    {.rank = 2, .in_channels = 20, .out_channels = 150, .kernel = {3, 3}, .size = {9, 10}},
+    {SIZE(20, 45), BATCH(3), CHANNELS(33, 70), KERNEL(3, 3), PAD(1, 1), RELU},
+    {SIZE(33, 60), CORRELATE, BATCH(9), CHANNELS(3, 6), GROUPS(3), KERNEL(5, 4), STRIDE(2, 3),
+     PAD(2, 1)},
+    {SIZE(5000), CHANNELS(8, 8), KERNEL(64), PAD_BEGIN(63)},
+    {SIZE(9, 10), CHANNELS(20, 150), KERNEL(3, 3)},
     // Several maps that do not fill whole vectors, and more channels than one task transforms.
-    {.rank = 2,
-     .batch = 5,
-     .in_channels = 32,
-     .out_channels = 256,
-     .kernel = {3, 3},
-     .size = {12, 12},
-     .pad_begin = {1, 1},
-     .pad_end = {1, 1}},
-    {.rank = 2,
-     .batch = 2,
-     .in_channels = 40,
-     .out_channels = 256,
-     .kernel = {3, 3},
-     .size = {9, 9}},
+    {SIZE(12, 12), BATCH(5), CHANNELS(32, 256), KERNEL(3, 3), PAD(1, 1)},
+    {SIZE(9, 9), BATCH(2), CHANNELS(40, 256), KERNEL(3, 3)},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 
@@ -143,12 +109,8 @@ static void workspace_exact(void **state)
 static void workspace_limit_is_kept(void **state)
 {
     const struct layer_case *c = *state;
-    static const struct partita_problem small = {.rank = 2,
-                                                 .batch = 2,
-                                                 .in_channels = 7,
-                                                 .out_channels = 10,
-                                                 .kernel = {3, 3},
-                                                 .size = {14, 40}};
+    static const struct partita_problem small = {SIZE(14, 40), BATCH(2), CHANNELS(7, 10),
+                                                 KERNEL(3, 3)};
     struct partita_problem suited = layer_suited(c->engine, &small),
                            problem = typed(&suited, c->type);
     if (layer_on_stand_in()) problem.size[1] = 5;
@@ -186,12 +148,7 @@ static void workspace_limit_is_kept(void **state)
 static void relu_and_nan(void **state)
 {
     const struct layer_case *c = *state;
-    struct partita_problem problem = {.rank = 2,
-                                      .kernel = {3, 3},
-                                      .size = {5, 30},
-                                      .pad_begin = {1, 1},
-                                      .pad_end = {1, 1},
-                                      .activation = PARTITA_RELU};
+    struct partita_problem problem = {SIZE(5, 30), KERNEL(3, 3), PAD(1, 1), RELU};
     problem = typed(&problem, c->type);
     struct random random = random_start("relu");
     struct layer layer;
@@ -218,12 +175,7 @@ static void relu_and_nan(void **state)
 static void bias_of_other_engines(void **state)
 {
     const struct layer_case *c = *state;
-    struct partita_problem problem = {.batch = 2,
-                                      .in_channels = 2,
-                                      .out_channels = 3,
-                                      .kernel = {40},
-                                      .size = {500},
-                                      .activation = PARTITA_RELU};
+    struct partita_problem problem = {LENGTH(500), BATCH(2), CHANNELS(2, 3), KERNEL(40), RELU};
     problem = typed(&problem, c->type);
     struct random random = random_start("bias");
     static const char *const others[] = {"cpu/overlap-add", "cpu/overlap-save"};
@@ -354,8 +306,7 @@ static void directions(void **state)
     struct log_lines lines;
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter;
-    struct partita_problem problem = {
-        .in_channels = 2, .kernel = {3}, .size = {100}, .pad_end = {2}};
+    struct partita_problem problem = {LENGTH(100), INPUTS(2), KERNEL(3), PAD_END(2)};
     struct partita_options options = {.directions = PARTITA_BACKWARD_DATA, .log = log_into(&lines)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
     assert_string_equal(partita_plan_engine(plan), "");
@@ -401,14 +352,13 @@ static void streams_and_complex(void **state)
     assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_STATE);
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_STATE);
     partita_plan_destroy(plan);
-    problem = (struct partita_problem){
-        .signal = PARTITA_CF32, .taps = PARTITA_F32, .kernel = {3}, .size = {50}};
+    problem = (struct partita_problem){LENGTH(50), .signal = PARTITA_CF32, .taps = PARTITA_F32,
+                                       KERNEL(3)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
     assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_UNSUPPORTED);
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
     partita_plan_destroy(plan);
-    problem = (struct partita_problem){
-        .signal = PARTITA_CF32, .taps = PARTITA_CF32, .rank = 2, .size = {5, 5}};
+    problem = (struct partita_problem){SIZE(5, 5), .signal = PARTITA_CF32, .taps = PARTITA_CF32};
     options.log = log_into(&lines);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real types"));
@@ -424,11 +374,8 @@ static void beyond_32_bits(void **state)
     float *x = mmap(NULL, n * sizeof *x, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (x == MAP_FAILED) skip();
-    const struct partita_problem far = {.rank = 2,
-                                        .op = PARTITA_CORRELATE,
-                                        .kernel = {2, 3},
-                                        .size = {ROWS, width},
-                                        .pad_begin = {0, -(ptrdiff_t)(width - COLUMNS)}};
+    const struct partita_problem far = {SIZE(ROWS, width), CORRELATE, KERNEL(2, 3),
+                                        PAD_BEGIN(0, -(ptrdiff_t)(width - COLUMNS))};
     struct partita_problem near = far;
     near.size[1] = COLUMNS;
     near.pad_begin[1] = 0;
@@ -454,13 +401,8 @@ static void beyond_32_bits(void **state)
     partita_plan_destroy(plan);
     layer_close(&layer);
     munmap(x, n * sizeof *x);
-    const struct partita_problem large = {.rank = 3,
-                                          .batch = 100000,
-                                          .in_channels = 1000,
-                                          .out_channels = 1000,
-                                          .kernel = {3, 3, 3},
-                                          .size = {100, 1000, 1000},
-                                          .stride = {2, 1, 3}};
+    const struct partita_problem large = {SIZE(100, 1000, 1000), BATCH(100000),
+                                          CHANNELS(1000, 1000), KERNEL(3, 3, 3), STRIDE(2, 1, 3)};
     const size_t limit = (size_t)1 << 24;
     assert_ok(partita_plan_create(
         &large, &(struct partita_options){.threads = 1, .workspace_limit = limit}, &plan));

@@ -136,10 +136,9 @@ struct attempt {
     struct partita_parts parts;
 };
 
-static const struct partita_problem bounded = {
-    .batch = 2, .in_channels = 2, .out_channels = 2, .kernel = {40}, .size = {700}, .stride = {2}};
-static const struct partita_problem lags = {
-    .in_channels = 2, .out_channels = 2, .kernel = {698}, .size = {700}, .op = PARTITA_CORRELATE};
+static const struct partita_problem bounded = {LENGTH(700), BATCH(2), CHANNELS(2, 2), KERNEL(40),
+                                               STRIDE(2)};
+static const struct partita_problem lags = {LENGTH(700), CHANNELS(2, 2), KERNEL(698), CORRELATE};
 static const struct partita_problem live_problem = {.in_channels = 2,
                                                     .out_channels = 2,
                                                     .kernel = {40},
@@ -268,13 +267,8 @@ static void layer(void **state)
 {
     (void)state;
     struct meter meter = {.failing = SIZE_MAX};
-    const struct partita_problem problem = {.rank = 2,
-                                            .batch = 2,
-                                            .in_channels = 3,
-                                            .out_channels = 5,
-                                            .kernel = {3, 3},
-                                            .size = {12, 13},
-                                            .stride = {2, 1}};
+    const struct partita_problem problem = {SIZE(12, 13), BATCH(2), CHANNELS(3, 5), KERNEL(3, 3),
+                                            STRIDE(2, 1)};
     enum { TAPS = 5 * 3 * 9, INPUTS = 2 * 3 * 12 * 13, OUTPUTS = 2 * 5 * 5 * 11 };
     static float w[TAPS], x[INPUTS], y[OUTPUTS], kept[INPUTS], bias[5];
     struct partita_options options = {.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
@@ -340,18 +334,8 @@ static void measuring(void **state)
 static void measuring_layers(void **state)
 {
     static const struct partita_problem layers[] = {
-        {.batch = 3,
-         .in_channels = 2048,
-         .out_channels = 256,
-         .kernel = {3},
-         .size = {64},
-         .pad_begin = {1}},
-        {.in_channels = 16,
-         .out_channels = 16,
-         .groups = 16,
-         .kernel = {17},
-         .size = {259840},
-         .pad_begin = {16}},
+        {LENGTH(64), BATCH(3), CHANNELS(2048, 256), KERNEL(3), PAD_BEGIN(1)},
+        {LENGTH(259840), CHANNELS(16, 16), GROUPS(16), KERNEL(17), PAD_BEGIN(16)},
     };
     (void)state;
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
@@ -381,11 +365,8 @@ static void windows(void **state)
         const size_t size = i ? n : 13870, taps = i ? m : 25123;
         struct meter meter = {.failing = SIZE_MAX, .guard = 1 << 19}; // a way may begin far behind
         const struct partita_problem problem = {
-            .op = PARTITA_CORRELATE,
-            .kernel = {taps},
-            .size = {size},
-            .pad_begin = {lag},
-            .pad_end = {lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size}};
+            LENGTH(size), CORRELATE, KERNEL(taps), PAD_BEGIN(lag),
+            PAD_END(lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size)};
         struct partita_options options = {.engine = "cpu/blocks",
                                           .threads = 2,
                                           .directions = PARTITA_FORWARD,
@@ -432,15 +413,9 @@ static void depthwise(void **state)
     for (size_t kernel = 3; kernel < 40; kernel += 28) {
         struct meter meter = {.failing = SIZE_MAX};
         const ptrdiff_t pad = (ptrdiff_t)kernel / 2;
-        const struct partita_problem problem = {.rank = 2,
-                                                .batch = 2,
-                                                .in_channels = 16,
-                                                .out_channels = 16,
-                                                .groups = 16,
-                                                .kernel = {kernel, kernel},
-                                                .size = {24, 24},
-                                                .pad_begin = {pad, pad},
-                                                .pad_end = {pad, pad}};
+        const struct partita_problem problem = {SIZE(24, 24),           BATCH(2),
+                                                CHANNELS(16, 16),       GROUPS(16),
+                                                KERNEL(kernel, kernel), PAD(pad, pad)};
         static float w[16 * 31 * 31], x[2 * 16 * 24 * 24], y[2 * 16 * 24 * 24];
         struct partita_options options = {.engine = "cpu/depthwise",
                                           .allocator = {hook_allocate, hook_release, &meter}};

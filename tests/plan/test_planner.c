@@ -11,8 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct partita_problem longish = {
-    .kernel = {3000}, .size = {100000}, .pad_begin = {2999}};
+static const struct partita_problem longish = {LENGTH(100000), KERNEL(3000), PAD_BEGIN(2999)};
 static const struct partita_problem live = {.in_channels = 2,
                                             .out_channels = 2,
                                             .groups = 2,
@@ -127,7 +126,7 @@ static void workspace_limit_is_kept(void **state)
     struct random random = random_start("workspace");
     int n_planned = 0;
     for (size_t limit = 1; limit < (size_t)1 << 28; limit *= 3) {
-        struct partita_problem problem = {.kernel = {200}, .size = {5000}, .pad_begin = {199}};
+        struct partita_problem problem = {LENGTH(5000), KERNEL(200), PAD_BEGIN(199)};
         struct partita_options options = {.engine = engine, .threads = 2, .workspace_limit = limit};
         struct partita_plan *plan = NULL;
         enum partita_status status = partita_plan_create(&problem, &options, &plan);
@@ -153,26 +152,11 @@ static void workspace_limit_of_layers_is_kept(void **state)
 {
     const char *engine = *state;
     static const struct partita_problem problems[] = {
-        {.rank = 2,
-         .batch = 2,
-         .in_channels = 5,
-         .out_channels = 9,
-         .kernel = {3, 3},
-         .size = {14, 14}},
-        {.rank = 2,
-         .in_channels = 64,
-         .out_channels = 512,
-         .kernel = {3, 3},
-         .size = {56, 56},
-         .stride = {2, 1}},
-        {.rank = 2, .in_channels = 300, .out_channels = 40, .size = {17, 20}},
-        {.in_channels = 12, .out_channels = 9, .kernel = {130}, .size = {700}},
-        {.rank = 3,
-         .batch = 2,
-         .in_channels = 3,
-         .out_channels = 5,
-         .kernel = {3, 2, 3},
-         .size = {6, 7, 8}},
+        {SIZE(14, 14), BATCH(2), CHANNELS(5, 9), KERNEL(3, 3)},
+        {SIZE(56, 56), CHANNELS(64, 512), KERNEL(3, 3), STRIDE(2, 1)},
+        {SIZE(17, 20), CHANNELS(300, 40)},
+        {LENGTH(700), CHANNELS(12, 9), KERNEL(130)},
+        {SIZE(6, 7, 8), BATCH(2), CHANNELS(3, 5), KERNEL(3, 2, 3)},
     };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_F16};
     static const enum partita_direction directions[] = {PARTITA_FORWARD, PARTITA_BACKWARD_DATA};
@@ -205,7 +189,7 @@ static void workspace_limit_of_layers_is_kept(void **state)
 static void one_workspace_serves_all_threads(void **state)
 {
     (void)state;
-    const struct partita_problem problem = {.kernel = {1 << 20}, .size = {1 << 22}};
+    const struct partita_problem problem = {LENGTH(1 << 22), KERNEL(1 << 20)};
     struct partita_options options = {.engine = "cpu/overlap-save", .threads = 3};
     struct partita_plan *plan;
     assert_ok(partita_plan_create(&problem, &options, &plan));
@@ -352,31 +336,12 @@ static void layers_plan_within_5_ms(void **state)
 {
     (void)state;
     static const struct partita_problem problems[] = {
-        {.rank = 2, .kernel = {256, 256}, .stride = {256, 256}, .size = {256, 256}},
-        {.rank = 2,
-         .kernel = {256, 256},
-         .stride = {256, 256},
-         .size = {1024, 1000},
-         .pad_begin = {5, 7}},
-        {.rank = 2,
-         .kernel = {60, 60},
-         .stride = {60, 60},
-         .size = {720, 720},
-         .in_channels = 8,
-         .out_channels = 8,
-         .groups = 8},
-        {.rank = 2,
-         .kernel = {16, 16},
-         .stride = {16, 16},
-         .size = {224, 224},
-         .in_channels = 3,
-         .out_channels = 768},
-        {.kernel = {65536},
-         .stride = {65536},
-         .size = {1000000},
-         .in_channels = 2,
-         .out_channels = 2},
-        {.rank = 2, .kernel = {256, 256}, .size = {512, 512}, .in_channels = 3, .out_channels = 64},
+        {SIZE(256, 256), KERNEL(256, 256), STRIDE(256, 256)},
+        {SIZE(1024, 1000), KERNEL(256, 256), STRIDE(256, 256), PAD_BEGIN(5, 7)},
+        {SIZE(720, 720), KERNEL(60, 60), STRIDE(60, 60), CHANNELS(8, 8), GROUPS(8)},
+        {SIZE(224, 224), KERNEL(16, 16), STRIDE(16, 16), CHANNELS(3, 768)},
+        {LENGTH(1000000), KERNEL(65536), STRIDE(65536), CHANNELS(2, 2)},
+        {SIZE(512, 512), KERNEL(256, 256), CHANNELS(3, 64)},
     };
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
         double taken = plan_seconds(&problems[i]);

@@ -8,9 +8,9 @@
 #include <limits.h>
 #include <stdio.h>
 
-static const struct partita_problem good = {.kernel = {3}, .size = {10}};
+static const struct partita_problem good = {LENGTH(10), KERNEL(3)};
 static const struct partita_problem good_stream = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
-static const struct partita_problem image = {.rank = 2, .kernel = {3, 3}, .size = {10, 10}};
+static const struct partita_problem image = {SIZE(10, 10), KERNEL(3, 3)};
 
 struct bad_problem {
     const char *name;
@@ -22,11 +22,11 @@ enum { HUGE_TYPE = 77 };
 #define BIG ((size_t)1 << 62)
 
 static const struct bad_problem bad_problems[] = {
-    {"signal", {.signal = (enum partita_type)HUGE_TYPE, .size = {10}}, "signal", "77"},
-    {"taps", {.taps = (enum partita_type)HUGE_TYPE, .size = {10}}, "taps", "77"},
-    {"taps-wider", {.taps = PARTITA_F64, .size = {10}}, "taps", "f64"},
-    {"taps-complex", {.taps = PARTITA_CF32, .size = {10}}, "taps", "cf32"},
-    {"taps-narrower", {.signal = PARTITA_CF64, .taps = PARTITA_F32, .size = {10}}, "taps", "f32"},
+    {"signal", {LENGTH(10), .signal = (enum partita_type)HUGE_TYPE}, "signal", "77"},
+    {"taps", {LENGTH(10), .taps = (enum partita_type)HUGE_TYPE}, "taps", "77"},
+    {"taps-wider", {LENGTH(10), .taps = PARTITA_F64}, "taps", "f64"},
+    {"taps-complex", {LENGTH(10), .taps = PARTITA_CF32}, "taps", "cf32"},
+    {"taps-narrower", {LENGTH(10), .signal = PARTITA_CF64, .taps = PARTITA_F32}, "taps", "f32"},
     {"op", {.op = (enum partita_op)5, .size = {10}}, "op", "5"},
     {"rank-negative", {.rank = -1, .size = {10}}, "rank", "-1"},
     {"rank-four", {.rank = 4, .size = {10}}, "rank", "4"},
@@ -40,67 +40,44 @@ static const struct bad_problem bad_problems[] = {
      "activation",
      "cf32"},
     {"volume-overflow",
-     {.rank = 3, .size = {(size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30}},
+     {SIZE((size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30)},
      "large",
      "address space"},
     {"taps-overflow",
-     {.rank = 3,
-      .kernel = {(size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30},
-      .size = {1, 1, 1},
-      .pad_end = {(ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30}},
+     {SIZE(1, 1, 1), KERNEL((size_t)1 << 30, (size_t)1 << 30, (size_t)1 << 30),
+      PAD_END((ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30, (ptrdiff_t)1 << 30)},
      "large",
      "address space"},
-    {"no-output-third", {.rank = 3, .kernel = {1, 1, 4}, .size = {5, 5, 3}}, "axis 2", "4"},
-    {"groups-inputs",
-     {.in_channels = 4, .out_channels = 6, .groups = 3, .size = {10}},
-     "groups",
-     "3"},
-    {"groups-outputs",
-     {.in_channels = 6, .out_channels = 4, .groups = 3, .size = {10}},
-     "groups",
-     "3"},
+    {"no-output-third", {SIZE(5, 5, 3), KERNEL(1, 1, 4)}, "axis 2", "4"},
+    {"groups-inputs", {LENGTH(10), CHANNELS(4, 6), GROUPS(3)}, "groups", "3"},
+    {"groups-outputs", {LENGTH(10), CHANNELS(6, 4), GROUPS(3)}, "groups", "3"},
     {"size-zero", {.kernel = {3}}, "size[0]", "0"},
-    {"size-zero-second", {.rank = 2, .size = {10, 0}}, "size[1]", "0"},
+    {"size-zero-second", {SIZE(10, 0)}, "size[1]", "0"},
     {"size-unbounded-second",
      {.rank = 2, .size = {10, PARTITA_UNBOUNDED}},
      "size[1]",
      "18446744073709551615"},
     {"size-huge", {.size = {BIG}}, "size[0]", "4611686018427387904"},
-    {"kernel-huge", {.kernel = {BIG}, .size = {10}}, "kernel[0]", "4611686018427387904"},
+    {"kernel-huge", {LENGTH(10), KERNEL(BIG)}, "kernel[0]", "4611686018427387904"},
     {"stride-huge", {.stride = {BIG}, .size = {10}}, "stride[0]", "4611686018427387904"},
     {"dilation-huge", {.dilation = {BIG}, .size = {10}}, "dilation[0]", "4611686018427387904"},
     {"span-overflow",
-     {.kernel = {(size_t)1 << 40},
-      .dilation = {(size_t)1 << 40},
-      .size = {10},
-      .pad_begin = {PTRDIFF_MAX / 2}},
+     {LENGTH(10), KERNEL((size_t)1 << 40), DILATION((size_t)1 << 40), PAD_BEGIN(PTRDIFF_MAX / 2)},
      "kernel[0]",
      "1099511627776"},
-    {"pad-huge", {.size = {10}, .pad_begin = {PTRDIFF_MAX}}, "pad_begin[0]", "9223372036854775807"},
-    {"pad-huge-negative",
-     {.size = {10}, .pad_end = {PTRDIFF_MIN}},
-     "pad_end[0]",
-     "-9223372036854775808"},
+    {"pad-huge", {LENGTH(10), PAD_BEGIN(PTRDIFF_MAX)}, "pad_begin[0]", "9223372036854775807"},
+    {"pad-huge-negative", {LENGTH(10), PAD_END(PTRDIFF_MIN)}, "pad_end[0]", "-9223372036854775808"},
     {"pads-cancel",
-     {.size = {10}, .pad_begin = {PTRDIFF_MAX}, .pad_end = {-PTRDIFF_MAX}},
+     {LENGTH(10), PAD_BEGIN(PTRDIFF_MAX), PAD_END(-PTRDIFF_MAX)},
      "pad_begin[0]",
      "92233"},
-    {"no-output", {.kernel = {11}, .size = {10}}, "11", "10"},
-    {"no-output-dilation", {.kernel = {4}, .dilation = {4}, .size = {12}}, "13", "12"},
-    {"no-output-cropped",
-     {.kernel = {3}, .size = {10}, .pad_begin = {-4}, .pad_end = {-4}},
-     "-4",
-     "10"},
-    {"no-output-second", {.rank = 2, .kernel = {3, 11}, .size = {10, 10}}, "11", "10"},
-    {"channels-overflow", {.in_channels = BIG, .size = {1000}}, "channels", "4611686018427387904"},
-    {"channels-product",
-     {.in_channels = BIG >> 31, .out_channels = BIG >> 31, .size = {10}},
-     "channels",
-     "2147483648"},
-    {"batch-overflow",
-     {.batch = BIG, .size = {1000}},
-     "4611686018427387904",
-     "4611686018427387904"},
+    {"no-output", {LENGTH(10), KERNEL(11)}, "11", "10"},
+    {"no-output-dilation", {LENGTH(12), KERNEL(4), DILATION(4)}, "13", "12"},
+    {"no-output-cropped", {LENGTH(10), KERNEL(3), PAD(-4)}, "-4", "10"},
+    {"no-output-second", {SIZE(10, 10), KERNEL(3, 11)}, "11", "10"},
+    {"channels-overflow", {LENGTH(1000), INPUTS(BIG)}, "channels", "4611686018427387904"},
+    {"channels-product", {LENGTH(10), CHANNELS(BIG >> 31, BIG >> 31)}, "channels", "2147483648"},
+    {"batch-overflow", {LENGTH(1000), BATCH(BIG)}, "4611686018427387904", "4611686018427387904"},
     {"stream-rank", {.rank = 2, .size = {PARTITA_UNBOUNDED, 10}}, "rank", "2"},
     {"stream-batch", {.batch = 2, .size = {PARTITA_UNBOUNDED}}, "batch", "2"},
     {"stream-pad-begin", {.size = {PARTITA_UNBOUNDED}, .pad_begin = {7}}, "pad_begin", "7"},
@@ -207,15 +184,8 @@ static void options_refused(void **state)
 static void defaults_written_out(void **state)
 {
     (void)state;
-    struct partita_problem spelled = {.rank = 1,
-                                      .batch = 1,
-                                      .in_channels = 1,
-                                      .out_channels = 1,
-                                      .groups = 1,
-                                      .kernel = {3},
-                                      .size = {10},
-                                      .stride = {1},
-                                      .dilation = {1}};
+    struct partita_problem spelled = {SIZE(10),  BATCH(1),  CHANNELS(1, 1), GROUPS(1),
+                                      KERNEL(3), STRIDE(1), DILATION(1)};
     size_t a[PARTITA_MAX_RANK] = {0}, b[PARTITA_MAX_RANK] = {0};
     assert_ok(partita_problem_output_size(&good, a));
     assert_ok(partita_problem_output_size(&spelled, b));
@@ -260,16 +230,11 @@ static void sizes_beyond_32_bits(void **state)
 {
     (void)state;
     size_t size[PARTITA_MAX_RANK];
-    struct partita_problem p = {
-        .kernel = {(size_t)1 << 33}, .size = {(size_t)1 << 40}, .stride = {3}};
+    struct partita_problem p = {LENGTH((size_t)1 << 40), KERNEL((size_t)1 << 33), STRIDE(3)};
     assert_ok(partita_problem_output_size(&p, size));
     assert_int_equal(size[0], (((size_t)1 << 40) - ((size_t)1 << 33)) / 3 + 1);
-    struct partita_problem wide = {.rank = 2,
-                                   .kernel = {3, 5},
-                                   .size = {70000, 70000},
-                                   .pad_begin = {-1, 2},
-                                   .pad_end = {1, 2},
-                                   .stride = {1, 2}};
+    struct partita_problem wide = {SIZE(70000, 70000), KERNEL(3, 5), PAD_BEGIN(-1, 2),
+                                   PAD_END(1, 2), STRIDE(1, 2)};
     assert_ok(partita_problem_output_size(&wide, size));
     assert_true(size[0] == 69998 && size[1] == 35000);
     assert_ok(partita_problem_output_size(&image, size));
@@ -314,7 +279,7 @@ static void missing_device(void **state)
     char text[256] = "";
     struct log_lines lines;
     struct partita_plan *plan = NULL;
-    struct partita_problem problem = {.kernel = {3}, .size = {10}};
+    struct partita_problem problem = {LENGTH(10), KERNEL(3)};
     setenv("PARTITA_CUDA_MODULE", "/nowhere/libpartita-cuda.so", 1);
     assert_int_equal(partita_device_describe("cuda", text, sizeof text), PARTITA_ERR_DEVICE);
     assert_non_null(strstr(text, "no CUDA device: module not loaded"));

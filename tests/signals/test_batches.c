@@ -48,42 +48,19 @@ static const struct line lines[] = {
       .size = {700}},
      64},
     {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 5, CAUSAL(199), .size = {307}}, 64},
-    {"groups",
-     {.op = PARTITA_CORRELATE,
-      .in_channels = 4,
-      .out_channels = 6,
-      .groups = 2,
-      .kernel = {211},
-      .size = {600}},
-     64},
+    {"groups", {LENGTH(600), CORRELATE, CHANNELS(4, 6), GROUPS(2), KERNEL(211)}, 64},
     {"lone", {CAUSAL(1499), .size = {1511}}, 256},
-    {"full", {.kernel = {333}, .size = {555}, .pad_begin = {332}, .pad_end = {332}}, 128},
-    {"anticausal",
-     {.op = PARTITA_CORRELATE, .kernel = {512}, .size = {700}, .pad_end = {511}},
-     128},
+    {"full", {LENGTH(555), KERNEL(333), PAD(332)}, 128},
+    {"anticausal", {LENGTH(700), CORRELATE, KERNEL(512), PAD_END(511)}, 128},
     {"dilated",
-     {.batch = 2,
-      .in_channels = 2,
-      .out_channels = 2,
-      .groups = 2,
-      .kernel = {101},
-      .dilation = {7},
-      .size = {900},
-      .pad_begin = {700}},
+     {LENGTH(900), BATCH(2), CHANNELS(2, 2), GROUPS(2), KERNEL(101), DILATION(7), PAD_BEGIN(700)},
      128},
     {"dilated-correlate",
-     {.op = PARTITA_CORRELATE,
-      .kernel = {101},
-      .dilation = {3},
-      .size = {900},
-      .pad_begin = {20},
-      .pad_end = {-7}},
+     {LENGTH(900), CORRELATE, KERNEL(101), DILATION(3), PAD_BEGIN(20), PAD_END(-7)},
      64},
-    {"padding-beyond-taps",
-     {.kernel = {20}, .size = {90}, .pad_begin = {150}, .pad_end = {230}},
-     64},
-    {"cropped", {.kernel = {60}, .size = {2000}, .pad_begin = {-700}, .pad_end = {-900}}, 64},
-    {"outside", {.kernel = {9}, .size = {50}, .pad_begin = {400}, .pad_end = {-360}}, 64},
+    {"padding-beyond-taps", {LENGTH(90), KERNEL(20), PAD_BEGIN(150), PAD_END(230)}, 64},
+    {"cropped", {LENGTH(2000), KERNEL(60), PAD_BEGIN(-700), PAD_END(-900)}, 64},
+    {"outside", {LENGTH(50), KERNEL(9), PAD_BEGIN(400), PAD_END(-360)}, 64},
     {"batch",
      {.batch = 67, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(64), .size = {64}},
      64},
@@ -309,16 +286,9 @@ static void workspace_limit_is_kept(void **state)
 static void strided(void **state)
 {
     const struct line_case *c = *state;
-    const struct partita_problem every_third = {.op = PARTITA_CORRELATE,
-                                                .batch = 3,
-                                                .in_channels = 2,
-                                                .out_channels = 4,
-                                                .groups = 2,
-                                                .kernel = {50},
-                                                .stride = {3},
-                                                .dilation = {2},
-                                                .size = {4001},
-                                                .pad_begin = {70}};
+    const struct partita_problem every_third = {LENGTH(4001),   CORRELATE,   BATCH(3),
+                                                CHANNELS(2, 4), GROUPS(2),   KERNEL(50),
+                                                STRIDE(3),      DILATION(2), PAD_BEGIN(70)};
     struct partita_problem problem = typed(&every_third, c->type);
     struct random random = random_start("strided");
     struct partita_options options = options_of(c, 1, 0);
@@ -436,12 +406,9 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {"cpu/overlap-save",
-                                          "cpu/blocks",
-                                          "cuda/overlap-save",
-                                          "cuda/overlap-save-1-sum",
-                                          "cuda/overlap-save-2-sums",
-                                          "cuda/blocks"};
+    static const char *const engines[] = {"cpu/overlap-save",         "cpu/blocks",
+                                          "cuda/overlap-save",        "cuda/overlap-save-1-sum",
+                                          "cuda/overlap-save-2-sums", "cuda/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
     static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];

@@ -177,8 +177,7 @@ static void schedule_is_printed(void **state)
         " 30: (1, 2) (3, 1) (5, 0)\n", " 48: (0, 4) (2, 3) (4, 2)\n",
         " 66: (3, 4) (5, 3)\n",
     };
-    struct partita_problem problem = {
-        .kernel = {36}, .size = {60}, .pad_begin = {35}, .pad_end = {35}};
+    struct partita_problem problem = {LENGTH(60), KERNEL(36), PAD(35)};
     char text[8192];
     const struct partita_options options =
         blocks_options((struct partita_options){.parts = {6, 12, false}});
@@ -370,8 +369,7 @@ static void refusals(void **state)
     (void)state;
     static const struct partita_parts bad[] = {
         {1, 0, false}, {0, 7, false}, {0, 0, true}, {SIZE_MAX, 2, false}};
-    struct partita_problem problem = {
-        .kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
+    struct partita_problem problem = {LENGTH(60), KERNEL(36), STRIDE(2), PAD_BEGIN(35)};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct log_lines lines;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -402,8 +400,7 @@ static void refusals(void **state)
 static void device_refusals(void **state)
 {
     (void)state;
-    struct partita_problem problem = {
-        .kernel = {36}, .size = {60}, .stride = {2}, .pad_begin = {35}};
+    struct partita_problem problem = {LENGTH(60), KERNEL(36), STRIDE(2), PAD_BEGIN(35)};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct log_lines lines;
     struct partita_options options =
@@ -437,11 +434,8 @@ static void sizes_beyond_32_bits(void **state)
 {
     (void)state;
     const size_t huge = (size_t)5 << 32;
-    struct partita_problem problem = {.op = PARTITA_CORRELATE,
-                                      .kernel = {huge},
-                                      .size = {huge + 1},
-                                      .pad_begin = {1000},
-                                      .pad_end = {999}};
+    struct partita_problem problem = {LENGTH(huge + 1), CORRELATE, KERNEL(huge), PAD_BEGIN(1000),
+                                      PAD_END(999)};
     const struct partita_options forced = blocks_options((struct partita_options){.threads = 2});
     const struct partita_options free = {.device = forced.device, .threads = 2};
     char text[4096];
@@ -465,7 +459,7 @@ static void loud_then_quiet(void **state)
     enum { N = 40000, M = 512, LOUD = 2000, SHORT = 1024, WHOLE = 65536, WINDOW = 2000 };
     static const size_t part[] = {SHORT, WHOLE};
     double error[2] = {0, INFINITY};
-    const struct partita_problem problem = {.kernel = {M}, .size = {N}, .pad_begin = {M - 1}};
+    const struct partita_problem problem = {LENGTH(N), KERNEL(M), PAD_BEGIN(M - 1)};
     for (int i = 0; i < (is_served(&(struct parts_case){.taps = WHOLE, .signal = WHOLE}) ? 2 : 1);
          i++) {
         const struct partita_options options =

@@ -15,77 +15,45 @@ struct named_problem {
 };
 
 static const struct named_problem problems[] = {
-    {"one", {.kernel = {1}, .size = {1}}},
-    {"one-sample-many-taps", {.kernel = {64}, .size = {1}, .pad_begin = {63}, .pad_end = {63}}},
-    {"two", {.kernel = {2}, .size = {2}, .pad_begin = {1}, .pad_end = {1}}},
-    {"gain", {.kernel = {1}, .size = {1000}}},
-    {"prime", {.kernel = {97}, .size = {10007}, .pad_begin = {96}, .pad_end = {96}}},
-    {"prime-valid", {.kernel = {31}, .size = {997}}},
-    {"power-of-two", {.kernel = {128}, .size = {4096}, .pad_begin = {64}, .pad_end = {63}}},
-    {"more-taps-than-samples",
-     {.kernel = {1000}, .size = {31}, .pad_begin = {999}, .pad_end = {999}}},
-    {"many-taps", {.kernel = {2000}, .size = {3000}, .pad_begin = {1999}, .pad_end = {1999}}},
-    {"long", {.kernel = {150}, .size = {30011}, .pad_begin = {149}}},
-    {"correlate",
-     {.op = PARTITA_CORRELATE, .kernel = {61}, .size = {503}, .pad_begin = {60}, .pad_end = {60}}},
-    {"batch", {.batch = 3, .kernel = {40}, .size = {301}, .pad_begin = {39}}},
-    {"many-small",
-     {.batch = 300, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
-    {"many-small-fan-out",
-     {.batch = 600, .out_channels = 3, .kernel = {5}, .size = {20}, .pad_begin = {4}}},
-    {"mix-down", {.in_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
-    {"fan-out", {.out_channels = 3, .kernel = {17}, .size = {400}, .pad_begin = {16}}},
-    {"matrix",
-     {.batch = 2,
-      .in_channels = 3,
-      .out_channels = 4,
-      .kernel = {50},
-      .size = {211},
-      .pad_end = {49}}},
-    {"groups",
-     {.in_channels = 4,
-      .out_channels = 6,
-      .groups = 2,
-      .kernel = {19},
-      .size = {150},
-      .pad_end = {18}}},
-    {"depthwise",
-     {.batch = 2, .in_channels = 5, .out_channels = 5, .groups = 5, .kernel = {70}, .size = {333}}},
-    {"depthwise-multiplied",
-     {.in_channels = 2, .out_channels = 6, .groups = 2, .kernel = {9}, .size = {77}}},
-    {"stride-2",
-     {.kernel = {33}, .size = {1001}, .stride = {2}, .pad_begin = {32}, .pad_end = {32}}},
-    {"stride-7", {.kernel = {64}, .size = {2000}, .stride = {7}, .pad_begin = {3}}},
-    {"stride-above-taps", {.kernel = {3}, .size = {500}, .stride = {10}}},
-    {"stride-above-size", {.kernel = {5}, .size = {20}, .stride = {100}}},
-    {"dilation-2", {.kernel = {16}, .size = {300}, .dilation = {2}, .pad_begin = {30}}},
-    {"dilation-above-size",
-     {.kernel = {3}, .size = {20}, .dilation = {50}, .pad_begin = {100}, .pad_end = {100}}},
-    {"dilation-stride",
-     {.kernel = {12}, .size = {700}, .stride = {3}, .dilation = {5}, .pad_begin = {55}}},
-    {"dilation-equals-stride",
-     {.kernel = {12}, .size = {700}, .stride = {4}, .dilation = {4}, .pad_end = {9}}},
-    {"slice", {.kernel = {65}, .size = {5000}, .pad_begin = {-1234}, .pad_end = {-2345}}},
-    {"slice-of-start", {.kernel = {65}, .size = {5000}, .pad_begin = {64}, .pad_end = {-4900}}},
-    {"slice-of-end", {.kernel = {65}, .size = {5000}, .pad_begin = {-4900}, .pad_end = {64}}},
-    {"slice-stride",
-     {.kernel = {20}, .size = {900}, .stride = {3}, .pad_begin = {-101}, .pad_end = {-7}}},
-    {"one-output", {.kernel = {500}, .size = {500}}},
-    {"one-output-inside", {.kernel = {40}, .size = {900}, .pad_begin = {-400}, .pad_end = {-460}}},
-    {"last-tap-only", {.kernel = {300}, .size = {1}, .pad_begin = {0}, .pad_end = {299}}},
-    {"padding-beyond-taps", {.kernel = {5}, .size = {50}, .pad_begin = {100}, .pad_end = {70}}},
+    {"one", {LENGTH(1), KERNEL(1)}},
+    {"one-sample-many-taps", {LENGTH(1), KERNEL(64), PAD(63)}},
+    {"two", {LENGTH(2), KERNEL(2), PAD(1)}},
+    {"gain", {LENGTH(1000), KERNEL(1)}},
+    {"prime", {LENGTH(10007), KERNEL(97), PAD(96)}},
+    {"prime-valid", {LENGTH(997), KERNEL(31)}},
+    {"power-of-two", {LENGTH(4096), KERNEL(128), PAD_BEGIN(64), PAD_END(63)}},
+    {"more-taps-than-samples", {LENGTH(31), KERNEL(1000), PAD(999)}},
+    {"many-taps", {LENGTH(3000), KERNEL(2000), PAD(1999)}},
+    {"long", {LENGTH(30011), KERNEL(150), PAD_BEGIN(149)}},
+    {"correlate", {LENGTH(503), CORRELATE, KERNEL(61), PAD(60)}},
+    {"batch", {LENGTH(301), BATCH(3), KERNEL(40), PAD_BEGIN(39)}},
+    {"many-small", {LENGTH(20), BATCH(300), OUTPUTS(3), KERNEL(5), PAD_BEGIN(4)}},
+    {"many-small-fan-out", {LENGTH(20), BATCH(600), OUTPUTS(3), KERNEL(5), PAD_BEGIN(4)}},
+    {"mix-down", {LENGTH(400), INPUTS(3), KERNEL(17), PAD_BEGIN(16)}},
+    {"fan-out", {LENGTH(400), OUTPUTS(3), KERNEL(17), PAD_BEGIN(16)}},
+    {"matrix", {LENGTH(211), BATCH(2), CHANNELS(3, 4), KERNEL(50), PAD_END(49)}},
+    {"groups", {LENGTH(150), CHANNELS(4, 6), GROUPS(2), KERNEL(19), PAD_END(18)}},
+    {"depthwise", {LENGTH(333), BATCH(2), CHANNELS(5, 5), GROUPS(5), KERNEL(70)}},
+    {"depthwise-multiplied", {LENGTH(77), CHANNELS(2, 6), GROUPS(2), KERNEL(9)}},
+    {"stride-2", {LENGTH(1001), KERNEL(33), STRIDE(2), PAD(32)}},
+    {"stride-7", {LENGTH(2000), KERNEL(64), STRIDE(7), PAD_BEGIN(3)}},
+    {"stride-above-taps", {LENGTH(500), KERNEL(3), STRIDE(10)}},
+    {"stride-above-size", {LENGTH(20), KERNEL(5), STRIDE(100)}},
+    {"dilation-2", {LENGTH(300), KERNEL(16), DILATION(2), PAD_BEGIN(30)}},
+    {"dilation-above-size", {LENGTH(20), KERNEL(3), DILATION(50), PAD(100)}},
+    {"dilation-stride", {LENGTH(700), KERNEL(12), STRIDE(3), DILATION(5), PAD_BEGIN(55)}},
+    {"dilation-equals-stride", {LENGTH(700), KERNEL(12), STRIDE(4), DILATION(4), PAD_END(9)}},
+    {"slice", {LENGTH(5000), KERNEL(65), PAD_BEGIN(-1234), PAD_END(-2345)}},
+    {"slice-of-start", {LENGTH(5000), KERNEL(65), PAD_BEGIN(64), PAD_END(-4900)}},
+    {"slice-of-end", {LENGTH(5000), KERNEL(65), PAD_BEGIN(-4900), PAD_END(64)}},
+    {"slice-stride", {LENGTH(900), KERNEL(20), STRIDE(3), PAD_BEGIN(-101), PAD_END(-7)}},
+    {"one-output", {LENGTH(500), KERNEL(500)}},
+    {"one-output-inside", {LENGTH(900), KERNEL(40), PAD_BEGIN(-400), PAD_END(-460)}},
+    {"last-tap-only", {LENGTH(1), KERNEL(300), PAD_BEGIN(0), PAD_END(299)}},
+    {"padding-beyond-taps", {LENGTH(50), KERNEL(5), PAD_BEGIN(100), PAD_END(70)}},
     {"all-at-once",
-     {.op = PARTITA_CORRELATE,
-      .batch = 2,
-      .in_channels = 4,
-      .out_channels = 6,
-      .groups = 2,
-      .kernel = {23},
-      .size = {640},
-      .stride = {2},
-      .dilation = {3},
-      .pad_begin = {-5},
-      .pad_end = {17}}},
+     {LENGTH(640), CORRELATE, BATCH(2), CHANNELS(4, 6), GROUPS(2), KERNEL(23), STRIDE(2),
+      DILATION(3), PAD_BEGIN(-5), PAD_END(17)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -138,13 +106,8 @@ static void against_oracle(void **state)
 }
 
 // A problem with many blocks and channels for the promises below.
-static const struct partita_problem busy = {.batch = 2,
-                                            .in_channels = 2,
-                                            .out_channels = 3,
-                                            .kernel = {201},
-                                            .size = {20000},
-                                            .pad_begin = {200},
-                                            .pad_end = {11}};
+static const struct partita_problem busy = {LENGTH(20000), BATCH(2),       CHANNELS(2, 3),
+                                            KERNEL(201),   PAD_BEGIN(200), PAD_END(11)};
 
 static void any_threads_same_bits(void **state)
 {
@@ -196,10 +159,8 @@ static void slice_anywhere(void **state)
         FULL = N + M - 1,
         LENGTH = 5
     }; // one length, so that blocks are of one size
-    struct partita_problem problem = typed(
-        &(struct partita_problem){
-            .kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}},
-        c->types);
+    struct partita_problem problem =
+        typed(&(struct partita_problem){LENGTH(N), KERNEL(M), PAD(M - 1)}, c->types);
     struct random random = random_start("slice");
     struct rig whole, rig;
     rig_open(&whole, &problem, NULL, &random);
@@ -229,10 +190,8 @@ static void impulse_at_every_tap(void **state)
 {
     const struct engine_case *c = *state;
     enum { N = 500, M = 137 };
-    struct partita_problem problem = typed(
-        &(struct partita_problem){
-            .kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}},
-        c->types);
+    struct partita_problem problem =
+        typed(&(struct partita_problem){LENGTH(N), KERNEL(M), PAD(M - 1)}, c->types);
     struct random random = random_start("impulse");
     struct rig rig;
     rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
@@ -276,10 +235,8 @@ static void linear_and_shift_invariant(void **state)
 {
     const struct engine_case *c = *state;
     enum { N = 3000, M = 77, DELAY = 41, OUT = N + M - 1 };
-    struct partita_problem problem = typed(
-        &(struct partita_problem){
-            .kernel = {M}, .size = {N}, .pad_begin = {M - 1}, .pad_end = {M - 1}},
-        c->types);
+    struct partita_problem problem =
+        typed(&(struct partita_problem){LENGTH(N), KERNEL(M), PAD(M - 1)}, c->types);
     struct random random = random_start("linear");
     struct rig rig;
     rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);
@@ -334,8 +291,8 @@ static void quiet_after_loud(void **state)
 {
     const struct engine_case *c = *state;
     enum { N = 200000, M = 512, BURST = 512, WINDOW = 2000 };
-    struct partita_problem problem = typed(
-        &(struct partita_problem){.kernel = {M}, .size = {N}, .pad_begin = {M - 1}}, c->types);
+    struct partita_problem problem =
+        typed(&(struct partita_problem){LENGTH(N), KERNEL(M), PAD_BEGIN(M - 1)}, c->types);
     struct random random = random_start("quiet");
     struct rig rig;
     rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);

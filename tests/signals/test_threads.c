@@ -16,11 +16,8 @@ static const struct partita_problem live = {.in_channels = 2,
                                             .kernel = {TAPS},
                                             .size = {PARTITA_UNBOUNDED},
                                             .latency = PARTITA_UNBOUNDED};
-static const struct partita_problem signal = {.in_channels = 2,
-                                              .out_channels = 2,
-                                              .kernel = {TAPS},
-                                              .size = {FRAMES},
-                                              .pad_begin = {TAPS - 1}};
+static const struct partita_problem signal = {LENGTH(FRAMES), CHANNELS(2, 2), KERNEL(TAPS),
+                                              PAD_BEGIN(TAPS - 1)};
 
 // What all threads share. Failures are counted, cmocka is for the main thread only.
 struct shared {
@@ -177,10 +174,8 @@ enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_PLACES = 5 };
 
 static void long_forward(int threads, const float *w, const float *x, float *y)
 {
-    const struct partita_problem problem = {.kernel = {LONG_TAPS},
-                                            .size = {LONG_FRAMES},
-                                            .pad_begin = {LONG_TAPS - 1},
-                                            .pad_end = {LONG_TAPS - 1}};
+    const struct partita_problem problem = {LENGTH(LONG_FRAMES), KERNEL(LONG_TAPS),
+                                            PAD(LONG_TAPS - 1)};
     const struct partita_options options = {.engine = "cpu/overlap-save", .threads = threads};
     struct partita_plan *plan;
     struct partita_filter *filter;

@@ -20,12 +20,12 @@ struct bundled {
 };
 
 static const struct named_problem problems[] = {
-    {"mono", {STREAM, .kernel = {3000}}},
-    {"late", {STREAM, .kernel = {3000}, .latency = 300}},
-    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {1100}}},
-    {"groups", {STREAM, .in_channels = 2, .out_channels = 4, .groups = 2, .kernel = {1500}}},
-    {"decimate", {STREAM, .kernel = {2000}, .stride = {3}}},
-    {"dilation", {STREAM, .kernel = {900}, .dilation = {3}}},
+    {"mono", {STREAM(64), KERNEL(3000)}},
+    {"late", {STREAM(64), KERNEL(3000), LATENCY(300)}},
+    {"matrix", {STREAM(64), CHANNELS(3, 2), KERNEL(1100)}},
+    {"groups", {STREAM(64), CHANNELS(2, 4), GROUPS(2), KERNEL(1500)}},
+    {"decimate", {STREAM(64), KERNEL(2000), STRIDE(3)}},
+    {"dilation", {STREAM(64), KERNEL(900), DILATION(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const struct partita_problem *const mono = &problems[0].problem, *const matrix =
@@ -144,7 +144,7 @@ static void matches_oracle(void **state)
 static bool vectors_are_wide(void)
 {
     struct partita_plan *plan;
-    assert_ok(partita_plan_create(&(struct partita_problem){STREAM}, NULL, &plan));
+    assert_ok(partita_plan_create(&(struct partita_problem){STREAM(64)}, NULL, &plan));
     const bool wide = plan->isa == CPU_AVX2 || plan->isa == CPU_AVX512;
     partita_plan_destroy(plan);
     return wide;
@@ -157,7 +157,7 @@ static void long_filters(void **state)
     static const struct cut cuts[] = {{"up-to-3000", 3000, true}, {"block", 64, false}};
     const struct bundled *b = *state;
     for (size_t i = 0; i < 2; i++) {
-        const struct partita_problem problem = {STREAM, .kernel = {taps[i]}};
+        const struct partita_problem problem = {STREAM(64), KERNEL(taps[i])};
         struct random random = random_start("long");
         struct run run;
         run_open_exactly(&run, &b->c, &problem, NULL, 2 * taps[i] + 30000, &random);

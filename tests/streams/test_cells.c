@@ -12,17 +12,14 @@ static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save",
                                                "cpu/partitioned", "cuda/partitioned"};
 enum { N_ENGINES_OF_CELLS = 5, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
 
-static const struct partita_problem square = {STREAM, .in_channels = 4, .out_channels = 4,
-                                              .kernel = {KERNEL}};
-static const struct partita_problem oblong = {STREAM, .in_channels = 3, .out_channels = 2,
-                                              .kernel = {KERNEL}};
-static const struct partita_problem grouped = {STREAM, .in_channels = 4, .out_channels = 6,
-                                               .groups = 2, .kernel = {KERNEL}};
-static const struct partita_problem correlating = {
-    STREAM, .op = PARTITA_CORRELATE, .in_channels = 2, .out_channels = 2, .kernel = {KERNEL}};
-static const struct partita_problem decimating = {
-    STREAM,        .in_channels = 2, .out_channels = 2, .kernel = {KERNEL},
-    .stride = {2}, .dilation = {2}};
+static const struct partita_problem square = {STREAM(64), CHANNELS(4, 4), KERNEL(KERNEL)};
+static const struct partita_problem oblong = {STREAM(64), CHANNELS(3, 2), KERNEL(KERNEL)};
+static const struct partita_problem grouped = {STREAM(64), CHANNELS(4, 6), GROUPS(2),
+                                               KERNEL(KERNEL)};
+static const struct partita_problem correlating = {STREAM(64), CORRELATE, CHANNELS(2, 2),
+                                                   KERNEL(KERNEL)};
+static const struct partita_problem decimating = {STREAM(64), CHANNELS(2, 2), KERNEL(KERNEL),
+                                                  STRIDE(2), DILATION(2)};
 
 // A sparse matrix and where its taps are kept.
 struct cells {

@@ -13,23 +13,22 @@ static const char *engine;
 #define LIVE .size = {PARTITA_UNBOUNDED}
 
 static const struct named_problem problems[] = {
-    {"taps-63", {STREAM, .kernel = {63}}},
-    {"taps-64", {STREAM, .kernel = {64}}},
-    {"taps-65", {STREAM, .kernel = {65}}},
-    {"taps-127", {STREAM, .kernel = {127}}},
-    {"taps-128", {STREAM, .kernel = {128}}},
-    {"taps-129", {STREAM, .kernel = {129}}},
-    {"taps-1000", {STREAM, .kernel = {1000}}},
-    {"taps-5000", {STREAM, .kernel = {5000}}},
-    {"correlate", {STREAM, .op = PARTITA_CORRELATE, .kernel = {900}}},
-    {"groups", {STREAM, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {300}}},
-    {"matrix-3x2", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
-    {"matrix-4x4", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {1100}}},
-    {"decimate-2", {STREAM, .kernel = {1000}, .stride = {2}}},
-    {"decimate-3",
-     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {801}, .stride = {3}}},
-    {"dilation-2", {STREAM, .kernel = {600}, .dilation = {2}}},
-    {"decimate-3-dilation-2", {STREAM, .kernel = {500}, .stride = {3}, .dilation = {2}}},
+    {"taps-63", {STREAM(64), KERNEL(63)}},
+    {"taps-64", {STREAM(64), KERNEL(64)}},
+    {"taps-65", {STREAM(64), KERNEL(65)}},
+    {"taps-127", {STREAM(64), KERNEL(127)}},
+    {"taps-128", {STREAM(64), KERNEL(128)}},
+    {"taps-129", {STREAM(64), KERNEL(129)}},
+    {"taps-1000", {STREAM(64), KERNEL(1000)}},
+    {"taps-5000", {STREAM(64), KERNEL(5000)}},
+    {"correlate", {STREAM(64), CORRELATE, KERNEL(900)}},
+    {"groups", {STREAM(64), CHANNELS(4, 6), GROUPS(2), KERNEL(300)}},
+    {"matrix-3x2", {STREAM(64), CHANNELS(3, 2), KERNEL(700)}},
+    {"matrix-4x4", {STREAM(64), CHANNELS(4, 4), KERNEL(1100)}},
+    {"decimate-2", {STREAM(64), KERNEL(1000), STRIDE(2)}},
+    {"decimate-3", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(801), STRIDE(3)}},
+    {"dilation-2", {STREAM(64), KERNEL(600), DILATION(2)}},
+    {"decimate-3-dilation-2", {STREAM(64), KERNEL(500), STRIDE(3), DILATION(2)}},
     {"block-1", {LIVE, .block = 1, .kernel = {1500}}},
     {"block-16", {LIVE, .block = 16, .kernel = {1500}}},
     {"block-48", {LIVE, .block = 48, .kernel = {1500}}},
@@ -109,7 +108,7 @@ static void matches_oracle(void **state)
     }
 }
 
-static const struct named_problem very_long = {"taps-70000", {STREAM, .kernel = {70000}}};
+static const struct named_problem very_long = {"taps-70000", {STREAM(64), KERNEL(70000)}};
 
 static void very_long_matches_oracle(void **state)
 {
@@ -170,7 +169,7 @@ static void impulse_gives_the_taps(void **state)
     static const size_t latencies[] = {0, 100, 1500};
     const struct stream_case *c = *state;
     for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += layer_on_stand_in() ? 2 : 1) {
-        struct partita_problem problem = {STREAM, .kernel = {7001}, .latency = latencies[i]};
+        struct partita_problem problem = {STREAM(64), KERNEL(7001), LATENCY(latencies[i])};
         struct random random = random_start("impulse");
         struct run run;
         run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
@@ -189,7 +188,7 @@ static void each_tap_delays(void **state)
     enum { TAPS = 4500, POSITIONS = 44 };
     const struct stream_case *c = *state;
     struct random random = random_start("delays");
-    struct partita_problem problem = {STREAM, .kernel = {TAPS}};
+    struct partita_problem problem = {STREAM(64), KERNEL(TAPS)};
     struct run run;
     run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
     double limit = sample_limit(&run, part_rms(run.problem.signal));
@@ -271,7 +270,7 @@ static void drains_to_the_last_sample(void **state)
 {
     enum { BEYOND = 3000 };
     const struct stream_case *c = *state;
-    struct partita_problem problem = {STREAM, .kernel = {2000}};
+    struct partita_problem problem = {STREAM(64), KERNEL(2000)};
     for (problem.latency = 0; problem.latency <= 600; problem.latency += 300) {
         struct random random = random_start("drain");
         struct run run;
@@ -308,7 +307,7 @@ static void few_taps(void **state)
     size_t n_served = 0;
     for (size_t taps = 1; taps <= 62; taps += layer_on_stand_in() ? 15 : 1) {
         struct log_lines lines;
-        struct partita_problem problem = {STREAM, .signal = c->types->signal,
+        struct partita_problem problem = {STREAM(64), .signal = c->types->signal,
                                           .taps = c->types->taps, .kernel = {taps},
                                           .latency = taps % 3 * 20};
         struct partita_options options = {.engine = engine, .log = log_into(&lines)};

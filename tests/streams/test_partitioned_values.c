@@ -12,14 +12,14 @@
 static const char *engine;
 
 static const struct named_problem problems[] = {
-    {"head-alone", {STREAM, .kernel = {40}}},
-    {"mono", {STREAM, .kernel = {3000}}},
-    {"late", {STREAM, .kernel = {3000}, .latency = 500}},
-    {"latest", {STREAM, .kernel = {3000}, .latency = 6000}},
-    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
-    {"groups", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {1500}}},
-    {"decimate", {STREAM, .kernel = {1200}, .stride = {3}}},
-    {"dilation", {STREAM, .kernel = {500}, .dilation = {3}}},
+    {"head-alone", {STREAM(64), KERNEL(40)}},
+    {"mono", {STREAM(64), KERNEL(3000)}},
+    {"late", {STREAM(64), KERNEL(3000), LATENCY(500)}},
+    {"latest", {STREAM(64), KERNEL(3000), LATENCY(6000)}},
+    {"matrix", {STREAM(64), CHANNELS(3, 2), KERNEL(700)}},
+    {"groups", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(1500)}},
+    {"decimate", {STREAM(64), KERNEL(1200), STRIDE(3)}},
+    {"dilation", {STREAM(64), KERNEL(500), DILATION(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, FRAMES = 22000 };
 

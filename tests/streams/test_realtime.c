@@ -24,11 +24,10 @@ static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save
 enum { N_ENGINES_OF_STREAMS = 4, FRAMES = 12000 };
 
 static const struct named_problem problems[] = {
-    {"mono", {STREAM, .kernel = {2500}}},
-    {"late", {STREAM, .kernel = {2500}, .latency = 700}},
-    {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {900}}},
-    {"decimate",
-     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {600}, .stride = {3}}},
+    {"mono", {STREAM(64), KERNEL(2500)}},
+    {"late", {STREAM(64), KERNEL(2500), LATENCY(700)}},
+    {"matrix", {STREAM(64), CHANNELS(4, 4), KERNEL(900)}},
+    {"decimate", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(600), STRIDE(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 

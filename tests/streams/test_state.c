@@ -14,11 +14,10 @@ static const char *const engines_of_streams[] = {
 enum { N_ENGINES_OF_STREAMS = 5 };
 
 static const struct named_problem problems[] = {
-    {"mono", {STREAM, .kernel = {9000}}},
-    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {700}}},
-    {"decimate",
-     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {900}, .stride = {3}}},
-    {"latency", {STREAM, .kernel = {5000}, .latency = 700}},
+    {"mono", {STREAM(64), KERNEL(9000)}},
+    {"matrix", {STREAM(64), CHANNELS(3, 2), KERNEL(700)}},
+    {"decimate", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(900), STRIDE(3)}},
+    {"latency", {STREAM(64), KERNEL(5000), LATENCY(700)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -208,8 +207,8 @@ static void refused_state_changes_nothing(void **state)
 static void plans_are_told_apart(void **state)
 {
     const struct stream_case *c = *state;
-    static const struct partita_problem base = {STREAM,      .in_channels = 2, .out_channels = 2,
-                                                .groups = 2, .kernel = {500},  .latency = 1000};
+    static const struct partita_problem base = {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(500),
+                                                LATENCY(1000)};
     struct partita_problem others[4] = {base, base, base, base};
     others[0].groups = 1;
     others[1].op = PARTITA_CORRELATE;
@@ -243,7 +242,7 @@ static void other_layouts(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("layouts");
     struct run run, other;
-    struct partita_problem problem = {STREAM, .kernel = {1200}, .latency = 1300};
+    struct partita_problem problem = {STREAM(64), KERNEL(1200), LATENCY(1300)};
     open(&run, c, &problem, ALL, &random);
     void *y = run_output(&run);
     run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
@@ -320,7 +319,7 @@ static void check_stats(const struct stream_case *c, double sample_rate, bool mi
     enum { CALLS = 300 };
     struct random random = random_start("stats");
     struct run run;
-    struct partita_problem problem = {STREAM, .kernel = {3000}, .latency = PARTITA_UNBOUNDED};
+    struct partita_problem problem = {STREAM(64), KERNEL(3000), LATENCY(PARTITA_UNBOUNDED)};
     run_open_exactly(&run, c, &problem, &(struct partita_options){.sample_rate = sample_rate},
                      CALLS * 64, &random);
     struct partita_stream_stats stats;
@@ -375,7 +374,7 @@ static void load_is_told(void **state)
     struct random random = random_start("load");
     struct partita_load load = {.frames = 12345};
     for (size_t block = 16; block <= 1024; block *= 8) {
-        struct partita_problem problem = {STREAM, .kernel = {20000}, .latency = PARTITA_UNBOUNDED};
+        struct partita_problem problem = {STREAM(64), KERNEL(20000), LATENCY(PARTITA_UNBOUNDED)};
         problem.block = block;
         struct run run;
         run_open_exactly(&run, c, &problem, NULL, 100, &random);
@@ -386,7 +385,7 @@ static void load_is_told(void **state)
         assert_true(load.mean > 0 && load.worst >= load.mean && isfinite(load.worst));
         run_close(&run);
     }
-    struct partita_problem signal = {.kernel = {10}, .size = {100}};
+    struct partita_problem signal = {LENGTH(100), KERNEL(10)};
     struct partita_plan *plan;
     load.frames = 12345;
     assert_ok(partita_plan_create(&signal, NULL, &plan));

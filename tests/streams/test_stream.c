@@ -6,23 +6,22 @@
 #include "support/stream_rig.h"
 
 static const struct named_problem problems[] = {
-    {"gain", {STREAM, .kernel = {1}}},
-    {"two-taps", {STREAM, .kernel = {2}}},
-    {"mono", {STREAM, .kernel = {100}}},
-    {"many-taps", {STREAM, .kernel = {700}}},
-    {"correlate", {STREAM, .op = PARTITA_CORRELATE, .kernel = {37}}},
-    {"stereo", {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {130}}},
-    {"matrix", {STREAM, .in_channels = 3, .out_channels = 4, .kernel = {40}}},
-    {"groups", {STREAM, .in_channels = 4, .out_channels = 6, .groups = 2, .kernel = {21}}},
-    {"dilation", {STREAM, .kernel = {30}, .dilation = {3}}},
-    {"decimate-2", {STREAM, .kernel = {64}, .stride = {2}}},
-    {"decimate-5",
-     {STREAM, .in_channels = 2, .out_channels = 2, .groups = 2, .kernel = {33}, .stride = {5}}},
-    {"decimate-above-taps", {STREAM, .kernel = {3}, .stride = {11}}},
-    {"blocks-below-taps", {STREAM, .kernel = {100}, .latency = 20}},
-    {"blocks-of-two", {STREAM, .in_channels = 2, .kernel = {9}, .latency = 1}},
-    {"blocks-below-taps-decimate", {STREAM, .kernel = {64}, .stride = {3}, .latency = 11}},
-    {"decimate-dilation", {STREAM, .kernel = {20}, .stride = {3}, .dilation = {2}}},
+    {"gain", {STREAM(64), KERNEL(1)}},
+    {"two-taps", {STREAM(64), KERNEL(2)}},
+    {"mono", {STREAM(64), KERNEL(100)}},
+    {"many-taps", {STREAM(64), KERNEL(700)}},
+    {"correlate", {STREAM(64), CORRELATE, KERNEL(37)}},
+    {"stereo", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(130)}},
+    {"matrix", {STREAM(64), CHANNELS(3, 4), KERNEL(40)}},
+    {"groups", {STREAM(64), CHANNELS(4, 6), GROUPS(2), KERNEL(21)}},
+    {"dilation", {STREAM(64), KERNEL(30), DILATION(3)}},
+    {"decimate-2", {STREAM(64), KERNEL(64), STRIDE(2)}},
+    {"decimate-5", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(33), STRIDE(5)}},
+    {"decimate-above-taps", {STREAM(64), KERNEL(3), STRIDE(11)}},
+    {"blocks-below-taps", {STREAM(64), KERNEL(100), LATENCY(20)}},
+    {"blocks-of-two", {STREAM(64), INPUTS(2), KERNEL(9), LATENCY(1)}},
+    {"blocks-below-taps-decimate", {STREAM(64), KERNEL(64), STRIDE(3), LATENCY(11)}},
+    {"decimate-dilation", {STREAM(64), KERNEL(20), STRIDE(3), DILATION(2)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -56,8 +55,7 @@ static void any_cut_same_bits(void **state)
     run_close(&run);
 }
 
-static const struct partita_problem stereo = {STREAM, .in_channels = 2, .out_channels = 2,
-                                              .kernel = {90}};
+static const struct partita_problem stereo = {STREAM(64), CHANNELS(2, 2), KERNEL(90)};
 
 static void in_place_same_bits(void **state)
 {
@@ -166,8 +164,8 @@ static void latency_limits(void **state)
     static const size_t limits[] = {0, 1, 5, 63, 64, 500, 1023, 4096, 100000};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         for (size_t stride = 1; stride <= 3; stride++) {
-            struct partita_problem problem = {STREAM, .kernel = {600}, .stride = {stride},
-                                              .latency = limits[i]};
+            struct partita_problem problem = {STREAM(64), KERNEL(600), STRIDE(stride),
+                                              LATENCY(limits[i])};
             struct partita_plan *plan;
             assert_ok(partita_plan_create(&problem, NULL, &plan));
             assert_true(partita_plan_latency(plan) <= limits[i]);

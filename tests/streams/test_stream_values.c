@@ -14,7 +14,7 @@ static void impulse_at_latency(void **state)
 {
     const struct stream_case *c = *state;
     enum { M = 50 };
-    struct partita_problem problem = {STREAM, .kernel = {M}};
+    struct partita_problem problem = {STREAM(64), KERNEL(M)};
     struct random random = random_start("latency");
     struct run run;
     run_open(&run, c, &problem, run_frames(c, &problem), &random);
@@ -46,8 +46,8 @@ static void drain_brings_the_tail(void **state)
 {
     const struct stream_case *c = *state;
     for (size_t stride = 1; stride <= 3; stride += 2) {
-        struct partita_problem problem = {STREAM, .in_channels = 2, .kernel = {60},
-                                          .stride = {stride}, .dilation = {2}};
+        struct partita_problem problem = {STREAM(64), INPUTS(2), KERNEL(60), STRIDE(stride),
+                                          DILATION(2)};
         struct random random = random_start("drain");
         struct run run, longer;
         run_open(&run, c, &problem, run_frames(c, &problem) / 2, &random);
@@ -116,7 +116,7 @@ static void check_reach(const struct stream_case *c, size_t latency)
     enum { M = 45 };
     struct random random = random_start("special");
     struct run run;
-    struct partita_problem problem = {STREAM, .kernel = {M}, .latency = latency};
+    struct partita_problem problem = {STREAM(64), KERNEL(M), LATENCY(latency)};
     run_open(&run, c, &problem, run_frames(c, &problem), &random);
     void *clean = run_output(&run);
     run_feed(&run, run.stream, clean, &cut_whole, &random);
@@ -156,7 +156,7 @@ static void special_value_reach(void **state)
 static void extreme_values(void **state)
 {
     const struct stream_case *c = *state;
-    struct partita_problem problem = {STREAM, .kernel = {2}};
+    struct partita_problem problem = {STREAM(64), KERNEL(2)};
     bool f64 = type_is_f64(c->types->signal), direct = strcmp(c->engine, "cpu/direct") == 0;
     double least = f64 ? 5 * (double)DBL_TRUE_MIN : 5 * (double)FLT_TRUE_MIN,
            most = f64 ? DBL_MAX : (double)FLT_MAX;
@@ -210,7 +210,7 @@ static unsigned mode(void)
 static void floating_point_mode_kept(void **state)
 {
     const struct stream_case *c = *state;
-    struct partita_problem problem = {STREAM, .kernel = {100}};
+    struct partita_problem problem = {STREAM(64), KERNEL(100)};
     struct random random = random_start("mode");
     struct run run;
     run_open(&run, c, &problem, run_frames(c, &problem), &random);

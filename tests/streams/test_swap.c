@@ -15,9 +15,9 @@
 enum { KERNEL = 3000 };
 
 static const struct named_problem problems[] = {
-    {"mono", {STREAM, .kernel = {KERNEL}}},
-    {"matrix", {STREAM, .in_channels = 3, .out_channels = 2, .kernel = {800}}},
-    {"few-taps", {STREAM, .kernel = {150}}},
+    {"mono", {STREAM(64), KERNEL(KERNEL)}},
+    {"matrix", {STREAM(64), CHANNELS(3, 2), KERNEL(800)}},
+    {"few-taps", {STREAM(64), KERNEL(150)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const struct partita_problem *const mono = &problems[0].problem,

@@ -8,12 +8,11 @@
 #include <stdio.h>
 
 static const struct named_problem problems[] = {
-    {"long", {STREAM, .kernel = {60000}}},
-    {"matrix", {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}}},
-    {"late-matrix",
-     {STREAM, .in_channels = 4, .out_channels = 4, .kernel = {5000}, .latency = 1000}},
-    {"groups", {STREAM, .in_channels = 6, .out_channels = 6, .groups = 6, .kernel = {6000}}},
-    {"short", {STREAM, .kernel = {150}}},
+    {"long", {STREAM(64), KERNEL(60000)}},
+    {"matrix", {STREAM(64), CHANNELS(4, 4), KERNEL(5000)}},
+    {"late-matrix", {STREAM(64), CHANNELS(4, 4), KERNEL(5000), LATENCY(1000)}},
+    {"groups", {STREAM(64), CHANNELS(6, 6), GROUPS(6), KERNEL(6000)}},
+    {"short", {STREAM(64), KERNEL(150)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -103,8 +102,7 @@ static void life_on_threads(void **state)
     enum { FRAMES = 16000, SWAP = 3000 };
     struct partita_load load;
     const struct stream_case *c = *state;
-    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2,
-                                            .kernel = {1000}};
+    const struct partita_problem problem = {STREAM(64), CHANNELS(2, 2), KERNEL(1000)};
     void *expected = NULL;
     for (enum mode mode = ALONE; mode < N_MODES; mode++) {
         struct pool pool;
@@ -223,8 +221,7 @@ static void *use(void *argument)
 static void many_at_once(void **state)
 {
     const struct stream_case *c = *state;
-    const struct partita_problem problem = {STREAM, .in_channels = 2, .out_channels = 2,
-                                            .kernel = {4000}};
+    const struct partita_problem problem = {STREAM(64), CHANNELS(2, 2), KERNEL(4000)};
     for (int threads = 1; threads <= 3; threads++) {
         struct partita_options options = {.threads = threads, .sample_rate = 48000};
         struct random random = random_start("many");

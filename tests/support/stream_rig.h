@@ -6,9 +6,6 @@
 
 #include "support/rig.h"
 
-// A stream's problem; the rest is written behind it.
-#define STREAM .size = {PARTITA_UNBOUNDED}, .block = 64
-
 struct named_problem {
     const char *name;
     struct partita_problem problem;

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <partita/partita.h>
 
+#include "support/problems.h"
 #include "support/reference.h"
 
 // The type pairs that a problem may have: signal and taps.
