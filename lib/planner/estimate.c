@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate,
                                                          const char *format, ...)
@@ -14,16 +15,30 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estima
     estimate->applicable = false;
 }
 
+int estimate_variant(const char *name, const struct engine *engine)
+{
+    const size_t length = strlen(engine->name);
+    if (!name) return ANY_VARIANT;
+    if (strncmp(name, engine->name, length) != 0) return NOT_NAMED;
+    if (!name[length]) return ANY_VARIANT;
+    if (name[length] != ':' || !engine->variants) return NOT_NAMED;
+    for (int i = 0; engine->variants[i]; i++)
+        if (!strcmp(name + length + 1, engine->variants[i])) return i;
+    return NOT_NAMED;
+}
+
 struct request estimate_request(const struct partita_plan *plan,
                                 const struct partita_options *options,
-                                const struct cost_model *model, size_t transform)
+                                const struct cost_model *model, const struct engine *engine,
+                                size_t transform)
 {
+    const int variant = estimate_variant(options->engine, engine);
     return (struct request){.shape = &plan->shape,
                             .direction = plan->direction,
                             .model = model,
                             .device = plan->device,
                             .transform = transform,
-                            .variant = ANY_VARIANT,
+                            .variant = variant == NOT_NAMED ? ANY_VARIANT : variant,
                             .workspace_limit =
                                 options->workspace_limit ? options->workspace_limit : SIZE_MAX,
                             .parts = options->parts,
@@ -34,8 +49,8 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
                      const struct cost_model *model, size_t i, size_t transform,
                      struct estimate *ret)
 {
-    const struct request request = estimate_request(plan, options, model, transform);
     const struct engine *engine = plan->engines[i];
+    const struct request request = estimate_request(plan, options, model, engine, transform);
     const size_t limit = request.workspace_limit;
     *ret = (struct estimate){0};
     const int max_rank = engine->max_rank ? engine->max_rank : 1;

@@ -2,7 +2,9 @@
 // The planner's decision in words: one line for the problem, one for each engine, details of the
 // chosen one.
 #include "explain.h"
+
 #include "kernels/kernels.h"
+#include <stdio.h>
 
 // "3x3": one number of each axis.
 static void describe_axes(const struct shape *shape, size_t field, struct text *text)
@@ -27,10 +29,8 @@ static void describe_unusual(const struct shape *shape, const char *name, size_t
 static void describe_problem(const struct partita_plan *plan, struct text *text)
 {
     const struct shape *shape = &plan->shape;
-    text_add(text, "%s %s %s ",
-             shape->stream     ? "stream"
-             : shape->rank > 1 ? "layer"
-                               : "signal",
+    const char *bounded = shape->rank > 1 ? "layer" : "signal";
+    text_add(text, "%s %s %s ", shape->stream ? "stream" : bounded,
              partita_type_name(shape->signal), shape->flip ? "convolve" : "correlate");
     describe_axes(shape, offsetof(struct axis, kernel), text);
     text_add(text, " %s taps", partita_type_name(shape->taps));
@@ -56,10 +56,8 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
         text_add(text, "; %s\n", plan->device->name);
         return;
     }
-    text_add(text, "; cpu x%d %s\n",
-             !shape->stream ? plan->threads
-             : parallel     ? plan->stream_threads
-                            : 1,
+    const int stream_threads = parallel ? plan->stream_threads : 1;
+    text_add(text, "; cpu x%d %s\n", shape->stream ? stream_threads : plan->threads,
              plan->kernels->isa);
 }
 
@@ -81,7 +79,12 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 {
     const bool chosen = plan->engines[i] == plan->engine;
     const struct estimate *estimate = chosen ? &plan->choice : &plan->estimates[i];
-    text_add(text, "  %-*s ", plan->device ? 21 : 17, plan->engines[i]->name);
+    const struct engine *engine = plan->engines[i];
+    const bool variant = engine->variants && estimate->applicable;
+    char name[40];
+    snprintf(name, sizeof name, "%s%s%s", engine->name, variant ? ":" : "",
+             variant ? engine->variants[estimate->variant] : "");
+    text_add(text, "  %-*s ", plan->device ? 21 : 17, name);
     if (!estimate->applicable) {
         text_add(text, "no: %s\n", estimate->reason);
         return;
@@ -100,9 +103,8 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 // Who chose: what was asked for is no choice of a model's.
 static void describe_chooser(const struct partita_plan *plan, struct text *text)
 {
-    const char *chooser = plan->remembered ? "measurement"
-                          : plan->device   ? "the device's model"
-                                           : "the cost model";
+    const char *model = plan->device ? "the device's model" : "the cost model";
+    const char *chooser = plan->remembered ? "measurement" : model;
     if (plan->parts_asked) text_add(text, "; as asked\n");
     else if (plan->engine_asked)
         text_add(text, "; the engine as asked, its sizes by %s\n", chooser);
@@ -121,6 +123,13 @@ static void describe_piece(const struct partita_plan *plan, struct text *text)
     else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
         text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
     else text_add(text, "%zu items of the batch at a time\n", piece->batch);
+}
+
+static void describe_variants(const struct engine *engine, struct text *text)
+{
+    text_add(text, "  variants of %s:", engine->name);
+    for (int i = 0; engine->variants[i]; i++) text_add(text, " %s", engine->variants[i]);
+    text_add(text, "\n");
 }
 
 static void describe_choice(const struct partita_plan *plan, struct text *text)
@@ -142,6 +151,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
                  "heard in\n",
                  choice->transform);
     if (cut) plan->engine->plan_explain(plan, text);
+    if (plan->engine_asked && plan->engine->variants) describe_variants(plan->engine, text);
     if (plan->piece) describe_piece(plan, text);
 }
 

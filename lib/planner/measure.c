@@ -169,7 +169,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     }
     double seconds = -1;
     const struct request request =
-        estimate_request(&trial, contest->options, contest->model, transform);
+        estimate_request(&trial, contest->options, contest->model, trial.engine, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
     trial.engine->plan_destroy(&trial);
     if (seconds >= 0 && seconds < contest->best) {
@@ -201,7 +201,7 @@ enum partita_status measure_best(const struct partita_plan *plan,
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->estimates[i];
         if (!estimate->applicable || estimate->seconds > most) continue;
-        if (options->engine && strcmp(options->engine, plan->engines[i]->name) != 0) continue;
+        if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED) continue;
         const size_t n = estimate->transform;
         const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0,
                                 2 * n};

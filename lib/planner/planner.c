@@ -40,14 +40,15 @@ static void describe(const struct partita_plan *plan, char *key, size_t size)
 static bool known_engine(const struct partita_plan *plan, const char *name)
 {
     for (size_t i = 0; plan->engines[i]; i++)
-        if (!strcmp(plan->engines[i]->name, name)) return true;
+        if (estimate_variant(name, plan->engines[i]) != NOT_NAMED) return true;
     return false;
 }
 
 static void log_refusals(const struct partita_plan *plan, const char *forced)
 {
     for (size_t i = 0; plan->engines[i]; i++)
-        if (!plan->estimates[i].applicable && (!forced || !strcmp(forced, plan->engines[i]->name)))
+        if (!plan->estimates[i].applicable &&
+            estimate_variant(forced, plan->engines[i]) != NOT_NAMED)
             log_line(&plan->log, "%s: %s", plan->engines[i]->name, plan->estimates[i].reason);
 }
 
@@ -57,7 +58,7 @@ static size_t cheapest(const struct partita_plan *plan, const char *forced)
     size_t best = engine_count(plan);
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->estimates[i];
-        if (!estimate->applicable || (forced && strcmp(forced, plan->engines[i]->name) != 0))
+        if (!estimate->applicable || estimate_variant(forced, plan->engines[i]) == NOT_NAMED)
             continue;
         if (!plan->engines[best] || estimate->seconds < plan->estimates[best].seconds) best = i;
     }
@@ -71,9 +72,10 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
 {
     struct remembered remembered;
     if (!wisdom_recall(options->wisdom, key, &remembered)) return false;
-    if (options->engine && strcmp(options->engine, remembered.engine) != 0) return false;
     for (size_t i = 0; plan->engines[i]; i++) {
-        if (strcmp(plan->engines[i]->name, remembered.engine) != 0) continue;
+        const struct engine *engine = plan->engines[i];
+        if (strcmp(engine->name, remembered.engine) != 0) continue;
+        if (estimate_variant(options->engine, engine) == NOT_NAMED) return false;
         struct estimate estimate;
         estimate_engine(plan, options, model, i, remembered.transform, &estimate);
         if (!estimate.applicable) return false;
@@ -130,7 +132,8 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine_asked = options->engine;
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
-    const struct request request = estimate_request(plan, options, &model, choice.transform);
+    const struct request request =
+        estimate_request(plan, options, &model, plan->engine, choice.transform);
     const enum partita_status status = plan->engine->plan_create(plan, &request);
     if (status == PARTITA_OK) plan->threads = affordable_threads(plan, options);
     return status == PARTITA_OK && plan->device ? plan->device->plan_begin(plan, &request) : status;

@@ -305,7 +305,7 @@ static bool remake(struct partita_plan *plan, const struct tiles_way *way)
     struct cost_model host;
     cost_model_default(&host, plan->isa);
     const struct request request =
-        estimate_request(plan, &(struct partita_options){0}, &host, way->transform);
+        estimate_request(plan, &(struct partita_options){0}, &host, plan->engine, way->transform);
     struct tiles tiles;
     size_t n[3];
     if (!tiles_cut(&request, way, &tiles, n)) return false;
