@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finds a known burst in a noisy capture, both raw cf32: the lag at which the normalised
-// correlation is largest. It does not depend on gain or phase, and a loud stretch of noise does not
-// outshine the burst.
+// correlation is largest. It does not depend on gain or phase, nor on noise of higher level
+// elsewhere.
 //
 //     find_burst burst.cf32 capture.cf32
 #include <complex.h>
@@ -16,20 +16,20 @@ static float complex *load(const char *path, size_t *ret_n)
         perror(path);
         return NULL;
     }
-    size_t n = 0, room = 1 << 16;
-    float complex *x = malloc(room * sizeof *x);
+    size_t n = 0, capacity = 1 << 16;
+    float complex *x = malloc(capacity * sizeof *x);
     while (x) {
-        n += fread(x + n, sizeof *x, room - n, file);
-        if (n < room) break;
-        room *= 2;
-        x = realloc(x, room * sizeof *x);
+        n += fread(x + n, sizeof *x, capacity - n, file);
+        if (n < capacity) break;
+        capacity *= 2;
+        x = realloc(x, capacity * sizeof *x);
     }
     fclose(file);
     *ret_n = n;
     return x;
 }
 
-// Prints where the burst is; false without memory.
+// Prints the position of the burst. False: out of memory.
 static bool find(const float complex *capture, size_t n, const float complex *burst, size_t m)
 {
     const struct partita_slice whole_bursts = {.mode = PARTITA_VALID};
@@ -61,7 +61,8 @@ int main(int argc, char **argv)
     int status = 1;
     if (capture && (m < 1 || n < m))
         fprintf(stderr,
-                "find_burst: %s holds %zu samples, %s %zu; a burst is no longer than the capture\n",
+                "find_burst: %s has %zu samples, %s %zu; the burst must not be longer than the "
+                "capture\n",
                 argv[1], m, argv[2], n);
     else if (capture && find(capture, n, burst, m)) status = 0;
     free(capture);

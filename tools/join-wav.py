@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Joins WAV files of one kind end to end: join-wav.py OUT IN..."""
+"""Concatenates WAV files of one format: join-wav.py OUT IN..."""
 import sys
 import wave
 

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Measures what every callback of `partita live` takes on a JACK server without a card: 48 kHz, 64 frames, stereo, a
-# filter of 10 s, a sine at both inputs (silence would cost nothing); prints the figures and draws the calls, from when
-# the filter's history is full. With real-time scheduling where the system allows it.
-#   tools/live-load.sh PARTITA PNG [SECONDS]        for example tools/live-load.sh build/apps/partita docs/images/live-load.png
+# Measures the time of every callback of `partita live` on a JACK server without hardware: 48 kHz,
+# 64 frames, stereo, a filter of 10 s, a sine at both inputs (silence would be cheaper). Prints the
+# figures and plots the calls, from the time on when the filter's history is full. Uses real-time
+# scheduling if the system permits it.
+#   tools/live-load.sh PARTITA PNG [SECONDS]
+#   for example tools/live-load.sh build/apps/partita docs/images/live-load.png
 set -eu
 [ $# -ge 2 ] || {
     echo "usage: tools/live-load.sh PARTITA PNG [SECONDS]" >&2
@@ -34,14 +36,14 @@ chrt -f 10 true 2>/dev/null || scheduling=-r words='ordinary scheduling'
 jackd $scheduling -m -d dummy -r $rate -p $block -C 2 -P 2 >"$work/jackd.log" 2>&1 &
 server=$!
 
-# Whether a port is there.
+# Whether a port exists.
 has_port() { jack_lsp 2>/dev/null | grep -q -x "$1"; }
 wait_for_port() {
     tries=0
     until has_port "$1"; do
         tries=$((tries + 1))
         [ $tries -lt 50 ] || {
-            echo "$1: the port does not come" >&2
+            echo "$1: the port does not appear" >&2
             exit 1
         }
         sleep 0.2
@@ -60,17 +62,17 @@ for channel in 0 1; do jack_connect "sine:output$((channel + 1))" "partita:in_$c
 wait "$live"
 live=''
 if tail -n 2 "$work/lines" | head -n 1 | grep -q '"out":\[{"peak":null'; then
-    echo "no sound came through" >&2
+    echo "the output is silent" >&2
     exit 1
 fi
 tail -n +2 "$work/calls.csv" | awk -F, -v begin=$((rate * 12)) '$1 >= begin' >"$work/settled"
 figures=$(cut -d, -f2 "$work/settled" | sort -g | awk -v deadline="$block/$rate" '
     BEGIN { split(deadline, part, "/"); deadline = part[1] / part[2] }
     function figure(seconds) { return sprintf("%.3g µs (%.2f %%)", 1e6 * seconds, 100 * seconds / deadline) }
-    { least[NR] = $1; sum += $1; late += $1 > deadline }
+    { sorted[NR] = $1; sum += $1; late += $1 > deadline }
     END {
         printf "%d calls: mean %s, p99 %s, p99.9 %s, max %s of the deadline of %.0f µs; %d late", NR, figure(sum / NR),
-            figure(least[int((99 * NR + 99) / 100)]), figure(least[int((999 * NR + 999) / 1000)]), figure($1),
+            figure(sorted[int((99 * NR + 99) / 100)]), figure(sorted[int((999 * NR + 999) / 1000)]), figure($1),
             1e6 * deadline, late
     }')
 echo "$figures; $words"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Draws what each call of a stream took, contender beside contender, from the files of `bench_stream --calls FOLDER`.
+# Plots the time of each call of a stream, one panel per contender, from the files of
+# `bench_stream --calls FOLDER`.
 #   tools/load-plot.sh FOLDER CASE PNG
 set -eu
 [ $# = 3 ] || {
@@ -12,15 +13,15 @@ rate=48000 seconds=3 columns=3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The figures are of the whole run, the points of its first seconds.
+# The figures cover the whole run, the points its first seconds.
 figures() {
     tail -n +2 "$1" | cut -d, -f2 | sort -g | awk '
         function us(seconds) { return sprintf(seconds < 1e-4 ? "%.3g µs" : "%.0f µs", 1e6 * seconds) }
-        { least[NR] = $1; sum += $1 }
-        END { printf "mean %s, p99.9 %s, max %s", us(sum / NR), us(least[int((999 * NR + 999) / 1000)]), us($1) }'
+        { sorted[NR] = $1; sum += $1 }
+        END { printf "mean %s, p99.9 %s, max %s", us(sum / NR), us(sorted[int((999 * NR + 999) / 1000)]), us($1) }'
 }
 
-# Ours first, then the others: the lines of gnuplot's script that draw one panel each.
+# The lines of the gnuplot script that plot one panel each, Partita first.
 panels=0
 for name in cpu-partitioned zita-convolver ffmpeg-afir textbook-two-stage textbook-uniform; do
     file=$folder/$case.$name.csv
@@ -38,7 +39,7 @@ END
     echo "$panels $block" >"$work/count"
 done >"$work/panels"
 [ -f "$work/count" ] || {
-    echo "$folder holds no calls of $case" >&2
+    echo "$folder has no calls of $case" >&2
     exit 1
 }
 read -r panels block <"$work/count"
@@ -52,7 +53,7 @@ set output '$png'
 set datafile separator ','
 deadline = 1e6 * $block / $rate.
 set multiplot layout $rows, $columns \\
-    title "Load per call, $case: calls of $block frames, each the least of several identical passes" font ',13' offset 0, -0.3
+    title "Load per call, $case: calls of $block frames, each the minimum of several identical runs" font ',13' offset 0, -0.3
 set logscale y
 set yrange [0.5:5000]
 set xrange [0:$seconds]

@@ -21,13 +21,14 @@ const struct command_row command_rows[N_COMMANDS] = {
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), in which a complex template is "
      "conjugated. Sample k of the full result belongs to lag k - (length of TEMPLATE - 1). ",
      3},
-    {"live", "", "filters the input of an audio device while it plays",
+    {"live", "", "filters the input of an audio device and plays the result",
      "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys. "
      "SIGHUP reloads the current filter, SIGINT fades out and ends, a second SIGINT ends at once. ",
      0},
     {"devices", "", "lists the compute devices and the audio devices", "", 0},
     {"plan", "", "shows which engine is chosen for a filter, and why",
-     "Prints the chosen engine, the estimated cost of every other engine or why it cannot be used, "
+     "Prints the chosen engine, for every other engine its estimated cost or why it cannot be "
+     "used, "
      "latency, memory and the error bound. For a partitioned filter it also prints the partitions, "
      "the mean and the worst cost of a call, and a timeline of the work in which each column shows "
      "its most expensive call. With --calibrate it first measures this machine and stores the "
@@ -64,10 +65,18 @@ const struct command_row command_rows[N_COMMANDS] = {
 const struct option_row option_rows[] = {
     {"Result", "mode", 'm', OPTION_CHOICE, "full|same|valid", FILTERS, AT(mode), 0, 0,
      "which part of the result to write, as in SciPy: all of it, the centre with the length of IN, or only where both overlap completely (default: full)"},
-    {NULL, "first", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(first), -MAX_SIZE, MAX_SIZE,
-     "start at this sample of the full result (correlate: at this lag); input before it is skipped if it is not needed"},
-    {NULL, "last", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(last), -MAX_SIZE, MAX_SIZE,
-     "stop before this sample of the full result (correlate: before this lag); beyond the full result samples are 0"},
+    {NULL, "first", 0, OPTION_NUMBER, "N", 1u << COMMAND_CONVOLVE, AT(first), -MAX_SIZE, MAX_SIZE,
+     "start at this sample of the full result; input that no written sample depends on is skipped"},
+    {NULL, "first", 0, OPTION_NUMBER, "N", 1u << COMMAND_CORRELATE, AT(first), -MAX_SIZE, MAX_SIZE,
+     "start at this lag; input that no written sample depends on is skipped"},
+    {NULL, "first", 0, OPTION_NUMBER, "N", PLAN, AT(first), -MAX_SIZE, MAX_SIZE,
+     "first sample of the full result, or with --correlate first lag; needs --size"},
+    {NULL, "last", 0, OPTION_NUMBER, "N", 1u << COMMAND_CONVOLVE, AT(last), -MAX_SIZE, MAX_SIZE,
+     "stop before this sample of the full result; beyond its end samples are 0"},
+    {NULL, "last", 0, OPTION_NUMBER, "N", 1u << COMMAND_CORRELATE, AT(last), -MAX_SIZE, MAX_SIZE,
+     "stop before this lag; beyond the full result samples are 0"},
+    {NULL, "last", 0, OPTION_NUMBER, "N", PLAN, AT(last), -MAX_SIZE, MAX_SIZE,
+     "sample of the full result, or with --correlate lag, to stop before; needs --size"},
     {NULL, "max-lag", 0, OPTION_NUMBER, "N", 1u << COMMAND_CORRELATE, AT(max_lag), 0, MAX_SIZE,
      "write only the lags -N to N"},
     {NULL, "stride", 0, OPTION_NUMBER, "N", FILTERS | PLAN, AT(stride), 1, 1 << 30,
@@ -76,8 +85,10 @@ const struct option_row option_rows[] = {
      "amplify the result by this many decibels"},
     {NULL, "matrix", 0, OPTION_FLAG, NULL, FILTERS | LIVE, AT(matrix), 0, 0,
      "the channels of IR are a matrix [out][in] of impulse responses: every output is a sum over all inputs"},
-    {NULL, "resample-ir", 0, OPTION_FLAG, NULL, FILTERS | LIVE, AT(resample_ir), 0, 0,
-     "resample IR to the sample rate of IN (live: of the device); without this option different rates are an error"},
+    {NULL, "resample-ir", 0, OPTION_FLAG, NULL, FILTERS, AT(resample_ir), 0, 0,
+     "resample IR to the sample rate of IN; without this option different rates are an error"},
+    {NULL, "resample-ir", 0, OPTION_FLAG, NULL, LIVE, AT(resample_ir), 0, 0,
+     "resample IR to the sample rate of the device; without this option different rates are an error"},
 
     {"Layer", "input", 'i', OPTION_TEXT, "X", LAYER, AT(input), 0, 0,
      "the layer's input, [batch, in, size...]"},
@@ -110,8 +121,10 @@ const struct option_row option_rows[] = {
      "IN is raw samples of this type, and so is OUT if it is - or a raw file: SigMF names such as cf32_le, ri16_le, cu8, or f32le, s16le, u8"},
     {NULL, "ir-format", 0, OPTION_SAMPLE_TYPE, "TYPE", FILTERS, AT(ir_format), 0, 0,
      "IR is raw samples of this type, with one channel"},
-    {NULL, "output-format", 'o', OPTION_SAMPLE_TYPE, "TYPE", FILTERS | LIVE, AT(output_format), 0, 0,
-     "sample type of OUT, for example i16, i24, f32 (default: that of IN, in live f32, or the closest that the file format can store)"},
+    {NULL, "output-format", 'o', OPTION_SAMPLE_TYPE, "TYPE", FILTERS, AT(output_format), 0, 0,
+     "sample type of OUT, for example i16, i24, f32 (default: that of IN, or the closest that the format of OUT can store)"},
+    {NULL, "output-format", 'o', OPTION_SAMPLE_TYPE, "TYPE", LIVE, AT(output_format), 0, 0,
+     "sample type of the recording, for example i16, i24, f32 (default: f32, or the closest that its format can store)"},
     {NULL, "rate", 'r', OPTION_NUMBER, "HZ", FILTERS, AT(rate), 1, UINT32_MAX,
      "sample rate of IN if its format does not store one (raw, .npy)"},
     {NULL, "channels", 'c', OPTION_NUMBER, "N", FILTERS | JOIN, AT(channels), 1, 1 << 20,
@@ -132,8 +145,10 @@ const struct option_row option_rows[] = {
      "compute device, for example cpu, cuda or cuda:1 (default: cpu)"},
     {NULL, "threads", 't', OPTION_NUMBER, "N", FILTERS | PLAN, AT(threads), 1, 4096,
      "number of threads; above 1 the signal is filtered in long segments or, with --block, as a stream whose partitions the threads share (default: 1)"},
-    {NULL, "block", 'b', OPTION_NUMBER, "N", FILTERS | PLAN, AT(block), 1, 1 << 24,
-     "frames per call; convolve and correlate also limit the delay of a pipe to this (default: whatever is fastest)"},
+    {NULL, "block", 'b', OPTION_NUMBER, "N", FILTERS, AT(block), 1, 1 << 24,
+     "frames per call, and the maximum delay when IN is a pipe (default: whatever is fastest)"},
+    {NULL, "block", 'b', OPTION_NUMBER, "N", PLAN, AT(block), 1, 1 << 24,
+     "frames per call (default: any number)"},
     {NULL, "threads", 't', OPTION_NUMBER, "N", LAYER, AT(layer_threads), 1, 4096,
      "number of threads; the result does not depend on it (default: all cores)"},
     {NULL, "workspace-limit", 0, OPTION_NUMBER, "BYTES", LAYER, AT(workspace_limit), 1, MAX_SIZE,

@@ -33,7 +33,7 @@ struct pass_output {
 };
 
 // Start the threads; the fields below `fault` must be set. capacity: frames per buffer. False if
-// there is no memory or thread; then the pass works without.
+// memory or a thread is lacking; then the pass continues without them.
 bool pass_input_begin(struct pass_input *input, size_t frame_bytes);
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity);
 

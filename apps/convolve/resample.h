@@ -15,9 +15,8 @@ struct resample_request {
 
 struct resampled {
     void *frames; // interleaved; the caller frees it
-    size_t n;     // frames
-    size_t lead; // frames before the start of the original taps, and as many after their end, which
-                 // the interpolation filter adds
+    size_t n;     // frames, including the lead and the same number at the end
+    size_t lead;  // frames before the original start, which the interpolation filter adds
 };
 
 // Resamples n interleaved frames and multiplies them by rate_in / rate_out: the filter's response

@@ -14,10 +14,9 @@ struct runner;
 struct runner_request {
     const struct settings *settings;
     enum partita_type signal; // of input and output frames
-    bool is_pipe;    // the input may arrive slowly, so latency matters; for files only speed and
-                     // memory do
-    uint64_t frames; // of the input, or SIZE_UNKNOWN
-    double rate;     // Hz, to time calls against; 0: calls are not timed
+    bool is_pipe;             // the input may arrive slowly, so latency matters
+    uint64_t frames;          // of the input, or SIZE_UNKNOWN
+    double rate;              // Hz, to time calls against; 0: calls are not timed
     const struct taps *taps;
     struct partita_wisdom *wisdom;
 };

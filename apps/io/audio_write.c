@@ -160,8 +160,8 @@ bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret
     if (!failed) return audio_finish(w, ret_counts, fault);
     bool good = false;
     if (*ret_frames) {
-        w->ops->finish(
-            w, &ignored); // a header that cannot be rewritten says "up to the end", which is true
+        // If the header cannot be rewritten, it says "up to the end", which is true.
+        w->ops->finish(w, &ignored);
         sink_close(&w->sink);
         good = temp_commit(&w->temp, false, fault);
     } else {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Learns handwritten digits: a small convolutional network, trained from scratch in a few seconds.
-// The library runs the four convolutions forward and backward (layer.c); what is left, pooling and
-// the loss, are plain loops.
+// Trains a small convolutional network on handwritten digits in a few seconds. The library computes
+// the four convolutions forward and backward (layer.c); pooling and the loss are plain loops.
 //
 //     export.py digits.bin                                 (once; needs scikit-learn)
 //     digits [--engine NAME] [--threads N] [--epochs N] [--loss FILE] digits.bin
@@ -9,9 +8,9 @@
 // The network, [channels][height][width] of each step:
 //     image [1][8][8] - 3x3, ReLU - [16][8][8] - 3x3, ReLU - [32][8][8] - mean of 2x2 - [32][4][4]
 //                     - 3x3, ReLU - [64][4][4] - 4x4: every sample to every digit - [10][1][1]
-// --engine runs the 3x3 layers by one algorithm (cpu/direct, cpu/winograd, cpu/tiles ..): the
-// losses, one line a step in the file of --loss, are the same but for rounding. The last fifth of
-// the shuffled images is never trained on.
+// --engine selects the algorithm of the 3x3 layers (cpu/direct, cpu/winograd, cpu/tiles ...). The
+// losses, one line per step in the file of --loss, are the same up to rounding. The last fifth of
+// the shuffled images is used for testing only.
 #include "layer.h"
 
 #include <math.h>
@@ -27,7 +26,7 @@ enum {
     DIGITS = 10,
     BATCH = 32
 };
-enum { POOLED = BATCH * 32 * PIXELS / 4 }; // samples behind the pooling
+enum { POOLED = BATCH * 32 * PIXELS / 4 }; // samples after the pooling
 
 struct image {
     float pixel[PIXELS];
@@ -41,7 +40,7 @@ struct network {
 };
 
 struct arguments {
-    struct wishes wishes;
+    struct planning planning;
     int epochs;
     const char *images, *loss;
 };
@@ -92,17 +91,17 @@ static struct partita_problem convolution(size_t in, size_t out, size_t kernel, 
                                     .activation = relu ? PARTITA_RELU : PARTITA_LINEAR};
 }
 
-static struct network *network_create(const struct wishes *wishes, uint64_t *random)
+static struct network *network_create(const struct planning *planning, uint64_t *random)
 {
-    const struct wishes planner = {.threads = wishes->threads};
+    const struct planning planner = {.threads = planning->threads};
     const struct partita_problem first = convolution(1, 16, 3, SIDE, true),
                                  second = convolution(16, 32, 3, SIDE, true),
                                  third = convolution(32, 64, 3, SIDE / 2, true),
                                  last = convolution(64, DIGITS, SIDE / 2, SIDE / 2, false);
     struct network *net = allocate(sizeof *net);
-    layer_create(&net->first, &first, wishes, random);
-    layer_create(&net->second, &second, wishes, random);
-    layer_create(&net->third, &third, wishes, random);
+    layer_create(&net->first, &first, planning, random);
+    layer_create(&net->second, &second, planning, random);
+    layer_create(&net->third, &third, planning, random);
     layer_create(&net->last, &last, &planner, random);
     return net;
 }
@@ -116,7 +115,7 @@ static void network_destroy(struct network *net)
     free(net);
 }
 
-// Prints which engine runs what. Returns whether the one that was asked for runs anything.
+// Prints the engine of every direction. Returns whether the requested engine computes any.
 static bool report_engines(const struct network *net, const char *wanted)
 {
     const struct layer *layers[] = {&net->first, &net->second, &net->third, &net->last};
@@ -135,7 +134,7 @@ static bool report_engines(const struct network *net, const char *wanted)
     return used;
 }
 
-// The first of the four samples that a pooled one is the mean of.
+// The index of the first of the four samples whose mean is a pooled sample.
 static size_t corner(size_t i)
 {
     const size_t half = SIDE / 2, plane = i / (half * half), row = i / half % half,
@@ -143,7 +142,7 @@ static size_t corner(size_t i)
     return plane * PIXELS + 2 * row * SIDE + 2 * column;
 }
 
-// Means, not maxima: which of four equal samples is the largest would be decided by rounding.
+// Means instead of maxima: rounding would decide which of four equal samples is the largest.
 static void pool(struct network *net, const float *y)
 {
     for (size_t i = 0; i < POOLED; i++) {
@@ -160,7 +159,7 @@ static void pool_backward(const struct network *net, float *gy)
     }
 }
 
-// Puts an image into the batch, moved by some pixels.
+// Copies an image to the batch, shifted by some pixels.
 static void place(struct network *net, size_t i, const struct image *image, int down, int across)
 {
     for (int row = 0; row < SIDE; row++)
@@ -172,7 +171,7 @@ static void place(struct network *net, size_t i, const struct image *image, int 
         }
 }
 
-// Scores of the batch in net->x, in net->last.y.
+// Computes the scores of the batch in net->x, in net->last.y.
 static void forward(struct network *net)
 {
     layer_forward(&net->first, net->x);
@@ -207,8 +206,8 @@ static double loss(struct network *net, const struct image *images)
     return sum / BATCH;
 }
 
-// One step; returns the loss before it. Every image is moved by up to a pixel each way: 1437 are
-// few to learn from.
+// One training step; returns the loss before it. Every image is shifted by up to one pixel in each
+// direction, to augment the 1437 images.
 static double train(struct network *net, const struct image *images, float rate, uint64_t *random)
 {
     const float momentum = 0.9f;
@@ -227,14 +226,14 @@ static double train(struct network *net, const struct image *images, float rate,
     return before;
 }
 
-// Per cent of the images that are read rightly.
+// The percentage of correctly classified images.
 static double accuracy(struct network *net, const struct image *images, size_t n)
 {
     size_t right = 0;
     for (size_t at = 0; at < n; at += BATCH) {
         const size_t count = n - at < BATCH ? n - at : BATCH;
         for (size_t i = 0; i < count; i++) place(net, i, &images[at + i], 0, 0);
-        forward(net); // images of the batch before fill up the last one
+        forward(net); // the last batch is filled with images of the previous one
         for (size_t i = 0; i < count; i++) {
             const float *score = net->last.y + i * DIGITS;
             int best = 0;
@@ -246,8 +245,8 @@ static double accuracy(struct network *net, const struct image *images, size_t n
     return 100.0 * (double)right / (double)n;
 }
 
-// All epochs, over the training images in ever new order. The rate falls along half a cosine to
-// nothing.
+// Trains all epochs, each over the training images in a new order. The learning rate decays to zero
+// as half a cosine.
 static void learn(struct network *net, struct image *images, const struct arguments *arguments,
                   FILE *losses, uint64_t *random)
 {
@@ -268,20 +267,20 @@ static void learn(struct network *net, struct image *images, const struct argume
 
 static bool arguments_parse(struct arguments *ret, int argc, char **argv)
 {
-    *ret = (struct arguments){
-        .epochs = 12, .wishes = {.threads = 1}}; // so small maps leave a second nothing to do
+    // The maps are too small for a second thread.
+    *ret = (struct arguments){.epochs = 12, .planning = {.threads = 1}};
     int i = 1;
     for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
         const char *name = argv[i], *value = argv[i + 1];
-        if (strcmp(name, "--engine") == 0) ret->wishes.engine = value;
-        else if (strcmp(name, "--threads") == 0) ret->wishes.threads = atoi(value);
+        if (strcmp(name, "--engine") == 0) ret->planning.engine = value;
+        else if (strcmp(name, "--threads") == 0) ret->planning.threads = atoi(value);
         else if (strcmp(name, "--epochs") == 0) ret->epochs = atoi(value);
         else if (strcmp(name, "--loss") == 0) ret->loss = value;
         else return false;
     }
     if (i != argc - 1 || argv[i][0] == '-') return false;
     ret->images = argv[i];
-    return ret->epochs > 0 && ret->wishes.threads >= 0;
+    return ret->epochs > 0 && ret->planning.threads >= 0;
 }
 
 int main(int argc, char **argv)
@@ -295,11 +294,12 @@ int main(int argc, char **argv)
     uint64_t random = 1;
     struct image *images = load(arguments.images);
     shuffle(images, IMAGES, &random);
-    struct network *net = network_create(&arguments.wishes, &random);
-    const bool used = report_engines(net, arguments.wishes.engine);
+    struct network *net = network_create(&arguments.planning, &random);
+    const bool used = report_engines(net, arguments.planning.engine);
     FILE *losses = used && arguments.loss ? fopen(arguments.loss, "w") : NULL;
     int status = 1;
-    if (!used) fprintf(stderr, "digits: %s can run none of the layers\n", arguments.wishes.engine);
+    if (!used)
+        fprintf(stderr, "digits: %s supports none of the layers\n", arguments.planning.engine);
     else if (arguments.loss && !losses) perror(arguments.loss);
     else {
         learn(net, images, &arguments, losses, &random);

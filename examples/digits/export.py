@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Writes scikit-learn's handwritten digits (1797 images of 8x8) as the file that digits.c reads: for each image 64 bytes
-of grey, 0 to 16, and one byte that says which digit it is.
+of grey levels, 0 to 16, and one byte with the digit.
 
     export.py OUT
 """

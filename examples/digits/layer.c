@@ -19,7 +19,7 @@ void must(enum partita_status status, const char *what)
     exit(1);
 }
 
-// Zeros, aligned as workspaces must be.
+// Zeroed memory with the alignment of workspaces.
 void *allocate(size_t bytes)
 {
     const size_t rounded = (bytes + 63) / 64 * 64 + 64;
@@ -51,7 +51,7 @@ static void parameters_step(struct parameters *p, float rate, float momentum)
     }
 }
 
-// The library copies taps and bias, transformed or packed as its engines like them best.
+// The filter has its own copies of taps and bias, transformed or packed for its engine.
 static void make_filter(struct layer *layer)
 {
     partita_filter_destroy(layer->filter);
@@ -60,18 +60,18 @@ static void make_filter(struct layer *layer)
          "filter");
 }
 
-// Why the library cannot do what it was asked to.
+// Prints why the library cannot create a plan.
 static void say(void *user, const char *text)
 {
     (void)user;
     fprintf(stderr, "digits: %s\n", text);
 }
 
-static void make_plan(struct layer *layer, const struct wishes *wishes)
+static void make_plan(struct layer *layer, const struct planning *planning)
 {
     struct partita_options options = {
-        .engine = wishes->engine,
-        .threads = wishes->threads,
+        .engine = planning->engine,
+        .threads = planning->threads,
         .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
         .log = {say, NULL},
     };
@@ -83,7 +83,7 @@ static void make_plan(struct layer *layer, const struct wishes *wishes)
     must(status, "plan");
 }
 
-// One workspace serves all directions, as they run one after another.
+// One workspace for all directions, since they run one after another.
 static size_t workspace_size(const struct partita_plan *plan)
 {
     static const enum partita_direction directions[] = {PARTITA_FORWARD, PARTITA_BACKWARD_DATA,
@@ -97,25 +97,25 @@ static size_t workspace_size(const struct partita_plan *plan)
 }
 
 void layer_create(struct layer *layer, const struct partita_problem *problem,
-                  const struct wishes *wishes, uint64_t *random)
+                  const struct planning *planning, uint64_t *random)
 {
-    const size_t taps =
-        problem->in_channels * problem->kernel[0] * problem->kernel[1]; // that meet in one output
-    const float range = sqrtf(6 / (float)taps); // keeps the scale of the signals (He et al. 2015)
+    const size_t taps_per_output = problem->in_channels * problem->kernel[0] * problem->kernel[1];
+    // Keeps the scale of the signals (He et al. 2015).
+    const float range = sqrtf(6 / (float)taps_per_output);
     size_t size[PARTITA_MAX_RANK];
     *layer = (struct layer){.problem = *problem};
-    make_plan(layer, wishes);
+    make_plan(layer, planning);
     must(partita_problem_output_size(problem, size), "output size");
     layer->n_y = problem->batch * problem->out_channels * size[0] * size[1];
     layer->y = allocate(layer->n_y * sizeof(float));
     layer->gy = allocate(layer->n_y * sizeof(float));
     layer->workspace = allocate(workspace_size(layer->plan));
-    parameters_create(&layer->weight, problem->out_channels * taps);
+    parameters_create(&layer->weight, problem->out_channels * taps_per_output);
     parameters_create(&layer->bias, problem->out_channels);
     for (size_t i = 0; i < layer->weight.n; i++)
         layer->weight.value[i] = range * (2 * random_uniform(random) - 1);
-    // Where the image is blank an output is its bias: well above zero, or rounding would say
-    // whether ReLU lets it pass.
+    // For blank parts of the image the output is the bias. It is well above zero, so that rounding
+    // does not decide whether ReLU passes it.
     for (size_t i = 0; i < layer->bias.n; i++) layer->bias.value[i] = 0.1f;
     make_filter(layer);
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the program share: running it, making inputs byte by byte, reading outputs, reporting as TAP.
+"""Shared by the tests of the program: runs it, composes input files, reads outputs, reports as TAP.
 
 Cases are unittest methods; `main()` prints one TAP line for each, named after the method. The program is the first
-argument. Gates on results come from the library's: relative L2 error of 3 u sqrt(log2 N) for FFT sizes N up to 2**20.
+argument. Error gates are those of the library: relative L2 error of 3 u sqrt(log2 N) for FFT sizes
+N up to 2**20.
 """
 import math
 import os
@@ -40,7 +41,7 @@ def wav_bytes(frames, rate=48000, bits=16, tag=None, riff=None, data=None, befor
 
 
 def pack(frames, bits):
-    """Floats as they are; integers little endian in the number of bits, 8 bits unsigned as WAV has them."""
+    """Floats unchanged; little-endian integers of `bits` bits, 8 bits unsigned as in WAV."""
     if frames.dtype.kind == "f":
         return frames.astype("<f%d" % (bits // 8)).tobytes()
     if bits == 8:
@@ -55,7 +56,7 @@ def chunk(name, body, pad=True):
 
 
 def parse_wav(data):
-    """(rate, frames as float64 [frames, channels], bits, header size in the data chunk) of a WAV or RF64."""
+    """Of a WAV or RF64: (rate, frames as float64 [frames, channels], bits, size in the data chunk)."""
     assert data[:4] in (b"RIFF", b"RF64") and data[8:12] == b"WAVE", data[:12]
     at, long_size, fmt = 12, None, None
     while True:
@@ -89,7 +90,7 @@ def unpack(body, tag, bits):
 
 
 class Case(unittest.TestCase):
-    """A case has a folder of its own and is in it."""
+    """Each case runs in a folder of its own."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="partita-test-")
@@ -102,7 +103,8 @@ class Case(unittest.TestCase):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def run_program(self, *arguments, stdin=b"", rc=0, env=None, **more):
-        """Runs the program; checks the exit status and that success is silent unless `rc` says otherwise."""
+        """Runs the program and checks its exit status; success must print nothing on standard
+        error."""
         environment = {**os.environ, "XDG_CACHE_HOME": self.folder + "/cache", **(env or {})}
         command = [PROGRAM] + [os.fsencode(a) if isinstance(a, str) else a for a in map(self.plain, arguments)]
         done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
@@ -124,7 +126,8 @@ class Case(unittest.TestCase):
             return f.read()
 
     def fails(self, *arguments, rc=1, says=(), stdin=b"", out="out.wav", **more):
-        """Runs the program, which must fail, leave nothing behind and say all of `says` in one line about itself."""
+        """Runs the program, which must fail, leave no files, and print one line that contains all
+        of `says`."""
         before = set(os.listdir("."))
         done = self.run_program(*arguments, rc=rc, stdin=stdin, **more)
         text = done.stderr.decode(errors="replace")
@@ -137,9 +140,10 @@ class Case(unittest.TestCase):
         return text
 
     def close(self, got, expected, limit=None, typical=0):
-        """Relative L2 error within the gate. `typical` is the root mean square of an output in the middle of the full
-        result: transforms spread their error evenly, also over outputs that see few of the taps. Errors of single
-        outputs are near normal with half the gate as deviation, so that few outputs may be up to four of them off."""
+        """The relative L2 error must be within the gate. `typical` is the RMS of outputs in the
+        middle of the full result: transforms spread their error evenly, also over outputs that
+        depend on few taps. Errors of single outputs are nearly normal with a standard deviation of
+        half the gate, so with few outputs up to four deviations are allowed."""
         got, expected = np.asarray(got), np.asarray(expected)
         self.assertEqual(got.shape, expected.shape)
         limit = gate(got.dtype) if limit is None else limit
@@ -151,7 +155,8 @@ class Case(unittest.TestCase):
 
 
 class Tap(unittest.TestResult):
-    """Prints a TAP line as each case ends; a case whose sub-cases fail is one failure that shows them all."""
+    """Prints a TAP line at the end of each case; a case with failed subtests is one failure that
+    lists them all."""
 
     count = 0
 

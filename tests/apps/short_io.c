@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Preloaded into the program under test: makes read and write as unkind as the system may be.
-// SHORT_IO=1 moves 1 to 7 bytes a call and interrupts or refuses (EAGAIN) some calls; FAIL_WRITE=n
-// lets the n-th write fail with EIO, FAIL_READ=n the n-th read, FAIL_CLOSE=1 every close of a
-// descriptor that was written to; FAIL_SYNC=1 every fdatasync, FAIL_SYNC=2 every fsync of a folder.
+// Preloaded into the program under test: injects faults that read and write may have. SHORT_IO=1
+// transfers 1 to 7 bytes per call and lets some calls fail with EINTR or EAGAIN; FAIL_WRITE=n lets
+// the n-th write fail with EIO, FAIL_READ=n the n-th read, FAIL_CLOSE=1 every close of a descriptor
+// that was written to; FAIL_SYNC=1 every fdatasync, FAIL_SYNC=2 every fsync of a folder.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

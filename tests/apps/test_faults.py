@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the system may do to the program: short reads and writes, full disks, readers that leave, signals, stalls,
-slow consumers; and what users may write on the command line. The second argument is the fault-injecting library."""
+"""System faults (short reads and writes, full disks, closed pipes, signals, stalls, slow readers)
+and errors on the command line. The second argument is the fault-injecting library."""
 import fcntl
 import os
 import resource
@@ -40,7 +40,7 @@ class Faults(Case):
 
 
 class ShortTransfers(Faults):
-    def test_files_and_pipes_survive(self):
+    def test_files_and_pipes(self):
         data = noise_wav(3000)
         self.write("in.wav", data)
         self.run_program("convolve", "ir.txt", "in.wav", "plain.wav")
@@ -52,7 +52,7 @@ class ShortTransfers(Faults):
         self.assertEqual(self.read("out2.wav"), self.read("plain.wav"))
         self.assertEqual(self.run_program("convolve", "ir.txt", "-", "-", env=env, stdin=data).stdout, piped)
 
-    def test_other_formats_survive(self):
+    def test_other_formats(self):
         x = self.random.standard_normal((2, 500)).astype("f4")
         np.save("x.npy", x)
         env = self.with_shim(SHORT_IO="1")
@@ -65,8 +65,8 @@ class ShortTransfers(Faults):
         self.run_program("convolve", "ir.txt", "z.flac", "z.wav", env=env)
         self.assertEqual(self.read("y.wav"), self.read("z.wav"))
 
-    def test_a_pipe_cut_anywhere(self):
-        """One byte at a time, so that headers and frames arrive in pieces."""
+    def test_pipe_delivering_single_bytes(self):
+        """The pipe is written byte by byte, so that headers and frames arrive incomplete."""
         data = noise_wav(40)
         expected = self.run_program("convolve", "ir.txt", "-", "-", stdin=data).stdout
         child = self.start("convolve", "ir.txt", "-", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -124,7 +124,7 @@ class Shares(Faults):
         self.run_program("convolve", "--range", "1/1", "ir.txt", "x.npy", "y.npy")
         self.run_program("join", "z.npy", "y.npy")
 
-    def test_nothing_is_finished_before_it_is_on_the_disk(self):
+    def test_files_are_synced_before_they_are_renamed(self):
         self.fails("convolve", "--range", "1/1", "ir.txt", "x.npy", "y.npy", says=["y.npy", "Input/output error"],
                    env=self.with_shim(FAIL_SYNC="1"))
         done = self.run_program("convolve", "--resume", "ir.txt", "x.npy", "y.npy", rc=1,
@@ -148,7 +148,7 @@ class FullDisks(Faults):
                 self.assertEqual(child.returncode, 1)
                 self.assertIn(b"standard output: cannot write: No space", said)
 
-    def test_text_output_too(self):
+    def test_text_output(self):
         for arguments in (["help"], ["help", "--man"], ["--version"], ["plan"], ["convolve", "--help"]):
             with open("/dev/full", "wb") as full:
                 child = self.start(*arguments, stdout=full, stderr=subprocess.PIPE)
@@ -160,8 +160,8 @@ class FullDisks(Faults):
             child.communicate(timeout=60)
         self.assertEqual(child.returncode, 1)
 
-    def test_every_write_may_fail(self):
-        """EIO at the nth write and at close: exit 1, no file, and the old one untouched."""
+    def test_failing_writes(self):
+        """EIO at the nth write and at close: exit status 1, no new file, the old file unchanged."""
         self.write("in.wav", noise_wav(60000))
         self.write("old.wav", b"old")
         for name in ("out.wav", "old.wav", "out.npy", "out.raw", "out.flac", "out.aiff"):
@@ -178,7 +178,7 @@ class FullDisks(Faults):
                            says=[name, "Input/output error"])
         self.assertEqual(self.read("old.wav"), b"old")
 
-    def test_every_read_may_fail(self):
+    def test_failing_reads(self):
         self.write("in.wav", noise_wav(60000))
         self.run_program("convolve", "ir.txt", "in.wav", "in.flac")
         for source in ("in.wav", "in.flac"):
@@ -198,7 +198,7 @@ class FullDisks(Faults):
 
 
 class Readers(Faults):
-    def test_a_reader_that_leaves_ends_the_program_quietly(self):
+    def test_closed_pipe_ends_the_program_silently(self):
         self.write("in.wav", noise_wav(2000000))
         done = subprocess.run(["bash", "-c", '"$0" convolve ir.txt in.wav - | head -c 100 > /dev/null; '
                                'echo ${PIPESTATUS[0]}', rig.PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -218,7 +218,7 @@ class Readers(Faults):
         done = subprocess.run(["bash", "-c", '"$0" convolve ir.txt in.wav - >&- 2>/dev/null', rig.PROGRAM])
         self.assertEqual(done.returncode, 1)
 
-    def test_terminals_are_no_samples(self):
+    def test_terminals_are_refused(self):
         self.write("in.wav", noise_wav(10))
         controller, terminal = os.openpty()
         for arguments, streams in ((["ir.txt", "-", "out.wav"], {"stdin": terminal}),
@@ -229,8 +229,8 @@ class Readers(Faults):
         os.close(controller)
         os.close(terminal)
 
-    def test_output_comes_as_soon_as_it_is_ready(self):
-        """With --block 64 the result of what was sent so far is there before more is sent."""
+    def test_output_is_written_without_delay(self):
+        """With --block 64 the result of the input so far arrives before more input is sent."""
         child = self.start("convolve", "--block", 64, "-f", "f32", "ir.txt", "-", "-", stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE)
         sent, got = np.arange(2048, dtype="<f4"), b""
@@ -248,8 +248,8 @@ class Readers(Faults):
         self.assertEqual(child.wait(timeout=60), 0)
         self.close(np.frombuffer(got, "<f4"), np.convolve(sent, [0.5, 0.25]))
 
-    def test_a_long_pipe_in_little_memory(self):
-        """120 MB of stereo through 65536 taps: the peak of resident memory stays below 64 MiB."""
+    def test_memory_of_a_long_pipe(self):
+        """120 MB of stereo through 65536 taps: peak resident memory stays below 64 MiB."""
         self.write("ir.raw", (np.random.default_rng(1).standard_normal(65536) / 256).astype("<f4").tobytes())
         n = 15000000
         script = ('import sys\nb=bytes(range(256))*4096\n'
@@ -274,7 +274,7 @@ class Readers(Faults):
         if not os.environ.get("SANITIZED"):
             self.assertLess(peak, 64 * 1024, "KiB resident")
 
-    def test_a_slow_reader_holds_the_program_back(self):
+    def test_slow_reader_blocks_the_program(self):
         child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", "-", stdout=subprocess.PIPE)
         time.sleep(0.5)
         cpu = self.cpu_seconds(child.pid)
@@ -307,13 +307,13 @@ class Signals(Faults):
         return [n for n in os.listdir(".") if n.startswith(".")]
 
     def start_endless(self, out="out.raw"):
-        """A run that has begun to write and never ends by itself."""
+        """A run that has started to write and never ends by itself."""
         child = self.start("convolve", "-f", "f32", "ir.txt", "/dev/zero", out, stderr=subprocess.PIPE)
         self.wait_for(lambda: self.temporaries() and os.stat(self.temporaries()[0]).st_size > 0)
         return child
 
     def test_signals_remove_the_unfinished_file(self):
-        # Whoever runs the tests may have set hang-ups aside (nohup); children inherit that.
+        # The tests may have been started with SIGHUP ignored (nohup), which children inherit.
         self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.write("out.raw", b"old")
@@ -325,7 +325,7 @@ class Signals(Faults):
                 self.assertEqual(self.temporaries(), [])
                 self.assertEqual(self.read("out.raw"), b"old")
 
-    def test_kill_leaves_the_old_file(self):
+    def test_kill_keeps_the_old_file(self):
         for before in (None, b"old"):
             if before:
                 self.write("out.raw", before)
@@ -336,8 +336,8 @@ class Signals(Faults):
             for name in self.temporaries():
                 os.remove(name)
 
-    def test_interrupting_a_stalled_pipe_keeps_what_came(self):
-        """SIGINT is the end of an input that would never end; there is no busy waiting until then."""
+    def test_interrupting_a_stalled_pipe_keeps_its_output(self):
+        """SIGINT ends an endless input; until then the program does not busy-wait."""
         child = self.start("convolve", "ir.txt", "-", "out.wav", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         child.stdin.write(wav_bytes(np.ones((5000, 1), int) * 1000, data=0xFFFFFFFF))
         child.stdin.flush()
@@ -364,7 +364,7 @@ class Signals(Faults):
         self.assertEqual(child.wait(timeout=60), -signal.SIGINT)
         self.assertEqual(self.temporaries(), [])
 
-    def test_a_second_interrupt_forces(self):
+    def test_second_interrupt_ends_at_once(self):
         os.mkfifo("out.fifo")
         keep = os.open("out.fifo", os.O_RDWR)
         child = self.start("convolve", "-f", "f32", "ir.txt", "-", "out.fifo", stdin=subprocess.PIPE,
@@ -422,15 +422,16 @@ class Arguments(Faults):
         for line in self.usage("plan", "a").splitlines():
             self.assertNotIn("[options]  ", line.replace("[options]   (", ""))
 
-    def test_a_file_name_is_no_sample_type(self):
-        """-o is not for OUT, and --ir is short for --ir-format: what they are given is looked at before it is missed."""
+    def test_file_name_as_sample_type(self):
+        """-o does not name OUT, and --ir abbreviates --ir-format: their value is checked before the
+        number of operands."""
         three = "file names are given without options: IR IN OUT"
         self.usage("convolve", "hall.wav", "voice.wav", "-o", "wet.wav",
                    says=["--output-format wet.wav: unknown sample type", three])
         self.usage("convolve", "--ir", "hall.wav", "voice.wav", "wet.wav", says=["--ir-format hall.wav", three])
         self.usage("correlate", "--format", "x.wav", "a", "b", says=["--format x.wav", "TEMPLATE IN OUT"])
 
-    def test_beginnings_of_options(self):
+    def test_abbreviated_options(self):
         for written in ("--res", "--re", "--re=3"):
             self.assertIn("--resample-ir, --resume", self.usage("convolve", written, says=[written, "ambiguous"]))
         self.usage("convolve", "--resam=3", says="--resample-ir takes no value")
@@ -466,7 +467,7 @@ class Arguments(Faults):
         self.fails("convolve", "--device", "abacus", "ir.txt", "in.wav", "out.wav", says='--device "abacus": no such')
         self.usage("convolve", "--engine", "cuda/direct", "ir.txt", "in.wav", "out.wav", says="needs --device cuda")
 
-    def test_an_engine_of_whole_signals_says_how_a_file_becomes_some(self):
+    def test_engine_for_bounded_signals_suggests_threads(self):
         self.write("in.wav", noise_wav(500))
         three = ("ir.txt", "in.wav", "out.wav")
         self.fails("convolve", "-e", "blocks", *three, says=["not on streams", "; --threads 2 filters in segments"])
@@ -479,7 +480,7 @@ class Arguments(Faults):
         os.rename("in.wav", "-in.wav")
         self.run_program("convolve", "--", "ir.txt", "-in.wav", "out.wav")
 
-    def test_quiet_says_nothing(self):
+    def test_quiet_prints_nothing(self):
         self.write("in.wav", wav_bytes(np.array([[30000]] * 50)))
         done = self.run_program("convolve", "-q", "--gain", 20, "ir.txt", "in.wav", "out.wav")
         self.assertEqual(done.stderr, b"")

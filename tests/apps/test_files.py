@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Files good and bad: headers of WAV, RF64 and .npy, raw samples, text taps. For each bad one the exit status, what the
-message names, and that nothing is left under the output's name."""
+"""Valid and invalid files: headers of WAV, RF64 and .npy, raw samples, text taps. For each invalid
+one: exit status, message, and that there is no output file."""
 import io
 import os
 import struct
@@ -21,7 +21,7 @@ class Wav(Case):
         self.write("ir.txt", b"1\n")
 
     def good(self, data, frames=RAMP, rc=0, pipe=True):
-        """The identity on `data`, as a file and through a pipe, gives `frames`."""
+        """The identity filter applied to `data`, as a file and through a pipe, gives `frames`."""
         self.write("in.wav", data)
         done = self.run_program("convolve", "ir.txt", "in.wav", "out.wav", rc=rc)
         self.assertTrue(np.array_equal(parse_wav(self.read("out.wav"))[1] * 32768, frames))
@@ -39,7 +39,7 @@ class Wav(Case):
     def test_plain(self):
         self.assertEqual(self.good(wav_bytes(RAMP)), "")
 
-    def test_empty_and_stubs(self):
+    def test_empty_and_incomplete_headers(self):
         whole = wav_bytes(RAMP)
         self.write("in.wav", b"")
         self.fails("convolve", "ir.txt", "in.wav", "out.wav", says=["in.wav", "not a WAV", "0 bytes"])
@@ -59,7 +59,7 @@ class Wav(Case):
         self.bad(wav_bytes(RAMP, align=4), "block align 4", "make 2")
         self.bad(wav_bytes(RAMP, align=0), "block align 0")
 
-    def test_many_channels_need_leave(self):
+    def test_many_channels_need_max_channels(self):
         data = wav_bytes(np.zeros((2, 1025), int))
         self.bad(data, "1025 channels", "1024", "--max-channels")
         self.write("in.wav", data)
@@ -72,13 +72,13 @@ class Wav(Case):
         self.good(wav_bytes(RAMP)[:44 + 13], RAMP[:6], rc=3)
         self.good(wav_bytes(RAMP)[:44], np.zeros((0, 1)), rc=3)
 
-    def test_streamed_sizes_are_read_to_the_end(self):
+    def test_placeholder_sizes_are_read_to_the_end(self):
         for size in (0, 0x7FFFF000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFF0):
             with self.subTest(size=hex(size)):
                 self.assertEqual(self.good(wav_bytes(RAMP, data=size, riff=size)), "")
         self.good(wav_bytes(RAMP, data=0, riff=36), RAMP)
 
-    def test_an_honest_empty_file_stays_empty(self):
+    def test_empty_file_is_not_a_placeholder(self):
         said = self.good(wav_bytes(np.zeros((0, 1), int)), np.zeros((0, 1)))
         self.assertIn("in.wav: has no samples", said)
         self.assertEqual(self.run_program("convolve", "-q", "ir.txt", "in.wav", "out.wav").stderr, b"")
@@ -134,7 +134,7 @@ class Wav(Case):
         self.fails("convolve", "ir.txt", "-", "out2.wav", stdin=self.read("alaw.wav"), says=["coding 0x0006"])
 
     def test_beyond_four_gigabytes(self):
-        """A sparse RF64 of 6 GB: frames behind 2^31 are found by seeking, not by reading."""
+        """A sparse RF64 of 6 GB: frames beyond 2^31 are reached by seeking, not by reading."""
         n = 6 * 10**9
         head = wav_bytes(np.zeros((0, 1), int), bits=8, form=b"RF64", riff=0xFFFFFFFF, data=0xFFFFFFFF)
         head = head[:12] + chunk(b"ds64", struct.pack("<QQQI", n + 72, n, n, 0)) + head[12:]
@@ -145,7 +145,7 @@ class Wav(Case):
             f.write(bytes([129, 130, 131, 132, 133]))
         self.run_program("convolve", "--first", n - 6, "--last", n, "--json", "ir.txt", "big.wav", "out.wav")
         y = parse_wav(self.read("out.wav"))[1][:, 0] * 128
-        # The hole reads as bytes 0, the lowest value of unsigned samples.
+        # Holes are read as zero bytes, the lowest value of unsigned samples.
         self.assertTrue(np.array_equal(y, [-128, 1, 2, 3, 4, 5]))
 
     def test_output_headers(self):
@@ -177,8 +177,9 @@ class Libsndfile(Case):
             at += 4 + int.from_bytes(data[at + 1:at + 4], "big")
         return data, at
 
-    def test_flac_channels_that_change_on_the_way_end_it(self):
-        """The frames of a stereo file behind those of a mono one, whose header counts no samples and has no checksum."""
+    def test_flac_with_changing_channels_fails(self):
+        """Frames of a stereo file follow those of a mono file whose header has neither a length nor
+        a checksum."""
         self.write("one.txt", b"1\n")
         mono, start = self.encode(1, "m.flac")
         stereo, at = self.encode(2, "s.flac")
@@ -188,14 +189,14 @@ class Libsndfile(Case):
         self.write("both.flac", bytes(header) + mono[start:] + stereo[at:])
         self.fails("convolve", "one.txt", "both.flac", "out.wav", says=["both.flac", "after", "frames"])
 
-    def test_damage_is_an_error(self):
+    def test_damaged_files_fail(self):
         self.write("one.txt", b"1\n")
         data, start = self.encode(1, "m.flac")
         self.write("bad.flac", data[:start + 5000] + bytes(100) + data[start + 5100:])
         self.fails("convolve", "one.txt", "bad.flac", "out.wav", says=["bad.flac", "frames"])
 
-    def test_files_cut_short_degrade(self):
-        """libsndfile takes most of them for whole ones."""
+    def test_truncated_files_degrade(self):
+        """libsndfile treats most of them as complete."""
         self.write("one.txt", b"1\n")
         for name in ("m.flac", "m.aiff", "m.au", "m.w64", "m.ogg"):
             data = self.encoded(name)
@@ -290,14 +291,15 @@ class Npy(Case):
         self.write("x.npy", b"\x93NUMPY\1\0")
         self.fails("convolve", "one.npy", "x.npy", "y.npy", says=["x.npy", "8 bytes"])
 
-    def test_an_empty_file_is_called_empty(self):
+    def test_empty_file(self):
         np.save("one.npy", np.ones(1, "f4"))
         self.write("x.npy", b"")
         self.fails("convolve", "one.npy", "x.npy", "y.npy", says="x.npy: is empty")
         self.fails("convolve", "x.npy", "one.npy", "y.npy", says="x.npy: is empty")
 
     def test_axes_in_the_other_order(self):
-        """[frames, channels] makes a channel of every frame; whoever has as many channels says so."""
+        """With [frames, channels] every frame would be a channel; --max-channels confirms many
+        channels."""
         np.save("one.npy", np.ones(1, "f4"))
         for shape in ((1000, 2), (257, 2), (1000, 1), (1024, 2), (1000, 16)):
             np.save("x.npy", np.ones(shape, "f4"))
@@ -315,7 +317,7 @@ class Npy(Case):
                        says=["x.npy: %d channels" % shape[0], "1024 of --max-channels", "[channels, frames]", "x.T"])
 
     def test_many_channels_of_few_frames(self):
-        """What is no mistake: filters of as many cells, and signals of some channels that are short."""
+        """No mistakes: matrix filters with many channels, and short signals of some channels."""
         np.save("one.npy", np.ones(1, "f4"))
         for shape in ((64, 10), (64, 7), (256, 1), (16, 2), (256, 64), (3, 2), (1000, 0)):
             np.save("x.npy", np.ones(shape, "f4"))
@@ -353,7 +355,7 @@ class Npy(Case):
         self.run_program("convolve", "--rate", 8000, "x.npy", "x.npy", "out.wav")
         self.assertEqual(parse_wav(self.read("out.wav"))[0], 8000)
 
-    def test_complex_samples_need_a_file_that_holds_them(self):
+    def test_complex_samples_need_a_complex_format(self):
         np.save("x.npy", np.ones(10, "c8"))
         self.fails("convolve", "--rate", 8000, "x.npy", "x.npy", "out.wav", says=["out.wav", "complex", ".npy"])
         self.fails("convolve", "--output-format", "f32", "x.npy", "x.npy", "out.raw", says=["out.raw", "complex", "cf32 or cf64"])
@@ -372,7 +374,7 @@ class Raw(Case):
         if kind == "c":
             return (self.random.standard_normal(100) + 1j).astype(dtype)
         info = np.iinfo(dtype)
-        # What float holds exactly: 24 bits.
+        # 24 bits, which float represents exactly.
         return (self.random.integers(info.min >> 8, info.max >> 8, 100) << 8 if info.bits > 24
                 else self.random.integers(info.min, info.max, 100)).astype(dtype)
 
@@ -404,13 +406,13 @@ class Raw(Case):
                                 stdin=np.ones(2, "<f4").tobytes())
         self.assertTrue(np.array_equal(np.frombuffer(done.stdout, "<f4"), np.array([0, 0.5, 0.5], "f4")))
 
-    def test_names_that_spell_a_type(self):
+    def test_suffix_naming_a_sample_type(self):
         self.write("one.txt", b"1\n")
         self.write("x.raw", np.ones(4, "<f4").tobytes())
         self.run_program("convolve", "-f", "f32", "one.txt", "x.raw", "y.ri16_le")
         self.assertEqual(self.read("y.ri16_le"), np.array([32767] * 4, "<i2").tobytes())
 
-    def test_partial_frames_degrade(self):
+    def test_incomplete_frames_degrade(self):
         self.write("one.txt", b"1\n")
         whole = np.arange(4, dtype="<i2").tobytes()
         for data, pipe in ((whole + b"x", True), (whole + b"x", False)):
@@ -448,7 +450,7 @@ class Text(Case):
         self.run_program("convolve", "h.txt", "x.npy", "y.npy")
         return np.load("y.npy").tolist()
 
-    def test_what_is_passed_over(self):
+    def test_ignored_characters(self):
         self.assertEqual(self.taps(b"1\n2\n3"), [1, 2, 3])
         self.assertEqual(self.taps(b"\xef\xbb\xbf1\r\n\r\n  2  \r\n\n# note, 5\n-3e0 # end\n"), [1, 2, -3])
         self.assertEqual(self.taps(b"0x1p-3\n+.5\n"), [0.125, 0.5])

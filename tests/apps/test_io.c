@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Unit tests of the program's files: names of encodings, conversion of samples, headers beyond 4
-// GiB, sources and sinks, resampling. Whole files of every kind are tested through the program, in
-// tests/apps.
+// Unit tests of apps/io: names of encodings, sample conversion, headers beyond 4 GiB, sources and
+// sinks, resampling. The Python tests of this folder test whole files of all formats.
 #include <fcntl.h>
 #include <float.h>
 #include <math.h>
@@ -38,9 +37,9 @@ static void encoding_names(void **state)
         assert_false(encoding_parse(wrong[i], &e));
 }
 
-// Every integer of 8 and 16 bits, and the extremes and neighbours of the wider ones, there and back
-// through double.
-static void integers_survive(void **state)
+// All integers of 8 and 16 bits, and the extremes of wider ones and their neighbours, converted to
+// double and back.
+static void integers_round_trip(void **state)
 {
     (void)state;
     for (unsigned bytes = 1; bytes <= 4; bytes++)
@@ -64,8 +63,8 @@ static void integers_survive(void **state)
         }
 }
 
-// Lengths around the piece size, so that every loop and its rest are used.
-static void conversion_agrees_with_one_by_one(void **state)
+// Lengths around the chunk size, so that every loop and its remainder run.
+static void conversion_equals_single_samples(void **state)
 {
     (void)state;
     enum { N = 2500 };
@@ -93,7 +92,7 @@ static void conversion_agrees_with_one_by_one(void **state)
 static void clipping_limits(void **state)
 {
     (void)state;
-    // Values in steps of 1/32768: what 16 bits make of them, and whether that counts as clipped.
+    // Values in units of 1/32768, their 16-bit integers, and whether they are counted as clipped.
     static const struct {
         double in;
         int16_t out;
@@ -114,7 +113,7 @@ static void clipping_limits(void **state)
     }
 }
 
-static void invalid_values(void **state)
+static void nonfinite_values(void **state)
 {
     (void)state;
     float x[5] = {NAN, INFINITY, -INFINITY, FLT_MAX, -1};
@@ -151,7 +150,7 @@ static uint64_t number_at(int fd, off_t at, size_t bytes)
     return value;
 }
 
-// A file that has grown to `frames` frames; its header is parsed back.
+// Writes the header of a file of `frames` frames and parses it.
 static void finish_wav(uint64_t frames, const char *magic)
 {
     char path[64];
@@ -190,7 +189,7 @@ static void wav_grows_into_rf64(void **state)
     finish_wav((uint64_t)3 << 30, "RF64");
 }
 
-static void npy_holds_any_shape(void **state)
+static void npy_header_fits_any_shape(void **state)
 {
     (void)state;
     char path[64];
@@ -216,7 +215,7 @@ static void npy_holds_any_shape(void **state)
     close(fd);
 }
 
-static void peeking_takes_nothing(void **state)
+static void peeking_does_not_consume(void **state)
 {
     (void)state;
     static const char text[] = "one two three four";
@@ -257,7 +256,7 @@ static void containers_by_name(void **state)
     assert_false(known);
 }
 
-// A response of one tap keeps its gain at every frequency when it is resampled, its lead included.
+// A resampled response of one tap has the same gain at every frequency; its lead is included.
 static void resampling_keeps_gain(void **state)
 {
     (void)state;
@@ -278,7 +277,7 @@ static void resampling_keeps_gain(void **state)
                 re += ((double *)y.frames)[i] * cos(w * t);
                 im -= ((double *)y.frames)[i] * sin(w * t);
             }
-            // 0.01 dB, and no delay.
+            // within 0.01 dB and without delay
             assert_true(fabs(re - 1) < 1.2e-3 && fabs(im) < 1.2e-3);
         }
         free(y.frames);
@@ -302,13 +301,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoding_names),
-        cmocka_unit_test(integers_survive),
-        cmocka_unit_test(conversion_agrees_with_one_by_one),
+        cmocka_unit_test(integers_round_trip),
+        cmocka_unit_test(conversion_equals_single_samples),
         cmocka_unit_test(clipping_limits),
-        cmocka_unit_test(invalid_values),
+        cmocka_unit_test(nonfinite_values),
         cmocka_unit_test(wav_grows_into_rf64),
-        cmocka_unit_test(npy_holds_any_shape),
-        cmocka_unit_test(peeking_takes_nothing),
+        cmocka_unit_test(npy_header_fits_any_shape),
+        cmocka_unit_test(peeking_does_not_consume),
         cmocka_unit_test(containers_by_name),
         cmocka_unit_test(resampling_keeps_gain),
         cmocka_unit_test(absurd_rates_are_refused),

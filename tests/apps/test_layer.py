@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`partita layer` against sums in NumPy: shapes, groups, strides, paddings, both types, the gradients as transposes of
-forward, and what is refused."""
+"""`partita layer` against sums in NumPy: shapes, groups, strides, paddings, both types, gradients
+as transposes of forward, and errors."""
 import itertools
 import os
 
@@ -12,7 +12,7 @@ import rig
 
 
 def forward(x, w, stride, pad, dilation, groups):
-    """The layer in double, tap by tap over whole arrays. pad: (begins, ends)."""
+    """The layer in double precision, summed tap by tap over whole arrays. pad: (begins, ends)."""
     rank = x.ndim - 2
     x, w = x.astype("f8"), w.astype("f8")
     x = np.pad(x, [(0, 0), (0, 0)] + [(max(b, 0), max(e, 0)) for b, e in zip(*pad)])
@@ -99,7 +99,7 @@ class Layer(Case):
                     expected = np.vdot(gy, forward(x_, unit, *more))
                     self.assertLessEqual(abs(gw[at] - expected), gate(dtype) * 10 * np.sqrt(gy.size))
 
-    def test_one_number_serves_all_axes_and_threads_change_nothing(self):
+    def test_single_numbers_for_all_axes_and_threads(self):
         self.save(x=self.noise(2, 3, 11, 11), w=self.noise(8, 3, 3, 3))
         names = ("layer", "forward", "--input", "x.npy", "--weight", "w.npy")
         self.run_program(*names, "--output", "a.npy", "--stride", "2,2", "--pad", "1,1", "--dilation", "2,2", "-t", 1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Runs of gigabytes: outputs beyond 4 GiB become RF64, memory does not grow with the length."""
+"""Files of gigabytes: outputs beyond 4 GiB become RF64, memory does not grow with the length."""
 import hashlib
 import os
 import shutil
@@ -16,7 +16,8 @@ from rig import Case, wav_bytes
 
 class Long(Case):
     def test_output_beyond_four_gigabytes(self):
-        """1.1e9 frames of 8 bits, all but the last in a hole of the file, written as 4.4 GB of float."""
+        """1.1e9 frames of 8 bits, all but the last in a hole of the file, written as 4.4 GB of
+        float."""
         n = 1100 * 10**6
         if shutil.disk_usage(self.folder).free < 6 * 10**9:
             self.skipTest("needs 6 GB of disk")
@@ -41,7 +42,8 @@ class Long(Case):
         self.assertEqual(np.load("end.npy").tolist(), [-1.0, 0.5])
 
     def watched(self, *arguments, kill_after=None):
-        """Runs the program, or kills it after some seconds; its exit status and peak resident memory in KiB."""
+        """Runs the program, or kills it after some seconds; returns its exit status and peak
+        resident memory in KiB."""
         environment = dict(os.environ, XDG_CACHE_HOME=self.folder + "/cache")
         child = subprocess.Popen([rig.PROGRAM] + [str(a) for a in arguments], env=environment)
         begun, peak = time.time(), 0
@@ -64,9 +66,9 @@ class Long(Case):
         os.remove(name)
         return digest.hexdigest()
 
-    def test_four_gigabytes_whole_in_shares_and_killed(self):
-        """PARTITA_LONG_BYTES takes another size. One file of noise, 65536 taps; three ways to the same bytes, within
-        128 MiB."""
+    def test_four_gigabytes_whole_in_shards_and_resumed(self):
+        """A file of noise with 65536 taps (PARTITA_LONG_BYTES sets its size): whole, in shards and
+        resumed, it gives the same bytes, within 128 MiB of memory."""
         size = int(os.environ.get("PARTITA_LONG_BYTES", 1 << 32))
         if shutil.disk_usage(self.folder).free < 4 * size:
             self.skipTest("needs %d bytes of disk" % (4 * size))
@@ -97,7 +99,7 @@ class Long(Case):
         self.assertEqual(self.checksum("y.raw"), whole)
         self.assertGreater(killed, 0)
 
-    def test_ten_gigabytes_in_little_memory(self):
+    def test_memory_of_ten_gigabytes(self):
         self.write("h.txt", b"".join(b"%g\n" % (0.99**i) for i in range(500)))
         child = subprocess.Popen([rig.PROGRAM, "convolve", "-q", "-f", "ri16_le", "-c", "2", "h.txt", "/dev/zero", "-"],
                                  stdout=subprocess.PIPE)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Names of files: the same for input and output, missing, forbidden, directories, links, pipes, devices, any bytes."""
+"""File names: one file as input and output, missing files, permissions, directories, links, pipes,
+devices, arbitrary bytes."""
 import os
 import socket
 import stat
@@ -33,7 +34,7 @@ class Names(Case):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(self.read("in.wav"), before)
 
-    def test_missing_and_forbidden(self):
+    def test_missing_and_unreadable(self):
         self.fails("convolve", "none.wav", "in.wav", "out.wav", says=["none.wav", "No such file"])
         self.fails("convolve", "ir.txt", "none.wav", "out.wav", says=["none.wav", "No such file"])
         self.fails("convolve", "ir.txt", "in.wav", "none/out.wav", says=["none/out.wav", "No such file"])
@@ -63,7 +64,7 @@ class Names(Case):
         self.fails("convolve", "folder.wav", "in.wav", "out.wav", says=["folder.wav", "is a directory"])
         self.fails("convolve", "ir.txt", "in.wav", "folder.wav", says=["folder.wav", "is a directory"])
 
-    def test_symbolic_links_stay(self):
+    def test_symbolic_links_are_kept(self):
         self.write("real.wav", b"old")
         os.symlink("real.wav", "link.wav")
         self.run_program("convolve", "ir.txt", "in.wav", "link.wav")

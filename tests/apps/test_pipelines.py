@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Pipelines: SigMF recordings in and out, IQ through pipes, a burst found in noise, a delay between two recordings.
-The last arguments are the example programs."""
+"""SigMF recordings as input and output, IQ samples in pipes, and the examples: a burst in noise,
+the delay between two recordings. The last arguments are the example programs."""
 import json
 import os
 import subprocess
@@ -26,7 +26,7 @@ class Recordings(Case):
     def iq(self, n):
         return (self.random.standard_normal(n) + 1j * self.random.standard_normal(n)).astype("c8")
 
-    def test_read_and_written(self):
+    def test_read_and_write(self):
         x, h = self.recording("in", self.iq(3000)), self.iq(20)
         np.save("h.npy", h)
         for name in ("in.sigmf-meta", "in.sigmf-data"):
@@ -39,7 +39,7 @@ class Recordings(Case):
         self.run_program("convolve", "h.npy", "out.sigmf-meta", "again.npy")
         self.assertEqual(len(np.load("again.npy")), 3038)
 
-    def test_shares_of_a_recording_and_its_own_name_as_output(self):
+    def test_shards_of_a_recording_and_its_own_name_as_output(self):
         self.recording("in", self.iq(3000))
         self.write("h.txt", b"1\n2\n")
         for k in (1, 2):
@@ -52,7 +52,7 @@ class Recordings(Case):
         self.fails("convolve", "h.txt", "in.sigmf-meta", "in.sigmf-data", says=["is the input"])
         self.assertEqual(self.read("in.sigmf-data"), before)
 
-    def test_metadata_is_no_output(self):
+    def test_metadata_as_output_is_refused(self):
         x = self.recording("in", self.iq(30))
         self.write("h.txt", b"1\n")
         self.fails("convolve", "h.txt", "in.sigmf-meta", "o.sigmf-meta", says=["o.sigmf-meta", "name o.sigmf-data"])
@@ -115,11 +115,12 @@ class Examples(Case):
                 said = self.example(example, *files, *more, rc=1)
                 self.assertEqual(said, "none: No such file or directory\n")
             for files in (("empty", "x"), ("x", "empty")):
-                self.assertRegex(self.example(example, *files, *more, rc=1), r"empty (holds )?(0|no samples)")
+                self.assertRegex(self.example(example, *files, *more, rc=1), r"empty (has )?(0|no samples)")
             self.assertIn("usage: ", self.example(example, "x", rc=2))
 
     def test_burst_in_noise_is_found_at_its_sample(self):
-        """20 dB below noise that is ten times louder elsewhere, turned by some phase."""
+        """The burst is 20 dB below the noise, which is ten times louder elsewhere, and rotated by a
+        phase."""
         burst = np.exp(1j * np.pi * self.random.integers(0, 4, 4000) / 2).astype("c8")
         for at in (0, 1, 123457, 196000):
             noise = self.random.standard_normal(200000) + 1j * self.random.standard_normal(200000)
@@ -129,10 +130,10 @@ class Examples(Case):
             noise.astype("c8").tofile("capture.cf32")
             self.assertTrue(self.example(FIND_BURST, "burst.cf32", "capture.cf32").startswith("sample %d," % at))
         self.example(FIND_BURST, "burst.cf32", rc=2)
-        self.assertIn("no longer", self.example(FIND_BURST, "capture.cf32", "burst.cf32", rc=1))
+        self.assertIn("not be longer", self.example(FIND_BURST, "capture.cf32", "burst.cf32", rc=1))
 
     def test_delay_between_two_recordings_of_one_voice(self):
-        """A voice: noise in syllables, through a low pass; two rooms' noise, gains of their own."""
+        """The voice is low-pass noise in syllables; both recordings have their own noise and gain."""
         n = 400000
         syllables = np.repeat(self.random.uniform(0, 1, n // 4000) ** 3, 4000)
         voice = np.convolve(self.random.standard_normal(n) * syllables, np.hanning(9), "same")

@@ -14,7 +14,7 @@ from rig import Case, gate, parse_wav, wav_bytes
 
 
 def expect(x, h, mode="full", correlate=False):
-    """SciPy's answer in double, channel by channel for x [channels, frames]."""
+    """SciPy's result in double precision, channel by channel for x [channels, frames]."""
     wide = [np.asarray(a, "c16" if a.dtype.kind == "c" else "f8") for a in (x, h)]
     apply = scipy.signal.correlate if correlate else scipy.signal.convolve
     if wide[0].ndim == 1:
@@ -24,7 +24,7 @@ def expect(x, h, mode="full", correlate=False):
 
 
 def typical(x, h):
-    """Root mean square of an output that sees all taps."""
+    """RMS of an output that depends on all taps."""
     return np.sqrt(np.mean(np.abs(x)**2)) * np.linalg.norm(h)
 
 
@@ -100,7 +100,7 @@ class Results(ArrayCase):
                 y = self.filter(x, h, "--max-lag", lag, command="correlate")
                 self.close(y, full[400 + 499 - lag:400 + 499 + lag + 1], None, typical(x, h))
 
-    def test_template_is_found_where_it_is(self):
+    def test_template_is_found_at_its_position(self):
         h = self.noise(300)
         x = 0.01 * self.noise(5000)
         x[1234:1534] += h
@@ -132,7 +132,7 @@ class Results(ArrayCase):
                 self.close(self.filter(x, h, "--block", block), reference)
 
     def test_long_filters_in_small_calls(self):
-        """--block 64 with a long filter: partitions are the planner's choice, and the result stays what it was."""
+        """With --block 64 and a long filter the planner chooses partitions; the result is the same."""
         x, h = self.noise(2, 30000), self.noise(40000) / 200
         self.close(self.filter(x, h, "--block", 64), expect(x, h))
         self.close(self.filter(x, h, "--block", 64, "--engine", "partitioned", "--stride", 3), expect(x, h)[..., ::3])
@@ -152,7 +152,7 @@ class Results(ArrayCase):
                     self.close(y, expect(x, h, correlate=command == "correlate"))
 
     def test_threads_on_short_files(self):
-        """One piece as long as the signal and its tail, whatever the stride and the start."""
+        """One segment as long as the signal and its tail, for any stride and start."""
         np.save("h.npy", self.noise(600))
         np.save("x.npy", self.noise(4000))
         said = self.run_program("convolve", "-v", "-t", 2, "h.npy", "x.npy", "y.npy").stderr.decode()
@@ -167,23 +167,24 @@ class Results(ArrayCase):
                     self.run_program("convolve", "-t", 2, "--stride", stride, "--first", first, "h.npy", "x.npy", "y.npy")
                     self.close(np.load("y.npy"), full[first::stride], typical=np.sqrt(np.mean(full**2)) if n else 0)
 
-    def test_threads_over_many_pieces(self):
-        """Eight channels make pieces of 131072 frames; four of them, the last one short."""
+    def test_threads_over_several_segments(self):
+        """With eight channels segments have 131072 frames; there are four, the last one shorter."""
         x, h = self.noise(8, 400000), self.noise(8, 700)
         for command in ("convolve", "correlate"):
             y = self.filter(x, h, "--threads", 2, command=command)
             taps = h[:, ::-1] if command == "correlate" else h
             self.close(y, scipy.signal.oaconvolve(x.astype("f8"), taps.astype("f8"), axes=1))
 
-    def test_pieces_at_once_give_the_same_bytes(self):
-        """With two and three threads pieces go to a thread each; five are more than there are pieces."""
+    def test_parallel_segments_give_the_same_bytes(self):
+        """With two and three threads each segment is filtered by one thread; five threads are more
+        than there are segments."""
         x, h = self.noise(8, 500000), self.noise(8, 700)
         for options in ((), ("--stride", 3, "--first", 5), ("--first", -300, "--last", 400100)):
             y = [self.filter(x, h, "--threads", threads, *options) for threads in (2, 3, 5)]
             self.assertEqual(y[0].tobytes(), y[1].tobytes())
             self.assertEqual(y[0].tobytes(), y[2].tobytes())
 
-    def test_faults_while_pieces_are_in_work(self):
+    def test_faults_with_segments_in_flight(self):
         x, h = self.noise(8, 500000), self.noise(8, 700)
         x[3, 450000] = np.nan
         np.save("h.npy", h)
@@ -228,7 +229,7 @@ class Channels(ArrayCase):
         x, cells = self.noise(100), self.noise(3, 9)
         self.close(self.filter(x, cells, "--matrix"), expect(np.stack([x] * 3), cells))
 
-    def test_misfits_are_refused(self):
+    def test_channel_mismatches_are_refused(self):
         np.save("x.npy", self.noise(2, 50))
         np.save("h.npy", self.noise(3, 5))
         self.fails("convolve", "h.npy", "x.npy", "y.npy", 
@@ -240,7 +241,7 @@ class Warnings(Case):
     def said(self, *arguments, stdin=b""):
         return self.run_program("convolve", *arguments, stdin=stdin).stderr.decode()
 
-    def test_clipping_names_what_helps(self):
+    def test_clipping_warning_suggests_a_gain(self):
         """The suggested gain avoids clipping; float samples are suggested only if the file can store them."""
         self.write("h.txt", b"2.54\n")
         self.write("in.wav", wav_bytes(self.random.integers(-32768, 32767, (4000, 1))))
@@ -259,7 +260,7 @@ class Warnings(Case):
                     self.assertEqual(self.said(*arguments), "")
         self.run_program("convolve", "-o", "f32", "h.txt", "in.wav", "y.wav")
 
-    def test_inputs_without_samples(self):
+    def test_empty_inputs(self):
         self.write("h.txt", b"1\n")
         np.save("x.npy", np.zeros(0, "f4"))
         self.assertEqual(self.said("h.txt", "x.npy", "y.npy"), "partita convolve: x.npy: has no samples\n")
@@ -268,7 +269,7 @@ class Warnings(Case):
         np.save("x.npy", np.zeros(5, "f4"))
         self.assertEqual(self.said("--first", -5, "--last", 0, "h.txt", "x.npy", "y.npy"), "")
 
-    def test_silence_has_no_level(self):
+    def test_level_of_silence(self):
         self.write("h.txt", b"1\n")
         np.save("x.npy", np.zeros(50, "f4"))
         said = self.said("--stats", "h.txt", "x.npy", "y.npy")
@@ -321,7 +322,7 @@ class Audio(Case):
         self.assertEqual(json.loads(done.stdout)["clipped"], 20)
         self.assertIn(b"20 samples clipped", done.stderr)
 
-    def test_float_output_holds_what_pcm_cannot(self):
+    def test_float_output_stores_values_beyond_full_scale(self):
         _, y, bits, _ = self.convolve(np.array([[30000]] * 5), [4.0], "--output-format", "f32")
         self.assertEqual(bits, 32)
         self.assertTrue(np.allclose(y, 30000 / 32768 * 4))
@@ -345,7 +346,7 @@ class Audio(Case):
                    says=["ir.wav", "44100", "in.wav", "48000", "--resample-ir"])
 
     def test_resampled_taps_keep_their_response(self):
-        """Gain at frequencies up to 20 kHz within 0.01 dB, for responses that start with their peak."""
+        """The gain is exact within 0.01 dB up to 20 kHz, for responses that start with their peak."""
         responses = {"impulse": np.eye(1, 64)[0], "decay": np.exp(-np.arange(2000) / 200.0) / 200,
                      "low-pass": scipy.signal.firwin(255, 0.5)}
         for name, h in responses.items():
@@ -391,7 +392,7 @@ class Audio(Case):
                 self.run_program("convolve", "ir.txt", name, "back.wav")
                 self.assertTrue(np.array_equal(parse_wav(self.read("back.wav"))[1] * 32768, x))
 
-    def test_stats_are_true(self):
+    def test_stats_are_correct(self):
         x = (self.random.standard_normal((5000, 2)) * 0.1).astype("f4")
         self.write("in.wav", wav_bytes(x, bits=32))
         self.write("ir.wav", wav_bytes(np.array([0.5, 0.25, 0.125], "f4"), bits=32))
@@ -419,7 +420,7 @@ class Audio(Case):
         pieces = self.run_program("convolve", "--threads", 2, "--json", "ir.txt", "in.wav", "o.wav")
         self.assertIsNone(json.loads(pieces.stdout)["calls"])
 
-    def test_verbose_tells_of_resampling(self):
+    def test_verbose_reports_resampling(self):
         self.write("in.wav", wav_bytes(np.zeros((10, 1), int)))
         self.write("ir.wav", wav_bytes(np.ones((441, 1), int), rate=44100))
         done = self.run_program("convolve", "-v", "--resample-ir", "ir.wav", "in.wav", "out.wav")
@@ -432,7 +433,7 @@ class Audio(Case):
                    says="--rate 44100: in.wav has 48000 Hz; leave out --rate")
         self.run_program("convolve", "--rate", 48000, "ir.txt", "in.wav", "out.wav")
 
-    def test_json_leaves_standard_output_to_the_samples(self):
+    def test_json_is_not_mixed_with_samples(self):
         self.write("in.wav", wav_bytes(np.ones((10, 1), int)))
         self.write("ir.txt", b"1\n")
         done = self.run_program("convolve", "--json", "ir.txt", "in.wav", "-")
@@ -457,7 +458,7 @@ class Values(Case):
         self.assertEqual(json.loads(done.stdout)["not_finite_read"], 3)
         self.assertIn(b"3 NaN or infinite samples were read as 0", done.stderr)
 
-    def test_nan_can_be_an_error(self):
+    def test_nan_error(self):
         x = np.zeros(20000, "f4")
         x[17000] = np.nan
         self.save(x, np.ones(3, "f4"))
@@ -510,7 +511,7 @@ class Values(Case):
         self.assertEqual(y[0], np.float32(3e38))
         self.assertEqual(y[1], 0)
 
-    def test_loud_then_quiet_stays_accurate(self):
+    def test_accuracy_after_a_level_drop(self):
         x = 1e-4 * self.random.standard_normal(60000)
         x[:512] = self.random.standard_normal(512)
         h = np.exp(-np.arange(2000) / 200.0) * self.random.standard_normal(2000)

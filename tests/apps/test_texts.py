@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the program says of itself: help, manual page, completions, version; `partita plan` and what it remembers."""
+"""Texts of the program: help, manual page, completions, version; `partita plan` and stored
+measurements."""
 import os
 import re
 import shutil
@@ -32,7 +33,7 @@ class Help(Case):
             self.assertEqual(self.out(command, "-h"), self.out(command, "--help"))
 
     def test_overview_is_in_columns(self):
-        """Every summary starts in one column, below its operands if they are long."""
+        """All summaries start in the same column, on a line of their own after long operands."""
         lines = [l for l in self.out("help").splitlines() if l.startswith("  ")]
         self.assertEqual({l[40] != " " and l[39] == " " for l in lines if len(l) > 59}, {True}, lines)
         self.assertIn("\n" + " " * 40 + "runs a layer", self.out("help"))
@@ -41,12 +42,12 @@ class Help(Case):
         for command in COMMANDS:
             self.assertNotRegex(self.out(command, "--help"), r"(?m) $")
 
-    def test_options_speak_of_their_command(self):
+    def test_help_mentions_only_its_command(self):
         self.assertNotIn("for plan", self.out("convolve", "--help") + self.out("join", "--help"))
         self.assertNotIn("audio libraries", self.out("layer", "--help") + self.out("convolve", "--help"))
         self.assertIn("audio libraries", self.out("live", "--help"))
 
-    def test_help_wins_over_missing_names(self):
+    def test_help_ignores_missing_operands(self):
         self.assertIn("--mode", self.out("convolve", "--help", "one"))
 
     def test_lines_are_short(self):
@@ -55,7 +56,8 @@ class Help(Case):
                 self.assertLessEqual(len(line), 79, line)
 
     def test_every_option_works_as_documented(self):
-        """Each option of the help is known: with a wrong value or none it is never "no such option"."""
+        """Every option in the help is known: with a wrong value or none the error is never "no such
+        option"."""
         for command in COMMANDS:
             self.assertIn("help", self.options(command))
             for option in self.options(command):
@@ -64,7 +66,7 @@ class Help(Case):
                                       env=dict(os.environ, XDG_CACHE_HOME=self.folder))
                 self.assertNotIn(b"no such option", done.stderr, option)
 
-    def test_operands_have_the_command_s_names(self):
+    def test_operands_have_the_names_of_the_command(self):
         self.assertNotRegex(self.out("correlate", "--help"), r"\bIR\b")
         self.assertRegex(self.out("correlate", "--help"), r"cells \[out\]\[in\]|TEMPLATE is raw")
         self.assertRegex(self.out("convolve", "--help"), r"\bIR\b")
@@ -77,7 +79,7 @@ class Help(Case):
         self.assertRegex(self.out("--version"), r"^partita \d+\.\d+\.\d+\n$")
         self.assertEqual(self.out("-V"), self.out("--version"))
 
-    def test_manual_holds_every_option(self):
+    def test_manual_has_every_option(self):
         page = self.out("help", "--man")
         plain = page.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "").replace("\\fI", "")
         for command in COMMANDS:
@@ -172,7 +174,7 @@ class Plan(Case):
         for word in ("cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned", "chosen", "4096", "latency"):
             self.assertIn(word, text)
 
-    def test_every_kind_of_problem(self):
+    def test_all_problem_options(self):
         for arguments in (["--size", 100000], ["--type", "cf32", "--taps-type", "real"], ["--type", "cf64"],
                           ["--type", "f64", "--stride", 4], ["--channels", 3, "--out-channels", 2],
                           ["--channels", 4, "--groups", 2], ["--correlate"], ["--engine", "direct"],
@@ -180,7 +182,7 @@ class Plan(Case):
             with self.subTest(arguments=arguments):
                 self.assertIn(b"chosen", self.run_program("plan", *arguments).stdout)
 
-    def test_what_was_asked_for_is_not_chosen(self):
+    def test_requested_engines_are_marked(self):
         said = lambda *more: self.run_program("plan", "--taps", 100, "--size", 5000, *more).stdout.decode()
         self.assertIn("; chosen by the cost model\n", said())
         self.assertIn("; the engine as asked, its sizes by the cost model\n", said("--engine", "direct"))
@@ -188,7 +190,7 @@ class Plan(Case):
         self.assertIn("; the engine as asked, its sizes by the cost model\n", said("--engine", "blocks"))
 
     def test_a_block_alone_means_a_live_filter(self):
-        """--block without --latency asks for no delay; without either any delay will do."""
+        """--block without --latency means latency 0; without both, any latency is allowed."""
         self.assertIn("latency at most 0;", self.run_program("plan", "--block", 64).stdout.decode())
         self.assertIn("latency at most 64;", self.run_program("plan", "--block", 64, "--latency", 64).stdout.decode())
         self.assertIn("any latency;", self.run_program("plan").stdout.decode())
@@ -206,7 +208,7 @@ class Plan(Case):
         self.assertEqual({len(row) for _, row in rows}, {64})
         self.assertIn("@", rows[-1][1])
 
-    def test_threads_of_a_stream_are_said(self):
+    def test_threads_of_a_stream_are_printed(self):
         said = b"on one thread; 3 share it"
         self.assertIn(said, self.run_program("plan", "--block", 64, "--taps", 480000, "--threads", 3).stdout)
         self.assertNotIn(said, self.run_program("plan", "--block", 64, "--taps", 480000).stdout)
@@ -216,7 +218,7 @@ class Plan(Case):
                                 (["--engine", "cpu/overlap-save", "--latency", 0], "overlap-save")):
             self.fails("plan", *arguments, says=says)
 
-    def test_the_library_s_fields_are_said_as_options(self):
+    def test_library_messages_name_options(self):
         for arguments, says in ((["--groups", 3, "--channels", 4, "--out-channels", 2],
                                  "--groups 3 does not divide --channels 4 and --out-channels 2"),
                                 (["--whole-blocks", "--block", 20], "multiple of 16 frames, not --block 20"),
@@ -227,26 +229,26 @@ class Plan(Case):
                 said = self.fails("plan", *arguments, says=says)
                 self.assertNotRegex(said, r"options\.|problem\.")
 
-    def test_engines_of_a_device_that_was_not_asked_for(self):
+    def test_engines_of_another_device(self):
         self.fails("plan", "--engine", "cuda/direct", rc=2, says="--engine cuda/direct: needs --device cuda")
         self.fails("plan", "--engine", "direct", "--device", "cuda", rc=2, says="is not an engine of --device cuda")
 
-    def test_a_build_without_cuda_says_so(self):
-        """Not what the dynamic linker says of a file that nobody built."""
+    def test_build_without_cuda(self):
+        """The message is not the dynamic linker's about a missing file."""
         done = subprocess.run([rig.PROGRAM, "plan", "--device", "cuda"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertNotIn(b"cannot open shared object file", done.stderr)
         if b"there is no libpartita-cuda.so" in done.stderr:
             self.assertIn(b"-Dcuda", done.stderr)
 
-    def test_every_engine_has_its_name_in_the_list(self):
+    def test_list_of_engine_names_is_complete(self):
         engines = set(re.findall(r"\bcpu/[a-z-]+", self.run_program("plan").stdout.decode()))
         said = self.fails("plan", "--engine", "cpu/magic", rc=2)
         self.assertEqual(engines, set(re.findall(r"cpu/[a-z-]+", said)) - {"cpu/magic"})
 
-    def test_one_thread_unless_more_are_asked_for(self):
+    def test_one_thread_by_default(self):
         self.assertIn("cpu x1", self.run_program("plan", "--size", 1000).stdout.decode())
 
-    def test_calibration_is_remembered(self):
+    def test_calibration_is_stored(self):
         done = self.run_program("plan", "--calibrate")
         path = self.folder + "/cache/partita/wisdom"
         self.assertIn(path.encode(), done.stdout)
@@ -263,7 +265,7 @@ class Plan(Case):
         self.write("file", b"")
         self.fails("plan", "--calibrate", env=dict(XDG_CACHE_HOME=self.folder + "/file"), says="file/partita")
 
-    def test_bad_memories_are_ignored(self):
+    def test_damaged_wisdom_files_are_ignored(self):
         os.makedirs("cache/partita")
         self.write("one.txt", b"1\n")
         for data in (b"", b"nonsense" * 1000, b"\0" * 5000):

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A client that plays a file into the program's first input and keeps what its first output makes
-// of it, frame by frame from the first call on that both are connected; for tests that compare
-// bits, count gaps and measure delay.
-//   jack_probe SENT HEARD FRAMES [freewheel]     files of raw float; prints the server's period,
-//   and xruns while it ran
+// A JACK client that plays a file to the program's first input and stores its first output, frame
+// by frame from the first call on in which both are connected; for tests that compare samples,
+// count gaps and measure delay.
+//   jack_probe SENT RECEIVED FRAMES [freewheel]    files of raw float; prints the server's period
+//   and its xruns
 #include <jack/jack.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void load(const char *path)
     fclose(file);
 }
 
-// Sleeps until the program's port is there.
+// Waits until the program's port exists.
 static void wait_for(jack_client_t *client, const char *port)
 {
     for (int i = 0; i < 1000; i++, usleep(10000))
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
     if (jack_activate(client)) fail("cannot be activated");
     wait_for(client, "partita:in_0");
     wait_for(client, "partita:out_0");
-    usleep(300000); // the program starts its stream after its ports are there
+    usleep(300000); // the program starts its stream after it has registered its ports
     if (jack_connect(client, "probe:send", "partita:in_0") ||
         jack_connect(client, "partita:out_0", "probe:hear"))
         fail("cannot be connected");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of `partita live` share: a home of their own with devices made of files, a JACK server of their own,
-the program running beside the test."""
+"""Shared by the tests of `partita live`: a home folder with ALSA devices made of files, a JACK
+server, and the program as a background process."""
 import contextlib
 import fcntl
 import json
@@ -42,12 +42,13 @@ FILES = ["--input", "fl_in", "--output", "fl_out"]
 
 
 def dyadic(random, shape, bits=7):
-    """Samples whose sums of products with other such numbers are exact in float."""
+    """Samples whose sums of products with other such samples are exact in float."""
     return (random.integers(-2**bits + 1, 2**bits, shape) / 2.0**(bits + 2)).astype("f4")
 
 
 def convolve(x, taps):
-    """The oracle: columns of x [frames, in] through taps [out][in][n], summed, as long as x, in double."""
+    """The oracle in double precision: columns of x [frames, in] filtered with taps [out][in][n],
+    summed over inputs, as long as x."""
     x = np.asarray(x, "f8")
     y = np.zeros((len(x), len(taps)))
     for k, row in enumerate(taps):
@@ -62,7 +63,7 @@ def convolve(x, taps):
 
 
 def diagonal(taps):
-    """taps [n, channels] from each input to its own output."""
+    """taps [n, channels] from each input to the output of the same number."""
     n = taps.shape[1]
     return [[taps[:, c] if c == k else None for c in range(n)] for k in range(n)]
 
@@ -86,7 +87,7 @@ class Live(Case):
         return {**os.environ, "HOME": self.folder, "XDG_CACHE_HOME": self.folder + "/cache", **more}
 
     def alsa(self, x=None, inputs=2, outputs=2, rate=48000):
-        """Devices of files; x [frames, inputs] is what fl_in hears."""
+        """Creates devices made of files; x [frames, inputs] is the input of fl_in."""
         if x is not None:
             inputs = np.asarray(x).shape[1]
             self.write("in.raw", np.asarray(x, "<f4").tobytes())
@@ -112,7 +113,7 @@ class Live(Case):
         return [d for d in self.listed_devices() if d["kind"] == "audio"]
 
     def start(self, *arguments, env=None, **more):
-        """The program beside the test."""
+        """Starts the program in the background."""
         more = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
         child = subprocess.Popen([rig.PROGRAM, "live"] + [str(a) for a in arguments],
                                  env=self.environment(**(env or {})), **more)
@@ -120,7 +121,7 @@ class Live(Case):
         return child
 
     def ends(self, child, rc=0, within=120):
-        """What it said, once it has ended."""
+        """Waits for the end of the program and returns its messages."""
         out, err = child.communicate(timeout=within * SLOWER)
         self.assertEqual(child.returncode, rc, err.decode(errors="replace") if err else "")
         return (out or b"").decode(), (err or b"").decode(errors="replace")
@@ -157,7 +158,7 @@ class Live(Case):
         return self.seen
 
     def played(self, channels, frames):
-        """What went to fl_out, without the silence that ALSA's buffer is first filled with."""
+        """The output to fl_out, without the silence with which ALSA first fills its buffer."""
         y = np.fromfile("out.raw", "<f4").reshape(-1, channels)
         sounding = np.flatnonzero(np.abs(y).max(axis=1))
         self.assertTrue(len(sounding), "silence")
@@ -169,8 +170,8 @@ def has_jack():
 
 
 def claim_server_name():
-    """A name that no other run uses now, and the lock on it. JACK knows eight servers at a time and forgets one that
-    was killed only when another of that name starts, so names come out of a few."""
+    """A server name that no other run uses, and the lock on it. JACK allows eight servers and
+    forgets a killed one only when another with its name starts, so there are few names."""
     for i in range(4):
         lock = open(os.path.join(tempfile.gettempdir(), ".partita-test-jack-%d-%d" % (os.getuid(), i)), "w")
         with contextlib.suppress(BlockingIOError):
@@ -181,12 +182,12 @@ def claim_server_name():
 
 
 def may_run_in_real_time():
-    """Whether the system lets us have real-time scheduling."""
+    """Whether the system permits real-time scheduling."""
     return subprocess.run(["chrt", "-f", "10", "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 class Jack(Live):
-    """Cases with a JACK server of their own, without a card, in real time or nearly so."""
+    """Cases with their own JACK server without hardware, in real time or nearly so."""
 
     def setUp(self):
         if not has_jack():
@@ -205,8 +206,9 @@ class Jack(Live):
                                    JACK_NO_START_SERVER="1", **more)
 
     def start_server(self, period=256, rate=48000, channels=2, realtime=False):
-        """realtime: with real-time scheduling for the server and its clients' audio threads, and a server that waits for
-        its clients: else, when it was itself woken up late and hurries on, it finds them not finished."""
+        """realtime: the server and the audio threads of its clients have real-time scheduling, and
+        the server waits for its clients. Otherwise a server that wakes up late would continue
+        before they have finished."""
         self.log = open("jackd.log", "ab")
         how = ["-R", "-P", "10", "-S"] if realtime else ["-r"]
         self.server = subprocess.Popen(["jackd", *how, "-m", "-d", "dummy", "-r", str(rate), "-p", str(period), "-C",
@@ -227,7 +229,7 @@ class Jack(Live):
         self.server = None
 
     def tool(self, *command):
-        """What one of JACK's own programs says; nothing if its server does not answer."""
+        """The output of one of JACK's own programs; empty if the server does not respond."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return subprocess.run(command, env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                   timeout=10 * SLOWER).stdout

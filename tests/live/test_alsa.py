@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`partita live` and `partita devices` through PortAudio's ALSA code, with files for cards: what is heard, to the bit,
-and everything that can be wrong before a sound is heard."""
+"""`partita live` and `partita devices` with PortAudio's ALSA code and files as devices: the output,
+bit by bit, and all errors before playing starts."""
 import json
 import os
 import signal
@@ -39,8 +39,8 @@ class Devices(Live):
         self.assertFalse(done.stdout.endswith(b"\n\n"))
         self.assertEqual(self.audio_devices(), [])
 
-    def test_devices_to_compute_on(self):
-        """The same in the text and, behind the audio devices, in the JSON."""
+    def test_compute_devices(self):
+        """The same devices in the text and, after the audio devices, in the JSON."""
         self.alsa()
         listed = self.listed_devices()
         compute = [d for d in listed if d["kind"] == "compute"]
@@ -49,13 +49,13 @@ class Devices(Live):
         text = self.run_program("devices", env=self.environment()).stdout.decode().split("\n\n")[0]
         self.assertEqual(text.splitlines(), ["%-8s %s" % (d["name"], d["description"]) for d in compute])
 
-    def test_the_libraries_speak_only_when_asked(self):
+    def test_library_messages_need_verbose(self):
         self.assertIn(b"ALSA lib", self.run_program("devices", "-v", env=self.environment()).stderr)
         self.assertNotIn(b"ALSA lib", self.run_program("devices", env=self.environment()).stderr)
 
 
 class Samples(Live):
-    """File in, file out."""
+    """From a file to a file."""
 
     def run_case(self, x, taps, n, *arguments, ir="ir.wav", outputs=None, exact=True, expected=None):
         self.alsa(x, outputs=outputs or x.shape[1])
@@ -75,7 +75,8 @@ class Samples(Live):
         return recorded
 
     def test_exact_for_any_block(self):
-        """Short taps and few bits: every product and sum is exact, so the result is the oracle's to the last bit."""
+        """With short taps and few bits all products and sums are exact, so the result equals the
+        oracle's."""
         x, taps = dyadic(self.random, (6000, 2)), dyadic(self.random, (9, 2))
         self.ir(taps)
         for block in (0, 1, 7, 64, 100, 1000, 4096):
@@ -100,7 +101,7 @@ class Samples(Live):
         self.ir(taps)
         self.run_case(x, [[taps[:, 0]], [taps[:, 1]]], 2500, "--channels", 1, "--engine", "direct", outputs=2)
 
-    def test_one_response_and_one_input_on_every_output(self):
+    def test_one_response_from_one_input_to_every_output(self):
         x, taps = dyadic(self.random, (3000, 1)), dyadic(self.random, (5, 1))
         self.ir(taps)
         self.run_case(x, [[taps[:, 0]]] * 3, 2500, "--channels", 1, "--out-channels", 3, "--engine", "direct",
@@ -135,8 +136,8 @@ class Samples(Live):
         two = self.run_case(x, diagonal(taps), 24000, "--block", 64, "--threads", 2, exact=False)
         np.testing.assert_array_equal(one, two)
 
-    def test_several_threads_agree_about_the_smallest_numbers(self):
-        """Products below the normal range are zero to all of them, and cost what others do."""
+    def test_denormals_with_several_threads(self):
+        """Denormal products are zero on all threads, and are not slower."""
         self.alsa((self.random.standard_normal((30000, 2)) * 2.0**-62).astype("f4"))
         self.ir((self.random.standard_normal((20000, 2)) * 2.0**-62).astype("f4"))
         recorded = []
@@ -149,7 +150,7 @@ class Samples(Live):
         np.testing.assert_array_equal(recorded[0], recorded[2])
 
     def test_gain_and_dry(self):
-        """-6.02 dB and such are no powers of two: three roundings of a float more than the exact result."""
+        """-6.02 dB is not a power of two: the result has three more roundings than the exact one."""
         x, taps = dyadic(self.random, (3000, 2)), dyadic(self.random, (5, 2))
         self.ir(taps)
         self.alsa(x)
@@ -160,8 +161,8 @@ class Samples(Live):
         self.assertLessEqual(np.abs(got - expected).max(), 4 * 2.0**-24 * (np.abs(expected).max() + 1))
 
     def test_resampled_response(self):
-        """At 44.1 kHz it is refused; resampled it is as loud and in the same place, but for a pulse's rise of less
-        than a millisecond, which the onset tells of."""
+        """A response at 44.1 kHz is refused. Resampled it has the same level and position, except
+        for a lead of less than a millisecond, which is part of the onset."""
         taps = np.zeros((2000, 1), "f4")
         taps[882] = 1
         self.ir(taps, rate=44100)
@@ -199,8 +200,8 @@ class Guards(Live):
         self.assertGreater(np.abs(parse_wav(self.read("rec.wav"))[1]).max(), 10)
         self.assertEqual(told["limited"], 0)
 
-    def test_what_is_no_number(self):
-        """It is heard as silence, not as the end of all sound."""
+    def test_nonfinite_samples(self):
+        """Non-finite samples are played as silence and do not spread."""
         x, taps = dyadic(self.random, (6000, 2)), dyadic(self.random, (5, 2))
         self.ir(taps)
         sick = x.copy()
@@ -211,15 +212,16 @@ class Guards(Live):
         np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], convolve(x, diagonal(taps))[:5000])
         self.assertEqual((told["not_finite_in"], told["not_finite_out"]), (3, 0))
 
-    def test_a_record_that_cannot_be_written(self):
+    def test_recording_that_cannot_be_written(self):
         self.alsa(dyadic(self.random, (48000, 2)))
         self.ir(np.ones((1, 2)))
         done = self.live("--ir", "ir.wav", *FILES, "--duration", 0.9, "--record", "/dev/full", rc=1)
         self.assertIn(b"/dev/full: cannot write: No space left", done.stderr)
         self.assertEqual(len(np.fromfile("out.raw", "<f4")) // 2 // 1000, 43) # what is played is whole
 
-    def test_a_device_that_cannot_be_written(self):
-        """ALSA's file has no space: the program ends by itself, with an error or none, and its record is whole."""
+    def test_device_that_cannot_be_written(self):
+        """ALSA's file has no space: the program ends, with or without an error, and the recording
+        is complete."""
         x = dyadic(self.random, (24000, 2))
         self.alsa(x)
         self.ir(np.ones((1, 2)))
@@ -231,11 +233,11 @@ class Guards(Live):
         self.assertGreater(len(got), 0)
         np.testing.assert_array_equal(got, x[:len(got)])
 
-    def test_formats_of_records(self):
+    def test_formats_of_recordings(self):
         x = dyadic(self.random, (6000, 2))
         self.ir(np.ones((1, 2)))
         self.alsa(x)
-        # What is noted of a part of a result does not outlive it.
+        # The record of an old shard is removed with its file.
         self.run_program("convolve", "--range", "1/1", "ir.wav", "ir.wav", "rec.wav")
         self.assertTrue(os.path.exists("rec.wav.range"))
         for name, more in (("rec.flac", []), ("rec.npy", []), ("rec.wav", ["-o", "i16"]), ("rec.raw", [])):
@@ -251,7 +253,7 @@ class Guards(Live):
 
 
 class Wrong(Live):
-    """Every message names what was found and what to do."""
+    """Every message says what was found and what to do."""
 
     def setUp(self):
         super().setUp()
@@ -286,8 +288,8 @@ class Wrong(Live):
             done = self.live("--ir", "ir.wav", "--input", a, "--output", b, "--duration", 0.01)
             self.assertIn(b"fl_in to fl_out", done.stderr)
 
-    def test_rate_is_the_filter_s_where_the_device_has_it(self):
-        """ALSA's null device is content with any rate, and says 44100 Hz of itself."""
+    def test_rate_of_the_filter_if_the_device_supports_it(self):
+        """ALSA's null device accepts any rate, and reports 44100 Hz as its own."""
         for rate in (22050, 48000, 96000):
             self.ir(np.ones((3, 2)), rate=rate)
             told = json.loads(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
@@ -323,13 +325,13 @@ class Wrong(Live):
         child.send_signal(signal.SIGINT)
         self.assertIn("interrupted", self.ends(child, rc=1, within=3)[1])
 
-    def test_retry_does_not_wait_for_what_cannot_come(self):
+    def test_retry_does_not_wait_for_permanent_errors(self):
         self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="is ambiguous")
         said = self.live("--ir", "ir.wav", *FILES, "--rate", 1234, "--resample-ir", "--retry", rc=1).stderr
         self.assertIn(b"cannot open 2 in and 2 out at 1234 Hz: Invalid sample rate", said)
         self.assertNotIn(b"waiting", said)
 
-    def test_retry_takes_the_device_when_it_comes(self):
+    def test_retry_opens_the_device_when_it_appears(self):
         os.rename(".asoundrc", "later")
         child = self.start("--ir", "ir.wav", *FILES, "--retry", "--duration", 0.01)
         self.assertIn(b"waiting for it", child.stderr.readline())
@@ -338,7 +340,7 @@ class Wrong(Live):
 
 
 class Control(Live):
-    """Keys, signals and lines, on a device that takes all at once: no time is involved but the lines' own."""
+    """Keys, signals and lines of JSON, on a device that consumes samples at once."""
 
     def setUp(self):
         super().setUp()
@@ -346,7 +348,7 @@ class Control(Live):
         self.ir(np.ones((1, 2)) * 0.5)
         self.ir(np.ones((4, 2)) * 0.25, "b.wav")
 
-    def test_a_line_a_second(self):
+    def test_one_line_per_second(self):
         child = self.start("--ir", "ir.wav", *FILES, "--json")
         begin = time.monotonic()
         first, second = self.line(child), self.line(child)
@@ -362,19 +364,19 @@ class Control(Live):
         self.assertEqual(json.loads(out.splitlines()[-1])["state"], "ended")
         self.assertEqual(err, "")
 
-    def test_terminated_is_ended(self):
+    def test_sigterm_ends_cleanly(self):
         child = self.start("--ir", "ir.wav", *FILES)
         self.assertIn(b"fl_in to fl_out", child.stderr.readline())
         child.send_signal(signal.SIGTERM)
         self.ends(child)
 
-    def test_a_hang_up_reads_the_filter_again(self):
+    def test_sighup_reloads_the_filter(self):
         child = self.start("--ir", "ir.wav", *FILES, "--json", "--max-taps", 100)
         self.assertEqual(self.line(child)["taps"], 1)
         self.ir(np.ones((77, 2)) / 77)
         child.send_signal(signal.SIGHUP)
         self.wait_for(lambda: self.line(child)["taps"] == 77)
-        # Files that cannot be used: the filter stays, and the reason is told.
+        # With unusable files the filter stays, and the reason is printed.
         for bad, says in ((b"", "ir.wav"), (b"RIFF not at all", "ir.wav"), (None, "No such file"),
                           (rig.wav_bytes(np.full((5, 2), np.inf, "f4"), bits=32), "finite"),
                           (rig.wav_bytes(np.ones((101, 2), "f4"), bits=32), "101 taps, more than the 100 that are reserved"),
@@ -393,8 +395,9 @@ class Control(Live):
         child.send_signal(signal.SIGINT)
         self.ends(child)
 
-    def test_what_is_asked_for_while_a_file_is_read(self):
-        """It is read once more. The file is a pipe, so that reading takes as long as it should."""
+    def test_reload_during_a_reload(self):
+        """The file is then read once more. It is a pipe, so that the test controls how long reading
+        takes."""
         child = self.start("--ir", "ir.wav", *FILES, "--json", "--max-taps", 100)
         self.assertEqual(self.line(child)["taps"], 1)
         os.unlink("ir.wav")
@@ -440,7 +443,7 @@ class Control(Live):
         self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ICANON)
         self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
 
-    def test_interrupts_leave_the_terminal_as_it_was(self):
+    def test_interrupts_restore_the_terminal(self):
         for how in (signal.SIGINT, signal.SIGTERM):
             child, controller, terminal = self.open_terminal("--ir", "ir.wav", *FILES)
             self.until(controller, b"q quit")
@@ -451,7 +454,7 @@ class Control(Live):
 
 
 class Measure(Live):
-    """A path made with the sweep's own formula: what is printed and written is that path."""
+    """The input is made with the sweep's formula; the printed and written response is that path."""
 
     def sweep(self, n, rate=48000):
         t = np.arange(n) / rate
@@ -476,16 +479,16 @@ class Measure(Live):
         self.assertIn(b"input 2: round trip 77 frames, 1.604 ms, level -12.0 dB", done.stdout)
         rate, response, _, _ = parse_wav(self.read("m.wav"))
         self.assertEqual((rate, response.shape), (48000, (48000, 2)))
-        # Band-limited pulses: a peak is the path's gain but for a tenth of the frequencies.
+        # The response is band-limited: its peak lacks a tenth of the frequencies.
         for frame, channel, gain in ((1234, 0, 0.5), (3000, 0, -0.125), (77, 1, -0.25)):
             self.assertAlmostEqual(response[frame, channel], 0.88 * gain, delta=0.02 * 0.5)
-        # As a filter it acts like the path within the band, but for the rise of pulses before lag 0, which is cut off:
-        # 2 % at a distance of 1234 frames.
+        # As a filter the response acts like the path within the band, except for the part of the
+        # pulses before lag 0, which is missing: 2 % at a distance of 1234 frames.
         f = np.arange(100, 19000, 37)
         path = 0.5 * np.exp(-2j * np.pi * f * 1234 / 48000) - 0.125 * np.exp(-2j * np.pi * f * 3000 / 48000)
         self.assertLess(np.abs(np.fft.rfft(response[:, 0])[f] - path).max(), 0.02 * 0.625)
 
-    def test_nothing_sounds_that_could_not_be_written(self):
+    def test_output_is_checked_before_playing(self):
         self.hear([[(500, 1)]])
         for name in ("m.txt", "m", "nowhere/m.wav"):
             self.fails_live("--measure", name, *FILES, "--duration", 1, says=name)
@@ -497,7 +500,7 @@ class Measure(Live):
         told = json.loads(self.live("--measure", "m.wav", *FILES, "--duration", 1, "--json", "--channels", 1).stdout)
         self.assertEqual([(p["input"], p["frames"]) for p in told], [(1, 500)])
 
-    def test_nothing_comes_back(self):
+    def test_no_response(self):
         for heard in (np.zeros((130000, 1), "f4"), self.random.standard_normal((130000, 1)).astype("f4") / 10):
             self.alsa(heard, outputs=1)
             done = self.live("--measure", "m.wav", *FILES, "--duration", 1, "--channels", 1, rc=1)

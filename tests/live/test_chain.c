@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The audio thread's function, called as a host calls it: against the oracle whatever the size of
-// calls, with filters swapped and levels changed, under the watch over what must not be called
-// (interpose.h).
+// The audio thread's function, called as by a device: compared with the oracle for all sizes of
+// calls, with filter swaps and changed gains, while interpose.h checks for calls that are not
+// real-time safe.
 
 #include "support/interpose.h"
 #include "support/test.h"
@@ -15,18 +15,18 @@
 #include "live/chain/chain.h"
 #include "live/chain/denormals.h"
 
-enum { FRAMES = 6000, BEYOND = 100, MAX_CHANNELS = 8 };
+enum { FRAMES = 6000, EXTRA_FRAMES = 100, MAX_CHANNELS = 8 };
 
 struct chain_case {
     const char *name, *engine;
     size_t in, out, groups, taps, block; // block 0: random sizes
 };
 
-// A filter with its stream, input, and room for what comes out.
+// A filter with its stream, input and output.
 struct rig {
     struct partita_problem problem;
     struct partita_plan *plan;
-    struct partita_filter *filter, *other; // other: for those who swap
+    struct partita_filter *filter, *other; // other: to swap to
     struct partita_stream *stream;
     struct chain *chain;
     struct chain_request request;
@@ -45,9 +45,9 @@ static void rig_open(struct rig *rig, const struct chain_case *c, struct random 
                                     .block = c->block ? c->block : 64}};
     size_t n_taps = c->out * (c->in / c->groups) * c->taps;
     rig->taps = malloc(n_taps * sizeof(float));
-    rig->x = calloc(c->in * FRAMES + BEYOND, sizeof(float));
-    rig->y =
-        malloc((c->out * FRAMES + BEYOND) * sizeof(float)); // the last call may go over the end
+    rig->x = calloc(c->in * FRAMES + EXTRA_FRAMES, sizeof(float));
+    rig->y = malloc((c->out * FRAMES + EXTRA_FRAMES) *
+                    sizeof(float)); // the last call may exceed the end
     random_samples(random, PARTITA_F32, rig->taps, n_taps);
     random_samples(random, PARTITA_F32, rig->x, c->in * FRAMES);
     for (size_t i = 0; i < n_taps; i++)
@@ -65,7 +65,7 @@ static void rig_open(struct rig *rig, const struct chain_case *c, struct random 
     assert_true(chain_open(&rig->chain, &rig->request, &fault));
 }
 
-// The same chain with other wishes.
+// The same chain with other options.
 static void rig_reopen(struct rig *rig)
 {
     struct fault fault;
@@ -86,7 +86,7 @@ static void rig_close(struct rig *rig)
     free(rig->y);
 }
 
-// One call as a host makes it, under watch.
+// One call as by a device, under interpose.h.
 static bool call(struct rig *rig, size_t at, size_t n, unsigned losses)
 {
     const float *in[MAX_CHANNELS];
@@ -119,8 +119,7 @@ static void check_against_oracle(const struct rig *rig, const char *engine, doub
             double x = in == 1 ? (double)rig->x[i] : c < in ? (double)rig->x[c * FRAMES + i] : 0;
             expected[c * FRAMES + i] = wet * expected[c * FRAMES + i] + dry * x;
         }
-    // Two more roundings, of the mix; transforms of partitions reach to twice the length of the
-    // filter.
+    // The mix adds two roundings; transforms of partitions are up to twice as long as the filter.
     double gate = strcmp(engine, "cpu/direct") == 0
                       ? gate_direct(PARTITA_F32, kernel * (in / rig->problem.groups) + 1)
                       : gate_transform(PARTITA_F32, 4 * kernel);
@@ -129,7 +128,7 @@ static void check_against_oracle(const struct rig *rig, const char *engine, doub
     free(expected);
 }
 
-static void follows_the_oracle(void **state)
+static void equals_the_oracle(void **state)
 {
     const struct chain_case *c = *state;
     struct random random = random_start(c->name);
@@ -144,7 +143,7 @@ static void follows_the_oracle(void **state)
     assert_true(load.calls > 0 && load.calls <= counts.calls && load.mean > 0 &&
                 load.worst >= load.mean);
 
-    // With other levels, and with the limiter on where nothing needs it.
+    // With other gains, and with the limiter, which has nothing to attenuate.
     rig.request.wet = 0.25f;
     rig.request.dry = 0.125f;
     rig.request.limiter = true;
@@ -157,7 +156,7 @@ static void follows_the_oracle(void **state)
 
 static const struct chain_case stereo = {"stereo", "cpu/partitioned", 2, 2, 2, 2000, 64};
 
-// Hosts may hand over one memory for both directions.
+// Devices may use the same memory for both directions.
 static void works_in_place(void **state)
 {
     (void)state;
@@ -187,7 +186,7 @@ static void no_input_is_silence(void **state)
     rig_close(&rig);
 }
 
-static void numbers_alone_go_in_and_out(void **state)
+static void replaces_nonfinite_samples(void **state)
 {
     (void)state;
     struct random random = random_start("nan");
@@ -197,10 +196,10 @@ static void numbers_alone_go_in_and_out(void **state)
     run_all_frames(&rig, 64, &random);
     assert_int_equal(chain_counts(rig.chain).nonfinite_in, 3);
     assert_int_equal(chain_counts(rig.chain).nonfinite_out, 0);
-    rig.x[100] = rig.x[2000] = rig.x[FRAMES + 5] = 0; // what was played instead
+    rig.x[100] = rig.x[2000] = rig.x[FRAMES + 5] = 0; // as played instead
     check_against_oracle(&rig, stereo.engine, 1, 0);
 
-    // A filter that overflows: infinity becomes silence and is counted, the limiter sees numbers.
+    // A filter that overflows: infinity is replaced by 0 and counted before the limiter.
     rig.request.limiter = true;
     rig.request.wet = 1e30f;
     rig_reopen(&rig);
@@ -233,8 +232,7 @@ static void ends_at_its_frame(void **state)
     rig_close(&rig);
 }
 
-// A step of the output of at most what a line of 20 ms makes of a constant input through a filter
-// that passes it on.
+// The largest step of the output for a constant input, an identity filter and a ramp of 20 ms.
 static void changes_without_clicks(void **state)
 {
     (void)state;
@@ -252,7 +250,7 @@ static void changes_without_clicks(void **state)
     for (size_t at = 10; more; at += 30) {
         if (at == 610) chain_set_levels(rig.chain, 0, 0); // mute
         if (at == 1510)
-            chain_set_levels(rig.chain, 2, 0); // and, half way through, louder than before
+            chain_set_levels(rig.chain, 2, 0); // and, within that ramp, a higher gain than before
         if (at == 3010) chain_set_levels(rig.chain, 0, 1); // bypass
         if (at == 4510) chain_end(rig.chain);
         more = call(&rig, at, 30, 0);
@@ -269,7 +267,7 @@ static void changes_without_clicks(void **state)
     rig_close(&rig);
 }
 
-static void counts_what_the_host_lost(void **state)
+static void counts_losses(void **state)
 {
     (void)state;
     struct random random = random_start("losses");
@@ -288,8 +286,9 @@ static void counts_what_the_host_lost(void **state)
     rig_close(&rig);
 }
 
-// What is recorded is what is played, frame by frame; what finds no room is counted.
-static void records_what_is_played(void **state)
+// The recording equals the output, frame by frame; frames that do not fit into the ring are
+// counted.
+static void records_the_output(void **state)
 {
     (void)state;
     struct random random = random_start("record");
@@ -319,8 +318,8 @@ static void records_what_is_played(void **state)
     rig_close(&rig);
 }
 
-// After it is detached nothing is put into a ring, whose reader has gone.
-static void detached_it_is_silent(void **state)
+// After chain_detach nothing is written to the ring, whose reader has ended.
+static void is_silent_when_detached(void **state)
 {
     (void)state;
     struct random random = random_start("detached");
@@ -345,8 +344,8 @@ static void detached_it_is_silent(void **state)
 }
 
 #if defined(__x86_64__)
-// Denormal numbers are off inside, and the host's own mode is back afterwards.
-static void keeps_the_host_s_numbers(void **state)
+// Denormals are flushed during the call, and the thread's mode is restored afterwards.
+static void restores_the_denormal_mode(void **state)
 {
     (void)state;
     struct random random = random_start("denormals");
@@ -357,7 +356,7 @@ static void keeps_the_host_s_numbers(void **state)
     _mm_setcsr(before);
     for (size_t i = 0; i < FRAMES; i++) rig.x[i] = 1e-40f;
     call(&rig, 0, 64, 0);
-    assert_int_equal(_mm_getcsr() & ~0x3fu, before & ~0x3fu); // but for the flags of what happened
+    assert_int_equal(_mm_getcsr() & ~0x3fu, before & ~0x3fu); // except for the exception flags
     for (size_t i = 0; i < 64; i++) assert_true(rig.y[i] == 0);
     _mm_setcsr(before | 0x8040);
     call(&rig, 64, 64, 0);
@@ -367,8 +366,8 @@ static void keeps_the_host_s_numbers(void **state)
 }
 #endif
 
-// Another thread swaps filters, changes levels and reads counts and meters while the audio thread
-// runs under watch.
+// Another thread swaps filters, changes gains and reads counts and meters while the audio thread
+// runs under interpose.h.
 struct control {
     struct rig *rig;
     atomic_bool stop;
@@ -389,7 +388,7 @@ static void *control(void *argument)
     return NULL;
 }
 
-static void is_controlled_while_it_runs(void **state)
+static void can_be_controlled_while_it_runs(void **state)
 {
     (void)state;
     struct random random = random_start("control");
@@ -426,22 +425,21 @@ int main(void)
     static const struct CMUnitTest others[] = {
         cmocka_unit_test(works_in_place),
         cmocka_unit_test(no_input_is_silence),
-        cmocka_unit_test(numbers_alone_go_in_and_out),
+        cmocka_unit_test(replaces_nonfinite_samples),
         cmocka_unit_test(ends_at_its_frame),
         cmocka_unit_test(changes_without_clicks),
-        cmocka_unit_test(counts_what_the_host_lost),
-        cmocka_unit_test(records_what_is_played),
-        cmocka_unit_test(detached_it_is_silent),
+        cmocka_unit_test(counts_losses),
+        cmocka_unit_test(records_the_output),
+        cmocka_unit_test(is_silent_when_detached),
 #if defined(__x86_64__)
-        cmocka_unit_test(keeps_the_host_s_numbers),
+        cmocka_unit_test(restores_the_denormal_mode),
 #endif
-        cmocka_unit_test(is_controlled_while_it_runs),
+        cmocka_unit_test(can_be_controlled_while_it_runs),
     };
     enum { N_CASES = sizeof cases / sizeof *cases, N_OTHERS = sizeof others / sizeof *others };
     struct CMUnitTest tests[N_CASES + N_OTHERS];
     for (size_t i = 0; i < N_CASES; i++)
-        tests[i] =
-            named_test(follows_the_oracle, &cases[i], "follows-the-oracle/%s", cases[i].name);
+        tests[i] = named_test(equals_the_oracle, &cases[i], "follows-the-oracle/%s", cases[i].name);
     memcpy(tests + N_CASES, others, sizeof others);
     return run_all(tests);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How runs of `partita live` end, and what must not be lost then: files, the terminal, the sound itself. On devices made
-of files, through PortAudio's ALSA code."""
+"""How sessions of `partita live` end: files are complete, the terminal is restored, playing is not
+interrupted by output errors. With devices made of files and PortAudio's ALSA code."""
 import fcntl
 import json
 import os
@@ -28,7 +28,7 @@ class Files(Live):
         self.alsa(self.x)
         self.ir(np.ones((1, 2)))
 
-    def test_nothing_is_written_over_a_filter(self):
+    def test_filters_are_not_overwritten(self):
         before = self.read("ir.wav")
         self.ir(np.ones((3, 2)), "b.wav")
         os.symlink("ir.wav", "link.wav")
@@ -41,15 +41,15 @@ class Files(Live):
             with self.subTest(arguments=arguments):
                 self.fails_live("--ir", "ir.wav", *arguments, *FILES, "--duration", 0.01, says=says)
         self.assertEqual(self.read("ir.wav"), before)
-        # Other files, and one that is written twice without harm.
+        # Other files are allowed, and /dev/null for both.
         self.write("old.csv", b"")
         for record, calls in (("a/new.wav", "new.wav"), ("new.wav", "old.csv"), ("/dev/null", "/dev/null")):
             os.makedirs("a", exist_ok=True)
             self.live("--ir", "ir.wav", *FILES, "--duration", 0.01, "--record", record, "--calls", calls, "-q")
 
     def record_in_little_space(self, name, space=3000003):
-        """Recorded until there is no more room: this many bytes further on than when it began. What is said. The limit
-        comes when all devices are open: JACK's library has files of its own."""
+        """Records until the file size limit, this many bytes after the start; returns the messages.
+        The limit is set when all devices are open, because JACK's library writes files too."""
         child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_null", "--record", name)
         self.assertIn(b"fl_in to fl_null", child.stderr.readline())
         size = os.stat([n for n in os.listdir(".") if n.startswith("." + name)][0]).st_size
@@ -64,8 +64,9 @@ class Files(Live):
         self.assertGreater(len(got), len(self.x))
         np.testing.assert_allclose(got[:len(self.x)], self.x, atol=2.0**-23)
 
-    def test_a_full_disk_keeps_what_was_recorded(self):
-        """What found room is there, in whole frames, under its name and with a header of its length."""
+    def test_full_disk_keeps_the_recording(self):
+        """The file has all complete frames that were written, its final name, and a header with its
+        length."""
         for space in (3000003, 3000006):
             with self.subTest(space=space):
                 said = self.record_in_little_space("rec.wav", space)
@@ -84,7 +85,7 @@ class Files(Live):
 
 
 def own_terminal():
-    """In the child: standard input becomes the terminal of a session of its own."""
+    """In the child: standard input becomes the controlling terminal of a new session."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL) # a job in the background has some of them ignored
@@ -93,7 +94,7 @@ def own_terminal():
 
 
 class Terminal(Live):
-    """On a terminal of the child's own, with job control."""
+    """With a terminal of its own and job control."""
 
     def setUp(self):
         super().setUp()
@@ -109,7 +110,7 @@ class Terminal(Live):
         return [n for n in os.listdir(".") if n.startswith(".rec.wav.")]
 
     def test_quit_key(self):
-        """As the second interrupt: the terminal as it was, and a word about what is left."""
+        """Like a second interrupt: the terminal is restored, and the unfinished file is named."""
         child, controller, terminal = self.open_terminal(*self.play, preexec_fn=own_terminal)
         self.until(controller, b"q quit")
         os.write(controller, b"\x1c")
@@ -119,13 +120,13 @@ class Terminal(Live):
         self.assertEqual(len(self.unfinished()), 1)
 
     def test_terminal_closed(self):
-        """Who hung up is not there to end it: it ends, with all files."""
+        """After a hang-up nobody can end it by keys: it ends, with complete files."""
         child = self.close_terminal(self.play)
         self.ends_at_last(child)
         self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
 
-    def test_terminal_closed_and_nobody_minds(self):
-        """Started with SIGHUP ignored, as by nohup: it goes on, without turning round and round."""
+    def test_terminal_closed_with_nohup(self):
+        """Started with SIGHUP ignored, as by nohup, it continues, without busy-waiting."""
         def ignore():
             own_terminal()
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -145,7 +146,8 @@ class Terminal(Live):
         return child
 
     def test_narrow_screen(self):
-        """As many rows as lines, whatever is as long as it may be: the second picture is drawn over the first."""
+        """With texts of maximum length every line is one row: the second screen overwrites the
+        first."""
         name = "d" * 100 + ".wav"
         os.rename("ir.wav", name)
         child, controller, terminal = self.open_terminal("--ir", name, *FILES, preexec_fn=own_terminal, columns=60)
@@ -163,7 +165,7 @@ class Terminal(Live):
         self.ends_at_last(child)
 
     def test_in_the_background(self):
-        """A job that has not the terminal leaves it alone, and is not stopped by it."""
+        """A background job does not change the terminal, and is not stopped by it."""
         for more in ([], ["--json"], ["--quiet"]):
             script = ["sh", "-m", "-c", '"$@" >said & wait $!', "sh", rig.PROGRAM, "live", *self.play, "--duration", "0.01"]
             controller, terminal = pty.openpty()
@@ -179,7 +181,7 @@ class Terminal(Live):
 
 
 class Lines(Live):
-    """Standard output that is not read, or no longer."""
+    """Standard output is not read, or its reader is gone."""
 
     def setUp(self):
         super().setUp()
@@ -187,7 +189,7 @@ class Lines(Live):
         self.ir(np.ones((1, 2)) * 0.5)
         self.play = ["--ir", "ir.wav", *FILES, "--record", "rec.wav", "--json"]
 
-    def test_a_reader_that_is_gone(self):
+    def test_reader_is_gone(self):
         child = self.start(*self.play)
         self.assertEqual(self.line(child)["state"], "running")
         child.stdout.close()
@@ -196,8 +198,9 @@ class Lines(Live):
         self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
         self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
 
-    def test_a_reader_that_does_not_read(self):
-        """The first interrupt ends the sound and completes the recording; the last line is there for when it is read."""
+    def test_reader_does_not_read(self):
+        """The first interrupt ends playing and completes the recording; the last line is written
+        when it is read."""
         there, here = os.pipe()
         self.addCleanup(os.close, there)
         size = fcntl.fcntl(here, F_SETPIPE_SZ, 4096)
@@ -214,8 +217,8 @@ class Lines(Live):
         self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
         self.assertEqual(json.loads(told.splitlines()[-1])["state"], "ended")
 
-    def test_a_full_disk(self):
-        """Lines end with a warning, sound does not."""
+    def test_full_disk(self):
+        """Lines stop with a warning; playing continues."""
         with open("/dev/full", "wb") as full:
             child = self.start(*self.play, stdout=full)
         self.assertIn(b"standard output: cannot write: No space left", child.stderr.readline())

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`partita live` on a JACK server without a card: bits, delay and gaps as another client sees them, callbacks that come
-too late, filters changed under load, servers that stop, die and come back. The second argument is that client."""
+"""`partita live` on a JACK server without hardware: samples, delay and gaps as another client
+receives them, late callbacks, filter changes under load, servers that stop, die and restart. The
+second argument is that client."""
 import fcntl
 import json
 import os
@@ -31,7 +32,7 @@ class Connected(Jack):
         self.ir(self.taps)
 
     def probe(self, sent, frames, *more):
-        """What comes back, the server's period, and how often the server was late."""
+        """Returns the received samples, the server's period, and how often the server was late."""
         self.write("sent.raw", np.asarray(sent, "<f4").tobytes())
         done = subprocess.run([PROBE, "sent.raw", "heard.raw", str(frames), *more], env=self.environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=90 * rig_live.SLOWER)
@@ -40,7 +41,7 @@ class Connected(Jack):
         return np.fromfile("heard.raw", "<f4"), period, xruns
 
     def compare(self, heard, sent, taps, whole=True):
-        """Every sample is the oracle's, at one delay, which is returned."""
+        """Checks that every sample equals the oracle's at one delay, which is returned."""
         expected = convolve(sent[:, None], [[taps]])[:, 0]
         begin = np.flatnonzero(heard)[0] - np.flatnonzero(expected)[0]
         n = min(len(expected), len(heard) - begin)
@@ -52,8 +53,8 @@ class Connected(Jack):
 
 class Sound(Connected):
     def test_bits_and_delay(self):
-        """One period of delay, that of the loop between the two clients; the program adds none. A server that was late
-        itself, on a busy machine, proves nothing: tried again."""
+        """The delay is one period, that of the loop between the two clients; the program adds none.
+        If the server itself was late, on a busy machine, the test is repeated."""
         sent = dyadic(self.random, 40000)
         self.start_server(period=1024)
         self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1)
@@ -67,7 +68,8 @@ class Sound(Connected):
         self.assertEqual((period, begin), (1024, 1024))
 
     def test_freewheel(self):
-        """Twenty seconds of sound as fast as they go, to the bit: a server that freewheels waits for its clients."""
+        """Twenty seconds of audio as fast as possible, bit by bit: a freewheeling server waits for
+        its clients."""
         sent = dyadic(self.random, 1 << 20)
         self.start_server(period=1024)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--json")
@@ -87,8 +89,9 @@ class Sound(Connected):
         heard, period, _ = self.probe(sent, 300000 + 64, "freewheel")
         self.close(heard[period:period + 300000], convolve(sent[:, None], [[taps]])[:, 0])
 
-    def test_blocks_that_are_not_the_server_s(self):
-        """PortAudio collects and cuts; the delay is larger and constant, the bits are the same."""
+    def test_block_sizes_that_differ_from_the_server_s(self):
+        """PortAudio adapts the block size; the delay is larger but constant, the samples are the
+        same."""
         sent = dyadic(self.random, 200000)
         self.start_server(period=256)
         for block in (100, 64, 1000):
@@ -111,7 +114,7 @@ class Sound(Connected):
         self.fails_live("--ir", "44.wav", *SYSTEM, "--rate", 44100, says=["system", "44100"])
 
     def test_measure(self):
-        """The loop of a client through itself takes one period."""
+        """The loop from a client to itself has one period of delay."""
         self.start_server(period=512)
         for _ in range(5):
             child = self.start("--measure", "m.wav", *SYSTEM, "--duration", 1, "--channels", 1)
@@ -127,9 +130,9 @@ class Sound(Connected):
 
 
 class Load(Connected):
-    def test_filters_change_under_load_without_a_click(self):
-        """A constant through filters of gain 1 and 1/2, read again and again: no step is larger than the fade's, but
-        for the error of the transforms, and both levels are reached."""
+    def test_filter_changes_under_load_without_clicks(self):
+        """A constant passes filters of gain 1 and 1/2, which are reloaded repeatedly: no step is
+        larger than the fade's, up to the error of the transforms, and both levels are reached."""
         def write(gain):
             taps = np.zeros((20000, 1), "f4")
             taps[[0, 19999]] = gain / 2
@@ -150,7 +153,8 @@ class Load(Connected):
             gain = 1.5 - gain
             write(gain)
             child.send_signal(signal.SIGHUP)
-            # Not in step with the program, which looks ten times a second: it would always find the same file.
+            # Not a multiple of the program's polling interval, or it would always find the same
+            # file.
             time.sleep(self.random.uniform(0.01, 0.15))
         self.assertEqual(probe.returncode, 0)
         heard = np.fromfile("heard.raw", "<f4")[64 + 20000:].astype("f8")
@@ -163,9 +167,9 @@ class Load(Connected):
         child.send_signal(signal.SIGINT)
         self.ends(child)
 
-    def test_a_callback_that_takes_too_long(self):
-        """Sums of 1 440 000 products a sample in calls of 64: more than there is time for. It is told, and nothing worse
-        happens."""
+    def test_late_callbacks(self):
+        """1 440 000 products per sample in calls of 64 take longer than real time. The program
+        reports it and continues."""
         taps = np.zeros((1440000 // rig_live.SLOWER**2, 2), "f4")
         taps[0] = 1
         self.ir(taps)
@@ -177,8 +181,9 @@ class Load(Connected):
         self.assertGreater(told["xruns"], 0)
         self.assertEqual(told["frames"], 96000)
 
-    def test_a_program_that_was_held_up(self):
-        """Stopped for a while and let go: xruns, but no false alarm, and sound goes on to the bit."""
+    def test_stopped_and_continued_program(self):
+        """The program is stopped for a while: xruns, but no false alarm, and afterwards the samples
+        are exact again."""
         sent = dyadic(self.random, 50000)
         self.start_server(period=256)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--json")
@@ -199,7 +204,7 @@ class Load(Connected):
 
 class Played(Connected):
     def play(self, *more):
-        """The program beside a server, playing and recording for a second."""
+        """Starts the program on a server, which plays and records for a second."""
         self.start_server(period=256)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--record", "rec.wav", *more)
         self.assertIn(b"system", child.stderr.readline())
@@ -208,11 +213,11 @@ class Played(Connected):
         return child
 
     def recorded(self):
-        """Bytes of the recording that is going on, of which a frame has at most eight."""
+        """The present size of the recording; a frame has at most eight bytes."""
         return sum(os.stat(name).st_size for name in os.listdir(".") if name.startswith(".rec.wav."))
 
     def says(self, child, words):
-        """Reads what it says until the words have come."""
+        """Reads the messages until the words have appeared."""
         said = b""
         while words not in said:
             said = child.stderr.readline()
@@ -226,8 +231,9 @@ class Played(Connected):
 
 
 class Lost(Played):
-    def test_server_gone(self):
-        """Noticed within 2 s, the recording whole, exit status 4, although PortAudio never comes back."""
+    def test_server_killed(self):
+        """The loss is detected within 2 s, the recording is complete, the exit status is 4,
+        although PortAudio never returns."""
         for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP):
             with self.subTest(how=how):
                 child = self.play()
@@ -241,7 +247,7 @@ class Lost(Played):
                 self.stop_server()
 
     def test_retry(self):
-        """What the user has changed, the time played and the number of the recording go along, twice."""
+        """The user's changes, the time played and the number of the recording are kept, twice."""
         self.ir(self.taps[:5], "b.wav")
         self.start_server(period=256)
         child, controller, _ = self.open_terminal("--ir", "ir.wav", "--ir", "b.wav", *SYSTEM, "--record", "rec.wav",
@@ -269,7 +275,7 @@ class Lost(Played):
         self.assertLess(abs(sum(frames) - 7 * 48000), 3)
 
     def test_interrupted_without_a_server(self):
-        """The first interrupt asks a server that answers no more; a second one does not wait."""
+        """The first interrupt waits for a server that does not respond; the second does not wait."""
         child = self.play()
         self.server.send_signal(signal.SIGSTOP)
         child.send_signal(signal.SIGINT)
@@ -285,7 +291,8 @@ class Lost(Played):
         self.whole("rec.wav")
 
     def test_period_changes(self):
-        """A server that changes its period: the program goes on, or says that the device is lost."""
+        """When the server changes its period the program continues, or reports the loss of the
+        device."""
         child = self.play()
         self.tool("jack_bufsize", "512")
         time.sleep(1)
@@ -296,7 +303,7 @@ class Lost(Played):
         self.whole("rec.wav")
 
     def test_killed(self):
-        """What was recorded until then can be read: until the end of the file."""
+        """The recording can be read up to the end of the file."""
         child = self.play()
         child.kill()
         child.wait()
@@ -309,9 +316,10 @@ class Lost(Played):
 
 
 class Stalled(Played):
-    def test_a_server_that_stands_still(self):
-        """Nobody waits for ever. With --retry it is asked until it answers, and must see the client go whose place the
-        next one takes; a filter to read again means nothing to a program without one."""
+    def test_stopped_server(self):
+        """The program does not hang. With --retry it tries until the server responds, which must
+        see that the old client is gone before the new one connects. SIGHUP is ignored meanwhile,
+        since no filter is loaded."""
         child = self.play("--retry")
         self.server.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
@@ -338,9 +346,9 @@ class Stalled(Played):
         self.whole("rec.wav")
         self.assertGreater(len(parse_wav(self.read("rec-2.wav"))[1]), 0)
 
-    def test_server_that_wakes_up_while_it_is_given_up(self):
-        """Its callbacks come again after the recording was completed and before it is closed: they are silence. A list
-        of calls that nobody takes makes that time long."""
+    def test_server_resumes_while_it_is_closed(self):
+        """Callbacks resume after the recording is completed and before the stream is closed: they
+        output silence. A call log that nobody reads makes that time long."""
         os.mkfifo("calls")
         calls = os.open("calls", os.O_RDONLY | os.O_NONBLOCK)
         self.addCleanup(os.close, calls)

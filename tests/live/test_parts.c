@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The small parts of live audio, each against what its header promises: limiter, ramp, meter, ring,
-// writer, heartbeat, sweep.
+// Unit tests of live audio: limiter, ramp, meter, ring, ring writer, heartbeat, sweep, each against
+// the contract in its header.
 
 #include "support/test.h"
 
@@ -24,7 +24,7 @@ static void fill_sine(float *x, size_t n, float amplitude)
     for (size_t i = 0; i < n; i++) x[i] = amplitude * sinf(0.1f * (float)i);
 }
 
-static void limiter_passes_what_fits(void **state)
+static void limiter_passes_samples_within_full_scale(void **state)
 {
     (void)state;
     struct limiter limiter;
@@ -37,7 +37,7 @@ static void limiter_passes_what_fits(void **state)
     assert_memory_equal(x, before, sizeof x);
 }
 
-static void limiter_holds_full_scale(void **state)
+static void limiter_limits_to_full_scale(void **state)
 {
     (void)state;
     static const float amplitudes[] = {1.0001f, 1.5f, 30, 1e30f, 3.4e38f};
@@ -56,7 +56,7 @@ static void limiter_holds_full_scale(void **state)
     }
 }
 
-// All channels by the loudest one's gain, frame by frame as the formula has it.
+// All channels get the gain of the loudest one, frame by frame as in the formula.
 static void limiter_links_channels(void **state)
 {
     (void)state;
@@ -76,8 +76,8 @@ static void limiter_links_channels(void **state)
     }
 }
 
-// After a peak of 2: all but 1/e of 6 dB's factor is back after the release time, and at last every
-// bit.
+// After a peak of 2 the gain recovers to within 1/e of its reduction in the release time, and
+// finally to exactly 1.
 static void limiter_recovers(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void limiter_recovers(void **state)
     assert_true(limited > 4800 && limited < 2 * RATE - 1);
 }
 
-static void limiter_does_not_depend_on_cuts(void **state)
+static void limiter_does_not_depend_on_call_sizes(void **state)
 {
     (void)state;
     struct limiter whole, cut;
@@ -113,7 +113,7 @@ static void limiter_does_not_depend_on_cuts(void **state)
     assert_memory_equal(x, y, sizeof x);
 }
 
-static void ramp_is_a_line(void **state)
+static void ramp_is_linear(void **state)
 {
     (void)state;
     struct ramp ramp = {.value = 1, .target = 1};
@@ -126,8 +126,9 @@ static void ramp_is_a_line(void **state)
     for (size_t i = 99; i < 300; i++) assert_true(v[i] == 0);
 }
 
-// Turned around on its way it starts from where it is: no step is larger than either line's.
-static void ramp_turns_without_a_step(void **state)
+// A ramp with a new target starts from its current value: no step is larger than that of either
+// ramp.
+static void ramp_changes_target_without_a_step(void **state)
 {
     (void)state;
     struct ramp ramp = {.value = 1, .target = 1};
@@ -143,7 +144,7 @@ static void ramp_turns_without_a_step(void **state)
     assert_true(v[0] == 0.25f);
 }
 
-static void meter_measures(void **state)
+static void meter_measures_peak_and_rms(void **state)
 {
     (void)state;
     struct meter meter = {0};
@@ -155,13 +156,13 @@ static void meter_measures(void **state)
     assert_true(level.peak == 0.75f);
     assert_float_equal(level.rms, 0.5f / sqrtf(2), 1e-2);
     meter_add(&meter, x, 0, 0.5f);
-    assert_true(meter_take(&meter).peak == 0); // taken is taken
+    assert_true(meter_take(&meter).peak == 0); // reading resets the peak
     for (int i = 0; i < 100; i++) meter_add(&meter, (float[]){0, 0}, 2, 0.5f);
     assert_true(meter_take(&meter).rms < 1e-6f);
 }
 
-// What is finite but has no square in float does not stay in the mean for good.
-static void meter_recovers_from_the_largest_numbers(void **state)
+// Finite samples whose squares overflow a float do not stay in the mean.
+static void meter_recovers_from_the_largest_samples(void **state)
 {
     (void)state;
     struct meter meter = {0};
@@ -210,7 +211,7 @@ static void *put_all(void *argument)
     return NULL;
 }
 
-static void ring_serves_two_threads(void **state)
+static void ring_connects_two_threads(void **state)
 {
     (void)state;
     struct ring ring;
@@ -248,7 +249,7 @@ static void put_items(struct ring *ring, int n)
         while (!ring_put(ring, &i, 1)) usleep(100);
 }
 
-static void writer_writes_all(void **state)
+static void ring_writer_writes_all(void **state)
 {
     (void)state;
     struct ring ring;
@@ -263,8 +264,8 @@ static void writer_writes_all(void **state)
     ring_close(&ring);
 }
 
-// A disk that is full: the ring is emptied nevertheless, and the reason is kept.
-static void writer_keeps_the_first_failure(void **state)
+// With a full disk the ring is still drained, and the reason is stored.
+static void ring_writer_stores_the_first_failure(void **state)
 {
     (void)state;
     struct ring ring;
@@ -282,7 +283,7 @@ static void writer_keeps_the_first_failure(void **state)
     ring_close(&ring);
 }
 
-static void heartbeat_notices_silence(void **state)
+static void heartbeat_detects_silence(void **state)
 {
     (void)state;
     struct heartbeat h;
@@ -295,8 +296,8 @@ static void heartbeat_notices_silence(void **state)
     assert_in_range(looks, 8, 10);
 }
 
-// A program that was itself stopped for a minute saw no minute of silence.
-static void heartbeat_counts_only_what_it_saw(void **state)
+// A minute in which the program itself is stopped does not count as silence.
+static void heartbeat_counts_only_observed_time(void **state)
 {
     (void)state;
     struct heartbeat h;
@@ -319,10 +320,10 @@ static void heartbeat_limit_follows_periods_and_buffers(void **state)
                        1e-9); // bursts into a buffer of 4 s
 }
 
-// The sweep correlated with its template has its peak at lag 0, as high as the band is wide (its
-// logarithmic sweep reaches 0.9 of all frequencies), and, but for the missing band edges, nothing
-// elsewhere.
-static void sweep_becomes_a_pulse(void **state)
+// The correlation of the sweep with its template has its peak at lag 0, as high as the band is wide
+// (the sweep covers 0.9 of all frequencies), and is small elsewhere, apart from the ripple of the
+// band edges.
+static void sweep_correlates_to_a_pulse(void **state)
 {
     (void)state;
     enum { LENGTH = 48000, LAGS = 2000 };
@@ -344,23 +345,23 @@ static void sweep_becomes_a_pulse(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limiter_passes_what_fits),
-        cmocka_unit_test(limiter_holds_full_scale),
+        cmocka_unit_test(limiter_passes_samples_within_full_scale),
+        cmocka_unit_test(limiter_limits_to_full_scale),
         cmocka_unit_test(limiter_links_channels),
         cmocka_unit_test(limiter_recovers),
-        cmocka_unit_test(limiter_does_not_depend_on_cuts),
-        cmocka_unit_test(ramp_is_a_line),
-        cmocka_unit_test(ramp_turns_without_a_step),
-        cmocka_unit_test(meter_measures),
-        cmocka_unit_test(meter_recovers_from_the_largest_numbers),
+        cmocka_unit_test(limiter_does_not_depend_on_call_sizes),
+        cmocka_unit_test(ramp_is_linear),
+        cmocka_unit_test(ramp_changes_target_without_a_step),
+        cmocka_unit_test(meter_measures_peak_and_rms),
+        cmocka_unit_test(meter_recovers_from_the_largest_samples),
         cmocka_unit_test(ring_keeps_order_and_refuses_when_full),
-        cmocka_unit_test(ring_serves_two_threads),
-        cmocka_unit_test(writer_writes_all),
-        cmocka_unit_test(writer_keeps_the_first_failure),
-        cmocka_unit_test(heartbeat_notices_silence),
-        cmocka_unit_test(heartbeat_counts_only_what_it_saw),
+        cmocka_unit_test(ring_connects_two_threads),
+        cmocka_unit_test(ring_writer_writes_all),
+        cmocka_unit_test(ring_writer_stores_the_first_failure),
+        cmocka_unit_test(heartbeat_detects_silence),
+        cmocka_unit_test(heartbeat_counts_only_observed_time),
         cmocka_unit_test(heartbeat_limit_follows_periods_and_buffers),
-        cmocka_unit_test(sweep_becomes_a_pulse),
+        cmocka_unit_test(sweep_correlates_to_a_pulse),
     };
     return run_all(tests);
 }

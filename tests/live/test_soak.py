@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Ten minutes of `partita live` on a JACK server, ten seconds of stereo filter, 64 frames a call: memory stays what it
-was, no callback is late, nothing is lost. PARTITA_SOAK_SECONDS shortens it."""
+"""Ten minutes of `partita live` on a JACK server with ten seconds of stereo filter and 64 frames
+per call: memory is constant, no callback is late, no sample is lost. PARTITA_SOAK_SECONDS changes
+the duration."""
 import json
 import os
 import signal
@@ -21,13 +22,13 @@ def resident_kib(pid):
 
 
 class Soak(Jack):
-    def test_goes_on_and_on(self):
+    def test_long_session(self):
         taps = self.random.standard_normal((480000, 2)) * np.exp(-np.arange(480000) / 80000)[:, None] / 500
         self.ir(taps)
         realtime = may_run_in_real_time()
         self.start_server(period=64, realtime=realtime)
         child = self.start("--ir", "ir.wav", "--device", "system", "--block", 64, "--json")
-        # A sine at both inputs: silence would cost nothing.
+        # Both inputs are a sine, since silence would be cheaper.
         self.children.append(subprocess.Popen(["jack_simple_client", "sine"], env=self.environment(),
                                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         self.wait_for(lambda: {b"sine:output2", b"partita:in_1"} <= set(self.tool("jack_lsp").split()))
@@ -53,21 +54,21 @@ class Soak(Jack):
                100 * told["load"]["p999"], 100 * told["load"]["worst"], late, told["xruns"] - lines[0]["xruns"],
                server_late, unfinished, memory[0], memory[-1]))
         self.assertGreater(told["seconds"], 0.95 * SECONDS)
-        # Once memory has settled the slope is nothing; a leak of a filter would be 8 MiB every 10 s.
+        # When memory has settled its slope is zero; a leaked filter would be 8 MiB every 10 s.
         settled = memory[len(memory) // 2:]
         slope = np.polyfit(np.arange(len(settled)), settled, 1)[0]
         self.assertLess(slope * len(settled), 2048, "KiB grown")
-        # A machine that does not stand still gives neither. One that does stops the server's sleep far more often than
-        # the hundredth of the time in which the program works.
+        # Both are zero unless the machine itself pauses. A pause interrupts the sleeping server far
+        # more often than the program, which works for a hundredth of the time.
         self.assertLessEqual(unfinished, server_late, "xruns because the program was not finished")
         self.assertLessEqual(late, server_late, "late callbacks")
 
     def unfinished(self):
-        """How often the server found that the program had not finished in time."""
+        """How often the program did not finish in time, as reported by the server."""
         return self.read("jackd.log").count(b"client = partita was not finished")
 
     def server_late(self):
-        """How often the server itself was woken up late."""
+        """How often the server itself woke up late."""
         return self.read("jackd.log").count(b"JackTimedDriver::Process XRun")
 
 

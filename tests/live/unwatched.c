@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stands in for ../interpose.c where a sanitizer has definitions of those functions itself.
+// Replaces ../interpose.c in builds with a sanitizer, which defines those functions itself.
 #include "support/interpose.h"
 
 void watch_this_thread(bool watched)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Results done in shares (--range, join) and runs that go on where they were killed (--resume): the same bytes as one
-run, whatever N and whenever it was killed; inputs that change, shares that do not fit, disks that are full."""
+"""Shards (--range, join) and resumed runs (--resume) give the same bytes as one run, for any N and
+any point of interruption. Also changing inputs, shards of different results, and full disks."""
 import fcntl
 import json
 import os
@@ -16,7 +16,7 @@ import rig
 from rig import Case, wav_bytes
 
 
-class Shares(Case):
+class Shards(Case):
     def noise(self, name, n, channels=1, dtype="f4"):
         x = self.random.standard_normal((channels, n) if channels > 1 else n)
         if dtype == "c8":
@@ -25,19 +25,19 @@ class Shares(Case):
         return name
 
     def joined(self, n, out, *arguments, command="convolve", suffix=".npy"):
-        """Shares in another order than they are joined in."""
-        parts = ["part%d%s" % (k, suffix) for k in range(1, n + 1)]
+        """Computes the shards in another order than they are joined."""
+        shards = ["shard%d%s" % (k, suffix) for k in range(1, n + 1)]
         for k in reversed(range(n)):
-            self.run_program(command, "--range", "%d/%d" % (k + 1, n), *arguments, parts[k])
-        self.run_program("join", out, *parts[n // 2:], *parts[:n // 2])
+            self.run_program(command, "--range", "%d/%d" % (k + 1, n), *arguments, shards[k])
+        self.run_program("join", out, *shards[n // 2:], *shards[:n // 2])
         data = self.read(out)
-        for name in parts + [out]:
+        for name in shards + [out]:
             os.remove(name)
         return data
 
 
-class Ranges(Shares):
-    def test_joined_shares_are_the_whole_whatever_their_number(self):
+class Ranges(Shards):
+    def test_joined_shards_equal_the_whole_for_any_number(self):
         self.noise("h.npy", 3000)
         self.noise("x.npy", 150001)
         for options in ([], ["--mode", "valid"], ["--mode", "same", "--stride", "3"], ["--first", "-50", "--last", "99999"],
@@ -54,7 +54,7 @@ class Ranges(Shares):
         self.write("loaded.npy", data)
         return np.load("loaded.npy")
 
-    def test_several_threads_give_the_bytes_of_shares(self):
+    def test_several_threads_give_the_bytes_of_shards(self):
         self.noise("h.npy", 700)
         self.noise("x.npy", 2500000)
         self.run_program("convolve", "--threads", 2, "h.npy", "x.npy", "y.npy")
@@ -75,12 +75,12 @@ class Ranges(Shares):
         self.assertEqual(self.joined(1, "y.wav", "h.txt", "x.wav", suffix=".wav"),
                          self.joined(4, "y.wav", "h.txt", "x.wav", suffix=".wav"))
 
-    def test_more_shares_than_samples(self):
+    def test_more_shards_than_samples(self):
         self.write("h.txt", b"1\n")
         np.save("x.npy", np.arange(3, dtype="f4"))
         self.assertEqual(self.loaded(self.joined(5, "y.npy", "h.txt", "x.npy")).tolist(), [0, 1, 2])
 
-    def test_shares_that_do_not_fit_are_refused(self):
+    def test_mismatched_shards_are_refused(self):
         self.noise("h.npy", 10)
         self.noise("x.npy", 1000)
         self.noise("other.npy", 10)
@@ -106,7 +106,7 @@ class Ranges(Shares):
         self.fails("join", "y.npy", "a.npy", "b.npy", "c.npy", says=["b.npy.range", "not the record of a shard"])
         self.run_program("join", "y.npy", "first.npy", "half.npy")
 
-    def test_inputs_that_differ_are_no_shares_of_one_result(self):
+    def test_shards_of_different_inputs_are_refused(self):
         self.write("h.txt", b"1\n2\n")
         self.noise("x.npy", 1000)
         self.run_program("convolve", "--range", "1/2", "h.txt", "x.npy", "a.npy")
@@ -124,7 +124,7 @@ class Ranges(Shares):
         self.fails("convolve", "--range", "1/2", "-f", "f32", "h.txt", "-", "y.npy", stdin=bytes(400), says=["length"])
         self.fails("join", "y.npy", rc=2, says=["OUT SHARD"])
 
-    def test_outputs_that_are_no_files(self):
+    def test_outputs_that_are_not_files(self):
         self.write("h.txt", b"1\n")
         self.noise("x.npy", 100)
         for option in (["--range", "1/2"], ["--resume"]):
@@ -133,8 +133,8 @@ class Ranges(Shares):
                 self.fails("convolve", *option, "h.txt", "x.npy", name, says=[name, option[0], "file of its own"])
                 self.assertFalse(os.path.exists(name + ".range"))
 
-    def test_inputs_are_no_records(self):
-        """Nor are foreign files of the names that records have."""
+    def test_inputs_must_not_be_records(self):
+        """Nor may other files have the names of records."""
         self.write("h.txt", b"1\n")
         self.write("y.raw.range", bytes(400))
         run = ("convolve", "-f", "f32")
@@ -144,7 +144,7 @@ class Ranges(Shares):
         self.run_program(*run, "h.txt", "y.raw.range", "y.raw")
         self.assertEqual(self.read("y.raw.range"), bytes(400))
 
-    def test_records_of_former_contents_are_removed(self):
+    def test_old_records_are_removed(self):
         self.noise("h.npy", 10)
         self.noise("x.npy", 1000)
         share = ("convolve", "--range", "1/2", "h.npy", "x.npy", "a.npy")
@@ -159,8 +159,8 @@ class Ranges(Shares):
                 self.assertFalse(os.path.exists("a.npy.range"))
                 self.fails("join", "y.npy", "a.npy", "b.npy", says=["a.npy.range is missing"])
 
-    def test_shapes_of_taps_tell_results_apart(self):
-        """The same numbers as one filter of 1000 taps and as two of 500."""
+    def test_shards_of_different_tap_shapes_are_refused(self):
+        """The same numbers are one filter of 1000 taps, or two of 500."""
         taps = self.random.standard_normal(1000).astype("f4")
         np.save("one.npy", taps)
         np.save("two.npy", taps.reshape(2, 500))
@@ -171,12 +171,12 @@ class Ranges(Shares):
         self.fails("join", "y.npy", "a.npy", "b.npy", says=["one result"])
 
     def plans(self, *arguments, **environment):
-        """What -v says of the choice: the processor level and the last line."""
+        """The plan as printed by -v: the instruction set and the last line."""
         lines = self.run_program("convolve", "-v", *arguments, env=environment).stderr.decode().splitlines()
         first = next(line for line in lines if "; cpu x" in line)
         return first.split()[-1], lines[-1]
 
-    def test_shares_of_other_processor_levels_are_refused(self):
+    def test_shards_of_other_instruction_sets_are_refused(self):
         self.noise("h.npy", 500)
         self.noise("x.npy", 5000)
         run = ("convolve", "--range")
@@ -192,14 +192,15 @@ class Ranges(Shares):
         self.fails("join", "y.npy", "a.npy", "b.npy", says=["one result"])
 
 
-class Resumed(Shares):
+class Resumed(Shards):
     def start(self, *arguments):
         environment = dict(os.environ, XDG_CACHE_HOME=self.folder + "/cache")
         return subprocess.Popen([rig.PROGRAM, "convolve", "--resume"] + list(map(str, arguments)), env=environment,
                                 stderr=subprocess.PIPE)
 
     def noted(self, path):
-        """Frames that the notes count; 0 where there are none. They are renamed into place, so never half there."""
+        """The frames counted in the progress file; 0 without one. It is renamed into place, so it
+        is never incomplete."""
         try:
             return int(json.loads(self.read(path))["done"])
         except FileNotFoundError:
@@ -211,7 +212,8 @@ class Resumed(Shares):
             time.sleep(0.005)
 
     def test_killed_at_random_points(self):
-        """Notes are written once a second, the first with the first piece; the run is slowed down by a long filter."""
+        """Progress is saved once a second, first with the first segment; a long filter makes the
+        run slow."""
         self.noise("h.npy", 200000)
         self.noise("x.npy", 12000000)
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
@@ -252,7 +254,7 @@ class Resumed(Shares):
         if not os.path.exists(out + ".partial"):
             self.skipTest("done before it was killed")
 
-    def test_another_command_does_not_go_on(self):
+    def test_another_command_does_not_resume(self):
         self.killed()
         self.noise("h2.npy", 200000)
         self.fails("convolve", "--resume", "h2.npy", "x.npy", "y.npy", says=["y.npy.partial", "another command"])
@@ -267,7 +269,7 @@ class Resumed(Shares):
         os.remove("y.npy.partial")
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
 
-    def test_full_disk_and_more_room_later(self):
+    def test_resume_after_a_full_disk(self):
         self.noise("h.npy", 3000)
         self.noise("x.npy", 1000000)
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
@@ -280,7 +282,7 @@ class Resumed(Shares):
         self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
         self.fails("convolve", "--resume", "h.npy", "x.npy", "/dev/full", says=["/dev/full", "file of its own"])
 
-    def test_input_that_changes_while_it_is_read(self):
+    def test_input_changing_while_it_is_read(self):
         self.noise("h.npy", 200000)
         for change in (-4000000, 4000000):
             self.noise("x.npy", 12000000)
@@ -296,7 +298,7 @@ class Resumed(Shares):
                 if os.path.exists(name):
                     os.remove(name)
 
-    def test_share_that_is_resumed(self):
+    def test_resumed_shard(self):
         self.noise("h.npy", 3000)
         self.noise("x.npy", 500000)
         self.run_program("convolve", "--range", "1/2", "--resume", "h.npy", "x.npy", "a.npy")
@@ -305,7 +307,7 @@ class Resumed(Shares):
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
         self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
 
-    def test_the_unfinished_file_is_no_input(self):
+    def test_unfinished_file_as_input_is_refused(self):
         self.write("h.raw", bytes(40))
         self.write("y.raw.partial", bytes(range(200)) * 2)
         before = self.read("y.raw.partial")
@@ -320,7 +322,7 @@ class Resumed(Shares):
         self.fails(*run, "h.raw", "h.raw", "y.raw", says=["y.raw.partial.range: is not the record of a shard"])
         self.assertEqual(self.read("y.raw.partial.range"), before)
 
-    def test_foreign_files_are_not_gone_on_with(self):
+    def test_other_files_are_not_continued(self):
         self.write("h.txt", b"1\n")
         self.noise("x.npy", 100)
         run = ("convolve", "--resume", "h.txt", "x.npy", "y.npy")
@@ -338,14 +340,14 @@ class Resumed(Shares):
         self.write("y.npy.partial", b"")
         self.run_program(*run)
 
-    def test_notes_without_their_file_are_old(self):
+    def test_progress_without_its_file_is_ignored(self):
         self.killed()
         os.remove("y.npy.partial")
         self.noise("x.npy", 1000)
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
         self.assertFalse([name for name in os.listdir(".") if "partial" in name])
 
-    def test_a_run_at_a_time(self):
+    def test_concurrent_runs_are_refused(self):
         self.noise("h.npy", 200000)
         self.noise("x.npy", 12000000)
         child = self.start("h.npy", "x.npy", "y.npy")
@@ -367,7 +369,7 @@ class Resumed(Shares):
             fcntl.flock(f, fcntl.LOCK_EX)
             self.fails("convolve", "--resume", "h.npy", "x.npy", "z.npy", says=["z.npy.partial: another run"])
 
-    def test_another_plan_does_not_go_on(self):
+    def test_another_plan_does_not_resume(self):
         self.killed()
         before = self.read("y.npy.partial.range")
         self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["y.npy.partial", "another plan"],
@@ -399,7 +401,7 @@ class Resumed(Shares):
         self.fails(*run, "old.npy", says=["old.npy: cannot write: Permission"], **demote)
         self.assertEqual(self.read("old.npy"), b"old")
 
-    def test_formats_without_a_place_to_go_on(self):
+    def test_formats_that_cannot_be_resumed(self):
         self.write("h.txt", b"1\n")
         self.write("x.wav", wav_bytes(np.arange(100)))
         self.fails("convolve", "--resume", "h.txt", "x.wav", "y.flac", says=["--resume writes .wav, .npy and raw"])
