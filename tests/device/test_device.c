@@ -111,7 +111,7 @@ static void any_order_same_bits(void **state)
     layer_run(&first);
     for (int i = 0; i < 4; i++) {
         hostdev_order(orders[i]);
-        layer_open_like(&other, &first, &options);
+        layer_open_copy(&other, &first, &options);
         layer_run(&other);
         layer_same_bits(&first, &other);
         layer_close(&other);

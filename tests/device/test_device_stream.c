@@ -35,22 +35,22 @@ static void any_order_same_bits(void **state)
 {
     static const char *const orders[] = {"reverse", "1", "2", "3"};
     struct random random = random_start("orders");
-    struct run run;
+    struct stream_rig rig;
     hostdev_order("forward");
-    run_open_exactly(&run, &forced, *state, NULL, 16 * 60, &random);
-    char *y = run_output(&run), *other = run_output(&run);
-    run_feed(&run, run.stream, y, &(struct cut){"", 100, true}, &random);
-    run_check_some(&run, y, &random);
+    stream_rig_open_exactly(&rig, &forced, *state, NULL, 16 * 60, &random);
+    char *y = stream_rig_alloc_output(&rig), *other = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 100, true}, &random);
+    stream_rig_check_sampled(&rig, y, &random);
     for (int i = 0; i < 4; i++) {
         hostdev_order(orders[i]);
-        run_take_taps(&run);
-        run_feed(&run, run.stream, other, &(struct cut){"", 100, true}, &random);
-        assert_memory_equal(y, other, run_output_bytes(&run));
+        stream_rig_replace_taps(&rig);
+        stream_rig_feed(&rig, rig.stream, other, &(struct call_split){"", 100, true}, &random);
+        assert_memory_equal(y, other, stream_rig_output_bytes(&rig));
     }
     hostdev_order(getenv("HOSTDEV_ORDER"));
     guarded_free(other);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Everything a caller does with a stream.
@@ -233,15 +233,15 @@ static void few_calls_a_tick(void **state)
     enum { TICKS = 20 };
     struct partita_problem problem = {.size = {PARTITA_UNBOUNDED}, .block = 64, .kernel = {400}};
     struct random random = random_start("calls");
-    struct run run;
+    struct stream_rig rig;
     (void)state;
-    run_open_exactly(&run, &forced, &problem, NULL, 64 * TICKS, &random);
-    char *y = run_output(&run);
+    stream_rig_open_exactly(&rig, &forced, &problem, NULL, 64 * TICKS, &random);
+    char *y = stream_rig_alloc_output(&rig);
     hostdev_fail(0, cudaSuccess); // counts from here on
-    run_feed(&run, run.stream, y, &(struct cut){"", 64, false}, &random);
+    stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 64, false}, &random);
     assert_true(hostdev_calls() >= 2 * TICKS - 1 && hostdev_calls() <= 4 * TICKS);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 int main(void)

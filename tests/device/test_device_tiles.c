@@ -108,7 +108,7 @@ static void saved_transforms(void **state)
         layer_open(&layer, &problem, &options, &random);
         in_blocks(&layer);
         layer_run(&layer);
-        layer_open_like(&other, &layer, &options);
+        layer_open_copy(&other, &layer, &options);
         in_blocks(&other);
         void **a = other.array;
         assert_ok(partita_backward_bias(other.plan, a[LAYER_GB],

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "device/places.h"
+#include "device/arrays.h"
 #include "support/layer_rig.h"
 
 // Lines that are cut: with zeros before and behind, without, with more of them than a piece is
@@ -61,17 +61,17 @@ static struct partita_options options_of(const char *engine, size_t limit)
 static size_t directions_cut(const char *engine, const struct partita_problem *problem,
                              size_t limit)
 {
-    size_t cut = 0;
+    size_t split = 0;
     for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
         struct partita_options options = options_of(engine, limit);
         struct partita_plan *plan;
         options.directions = direction;
         if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
-        cut += outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) ||
-               outputs_of_piece(plan->backward_weight);
+        split += outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) ||
+                 outputs_of_piece(plan->backward_weight);
         partita_plan_destroy(plan);
     }
-    return cut;
+    return split;
 }
 
 // Whether an engine has these directions of a problem.
@@ -94,7 +94,7 @@ static void lines(void **state)
 {
     const char *engine = *state;
     struct random random = random_start("lines");
-    size_t cut = 0;
+    size_t split = 0;
     bool served = false;
     for (size_t i = 0; i < N_PROBLEMS; i++)
         served = served || serves(engine, &problems[i], LAYER_ALL);
@@ -109,14 +109,14 @@ static void lines(void **state)
             if (partita_plan_create(&problems[i], &options, &plan) != PARTITA_OK)
                 continue; // forward alone: below
             partita_plan_destroy(plan);
-            cut += directions;
+            split += directions;
             layer_open(&layer, &problems[i], &options, &random);
             layer_run(&layer);
             layer_check(&layer);
             layer_close(&layer);
             assert_int_equal(hostdev_allocations(), 0);
         }
-    if (!cut && served) fail_msg("%s: no lines are cut in all directions", engine);
+    if (!split && served) fail_msg("%s: no lines are cut in all directions", engine);
 }
 
 // Engines of forward alone and types without gradients: against the oracle too.
@@ -146,7 +146,7 @@ static void forward_lines(void **state)
     enum { N_COMPLEX = sizeof complex_problems / sizeof *complex_problems };
     const char *engine = *state;
     struct random random = random_start("forward-lines");
-    size_t served = 0, cut = 0;
+    size_t served = 0, split = 0;
     for (size_t i = 0; i < N_PROBLEMS + N_COMPLEX; i++)
         for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
             const struct partita_problem *problem =
@@ -163,14 +163,14 @@ static void forward_lines(void **state)
             const bool is_cut = outputs_of_piece(plan);
             partita_plan_destroy(plan);
             if (!is_cut) continue;
-            cut++;
+            split++;
             rig_open(&rig, problem, &options, &random);
             rig_forward(&rig);
             rig_check(&rig);
             rig_close(&rig);
             assert_int_equal(hostdev_allocations(), 0);
         }
-    if (!cut && served && !layer_is_brief()) fail_msg("%s: no lines are cut", engine);
+    if (!split && served && !layer_is_brief()) fail_msg("%s: no lines are cut", engine);
 }
 
 // Samples of x, taps and gy, small integers: all sums are exact, in any order.
@@ -184,7 +184,7 @@ static void put_integers(struct layer *layer, struct random *random)
 
 static void copy_inputs(struct layer *to, const struct layer *from)
 {
-    for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], place_bytes(to, a));
+    for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], layer_bytes(to, a));
 }
 
 // A layer whose inputs were replaced: the filter too.
@@ -198,24 +198,24 @@ static void renew_filter(struct layer *layer)
 
 // Impulses on both sides of every cut, of x and of gy, have the bits that they have in a line that
 // is whole.
-static void impulses(struct layer *cut, struct layer *whole)
+static void impulses(struct layer *split, struct layer *whole)
 {
-    struct layer *const layers[] = {cut, whole};
-    const size_t hop = outputs_of_piece(cut->plan) * cut->plan->shape.axis[0].stride;
-    const ptrdiff_t begin = cut->plan->shape.axis[0].begin;
-    for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)cut->n[LAYER_X];
+    struct layer *const layers[] = {split, whole};
+    const size_t hop = outputs_of_piece(split->plan) * split->plan->shape.axis[0].stride;
+    const ptrdiff_t begin = split->plan->shape.axis[0].begin;
+    for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)split->n[LAYER_X];
          at += (ptrdiff_t)hop)
         for (ptrdiff_t i = at; i < at + 2; i++) {
-            if (i < 0 || i >= (ptrdiff_t)cut->n[LAYER_X] || i >= (ptrdiff_t)cut->n[LAYER_GY])
+            if (i < 0 || i >= (ptrdiff_t)split->n[LAYER_X] || i >= (ptrdiff_t)split->n[LAYER_GY])
                 continue;
             for (int l = 0; l < 2; l++) {
-                memset(layers[l]->array[LAYER_X], 0, place_bytes(cut, LAYER_X));
-                memset(layers[l]->array[LAYER_GY], 0, place_bytes(cut, LAYER_GY));
-                sample_put(cut->problem.signal, layers[l]->array[LAYER_X], (size_t)i, 1);
-                sample_put(cut->problem.signal, layers[l]->array[LAYER_GY], (size_t)i, 1);
+                memset(layers[l]->array[LAYER_X], 0, layer_bytes(split, LAYER_X));
+                memset(layers[l]->array[LAYER_GY], 0, layer_bytes(split, LAYER_GY));
+                sample_put(split->problem.signal, layers[l]->array[LAYER_X], (size_t)i, 1);
+                sample_put(split->problem.signal, layers[l]->array[LAYER_GY], (size_t)i, 1);
                 layer_run(layers[l]);
             }
-            layer_same_bits(cut, whole);
+            layer_same_bits(split, whole);
         }
 }
 
@@ -231,7 +231,7 @@ static void any_cut_same_integers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
         struct random random = random_start("integers");
-        struct layer whole, cut;
+        struct layer whole, split;
         struct partita_options options = options_of("cuda/direct-plain", 0);
         size_t last = 0, sizes = 0;
         layer_open(&whole, &exact[i], &options, &random);
@@ -245,14 +245,14 @@ static void any_cut_same_integers(void **state)
             partita_plan_destroy(plan);
             if (!n || n == last) continue;
             last = n, sizes++;
-            layer_open_like(&cut, &whole, &options);
-            put_integers(&cut, &random);
-            copy_inputs(&whole, &cut);
-            renew_filter(&cut), renew_filter(&whole);
-            layer_run(&cut), layer_run(&whole);
-            layer_same_bits(&cut, &whole);
-            if (i < 2) impulses(&cut, &whole);
-            layer_close(&cut);
+            layer_open_copy(&split, &whole, &options);
+            put_integers(&split, &random);
+            copy_inputs(&whole, &split);
+            renew_filter(&split), renew_filter(&whole);
+            layer_run(&split), layer_run(&whole);
+            layer_same_bits(&split, &whole);
+            if (i < 2) impulses(&split, &whole);
+            layer_close(&split);
         }
         assert_true(sizes >= 5);
         layer_close(&whole);
@@ -333,11 +333,11 @@ static void any_memory_same_bits(void **state)
                     outputs_of_piece(first.plan->backward_weight));
         layer_run(&first);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            layer_open_like(&other, &first, &options);
-            place_run(&other, LAYER_ALL, ways[i][0], ways[i][1]);
+            layer_open_copy(&other, &first, &options);
+            layer_run_in(&other, LAYER_ALL, ways[i][0], ways[i][1]);
             for (int a = LAYER_Y; a < LAYER_ARRAYS; a++)
                 if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
-                    assert_memory_equal(first.array[a], other.array[a], place_bytes(&first, a));
+                    assert_memory_equal(first.array[a], other.array[a], layer_bytes(&first, a));
             layer_close(&other);
         }
         layer_close(&first);
@@ -469,7 +469,7 @@ static void failing_lines(void **state)
     assert_int_equal(directions_cut(*state, &few, options.workspace_limit), 3);
     layer_run(&right);
     for (size_t e = 0; e < 2; e++)
-        for (size_t k = 1; place_attempt(&right, &options, k, errors[e]); k++) {
+        for (size_t k = 1; layer_attempt(&right, &options, k, errors[e]); k++) {
         }
     layer_close(&right);
 }

@@ -7,7 +7,7 @@
 #include <complex.h>
 #include <pthread.h>
 
-#include "device/places.h"
+#include "device/arrays.h"
 #include "support/layer_rig.h"
 
 // Batches of layers and signals whose last piece has fewer items than the others.
@@ -50,7 +50,7 @@ struct subject {
 // Bytes of the arrays of one item.
 static size_t item_of(const struct layer *layer)
 {
-    return (place_bytes(layer, LAYER_X) + place_bytes(layer, LAYER_Y)) / layer->problem.batch;
+    return (layer_bytes(layer, LAYER_X) + layer_bytes(layer, LAYER_Y)) / layer->problem.batch;
 }
 
 // With a limit that leaves so many items to a piece; false if the engine cannot work in it.
@@ -69,7 +69,7 @@ static bool open_in_pieces(struct layer *layer, const struct subject *subject, s
                               (plan->backward_data->piece && plan->backward_weight->piece));
         partita_plan_destroy(plan);
     }
-    if (cut) layer_open_like(layer, &whole, &options);
+    if (cut) layer_open_copy(layer, &whole, &options);
     layer_close(&whole);
     if (cut) assert_int_equal(layer->plan->piece->shape.batch, items);
     return cut;
@@ -109,17 +109,17 @@ static void any_memory_same_bits(void **state)
     size_t items = 3;
     while (items && !open_in_pieces(&first, subject, items, &random)) items--;
     assert_true(items > 1);
-    place_run(&first, subject->directions, PAGEABLE, PAGEABLE);
+    layer_run_in(&first, subject->directions, PAGEABLE, PAGEABLE);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const bool whole = ways[i][0] == DEVICE && ways[i][1] == DEVICE;
         const struct partita_options options = {.engine = subject->engine,
                                                 .directions = subject->directions,
                                                 .workspace_limit = 4 * items * item_of(&first)};
-        layer_open_like(&other, &first, &options);
-        place_run(&other, subject->directions, ways[i][0], ways[i][1]);
-        for (int a = LAYER_Y; a < LAYER_ARRAYS && !(whole && layer_in_pairs(&first)); a++)
+        layer_open_copy(&other, &first, &options);
+        layer_run_in(&other, subject->directions, ways[i][0], ways[i][1]);
+        for (int a = LAYER_Y; a < LAYER_ARRAYS && !(whole && layer_transforms_pairs(&first)); a++)
             if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
-                assert_memory_equal(first.array[a], other.array[a], place_bytes(&first, a));
+                assert_memory_equal(first.array[a], other.array[a], layer_bytes(&first, a));
         layer_close(&other);
     }
     layer_close(&first);
@@ -148,13 +148,13 @@ static void complex_samples(void **state)
     assert_non_null(strstr(text, "3 items of the batch at a time"));
     assert_ok(partita_filter_create(plan, w, &filter));
     assert_ok(partita_forward(plan, filter, y, x, NULL));
-    void *device_x = place_allocate(DEVICE, sizeof x), *device_y = place_allocate(DEVICE, sizeof y);
+    void *device_x = array_allocate(DEVICE, sizeof x), *device_y = array_allocate(DEVICE, sizeof y);
     cudaMemcpy(device_x, x, sizeof x, cudaMemcpyDefault);
     assert_ok(partita_forward(plan, filter, device_y, device_x, NULL));
     cudaMemcpy(whole, device_y, sizeof whole, cudaMemcpyDefault);
     assert_memory_equal(y, whole, sizeof y);
-    place_release(DEVICE, device_x);
-    place_release(DEVICE, device_y);
+    array_release(DEVICE, device_x);
+    array_release(DEVICE, device_y);
     partita_filter_destroy(filter);
     partita_plan_destroy(plan);
     assert_int_equal(hostdev_allocations(), 0);
@@ -187,7 +187,7 @@ static void several_callers(void **state)
     (void)state;
     assert_true(open_in_pieces(&layer, &subject, 2, &random));
     layer_run(&layer);
-    const size_t bytes = place_bytes(&layer, LAYER_Y);
+    const size_t bytes = layer_bytes(&layer, LAYER_Y);
     for (int i = 0; i < CALLERS; i++) {
         callers[i] = (struct caller){.layer = &layer, .y = calloc(1, bytes)};
         assert_int_equal(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
@@ -285,7 +285,7 @@ static void failing_pieces(void **state)
                                             .workspace_limit = 4 * 3 * item_of(&right)};
     layer_run(&right);
     for (size_t e = 0; e < 2; e++)
-        for (size_t k = 1; place_attempt(&right, &options, k, errors[e]); k++) {
+        for (size_t k = 1; layer_attempt(&right, &options, k, errors[e]); k++) {
         }
     layer_close(&right);
     assert_int_equal(hostdev_allocations(), 0);

@@ -133,8 +133,8 @@ static void fir_check(const struct subject *s, const struct fir_data *d, const s
     const size_t scalar = scalar_size(f64), x_bytes = (d->history + n) * scalar,
                  y_bytes = n * scalar;
     const size_t h_bytes = d->taps * reals_in_tap(s->kind) * scalar;
-    char *x = fence_place(&f->x, d->x, x_bytes, edge), *h = fence_place(&f->h, d->h, h_bytes, edge);
-    void *y = fence_place(&f->y, d->y, y_bytes, edge);
+    char *x = fence_put(&f->x, d->x, x_bytes, edge), *h = fence_put(&f->h, d->h, h_bytes, edge);
+    void *y = fence_put(&f->y, d->y, y_bytes, edge);
     fir_run(s, y, x + d->history * scalar, h, n, d->taps);
     for (size_t i = 0; i < n; i++)
         if (!agrees(&d->expected[i], f64, scalar_get(f64, y, i), fir_additions(d->taps)))
@@ -221,7 +221,7 @@ static void test_fir_hostile(void **state)
         }
         for (size_t k = random_below(&random, 20); k > 0; k--)
             scalar_put(f64, d.x, random_below(&random, d.history + last),
-                       hostile(&random, f64, round % 2));
+                       extreme_value(&random, f64, round % 2));
         fir_expect(s, &d);
         struct fences f = fences_open(s, &d);
         const size_t n = random_below(&random, last / 2 + 1) * 2;
@@ -281,7 +281,7 @@ static char *spectra_make(struct random *random, bool f64, const struct cmac_dat
         fill_random(random, f64, x + t * stride * block, d->blocks * reals);
         for (size_t k = random_below(random, 8); !tame && d->blocks && k > 0; k--)
             scalar_put(f64, x + t * stride * block, random_below(random, d->blocks * reals),
-                       hostile(random, f64, false));
+                       extreme_value(random, f64, false));
     }
     return x;
 }
@@ -335,9 +335,9 @@ static void cmac_check(const struct kernels *k, struct random *random, bool tame
                  y_bytes = d.blocks * block;
     struct fence fx = fence_open(x_bytes), fh = fence_open(h_bytes), fy = fence_open(y_bytes);
     for (enum edge edge = 0; edge < N_EDGES; edge++) {
-        void *y = fence_place(&fy, NULL, y_bytes, edge);
-        k->cmac(y, fence_place(&fx, d.x, x_bytes, edge), d.x_stride,
-                fence_place(&fh, d.h, h_bytes, edge), d.h_stride, d.terms, d.blocks);
+        void *y = fence_put(&fy, NULL, y_bytes, edge);
+        k->cmac(y, fence_put(&fx, d.x, x_bytes, edge), d.x_stride,
+                fence_put(&fh, d.h, h_bytes, edge), d.h_stride, d.terms, d.blocks);
         cmac_compare(f64, &d, y);
         fence_check(&fy, y_bytes, edge);
     }
@@ -404,9 +404,9 @@ static void test_add_and_scale(void **state)
         const enum edge edge = round % N_EDGES;
         fill_random(&random, f64, x, n);
         fill_random(&random, f64, before, n);
-        if (n) scalar_put(f64, x, random_below(&random, n), hostile(&random, f64, false));
-        const void *in = fence_place(&fx, x, n * scalar, edge);
-        void *y = fence_place(&fy, before, n * scalar, edge);
+        if (n) scalar_put(f64, x, random_below(&random, n), extreme_value(&random, f64, false));
+        const void *in = fence_put(&fx, x, n * scalar, edge);
+        void *y = fence_put(&fy, before, n * scalar, edge);
         s->kernels->add(y, in, n);
         for (size_t i = 0; i < n; i++)
             assert_same(f64, y, i, scalar_get(f64, before, i) + scalar_get(f64, x, i));
@@ -437,8 +437,8 @@ static void test_split_and_join(void **state)
         const size_t x_bytes = 2 * n * scalar, y_bytes = blocks * 2 * SPECTRUM_BLOCK_BYTES;
         const enum edge edge = round % N_EDGES;
         fill_random(&random, f64, x, 2 * n);
-        if (n) scalar_put(f64, x, random_below(&random, 2 * n), hostile(&random, f64, false));
-        void *in = fence_place(&fx, x, x_bytes, edge), *y = fence_place(&fy, NULL, y_bytes, edge);
+        if (n) scalar_put(f64, x, random_below(&random, 2 * n), extreme_value(&random, f64, false));
+        void *in = fence_put(&fx, x, x_bytes, edge), *y = fence_put(&fy, NULL, y_bytes, edge);
         s->kernels->split(y, in, n);
         for (size_t i = 0; i < blocks * 2 * lanes; i++) {
             const size_t bin = i / (2 * lanes) * lanes + i % lanes;

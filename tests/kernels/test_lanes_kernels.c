@@ -38,11 +38,11 @@ static void test_read(void **state)
             for (size_t l = 0; l < lanes; l++) {
                 x[l] = guarded_alloc(bytes, scalar_size(f64));
                 fill_random(&random, f64, x[l], size);
-                from[l] = l == fenced                 ? fence_place(&fence, x[l], bytes, EDGE_END)
+                from[l] = l == fenced                 ? fence_put(&fence, x[l], bytes, EDGE_END)
                           : l == (fenced + 1) % lanes ? NULL
                                                       : x[l];
             }
-            if (n) scalar_put(f64, x[(fenced + 2) % lanes], 0, hostile(&random, f64, false));
+            if (n) scalar_put(f64, x[(fenced + 2) % lanes], 0, extreme_value(&random, f64, false));
             s->kernels->lanes_read(y, from, step, n);
             for (size_t i = 0; i < n * lanes; i++) {
                 const size_t l = i % lanes;
@@ -76,7 +76,8 @@ static void test_write(void **state)
                 memcpy(kept[l], y[l], size * scalar_size(f64));
             }
             if (n)
-                scalar_put(f64, x, random_below(&random, n * lanes), hostile(&random, f64, false));
+                scalar_put(f64, x, random_below(&random, n * lanes),
+                           extreme_value(&random, f64, false));
             s->kernels->lanes_write(y, step, x, n, biased ? bias : NULL, relu);
             for (size_t l = 0; l < lanes; l++)
                 for (size_t i = 0; y[l] && i < size; i++) {
@@ -120,10 +121,10 @@ static struct operands draw(struct random *random, bool f64, size_t n, size_t n_
     o.fence = fence_open(size * CONV_BLOCK_BYTES);
     void *x = blocks(random, f64, size);
     double value; // not huge: taps do not add up to 1
-    do value = hostile(random, f64, false);
+    do value = extreme_value(random, f64, false);
     while (isfinite(value) && fabs(value) > 1);
     if (size) scalar_put(f64, x, random_below(random, size * lanes_of(f64)), value);
-    o.x = fence_place(&o.fence, x, size * CONV_BLOCK_BYTES, EDGE_END);
+    o.x = fence_put(&o.fence, x, size * CONV_BLOCK_BYTES, EDGE_END);
     guarded_free(x);
     o.y = blocks(random, f64, n);
     o.w = blocks(random, f64, o.taps);
@@ -367,5 +368,5 @@ static const struct promise promises[] = {
 };
 int main(void)
 {
-    return test_all_levels(promises, sizeof promises / sizeof *promises);
+    return test_all_isas(promises, sizeof promises / sizeof *promises);
 }

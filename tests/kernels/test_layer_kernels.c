@@ -36,10 +36,10 @@ static struct operands draw(struct random *random, bool f64, size_t channels, si
     void *x = malloc(bytes + 1);
     fill_random(random, f64, x, o.n + reach);
     double value; // not huge: weights do not add up to 1
-    do value = hostile(random, f64, false);
+    do value = extreme_value(random, f64, false);
     while (isfinite(value) && fabs(value) > 1);
     if (values && o.n + reach) scalar_put(f64, x, random_below(random, o.n + reach), value);
-    o.x = fence_place(&o.fence, x, bytes, edge);
+    o.x = fence_put(&o.fence, x, bytes, edge);
     free(x);
     o.w = guarded_alloc(channels * (terms + 1) * scalar_size(f64), scalar_size(f64));
     o.y = guarded_alloc((channels ? (channels - 1) * o.stride + o.n : 0) * scalar_size(f64),
@@ -184,7 +184,7 @@ static void test_rows(void **state)
             void *from = malloc(n_x * bytes + 1),
                  *y = guarded_alloc((rows * n + lanes) * bytes, bytes);
             fill_random(&random, f64, from, n_x);
-            void *x = fence_place(&fence, from, n_x * bytes, EDGE_END);
+            void *x = fence_put(&fence, from, n_x * bytes, EDGE_END);
             s->kernels->conv_rows(y, x, stride, rows, n);
             for (size_t i = 0; i < rows * n; i++)
                 assert_same(f64, y, i, scalar_get(f64, from, i / n * stride + i % n));
@@ -213,7 +213,7 @@ static void test_columns(void **state)
                 fill_random(&random, f64, from, n_x);
                 fill_random(&random, f64, y, n_y);
                 memcpy(kept, y, n_y * bytes);
-                void *x = fence_place(&fence, from, n_x * bytes, EDGE_END);
+                void *x = fence_put(&fence, from, n_x * bytes, EDGE_END);
                 s->kernels->conv_columns(y, y_stride, x, x_stride, rows, n);
                 for (size_t i = 0; i < n_y; i++)
                     assert_same(f64, y, i,
@@ -253,7 +253,8 @@ static void test_store(void **state)
             fill_random(&random, f64, bias, 1);
             fill_random(&random, f64, sum, n);
             if (n) fill_random(&random, f64, y, (n - 1) * step + 1);
-            if (n) scalar_put(f64, sum, random_below(&random, n), hostile(&random, f64, false));
+            if (n)
+                scalar_put(f64, sum, random_below(&random, n), extreme_value(&random, f64, false));
             for (size_t i = 0; n && i <= (n - 1) * step; i++) kept[i] = scalar_get(f64, y, i);
             const struct conv_finish finish = {
                 .add = kind & 1, .bias = kind & 2 ? bias : NULL, .relu = kind & 4};
@@ -295,5 +296,5 @@ static const struct promise promises[] = {
 };
 int main(void)
 {
-    return test_all_levels(promises, sizeof promises / sizeof *promises);
+    return test_all_isas(promises, sizeof promises / sizeof *promises);
 }

@@ -57,7 +57,7 @@ static void rows_free(struct rows *r)
 // A copy between pages that fault, as a line points to it: tile 0 may lie outside of it.
 static const void *rows_place(const struct rows *r, enum edge edge)
 {
-    const char *copy = fence_place(&r->fence, r->memory, r->bytes, edge);
+    const char *copy = fence_put(&r->fence, r->memory, r->bytes, edge);
     return (const void *)((uintptr_t)copy - r->first * r->pitch * TILE_BYTES);
 }
 
@@ -67,7 +67,8 @@ static void tile_fill(struct random *random, bool f64, char *x, double factor, b
     for (size_t i = 0; i < tile_reals(f64); i++)
         scalar_put(f64, x, i, factor * scalar_get(f64, x, i));
     for (size_t k = random_below(random, 8); !tame && k > 0; k--)
-        scalar_put(f64, x, random_below(random, tile_reals(f64)), hostile(random, f64, false));
+        scalar_put(f64, x, random_below(random, tile_reals(f64)),
+                   extreme_value(random, f64, false));
 }
 
 static size_t slot_of(const struct lines_data *d, size_t p)
@@ -201,7 +202,7 @@ static void lines_check(const struct kernels *kernels, struct random *random, bo
     for (enum edge edge = 0; edge < N_EDGES; edge++) {
         void *y[CMAC_SUMS], *shifted[CMAC_SUMS];
         for (size_t k = 0; k < d.terms.sums; k++) {
-            y[k] = fence_place(&fy[k], d.y[k], bytes, edge);
+            y[k] = fence_put(&fy[k], d.y[k], bytes, edge);
             shifted[k] = tile_back(y[k], d.first);
         }
         lines_place(&d, lines, edge);
@@ -292,14 +293,14 @@ static void test_peak(void **state)
         for (size_t offset = 0; offset < alignments * N_EDGES; offset++) {
             const size_t before = offset / N_EDGES, bytes = (before + n) * scalar;
             const enum edge edge = offset % N_EDGES;
-            char *x = fence_place(&fx, NULL, bytes, edge);
+            char *x = fence_put(&fx, NULL, bytes, edge);
             memset(x, ZONE_VALUE, bytes);
             x += before * scalar;
             fill_random(&random, f64, x, n);
             const size_t n_hostile = n ? random_below(&random, 4) : 0;
             for (size_t k = 0; k < n_hostile; k++)
                 scalar_put(f64, x, random_below(&random, n),
-                           hostile(&random, f64, random_below(&random, 2)));
+                           extreme_value(&random, f64, random_below(&random, 2)));
             const uint64_t peak = s->kernels->peak(x, n), expected = peak_expected(f64, x, n);
             if (peak != expected)
                 fail_msg("%zu samples, %zu past alignment: %#llx, not %#llx", n, before,
@@ -380,9 +381,9 @@ static void test_blend(void **state)
         fade_make(&f, &random, f64, n, 1 + round / 2 % 2);
         if (n && round % 16 > 4) // in one of both, that differences stay finite
             scalar_put(f64, round % 16 < 11 ? f.x : f.y, random_below(&random, n),
-                       hostile(&random, f64, false));
-        const void *x = fence_place(&fx, f.x, bytes, edge);
-        void *y = fence_place(&fy, f.y, bytes, edge);
+                       extreme_value(&random, f64, false));
+        const void *x = fence_put(&fx, f.x, bytes, edge);
+        void *y = fence_put(&fy, f.y, bytes, edge);
         s->kernels->blend(y, x, n, f.per_frame, f.first, f.slope);
         fade_compare(f64, &f, y);
         assert_memory_equal(x, f.x, bytes);
@@ -428,7 +429,7 @@ static void test_blend_equal(void **state)
     for (size_t round = 0; round < 8 * MAX_LOOP; round++) {
         struct fade f;
         fade_make(&f, &random, f64, 1 + round / 8, 1 + round % 2);
-        scalar_put(f64, f.x, random_below(&random, f.n), hostile(&random, f64, true));
+        scalar_put(f64, f.x, random_below(&random, f.n), extreme_value(&random, f64, true));
         memcpy(f.y, f.x, sizeof f.y);
         s->kernels->blend(f.y, f.x, f.n, f.per_frame, f.first, f.slope);
         for (size_t i = 0; i < f.n; i++)
@@ -447,5 +448,5 @@ static const struct promise promises[] = {
 };
 int main(void)
 {
-    return test_all_levels(promises, sizeof promises / sizeof *promises);
+    return test_all_isas(promises, sizeof promises / sizeof *promises);
 }

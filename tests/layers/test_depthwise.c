@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// cpu/depthwise on layers made for it, each of its ways forced on the same ones: random and hostile
-// geometry against the oracle, one sample against one tap, the same bits for any number of threads,
-// workspace, choice and its words. (Its kernels are in test_lanes_kernels.c; what holds for every
-// engine of layers in test_layers.c.)
+// cpu/depthwise on layers made for it, each of its ways forced on the same ones: random and
+// extreme_value geometry against the oracle, one sample against one tap, the same bits for any
+// number of threads, workspace, choice and its words. (Its kernels are in test_lanes_kernels.c;
+// what holds for every engine of layers in test_layers.c.)
 #include "core/plan.h" // before <complex.h>, which makes `complex` a macro
 
 #include "support/layer_rig.h"
@@ -193,7 +193,7 @@ static void any_threads_same_bits(void **state)
     assert_true(force(&first, transform));
     layer_run(&first);
     for (int threads = 2; threads <= 8; threads++) {
-        layer_open_like(&other, &first,
+        layer_open_copy(&other, &first,
                         &(struct partita_options){.engine = "cpu/depthwise", .threads = threads});
         assert_true(force(&other, transform));
         layer_run(&other);
@@ -213,7 +213,7 @@ static void workspace_exact(void **state)
     layer_open(&layer, &busy, &plain, &random);
     assert_true(force(&layer, transform));
     layer_run(&layer);
-    layer_open_like(&other, &layer, &plain);
+    layer_open_copy(&other, &layer, &plain);
     assert_true(force(&other, transform));
     void **a = other.array, *workspace[3];
     for (int d = 0; d < 3; d++)

@@ -37,7 +37,8 @@ enum { N_BUSY = sizeof busy / sizeof *busy };
 
 static struct partita_problem busy_problem(int i, const struct layer_case *c)
 {
-    struct partita_problem suited = layer_suited(c->engine, &busy[i]), p = typed(&suited, c->type);
+    struct partita_problem suited = layer_suit_engine(c->engine, &busy[i]),
+                           p = typed(&suited, c->type);
     if (!layer_on_stand_in()) return p;
     p.batch = (p.batch + 3) / 4;
     if (p.groups <= 1) {
@@ -53,13 +54,13 @@ static void any_threads_same_bits(void **state)
     for (int i = 0; i < N_BUSY; i++) {
         struct partita_problem problem = busy_problem(i, c);
         struct random random = random_start("threads");
-        if (!layer_served(c->engine, &problem)) continue;
+        if (!layer_is_served(c->engine, &problem)) continue;
         struct layer first, other;
         layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1},
                    &random);
         layer_run(&first);
         for (int threads = 2; threads <= 1 + layer_repeats(7); threads++) {
-            layer_open_like(&other, &first,
+            layer_open_copy(&other, &first,
                             &(struct partita_options){.engine = c->engine, .threads = threads});
             layer_run(&other);
             layer_same_bits(&first, &other);
@@ -77,12 +78,12 @@ static void workspace_exact(void **state)
     for (int i = 0; i < N_BUSY; i++) {
         struct partita_problem problem = busy_problem(i, c);
         struct random random = random_start("workspace");
-        if (!layer_served(c->engine, &problem)) continue;
+        if (!layer_is_served(c->engine, &problem)) continue;
         struct layer layer, other;
         struct partita_options options = {.engine = c->engine, .threads = 3};
         layer_open(&layer, &problem, &options, &random);
         layer_run(&layer);
-        layer_open_like(&other, &layer, &options);
+        layer_open_copy(&other, &layer, &options);
         void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
         void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
         void *weight =
@@ -111,7 +112,7 @@ static void workspace_limit_is_kept(void **state)
     const struct layer_case *c = *state;
     static const struct partita_problem small = {SIZE(14, 40), BATCH(2), CHANNELS(7, 10),
                                                  KERNEL(3, 3)};
-    struct partita_problem suited = layer_suited(c->engine, &small),
+    struct partita_problem suited = layer_suit_engine(c->engine, &small),
                            problem = typed(&suited, c->type);
     if (layer_on_stand_in()) problem.size[1] = 5;
     struct random random = random_start("limit");
@@ -156,7 +157,7 @@ static void relu_and_nan(void **state)
     sample_put(c->type, layer.array[LAYER_X], 2 * 30 + 29, (double)NAN);
     layer_run(&layer);
     const size_t edge = layer_edge(&layer);
-    const bool pairs = layer_in_pairs(&layer);
+    const bool pairs = layer_transforms_pairs(&layer);
     int n_nan = 0, n_zero = 0;
     for (size_t i = 0; i < layer.n[LAYER_Y]; i++) {
         double y = layer_sample(&layer, LAYER_Y, i);
@@ -441,7 +442,7 @@ int main(void)
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
-        if (!layer_engine_is_here(engines[e])) continue;
+        if (!layer_has_engine(engines[e])) continue;
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
             cases[e][t] = (struct layer_case){engines[e], types[t]};
             for (size_t i = 0; i < N_PROMISES; i++) {
@@ -452,7 +453,7 @@ int main(void)
             }
         }
     }
-    if (layer_engine_is_here("cpu/direct")) { // what no engine has a part in
+    if (layer_has_engine("cpu/direct")) { // what no engine has a part in
         tests[n++] = named_test(beyond_32_bits, NULL, "beyond-32-bits");
         tests[n++] = named_test(once_packs_forward_alone, NULL, "once-packs-forward-alone");
         tests[n++] = named_test(argument_errors, NULL, "argument-errors");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Layers in all directions: a table of hostile shapes and many random ones against the oracle,
-// gradients against finite differences and against the transpose identity <gy, A x> = <A' gy, x>.
-// (The promises of the calls are in test_layer_calls.c.)
+// Layers in all directions: a table of extreme_value shapes and many random ones against the
+// oracle, gradients against finite differences and against the transpose identity <gy, A x> = <A'
+// gy, x>. (The promises of the calls are in test_layer_calls.c.)
 #include "support/layer_rig.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ static struct partita_problem typed(const struct partita_problem *problem, enum 
 static void against_oracle(void **state)
 {
     const struct layer_case *c = *state;
-    struct partita_problem suited = layer_suited(c->engine, c->problem),
+    struct partita_problem suited = layer_suit_engine(c->engine, c->problem),
                            problem = typed(&suited, c->type);
     struct random random = random_start(c->name);
     struct layer layer;
@@ -95,10 +95,10 @@ static void random_problems(void **state)
     struct random random = random_start(c->name);
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random),
-                               suited = layer_suited(c->engine, &drawn);
+                               suited = layer_suit_engine(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, c->type);
         struct layer layer;
-        if (!layer_served(c->engine, &problem)) continue;
+        if (!layer_is_served(c->engine, &problem)) continue;
         layer_open(
             &layer, &problem,
             &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
@@ -125,11 +125,11 @@ static void transpose_identity(void **state)
     struct random random = random_start("transpose");
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random),
-                               suited = layer_suited(c->engine, &drawn);
+                               suited = layer_suit_engine(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, c->type);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
-        if (!layer_served(c->engine, &problem)) continue;
+        if (!layer_is_served(c->engine, &problem)) continue;
         layer_open(
             &layer, &problem,
             &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
@@ -159,11 +159,11 @@ static void finite_differences(void **state)
     struct random random = random_start("differences");
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random),
-                               suited = layer_suited(c->engine, &drawn);
+                               suited = layer_suit_engine(c->engine, &drawn);
         struct partita_problem problem = typed(&suited, PARTITA_F64);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
-        if (!layer_served(c->engine, &problem)) continue;
+        if (!layer_is_served(c->engine, &problem)) continue;
         layer_open(
             &layer, &problem,
             &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
@@ -212,7 +212,7 @@ int main(void)
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
-        if (!layer_engine_is_here(engines[e])) continue;
+        if (!layer_has_engine(engines[e])) continue;
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
             const char *type = partita_type_name(types[t]);
             struct layer_case *c = cases[e][t];
@@ -221,7 +221,7 @@ int main(void)
                 if (layer_is_brief() && layer_products(&problem) > SMALL) continue;
                 *c = (struct layer_case){engines[e], problems[i].name, types[t],
                                          &problems[i].problem};
-                if (!layer_served(engines[e], &problem)) continue;
+                if (!layer_is_served(engines[e], &problem)) continue;
                 tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engines[e], c->name, type);
             }
             for (size_t i = 0; i < N_RANDOM; i++, c++) {

@@ -254,7 +254,7 @@ int main(void)
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
-    if (!layer_engine_is_here("cuda/separable")) {
+    if (!layer_has_engine("cuda/separable")) {
         tests[n++] = named_test(other_engines, "cpu/direct", "separable: cpu/direct");
         tests[n++] = named_test(other_engines, "cpu/depthwise", "separable: cpu/depthwise");
         return run_test_list(tests, n);

@@ -399,7 +399,7 @@ static void saved_transforms(void **state)
             &(struct tiles_way){way.transform, way.block, way.part,
                                 way.product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX}));
         layer_run(&layer);
-        layer_open_like(&other, &layer, &options);
+        layer_open_copy(&other, &layer, &options);
         in_blocks(&other, turned);
         layer_run_saved(&other, true);
         layer_check(&other);

@@ -46,7 +46,7 @@ static struct tiles draw_tiles(struct random *random, bool f64, size_t elements,
     const size_t all = (LINES - 1) * t.line + elements * n + (elements - 1) * gap,
                  bytes = all * scalar_size(f64);
     t.fence = fence_open(bytes);
-    t.x = fence_place(&t.fence, NULL, bytes, EDGE_END);
+    t.x = fence_put(&t.fence, NULL, bytes, EDGE_END);
     fill_random(random, f64, t.x, all);
     return t;
 }
@@ -131,7 +131,7 @@ static void deal_and_collect(void **state)
                 const size_t whole = (n + lanes - 1) / lanes * lanes,
                              stride = whole + random_below(&random, 3);
                 struct fence fence = fence_open(whole * step * bytes);
-                void *x = fence_place(&fence, NULL, whole * step * bytes, EDGE_END);
+                void *x = fence_put(&fence, NULL, whole * step * bytes, EDGE_END);
                 void *y = guarded_alloc(count * stride * bytes, bytes);
                 fill_random(&random, f64, x, whole * step);
                 s->kernels->deal(y, stride, x, step, count, n);
@@ -147,7 +147,7 @@ static void deal_and_collect(void **state)
                          stride = whole + random_below(&random, 3);
             const size_t pitch = count + (random_below(&random, 2) ? 0 : 16);
             struct fence fence = fence_open(((count - 1) * stride + whole) * bytes);
-            void *x = fence_place(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
+            void *x = fence_put(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
             void *y = guarded_alloc(whole * pitch * bytes, bytes);
             fill_random(&random, f64, x, (count - 1) * stride + whole);
             s->kernels->collect(y, pitch, x, (ptrdiff_t)stride, count, n);
@@ -512,7 +512,7 @@ static size_t list_kernels(struct subject *s, struct CMUnitTest *tests)
 static bool find_subject(void)
 {
     char text[256];
-    if (layer_engine_is_here("cpu/winograd")) return true;
+    if (layer_has_engine("cpu/winograd")) return true;
     if (device_open(getenv("PARTITA_TEST_DEVICE"), text, sizeof text, &subject_device) !=
         PARTITA_OK)
         return false;

@@ -203,7 +203,7 @@ static void any_threads_same_bits(void **state)
         layer_run(&first);
         for (int threads = 2; threads <= 5; threads += 3) {
             const struct partita_options several = options_of(c, threads, 512);
-            layer_open_like(&other, &first, &several);
+            layer_open_copy(&other, &first, &several);
             layer_run(&other);
             layer_same_bits(&first, &other);
             layer_close(&other);
@@ -224,7 +224,7 @@ static void workspace_exact(void **state)
         const struct partita_options options = options_of(c, 3, 512);
         layer_open(&layer, &problem, &options, &random);
         layer_run(&layer);
-        layer_open_like(&other, &layer, &options);
+        layer_open_copy(&other, &layer, &options);
         void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
         void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
         void *weight =
@@ -305,7 +305,7 @@ static void strided(void **state)
                &random);
     options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_WEIGHT;
     options.log = (struct partita_log){0};
-    layer_open_like(&layer, &direct, &options);
+    layer_open_copy(&layer, &direct, &options);
     layer_run(&direct);
     void **a = layer.array, **b = direct.array;
     assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
@@ -348,7 +348,7 @@ static void imposed_parts(void **state)
         assert_non_null(strstr(log.text, "equal parts"));
         options.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA;
         options.log = (struct partita_log){0};
-        layer_open_like(&layer, &direct, &options);
+        layer_open_copy(&layer, &direct, &options);
         layer_run(&direct);
         void **a = layer.array, **b = direct.array;
         assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
@@ -417,8 +417,7 @@ int main(void)
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
-        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_engine_is_here(engines[e]);
-             t++) {
+        for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_has_engine(engines[e]); t++) {
             const char *type = partita_type_name(types[t]);
             struct line_case *c = cases[e][t];
             for (size_t i = 0; i < N_LINES; i++, c++) {
@@ -432,7 +431,7 @@ int main(void)
                 tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e],
                                         promises[i].name, type);
         }
-    const bool on_cpu = layer_engine_is_here("cpu/blocks");
+    const bool on_cpu = layer_has_engine("cpu/blocks");
     const char *blocks = on_cpu ? "cpu/blocks" : "cuda/blocks";
     if (on_cpu) tests[n++] = named_test(planner_takes_blocks, NULL, "planner-takes-blocks");
     tests[n++] = named_test(imposed_parts, blocks, "%s/imposed-parts", blocks);

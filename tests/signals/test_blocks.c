@@ -13,7 +13,7 @@
 // Where PARTITA_TEST_DEVICE names a device, its engine in place of the CPU's.
 static bool on_device(void)
 {
-    return layer_engine_is_here("cuda/blocks");
+    return layer_has_engine("cuda/blocks");
 }
 
 static struct partita_options blocks_options(struct partita_options options)

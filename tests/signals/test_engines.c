@@ -272,7 +272,7 @@ static void all_engines_agree(void **state)
     double complex *y = malloc(chosen.n_y * sizeof *y);
     for (size_t i = 0; i < chosen.n_y; i++) y[i] = reference_sample(problem.signal, chosen.y, i);
     for (size_t e = 0; e < N_ENGINES_OF_SIGNALS; e++) {
-        if (!layer_engine_is_here(engines_of_signals[e])) continue;
+        if (!layer_has_engine(engines_of_signals[e])) continue;
         struct partita_options options = {.engine = engines_of_signals[e]};
         rig_open_with(&other, &problem, &options, chosen.x, chosen.w);
         rig_forward(&other);
@@ -371,7 +371,7 @@ int main(void)
             // Schedules of steps differ by where samples go, not by their type.
             const bool of_one_type =
                 strstr(engine, "-steps") && layer_on_stand_in() && types != type_pairs;
-            if (!layer_engine_is_here(engine) || of_one_type ||
+            if (!layer_has_engine(engine) || of_one_type ||
                 (layer_is_brief() && type_is_f64(types->signal)))
                 continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {

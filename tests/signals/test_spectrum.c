@@ -285,7 +285,7 @@ int main(void)
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
-    const bool on_cpu = layer_engine_is_here("cpu/blocks");
+    const bool on_cpu = layer_has_engine("cpu/blocks");
     for (int type = 0; type < (layer_is_brief() ? 1 : 4); type++)
         for (int op = 0; op < 2; op++)
             for (size_t s = 0; s < N_SIZES; s++) {

@@ -28,24 +28,24 @@ struct cells {
     void *taps[MAX_CELLS];
 };
 
-static size_t groups_of(const struct run *run)
+static size_t groups_of(const struct stream_rig *rig)
 {
-    return run->problem.groups ? run->problem.groups : 1;
+    return rig->problem.groups ? rig->problem.groups : 1;
 }
 
 // Every possible cell with a chance of one in two, each with its own length (now and then none) and
 // delay.
-static struct cells draw_cells(const struct run *run, struct random *random)
+static struct cells draw_cells(const struct stream_rig *rig, struct random *random)
 {
     struct cells cells = {.n = 0};
-    size_t per_group = run->in / groups_of(run), out_per_group = run->out / groups_of(run);
-    for (size_t i = 0; i < run->out * per_group && cells.n < MAX_CELLS; i++) {
+    size_t per_group = rig->in / groups_of(rig), out_per_group = rig->out / groups_of(rig);
+    for (size_t i = 0; i < rig->out * per_group && cells.n < MAX_CELLS; i++) {
         if (random_below(random, 2)) continue;
         size_t out = i / per_group, in = out / out_per_group * per_group + i % per_group;
         size_t length = random_below(random, 8) ? 1 + random_below(random, KERNEL) : 0;
         size_t delay = random_below(random, KERNEL - length + 1);
-        void *taps = length ? malloc(length * partita_type_size(run->problem.taps)) : NULL;
-        random_samples(random, run->problem.taps, taps, length);
+        void *taps = length ? malloc(length * partita_type_size(rig->problem.taps)) : NULL;
+        random_samples(random, rig->problem.taps, taps, length);
         cells.taps[cells.n] = taps;
         cells.at[cells.n++] = (struct partita_cell){out, in, delay, length, taps};
     }
@@ -59,61 +59,61 @@ static void free_cells(struct cells *cells)
 }
 
 // Writes cells into the rows of the dense filter w.
-static void lay_out(struct run *run, const struct partita_cell *cells, size_t n)
+static void lay_out(struct stream_rig *rig, const struct partita_cell *cells, size_t n)
 {
-    size_t per_group = run->in / groups_of(run), bytes = partita_type_size(run->problem.taps);
+    size_t per_group = rig->in / groups_of(rig), bytes = partita_type_size(rig->problem.taps);
     for (size_t i = 0; i < n; i++) {
         char *row =
-            (char *)run->w + (cells[i].out * per_group + cells[i].in % per_group) * KERNEL * bytes;
+            (char *)rig->w + (cells[i].out * per_group + cells[i].in % per_group) * KERNEL * bytes;
         memset(row, 0, KERNEL * bytes);
         if (cells[i].length)
             memcpy(row + cells[i].delay * bytes, cells[i].taps, cells[i].length * bytes);
     }
 }
 
-static void silence_taps(struct run *run)
+static void silence_taps(struct stream_rig *rig)
 {
-    memset(run->w, 0, run->n_taps * partita_type_size(run->problem.taps));
+    memset(rig->w, 0, rig->n_taps * partita_type_size(rig->problem.taps));
 }
 
 // The stream of the filter that the run has now is the oracle's of the taps that w has now; and the
 // same in other cuts.
-static void check_filter(struct run *run, struct random *random)
+static void check_filter(struct stream_rig *rig, struct random *random)
 {
-    void *y = run_output(run), *other = run_output(run);
-    run_feed(run, run->stream, y, &cut_whole, random);
-    run_check_some(run, y, random);
-    partita_stream_reset(run->stream);
-    run_feed(run, run->stream, other, &(struct cut){"", 300, true}, random);
-    assert_memory_equal(y, other, run_output_bytes(run));
+    void *y = stream_rig_alloc_output(rig), *other = stream_rig_alloc_output(rig);
+    stream_rig_feed(rig, rig->stream, y, &split_whole, random);
+    stream_rig_check_sampled(rig, y, random);
+    partita_stream_reset(rig->stream);
+    stream_rig_feed(rig, rig->stream, other, &(struct call_split){"", 300, true}, random);
+    assert_memory_equal(y, other, stream_rig_output_bytes(rig));
     guarded_free(y);
     guarded_free(other);
 }
 
-static struct partita_filter *make(const struct run *run, const struct partita_cell *cells,
+static struct partita_filter *make(const struct stream_rig *rig, const struct partita_cell *cells,
                                    size_t n)
 {
     struct partita_filter *filter = NULL;
-    assert_ok(partita_filter_create_cells(run->plan, cells, n, &filter));
+    assert_ok(partita_filter_create_cells(rig->plan, cells, n, &filter));
     return filter;
 }
 
 static size_t frames_for(const struct stream_case *c, const struct partita_problem *problem)
 {
     struct random random = random_start("probe");
-    struct run probe;
-    run_open_exactly(&probe, c, problem, NULL, 1, &random);
+    struct stream_rig probe;
+    stream_rig_open_exactly(&probe, c, problem, NULL, 1, &random);
     size_t n = N_FRAMES + 2 * partita_plan_latency(probe.plan);
-    run_close(&probe);
+    stream_rig_close(&probe);
     return n;
 }
 
-static void open(struct run *run, const struct stream_case *c,
+static void open(struct stream_rig *rig, const struct stream_case *c,
                  const struct partita_problem *problem, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strncmp(c->engine, "cpu/overlap", 11) == 0) relaxed.latency = 4000;
-    run_open_exactly(run, c, &relaxed, NULL, frames_for(c, &relaxed), random);
+    stream_rig_open_exactly(rig, c, &relaxed, NULL, frames_for(c, &relaxed), random);
 }
 
 static void sparse_is_dense_with_zeros(void **state)
@@ -123,17 +123,17 @@ static void sparse_is_dense_with_zeros(void **state)
     const struct stream_case *c = *state;
     for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
         struct random random = random_start("sparse");
-        struct run run;
-        open(&run, c, problems[p], &random);
+        struct stream_rig rig;
+        open(&rig, c, problems[p], &random);
         for (int round = 0; round < (TEST_SLOWER > 1 ? 1 : 3); round++) {
-            struct cells cells = draw_cells(&run, &random);
-            silence_taps(&run);
-            lay_out(&run, cells.at, cells.n);
-            run_take_filter(&run, make(&run, cells.at, cells.n));
+            struct cells cells = draw_cells(&rig, &random);
+            silence_taps(&rig);
+            lay_out(&rig, cells.at, cells.n);
+            stream_rig_replace_filter(&rig, make(&rig, cells.at, cells.n));
             free_cells(&cells); // taps were copied
-            check_filter(&run, &random);
+            check_filter(&rig, &random);
         }
-        run_close(&run);
+        stream_rig_close(&rig);
     }
 }
 
@@ -142,14 +142,14 @@ static void cells_alike(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("alike");
-    struct run run;
-    open(&run, c, &square, &random);
-    size_t bytes = partita_type_size(run.problem.taps);
+    struct stream_rig rig;
+    open(&rig, c, &square, &random);
+    size_t bytes = partita_type_size(rig.problem.taps);
     char *taps[16];
     struct partita_cell cells[16];
     for (size_t i = 0; i < 16; i++) {
         taps[i] = malloc(1000 * bytes);
-        if (i == 0) random_samples(&random, run.problem.taps, taps[0], 1000);
+        if (i == 0) random_samples(&random, rig.problem.taps, taps[0], 1000);
         memcpy(taps[i], taps[0], 1000 * bytes);
         cells[i] = (struct partita_cell){i / 4, i % 4, 0, 1000, taps[i]};
     }
@@ -158,34 +158,34 @@ static void cells_alike(void **state)
     cells[3].length = 999;
     cells[4] =
         (struct partita_cell){1, 0, 1, 999, taps[4] + bytes}; // all but the first tap, at its place
-    sample_put(run.problem.taps, taps[5], 0, 0.25);
-    sample_put(run.problem.taps, taps[6], 999, 0.25);
-    sample_put(run.problem.taps, taps[7], 500, 0.25);
-    silence_taps(&run);
-    lay_out(&run, cells, 16);
-    run_take_filter(&run, make(&run, cells, 16));
+    sample_put(rig.problem.taps, taps[5], 0, 0.25);
+    sample_put(rig.problem.taps, taps[6], 999, 0.25);
+    sample_put(rig.problem.taps, taps[7], 500, 0.25);
+    silence_taps(&rig);
+    lay_out(&rig, cells, 16);
+    stream_rig_replace_filter(&rig, make(&rig, cells, 16));
     for (int i = 0; i < 16; i++) free(taps[i]);
-    check_filter(&run, &random);
-    run_close(&run);
+    check_filter(&rig, &random);
+    stream_rig_close(&rig);
 }
 
 static void no_cells_are_silence(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("empty");
-    struct run run;
-    open(&run, c, &oblong, &random);
+    struct stream_rig rig;
+    open(&rig, c, &oblong, &random);
     char taps[16] = {0};
     const struct partita_cell none[2] = {{0, 1, 0, 0, NULL}, {1, 0, 7, 0, taps}};
     for (size_t n = 0; n <= 2; n += 2) {
-        run_take_filter(&run, make(&run, none, n));
-        char *y = run_output(&run);
-        run_feed(&run, run.stream, y, &(struct cut){"", 300, true}, &random);
-        for (size_t i = 0; i < run.out * run.n_outputs; i++)
-            assert_true(reference_sample(run.problem.signal, y, i) == 0);
+        stream_rig_replace_filter(&rig, make(&rig, none, n));
+        char *y = stream_rig_alloc_output(&rig);
+        stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 300, true}, &random);
+        for (size_t i = 0; i < rig.out * rig.n_outputs; i++)
+            assert_true(reference_sample(rig.problem.signal, y, i) == 0);
         guarded_free(y);
     }
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Filters of bounded problems are made of cells as well.
@@ -239,22 +239,22 @@ static void bad_cells(void **state)
     struct random random = random_start("bad");
     struct partita_problem relaxed = grouped;
     relaxed.latency = PARTITA_UNBOUNDED;
-    struct run run;
-    run_open_exactly(&run, c, &relaxed, &options, 100, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &relaxed, &options, 100, &random);
     struct partita_filter *filter = (struct partita_filter *)1;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct partita_cell cells[2] = {good, bad[i]};
         log_into(&lines);
-        if (partita_filter_create_cells(run.plan, cells, 2, &filter) != PARTITA_ERR_ARG)
+        if (partita_filter_create_cells(rig.plan, cells, 2, &filter) != PARTITA_ERR_ARG)
             fail_msg("cell %zu passes", i);
         if (lines.n_lines != 1) fail_msg("cell %zu: %d lines: %s", i, lines.n_lines, lines.text);
         assert_ptr_equal(filter, (struct partita_filter *)1);
     }
     assert_int_equal(partita_filter_create_cells(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_create_cells(run.plan, NULL, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_create_cells(run.plan, &good, 1, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_cells(rig.plan, NULL, 1, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_cells(rig.plan, &good, 1, NULL), PARTITA_ERR_ARG);
     assert_ptr_equal(filter, (struct partita_filter *)1);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Counts the bytes of live objects.
@@ -285,21 +285,21 @@ static size_t bytes_taken(const struct stream_case *c, bool equal)
     struct meter meter = {0};
     struct partita_options options = {.allocator = {metered_allocate, metered_release, &meter}};
     struct random random = random_start("share");
-    struct run run;
-    run_open_exactly(&run, c, &square, &options, 100, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &square, &options, 100, &random);
     struct partita_cell cells[16];
-    size_t row = KERNEL * partita_type_size(run.problem.taps), before = meter.live;
+    size_t row = KERNEL * partita_type_size(rig.problem.taps), before = meter.live;
     for (size_t i = 0; i < 16; i++)
         cells[i] =
-            (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)run.w + (equal ? 0 : i * row)};
-    struct partita_filter *filter = make(&run, cells, 16), *copy = NULL;
+            (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)rig.w + (equal ? 0 : i * row)};
+    struct partita_filter *filter = make(&rig, cells, 16), *copy = NULL;
     size_t taken = meter.live - before;
     assert_ok(partita_filter_edit(filter, cells, 0, &copy));
     partita_filter_destroy(filter);
     assert_int_equal(meter.live - before, taken); // equal cells are stored once in the copy as well
     partita_filter_destroy(copy);
     assert_int_equal(meter.live, before);
-    run_close(&run);
+    stream_rig_close(&rig);
     return taken;
 }
 
@@ -313,12 +313,12 @@ static void equal_cells_share(void **state)
 }
 
 // Replaces what `edits` name in the run's filter, whose base is gone before the new one runs.
-static void edit(struct run *run, const struct partita_cell *edits, size_t n)
+static void edit(struct stream_rig *rig, const struct partita_cell *edits, size_t n)
 {
     struct partita_filter *edited = NULL;
-    assert_ok(partita_filter_edit(run->filter, edits, n, &edited));
-    lay_out(run, edits, n);
-    run_take_filter(run, edited);
+    assert_ok(partita_filter_edit(rig->filter, edits, n, &edited));
+    lay_out(rig, edits, n);
+    stream_rig_replace_filter(rig, edited);
 }
 
 static void edits(void **state)
@@ -327,25 +327,25 @@ static void edits(void **state)
     const struct stream_case *c = *state;
     for (size_t p = 0; p < sizeof problems / sizeof *problems; p++) {
         struct random random = random_start("edits");
-        struct run run;
-        open(&run, c, problems[p], &random);
-        check_filter(&run, &random); // dense, as opened
+        struct stream_rig rig;
+        open(&rig, c, problems[p], &random);
+        check_filter(&rig, &random); // dense, as opened
         for (int round = 0; round < 5; round++) {
-            struct cells cells = draw_cells(&run, &random);
-            edit(&run, cells.at, round == 2 ? 0 : cells.n);
+            struct cells cells = draw_cells(&rig, &random);
+            edit(&rig, cells.at, round == 2 ? 0 : cells.n);
             free_cells(&cells);
-            check_filter(&run, &random);
+            check_filter(&rig, &random);
         }
-        struct cells cells = draw_cells(&run, &random); // then from a base that was sparse itself
-        silence_taps(&run);
-        lay_out(&run, cells.at, cells.n);
-        run_take_filter(&run, make(&run, cells.at, cells.n));
+        struct cells cells = draw_cells(&rig, &random); // then from a base that was sparse itself
+        silence_taps(&rig);
+        lay_out(&rig, cells.at, cells.n);
+        stream_rig_replace_filter(&rig, make(&rig, cells.at, cells.n));
         free_cells(&cells);
-        cells = draw_cells(&run, &random);
-        edit(&run, cells.at, cells.n);
+        cells = draw_cells(&rig, &random);
+        edit(&rig, cells.at, cells.n);
         free_cells(&cells);
-        check_filter(&run, &random);
-        run_close(&run);
+        check_filter(&rig, &random);
+        stream_rig_close(&rig);
     }
 }
 
@@ -354,18 +354,18 @@ static void base_stays_as_it_was(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("base");
-    struct run run;
-    open(&run, c, &oblong, &random);
+    struct stream_rig rig;
+    open(&rig, c, &oblong, &random);
     const struct partita_cell silenced[2] = {{0, 0, 0, 0, NULL}, {1, 2, 0, 0, NULL}};
     struct partita_filter *first, *second;
-    assert_ok(partita_filter_edit(run.filter, silenced, 2, &first));
+    assert_ok(partita_filter_edit(rig.filter, silenced, 2, &first));
     assert_ok(partita_filter_edit(first, silenced, 1, &second));
     partita_filter_destroy(first);
-    check_filter(&run, &random);
+    check_filter(&rig, &random);
     partita_filter_destroy(second);
-    partita_stream_reset(run.stream);
-    check_filter(&run, &random);
-    run_close(&run);
+    partita_stream_reset(rig.stream);
+    check_filter(&rig, &random);
+    stream_rig_close(&rig);
 }
 
 static void bad_edits(void **state)
@@ -373,23 +373,23 @@ static void bad_edits(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("bad-edits");
     struct partita_filter *filter = (struct partita_filter *)1;
-    struct run run;
-    open(&run, c, &oblong, &random);
-    const struct partita_cell good = {0, 0, 0, 5, run.w}, bad = {2, 0, 0, 5, run.w},
+    struct stream_rig rig;
+    open(&rig, c, &oblong, &random);
+    const struct partita_cell good = {0, 0, 0, 5, rig.w}, bad = {2, 0, 0, 5, rig.w},
                               twice[2] = {good, good};
     bool served = strstr(c->engine, "partitioned");
     assert_int_equal(partita_filter_edit(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_edit(run.filter, NULL, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_edit(run.filter, &good, 1, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_edit(rig.filter, NULL, 1, &filter), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_edit(rig.filter, &good, 1, NULL), PARTITA_ERR_ARG);
     if (served) {
-        assert_int_equal(partita_filter_edit(run.filter, &bad, 1, &filter), PARTITA_ERR_ARG);
-        assert_int_equal(partita_filter_edit(run.filter, twice, 2, &filter), PARTITA_ERR_ARG);
+        assert_int_equal(partita_filter_edit(rig.filter, &bad, 1, &filter), PARTITA_ERR_ARG);
+        assert_int_equal(partita_filter_edit(rig.filter, twice, 2, &filter), PARTITA_ERR_ARG);
     } else {
-        assert_int_equal(partita_filter_edit(run.filter, &good, 1, &filter),
+        assert_int_equal(partita_filter_edit(rig.filter, &good, 1, &filter),
                          PARTITA_ERR_UNSUPPORTED);
     }
     assert_ptr_equal(filter, (struct partita_filter *)1);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 struct promise {
@@ -426,7 +426,7 @@ int main(void)
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             const char *engine = engines_of_cells[e], *types = type_pairs[t].name;
             struct stream_case *c = &cases[e][t];
-            if (!rig_takes(engine, t)) continue;
+            if (!rig_has_types(engine, t)) continue;
             *c = (struct stream_case){engine, &type_pairs[t], NULL};
             bool partitioned = strstr(engine, "partitioned");
             for (size_t p = 0; p < N_PROMISES; p++)

@@ -46,50 +46,50 @@ static size_t span_of(const struct partita_problem *problem)
 // Frames that see all taps and several blocks after the first output has come.
 static size_t live_frames(const struct stream_case *c, const struct partita_problem *problem)
 {
-    struct run probe;
+    struct stream_rig probe;
     struct random random = random_start("probe");
-    run_open_exactly(&probe, c, problem, NULL, 1, &random);
+    stream_rig_open_exactly(&probe, c, problem, NULL, 1, &random);
     size_t n =
         2 * span_of(problem) + 2 * partita_plan_latency(probe.plan) + 8 * problem->block + 6000;
-    run_close(&probe);
+    stream_rig_close(&probe);
     return n;
 }
 
-static void check_latency(const struct run *run)
+static void check_latency(const struct stream_rig *rig)
 {
-    size_t latency = partita_plan_latency(run->plan);
-    assert_string_equal(partita_plan_engine(run->plan), engine);
-    assert_true(latency <= run->problem.latency);
-    assert_int_equal(latency % run->stride, 0);
-    assert_int_equal(partita_stream_latency(run->stream), latency);
-    assert_int_equal(partita_stream_tail(run->stream), latency + span_of(&run->problem) - 1);
+    size_t latency = partita_plan_latency(rig->plan);
+    assert_string_equal(partita_plan_engine(rig->plan), engine);
+    assert_true(latency <= rig->problem.latency);
+    assert_int_equal(latency % rig->stride, 0);
+    assert_int_equal(partita_stream_latency(rig->stream), latency);
+    assert_int_equal(partita_stream_tail(rig->stream), latency + span_of(&rig->problem) - 1);
 }
 
 // One whole call is right; then, after a false start that a reset forgets, every other cut gives
 // the same bits.
 static void check_run(const struct stream_case *c, const struct partita_problem *problem,
-                      const struct cut *cuts, size_t n_cuts)
+                      const struct call_split *splits, size_t n_cuts)
 {
     struct random random = random_start(c->named->name);
-    struct run run;
-    run_open_exactly(&run, c, problem, NULL, live_frames(c, problem), &random);
-    check_latency(&run);
-    void *y = run_output(&run), *other = run_output(&run);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
-    run_check_some(&run, y, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, problem, NULL, live_frames(c, problem), &random);
+    check_latency(&rig);
+    void *y = stream_rig_alloc_output(&rig), *other = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    stream_rig_check_sampled(&rig, y, &random);
     for (size_t i = 0; i < n_cuts; i++) {
-        partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, other, 0, random_below(&random, run.n_frames), &cuts[i],
-                      &random);
-        partita_stream_reset(run.stream);
-        memset(other, 0x55, run_output_bytes(&run));
-        run_feed(&run, run.stream, other, &cuts[i], &random);
-        if (memcmp(y, other, run_output_bytes(&run)))
-            fail_msg("latency %zu: calls of %s give other bits", problem->latency, cuts[i].name);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed_span(&rig, rig.stream, other, 0, random_below(&random, rig.n_frames),
+                             &splits[i], &random);
+        partita_stream_reset(rig.stream);
+        memset(other, 0x55, stream_rig_output_bytes(&rig));
+        stream_rig_feed(&rig, rig.stream, other, &splits[i], &random);
+        if (memcmp(y, other, stream_rig_output_bytes(&rig)))
+            fail_msg("latency %zu: calls of %s give other bits", problem->latency, splits[i].name);
     }
     guarded_free(other);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void matches_oracle(void **state)
@@ -97,14 +97,14 @@ static void matches_oracle(void **state)
     static const size_t latencies[] = {0, 1, 64, 777, PARTITA_UNBOUNDED};
     const struct stream_case *c = *state;
     struct partita_problem problem = c->named->problem;
-    const struct cut cuts[] = {{"up-to-3000", 3000, true},
-                               {"block", problem.block, false},
-                               {"ones", 1, false},
-                               {"up-to-70", 70, true}};
+    const struct call_split splits[] = {{"up-to-3000", 3000, true},
+                                        {"block", problem.block, false},
+                                        {"ones", 1, false},
+                                        {"up-to-70", 70, true}};
     const size_t step = layer_on_stand_in() ? 3 : 1;
     for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += step) {
         problem.latency = latencies[i];
-        check_run(c, &problem, cuts, step > 1 ? 1 : i ? 2 : 4);
+        check_run(c, &problem, splits, step > 1 ? 1 : i ? 2 : 4);
     }
 }
 
@@ -113,22 +113,22 @@ static const struct named_problem very_long = {"taps-70000", {STREAM(64), KERNEL
 static void very_long_matches_oracle(void **state)
 {
     static const size_t latencies[] = {0, 2048};
-    static const struct cut cuts[] = {{"up-to-3000", 3000, true}, {"block", 64, false}};
+    static const struct call_split splits[] = {{"up-to-3000", 3000, true}, {"block", 64, false}};
     struct partita_problem problem = very_long.problem;
     for (int i = 0; i < 2; i++) {
         problem.latency = latencies[i];
-        check_run(*state, &problem, cuts, 2);
+        check_run(*state, &problem, splits, 2);
     }
 }
 
 // What a single sample may be off, where its neighbours' root mean square is `rms`: errors are near
 // normal with half the gate as deviation (gate_for_outputs); eight deviations, once in 1e15
 // samples.
-static double sample_limit(const struct run *run, double rms)
+static double sample_limit(const struct stream_rig *rig, double rms)
 {
-    size_t n = run->plan->choice.transform;
+    size_t n = rig->plan->choice.transform;
     double gate =
-        n ? gate_transform(run->problem.signal, n) : gate_direct(run->problem.signal, run->n_taps);
+        n ? gate_transform(rig->problem.signal, n) : gate_direct(rig->problem.signal, rig->n_taps);
     return 4 * gate * rms;
 }
 
@@ -137,26 +137,26 @@ static double part_rms(enum partita_type type)
     return sqrt(type_is_complex(type) ? 2.0 / 3 : 1.0 / 3);
 }
 
-static void silence_input(struct run *run)
+static void silence_input(struct stream_rig *rig)
 {
-    memset(run->x, 0, run->in * run->n_frames * run->sample_bytes);
+    memset(rig->x, 0, rig->in * rig->n_frames * rig->sample_bytes);
 }
 
 // An impulse at frame `at` comes out as the taps: each of them, and nothing else.
-static void check_impulse(struct run *run, size_t at, struct random *random)
+static void check_impulse(struct stream_rig *rig, size_t at, struct random *random)
 {
-    size_t first = at + partita_plan_latency(run->plan), taps = run->problem.kernel[0];
-    double limit = sample_limit(run, part_rms(run->problem.taps));
-    silence_input(run);
-    sample_put(run->problem.signal, run->x, at, 1);
-    partita_stream_reset(run->stream);
-    char *y = run_output(run);
-    run_feed(run, run->stream, y, &(struct cut){"", 700, true}, random);
-    for (size_t i = 0; i < run->n_outputs; i++) {
+    size_t first = at + partita_plan_latency(rig->plan), taps = rig->problem.kernel[0];
+    double limit = sample_limit(rig, part_rms(rig->problem.taps));
+    silence_input(rig);
+    sample_put(rig->problem.signal, rig->x, at, 1);
+    partita_stream_reset(rig->stream);
+    char *y = stream_rig_alloc_output(rig);
+    stream_rig_feed(rig, rig->stream, y, &(struct call_split){"", 700, true}, random);
+    for (size_t i = 0; i < rig->n_outputs; i++) {
         bool inside = i >= first && i < first + taps;
         double complex expected =
-            inside ? reference_sample(run->problem.taps, run->w, i - first) : 0;
-        double error = cabs(reference_sample(run->problem.signal, y, i) - expected);
+            inside ? reference_sample(rig->problem.taps, rig->w, i - first) : 0;
+        double error = cabs(reference_sample(rig->problem.signal, y, i) - expected);
         if (!(error <= limit))
             fail_msg("impulse at %zu: output %zu (tap %td) is off by %.3g", at, i,
                      (ptrdiff_t)i - (ptrdiff_t)first, error);
@@ -171,13 +171,13 @@ static void impulse_gives_the_taps(void **state)
     for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += layer_on_stand_in() ? 2 : 1) {
         struct partita_problem problem = {STREAM(64), KERNEL(7001), LATENCY(latencies[i])};
         struct random random = random_start("impulse");
-        struct run run;
-        run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
+        struct stream_rig rig;
+        stream_rig_open_exactly(&rig, c, &problem, NULL, live_frames(c, &problem), &random);
         const size_t at[] = {
-            0, 1, 63, 64, 1023, 1024, 1 + random_below(&random, run.n_frames - 9000)};
+            0, 1, 63, 64, 1023, 1024, 1 + random_below(&random, rig.n_frames - 9000)};
         for (size_t k = 0; k < sizeof at / sizeof *at; k += layer_on_stand_in() ? 3 : 1)
-            check_impulse(&run, at[k], &random);
-        run_close(&run);
+            check_impulse(&rig, at[k], &random);
+        stream_rig_close(&rig);
     }
 }
 
@@ -189,28 +189,28 @@ static void each_tap_delays(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("delays");
     struct partita_problem problem = {STREAM(64), KERNEL(TAPS)};
-    struct run run;
-    run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
-    double limit = sample_limit(&run, part_rms(run.problem.signal));
-    char *y = run_output(&run);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &problem, NULL, live_frames(c, &problem), &random);
+    double limit = sample_limit(&rig, part_rms(rig.problem.signal));
+    char *y = stream_rig_alloc_output(&rig);
     for (size_t k = 0; k < POSITIONS; k += layer_on_stand_in() ? 4 : 1) {
         size_t border = (size_t)1 << k / 3, near = border + k % 3 - 1; // 2^i - 1, 2^i, 2^i + 1
         size_t tap = k == POSITIONS - 1 ? TAPS - 1
                      : near < TAPS      ? near
                                         : random_below(&random, TAPS);
-        memset(run.w, 0, TAPS * partita_type_size(run.problem.taps));
-        sample_put(run.problem.taps, run.w, tap, 1);
-        run_take_taps(&run);
-        run_feed(&run, run.stream, y, &(struct cut){"", 2000, true}, &random);
-        for (size_t i = 0; i < run.n_frames; i++) {
+        memset(rig.w, 0, TAPS * partita_type_size(rig.problem.taps));
+        sample_put(rig.problem.taps, rig.w, tap, 1);
+        stream_rig_replace_taps(&rig);
+        stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 2000, true}, &random);
+        for (size_t i = 0; i < rig.n_frames; i++) {
             double complex expected =
-                i < tap ? 0 : reference_sample(run.problem.signal, run.x, i - tap);
-            double error = cabs(reference_sample(run.problem.signal, y, i) - expected);
+                i < tap ? 0 : reference_sample(rig.problem.signal, rig.x, i - tap);
+            double error = cabs(reference_sample(rig.problem.signal, y, i) - expected);
             if (!(error <= limit)) fail_msg("tap %zu: output %zu is off by %.3g", tap, i, error);
         }
     }
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Copies sample by sample between layouts.
@@ -230,30 +230,30 @@ static void layouts_same_bits(void **state)
     struct partita_problem problem = {LIVE, .block = 48, .in_channels = 2, .out_channels = 2,
                                       .kernel = {900}};
     struct random random = random_start("layouts");
-    struct run run;
-    run_open_exactly(&run, c, &problem, NULL, live_frames(c, &problem), &random);
-    size_t n_frames = run.n_frames, bytes = run.sample_bytes;
-    char *y = run_output(&run), *planar = run_output(&run);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &problem, NULL, live_frames(c, &problem), &random);
+    size_t n_frames = rig.n_frames, bytes = rig.sample_bytes;
+    char *y = stream_rig_alloc_output(&rig), *planar = stream_rig_alloc_output(&rig);
     char *x = guarded_alloc(X_STRIDE * n_frames * bytes, 0),
          *wide = guarded_alloc(Y_STRIDE * n_frames * bytes, 0);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     for (int in_place = 0; in_place < 2; in_place++) {
         char *out = in_place ? x : wide;
         size_t step = in_place ? X_STRIDE : Y_STRIDE;
         memset(wide, 0x55, Y_STRIDE * n_frames * bytes);
         for (size_t k = 0; k < 2; k++)
-            spread(x + k * bytes, X_STRIDE, (char *)run.x + k * n_frames * bytes, 1, n_frames,
+            spread(x + k * bytes, X_STRIDE, (char *)rig.x + k * n_frames * bytes, 1, n_frames,
                    bytes);
-        partita_stream_reset(run.stream);
+        partita_stream_reset(rig.stream);
         for (size_t at = 0, n; at < n_frames; at += n) {
-            n = cut_next(&(struct cut){"", 150, true}, &random, n_frames - at);
+            n = split_next(&(struct call_split){"", 150, true}, &random, n_frames - at);
             char *to = out + at * step * bytes, *from = x + at * X_STRIDE * bytes;
-            partita_stream_process_strided(run.stream, (void *[]){to, to + bytes}, step,
+            partita_stream_process_strided(rig.stream, (void *[]){to, to + bytes}, step,
                                            (const void *[]){from, from + bytes}, X_STRIDE, n);
         }
         for (size_t k = 0; k < 2; k++)
             spread(planar + k * n_frames * bytes, 1, out + k * bytes, step, n_frames, bytes);
-        assert_memory_equal(planar, y, run_output_bytes(&run));
+        assert_memory_equal(planar, y, stream_rig_output_bytes(&rig));
         for (size_t i = 0; i < n_frames * Y_STRIDE * bytes; i++)
             assert_true(in_place || i / bytes % Y_STRIDE < 2 || wide[i] == 0x55);
     }
@@ -261,7 +261,7 @@ static void layouts_same_bits(void **state)
     guarded_free(x);
     guarded_free(planar);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Input and then the tail in silence, by drain in pieces: the bits that zeros as input give, to the
@@ -273,30 +273,32 @@ static void drains_to_the_last_sample(void **state)
     struct partita_problem problem = {STREAM(64), KERNEL(2000)};
     for (problem.latency = 0; problem.latency <= 600; problem.latency += 300) {
         struct random random = random_start("drain");
-        struct run run;
+        struct stream_rig rig;
         size_t tail = span_of(&problem) - 1;
-        run_open_exactly(&run, c, &problem, NULL,
-                         live_frames(c, &problem) + tail + problem.latency + BEYOND, &random);
-        tail = partita_stream_tail(run.stream);
-        size_t bytes = run.sample_bytes, heard = run.n_frames - tail - BEYOND;
-        memset((char *)run.x + heard * bytes, 0, (tail + BEYOND) * bytes);
-        char *expected = run_output(&run), *y = run_output(&run);
-        run_feed(&run, run.stream, expected, &cut_whole, &random);
-        run_check_some(&run, expected, &random);
-        partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, y, 0, heard, &(struct cut){"", 500, true}, &random);
-        for (size_t at = heard, n; at < run.n_frames; at += n) {
-            n = cut_next(&(struct cut){"", 200, true}, &random, run.n_frames - at);
-            partita_stream_drain(run.stream, &(void *){y + at * bytes}, 1, n);
+        stream_rig_open_exactly(&rig, c, &problem, NULL,
+                                live_frames(c, &problem) + tail + problem.latency + BEYOND,
+                                &random);
+        tail = partita_stream_tail(rig.stream);
+        size_t bytes = rig.sample_bytes, heard = rig.n_frames - tail - BEYOND;
+        memset((char *)rig.x + heard * bytes, 0, (tail + BEYOND) * bytes);
+        char *expected = stream_rig_alloc_output(&rig), *y = stream_rig_alloc_output(&rig);
+        stream_rig_feed(&rig, rig.stream, expected, &split_whole, &random);
+        stream_rig_check_sampled(&rig, expected, &random);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed_span(&rig, rig.stream, y, 0, heard, &(struct call_split){"", 500, true},
+                             &random);
+        for (size_t at = heard, n; at < rig.n_frames; at += n) {
+            n = split_next(&(struct call_split){"", 200, true}, &random, rig.n_frames - at);
+            partita_stream_drain(rig.stream, &(void *){y + at * bytes}, 1, n);
         }
-        assert_memory_equal(y, expected, run_output_bytes(&run));
-        double limit = sample_limit(&run, typical_output(&run.problem));
-        assert_true(cabs(reference_sample(run.problem.signal, y, heard + tail - 1)) > 0);
-        for (size_t i = heard + tail; i < run.n_outputs; i++)
-            assert_true(cabs(reference_sample(run.problem.signal, y, i)) <= limit);
+        assert_memory_equal(y, expected, stream_rig_output_bytes(&rig));
+        double limit = sample_limit(&rig, typical_output(&rig.problem));
+        assert_true(cabs(reference_sample(rig.problem.signal, y, heard + tail - 1)) > 0);
+        for (size_t i = heard + tail; i < rig.n_outputs; i++)
+            assert_true(cabs(reference_sample(rig.problem.signal, y, i)) <= limit);
         guarded_free(expected);
         guarded_free(y);
-        run_close(&run);
+        stream_rig_close(&rig);
     }
 }
 
@@ -312,10 +314,10 @@ static void few_taps(void **state)
                                           .latency = taps % 3 * 20};
         struct partita_options options = {.engine = engine, .log = log_into(&lines)};
         struct partita_plan *plan = NULL;
-        engine_on_its_device(&options);
+        set_engine_device(&options);
         enum partita_status status = partita_plan_create(&problem, &options, &plan);
         partita_plan_destroy(plan);
-        if (status == PARTITA_OK) check_run(c, &problem, &cut_whole, 1);
+        if (status == PARTITA_OK) check_run(c, &problem, &split_whole, 1);
         else assert_true(status == PARTITA_ERR_UNSUPPORTED && strstr(lines.text, "too few"));
         n_served += status == PARTITA_OK;
     }
@@ -330,7 +332,7 @@ static void signals_are_refused(void **state)
     struct log_lines lines;
     struct partita_options options = {.engine = engine, .log = log_into(&lines)};
     struct partita_plan *plan = NULL;
-    engine_on_its_device(&options);
+    set_engine_device(&options);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_null(plan);
     assert_non_null(strstr(lines.text, engine));
@@ -361,15 +363,15 @@ int main(void)
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         struct stream_case *c = cases[t];
         const char *types = type_pairs[t].name;
-        if (!rig_takes(engine, t)) continue;
+        if (!rig_has_types(engine, t)) continue;
         for (size_t p = 0; p < N_PROBLEMS; p++) {
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
-            if (!rig_takes_problem(t, p)) continue;
+            if (!rig_has_problem(t, p)) continue;
             tests[n++] = named_test(matches_oracle, &c[p], "%s-%s", problems[p].name, types);
         }
         c[N_PROBLEMS] = (struct stream_case){engine, &type_pairs[t], &very_long};
         for (size_t p = 0; p < N_PROMISES; p++)
-            if (rig_takes_problem(t, p))
+            if (rig_has_problem(t, p))
                 tests[n++] =
                     named_test(promises[p].run, &c[N_PROBLEMS], "%s-%s", promises[p].name, types);
         bool shortest = type_pairs[t].signal == PARTITA_F32,

@@ -23,12 +23,12 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, FRAMES = 22000 };
 
-static const struct cut small = {"", 400, true}, single = {"", 1, false};
+static const struct call_split small = {"", 400, true}, single = {"", 1, false};
 
-static size_t span_of(const struct run *run)
+static size_t span_of(const struct stream_rig *rig)
 {
-    return (run->problem.dilation[0] ? run->problem.dilation[0] : 1) *
-               (run->problem.kernel[0] - 1) +
+    return (rig->problem.dilation[0] ? rig->problem.dilation[0] : 1) *
+               (rig->problem.kernel[0] - 1) +
            1;
 }
 
@@ -37,34 +37,35 @@ struct reach {
     size_t first, end;
 };
 
-static struct reach reach_of(const struct run *run, size_t at)
+static struct reach reach_of(const struct stream_rig *rig, size_t at)
 {
-    size_t first = at + partita_plan_latency(run->plan), end = first + span_of(run);
-    return (struct reach){(first + run->stride - 1) / run->stride,
-                          (end + run->stride - 1) / run->stride};
+    size_t first = at + partita_plan_latency(rig->plan), end = first + span_of(rig);
+    return (struct reach){(first + rig->stride - 1) / rig->stride,
+                          (end + rig->stride - 1) / rig->stride};
 }
 
-static void *outputs_cut(struct run *run, const struct cut *cut, struct random *random)
+static void *outputs_cut(struct stream_rig *rig, const struct call_split *split,
+                         struct random *random)
 {
-    void *y = run_output(run);
-    partita_stream_reset(run->stream);
-    run_feed(run, run->stream, y, cut, random);
+    void *y = stream_rig_alloc_output(rig);
+    partita_stream_reset(rig->stream);
+    stream_rig_feed(rig, rig->stream, y, split, random);
     return y;
 }
 
-static void *outputs(struct run *run, struct random *random)
+static void *outputs(struct stream_rig *rig, struct random *random)
 {
-    return outputs_cut(run, &small, random);
+    return outputs_cut(rig, &small, random);
 }
 
 // Fails unless a and b have the same bits at outputs [first, end) of all channels.
-static void check_same(const struct run *run, const char *a, const char *b, size_t first,
+static void check_same(const struct stream_rig *rig, const char *a, const char *b, size_t first,
                        size_t end, const char *what)
 {
-    size_t bytes = run->sample_bytes;
-    for (size_t k = 0; k < run->out; k++) {
-        for (size_t i = first; i < end && i < run->n_outputs; i++) {
-            size_t at = (k * run->n_outputs + i) * bytes;
+    size_t bytes = rig->sample_bytes;
+    for (size_t k = 0; k < rig->out; k++) {
+        for (size_t i = first; i < end && i < rig->n_outputs; i++) {
+            size_t at = (k * rig->n_outputs + i) * bytes;
             if (memcmp(a + at, b + at, bytes))
                 fail_msg("%s: output %zu of channel %zu", what, i, k);
         }
@@ -74,22 +75,22 @@ static void check_same(const struct run *run, const char *a, const char *b, size
 // A value that is no number at one frame of one channel. Out of its reach the outputs are those of
 // zero in its place. Without latency no output looks ahead: before the reach they are those of any
 // number there. (With latency blocks hold frames to come, and another number rounds differently.)
-static void check_touch(struct run *run, size_t at, size_t channel, double value, const void *clean,
-                        struct random *random)
+static void check_touch(struct stream_rig *rig, size_t at, size_t channel, double value,
+                        const void *clean, struct random *random)
 {
-    size_t i = channel * run->n_frames + at;
-    enum partita_type type = run->problem.signal;
-    double complex kept = reference_sample(type, run->x, i);
-    sample_put(type, run->x, i, 0);
-    char *zeroed = outputs(run, random);
-    sample_put(type, run->x, i, value);
-    char *touched = outputs(run, random);
-    sample_put(type, run->x, i, kept);
-    struct reach reach = reach_of(run, at);
-    check_same(run, touched, zeroed, 0, reach.first, "before its reach");
-    check_same(run, touched, zeroed, reach.end, run->n_outputs, "after its reach");
-    if (partita_plan_latency(run->plan) == 0)
-        check_same(run, touched, clean, 0, reach.first, "no look ahead");
+    size_t i = channel * rig->n_frames + at;
+    enum partita_type type = rig->problem.signal;
+    double complex kept = reference_sample(type, rig->x, i);
+    sample_put(type, rig->x, i, 0);
+    char *zeroed = outputs(rig, random);
+    sample_put(type, rig->x, i, value);
+    char *touched = outputs(rig, random);
+    sample_put(type, rig->x, i, kept);
+    struct reach reach = reach_of(rig, at);
+    check_same(rig, touched, zeroed, 0, reach.first, "before its reach");
+    check_same(rig, touched, zeroed, reach.end, rig->n_outputs, "after its reach");
+    if (partita_plan_latency(rig->plan) == 0)
+        check_same(rig, touched, clean, 0, reach.first, "no look ahead");
     guarded_free(zeroed);
     guarded_free(touched);
 }
@@ -101,15 +102,15 @@ static void special_values_stay_in_reach(void **state)
     const struct stream_case *c = *state;
     const double values[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
     struct random random = random_start("special");
-    struct run run;
-    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
-    void *clean = outputs(&run, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
+    void *clean = outputs(&rig, &random);
     for (size_t round = 0; round < ROUNDS; round++) {
         size_t frame = round < N_AT ? at[round] : random_below(&random, FRAMES);
-        check_touch(&run, frame, random_below(&random, run.in), values[round % 3], clean, &random);
+        check_touch(&rig, frame, random_below(&random, rig.in), values[round % 3], clean, &random);
     }
     guarded_free(clean);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // A group that hears no special value is as it was.
@@ -117,19 +118,19 @@ static void other_groups_hear_nothing(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("groups");
-    struct run run;
-    run_open_exactly(&run, c, &problems[5].problem, NULL, FRAMES, &random);
-    char *clean = outputs(&run, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &problems[5].problem, NULL, FRAMES, &random);
+    char *clean = outputs(&rig, &random);
     for (size_t i = 0; i < 20; i++)
-        sample_put(run.problem.signal, run.x, random_below(&random, FRAMES),
+        sample_put(rig.problem.signal, rig.x, random_below(&random, FRAMES),
                    i % 2 ? (double)NAN : (double)INFINITY);
-    char *y = outputs(&run, &random);
-    size_t bytes = run.n_outputs * run.sample_bytes;
+    char *y = outputs(&rig, &random);
+    size_t bytes = rig.n_outputs * rig.sample_bytes;
     assert_memory_equal(y + bytes, clean + bytes, bytes);
     assert_memory_not_equal(y, clean, bytes);
     guarded_free(y);
     guarded_free(clean);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static bool is_special(double complex value)
@@ -139,15 +140,15 @@ static bool is_special(double complex value)
 
 // Marks the outputs that a special value anywhere in channel 0 meets with a tap, and those that it
 // may reach.
-static void mark_reached(const struct run *run, bool *met, bool *reached)
+static void mark_reached(const struct stream_rig *rig, bool *met, bool *reached)
 {
-    for (size_t i = 0; i < run->n_frames; i++) {
-        if (!is_special(reference_sample(run->problem.signal, run->x, i))) continue;
-        struct reach reach = reach_of(run, i);
-        size_t first = i + partita_plan_latency(run->plan), step = run->problem.dilation[0];
-        for (size_t p = reach.first; p < reach.end && p < run->n_outputs; p++) {
+    for (size_t i = 0; i < rig->n_frames; i++) {
+        if (!is_special(reference_sample(rig->problem.signal, rig->x, i))) continue;
+        struct reach reach = reach_of(rig, i);
+        size_t first = i + partita_plan_latency(rig->plan), step = rig->problem.dilation[0];
+        for (size_t p = reach.first; p < reach.end && p < rig->n_outputs; p++) {
             reached[p] = true;
-            if ((p * run->stride - first) % (step ? step : 1) == 0) met[p] = true;
+            if ((p * rig->stride - first) % (step ? step : 1) == 0) met[p] = true;
         }
     }
 }
@@ -158,29 +159,30 @@ static void many_special_values(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("many");
-    struct run run;
-    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
-    size_t span = span_of(&run), bytes = run.sample_bytes;
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
+    size_t span = span_of(&rig), bytes = rig.sample_bytes;
     for (size_t i = 100, k = 0; i < FRAMES; k++) {
-        sample_put(run.problem.signal, run.x, i, k % 2 ? (double)NAN : (double)INFINITY);
+        sample_put(rig.problem.signal, rig.x, i, k % 2 ? (double)NAN : (double)INFINITY);
         i += k % 3 ? 1 + random_below(&random, 90) : span + random_below(&random, span);
     }
-    bool *met = calloc(run.n_outputs, 1), *reached = calloc(run.n_outputs, 1);
-    mark_reached(&run, met, reached);
-    char *y = outputs(&run, &random), *single_frames = outputs_cut(&run, &single, &random);
-    assert_memory_equal(y, single_frames,
-                        run_output_bytes(&run)); // also where a call has no output of its own
+    bool *met = calloc(rig.n_outputs, 1), *reached = calloc(rig.n_outputs, 1);
+    mark_reached(&rig, met, reached);
+    char *y = outputs(&rig, &random), *single_frames = outputs_cut(&rig, &single, &random);
+    assert_memory_equal(
+        y, single_frames,
+        stream_rig_output_bytes(&rig)); // also where a call has no output of its own
     guarded_free(single_frames);
     for (size_t i = 0; i < FRAMES; i++)
-        if (is_special(reference_sample(run.problem.signal, run.x, i)))
-            sample_put(run.problem.signal, run.x, i, 0);
-    char *zeroed = outputs(&run, &random);
-    run_check_some(&run, zeroed, &random);
-    bool all = run.problem.groups < 2; // else the first output alone hears the first input
-    for (size_t i = 0; i < run.out * run.n_outputs; i++) {
-        size_t p = i % run.n_outputs;
-        bool heard = all || i < run.n_outputs;
-        if (met[p] && heard && !is_special(reference_sample(run.problem.signal, y, i)))
+        if (is_special(reference_sample(rig.problem.signal, rig.x, i)))
+            sample_put(rig.problem.signal, rig.x, i, 0);
+    char *zeroed = outputs(&rig, &random);
+    stream_rig_check_sampled(&rig, zeroed, &random);
+    bool all = rig.problem.groups < 2; // else the first output alone hears the first input
+    for (size_t i = 0; i < rig.out * rig.n_outputs; i++) {
+        size_t p = i % rig.n_outputs;
+        bool heard = all || i < rig.n_outputs;
+        if (met[p] && heard && !is_special(reference_sample(rig.problem.signal, y, i)))
             fail_msg("output %zu is a number", i);
         if (!reached[p] && memcmp(y + i * bytes, zeroed + i * bytes, bytes))
             fail_msg("output %zu is touched", i);
@@ -189,45 +191,45 @@ static void many_special_values(void **state)
     free(reached);
     guarded_free(zeroed);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // The largest sum of the taps' magnitudes over the outputs: what flushing a denormal to zero may
 // cost is this many of the smallest normal number.
-static double tap_sum(const struct run *run)
+static double tap_sum(const struct stream_rig *rig)
 {
     double largest = 0;
-    for (size_t k = 0, per = run->n_taps / run->out; k < run->out; k++) {
+    for (size_t k = 0, per = rig->n_taps / rig->out; k < rig->out; k++) {
         double sum = 0;
         for (size_t i = 0; i < per; i++)
-            sum += cabs(reference_sample(run->problem.taps, run->w, k * per + i));
+            sum += cabs(reference_sample(rig->problem.taps, rig->w, k * per + i));
         largest = fmax(largest, sum);
     }
     return largest;
 }
 
 // Each output within `limit` of the oracle's, at outputs drawn by chance from [first, last].
-static void check_close(const struct run *run, const void *y, size_t first, double limit,
+static void check_close(const struct stream_rig *rig, const void *y, size_t first, double limit,
                         struct random *random)
 {
     enum { SOME = 300 };
-    size_t at[SOME], late = partita_plan_latency(run->plan) / run->stride;
+    size_t at[SOME], late = partita_plan_latency(rig->plan) / rig->stride;
     for (size_t i = 0; i < SOME; i++)
-        at[i] = first + random_below(random, run->n_outputs - late - first);
-    double complex *expected = malloc(run->out * SOME * sizeof *expected);
-    reference_stream_at(&run->problem, run->n_frames, at, SOME, expected, run->x, run->w);
-    for (size_t i = 0; i < run->out * SOME; i++) {
-        size_t from = i / SOME * run->n_outputs + late + at[i % SOME];
-        double error = cabs(reference_sample(run->problem.signal, y, from) - expected[i]);
+        at[i] = first + random_below(random, rig->n_outputs - late - first);
+    double complex *expected = malloc(rig->out * SOME * sizeof *expected);
+    reference_stream_at(&rig->problem, rig->n_frames, at, SOME, expected, rig->x, rig->w);
+    for (size_t i = 0; i < rig->out * SOME; i++) {
+        size_t from = i / SOME * rig->n_outputs + late + at[i % SOME];
+        double error = cabs(reference_sample(rig->problem.signal, y, from) - expected[i]);
         if (!(error <= limit))
             fail_msg("output %zu is off by %.3g, above %.3g", from, error, limit);
     }
     free(expected);
 }
 
-static double least_normal(const struct run *run)
+static double least_normal(const struct stream_rig *rig)
 {
-    return type_is_f64(run->problem.signal) ? DBL_MIN : (double)FLT_MIN;
+    return type_is_f64(rig->problem.signal) ? DBL_MIN : (double)FLT_MIN;
 }
 
 // Nothing but denormals: outputs are finite, each as right as numbers flushed to zero allow.
@@ -235,16 +237,16 @@ static void denormals(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("denormals");
-    struct run run;
-    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
-    double scale = least_normal(&run) / 2;
-    for (size_t i = 0; i < run.in * FRAMES; i++)
-        sample_put(run.problem.signal, run.x, i,
-                   reference_sample(run.problem.signal, run.x, i) * scale);
-    void *y = outputs(&run, &random);
-    check_close(&run, y, 0, 2 * least_normal(&run) * tap_sum(&run), &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
+    double scale = least_normal(&rig) / 2;
+    for (size_t i = 0; i < rig.in * FRAMES; i++)
+        sample_put(rig.problem.signal, rig.x, i,
+                   reference_sample(rig.problem.signal, rig.x, i) * scale);
+    void *y = outputs(&rig, &random);
+    check_close(&rig, y, 0, 2 * least_normal(&rig) * tap_sum(&rig), &random);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // A signal that fades from full scale through the denormals to nothing: right all the way, every
@@ -254,26 +256,26 @@ static void fading_tail(void **state)
     enum { FADES = 6000 };
     const struct stream_case *c = *state;
     struct random random = random_start("tail");
-    struct run run;
-    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
-    double decades = type_is_f64(run.problem.signal) ? 330 : 50;
-    for (size_t i = 0; i < run.in * FRAMES; i++) {
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
+    double decades = type_is_f64(rig.problem.signal) ? 330 : 50;
+    for (size_t i = 0; i < rig.in * FRAMES; i++) {
         size_t frame = i % FRAMES;
         double gain = frame < FADES ? pow(10, -decades * (double)frame / FADES) : 0;
-        sample_put(run.problem.signal, run.x, i,
-                   reference_sample(run.problem.signal, run.x, i) * gain);
+        sample_put(rig.problem.signal, rig.x, i,
+                   reference_sample(rig.problem.signal, rig.x, i) * gain);
     }
-    void *y = outputs(&run, &random);
-    double gate = plan_gate(run.plan, &run.problem, run.n_taps);
-    check_close(&run, y, 0,
-                4 * gate * typical_output(&run.problem) + least_normal(&run) * tap_sum(&run),
+    void *y = outputs(&rig, &random);
+    double gate = plan_gate(rig.plan, &rig.problem, rig.n_taps);
+    check_close(&rig, y, 0,
+                4 * gate * typical_output(&rig.problem) + least_normal(&rig) * tap_sum(&rig),
                 &random);
-    for (size_t i = 0; i < run.out * run.n_outputs; i++) {
-        double complex value = reference_sample(run.problem.signal, y, i);
+    for (size_t i = 0; i < rig.out * rig.n_outputs; i++) {
+        double complex value = reference_sample(rig.problem.signal, y, i);
         assert_true(isfinite(creal(value)) && isfinite(cimag(value)));
     }
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Channels that fall silent for long and short whiles, at times all of them together, and sound
@@ -282,11 +284,11 @@ static void silence_leaves_no_trace(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("silence");
-    struct run run;
-    run_open_exactly(&run, c, &c->named->problem, NULL, FRAMES, &random);
-    size_t bytes = run.sample_bytes;
-    for (size_t k = 0; k < run.in; k++) {
-        char *x = (char *)run.x + k * FRAMES * bytes;
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
+    size_t bytes = rig.sample_bytes;
+    for (size_t k = 0; k < rig.in; k++) {
+        char *x = (char *)rig.x + k * FRAMES * bytes;
         memset(x, 0, random_below(&random, 2000) * bytes);
         memset(x + 6000 * bytes, 0, 7000 * bytes);
         memset(x + 17000 * bytes, 0, random_below(&random, 5000) * bytes);
@@ -294,16 +296,16 @@ static void silence_leaves_no_trace(void **state)
             size_t n = random_below(&random, 300);
             memset(x + random_below(&random, FRAMES - n) * bytes, 0, n * bytes);
         }
-        sample_put(run.problem.signal, x, 9000, 1); // alone in the long silence
+        sample_put(rig.problem.signal, x, 9000, 1); // alone in the long silence
     }
-    char *y = outputs(&run, &random), *whole = run_output(&run);
-    run_check_some(&run, y, &random);
-    partita_stream_reset(run.stream);
-    run_feed(&run, run.stream, whole, &cut_whole, &random);
-    assert_memory_equal(y, whole, run_output_bytes(&run));
+    char *y = outputs(&rig, &random), *whole = stream_rig_alloc_output(&rig);
+    stream_rig_check_sampled(&rig, y, &random);
+    partita_stream_reset(rig.stream);
+    stream_rig_feed(&rig, rig.stream, whole, &split_whole, &random);
+    assert_memory_equal(y, whole, stream_rig_output_bytes(&rig));
     guarded_free(whole);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 struct promise {
@@ -330,11 +332,11 @@ int main(void)
     engine = partitioned_engine();
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         const char *types = type_pairs[t].name;
-        if (!rig_takes(engine, t)) continue;
+        if (!rig_has_types(engine, t)) continue;
         struct stream_case *c = cases[t];
         for (size_t p = 0; p < N_PROBLEMS; p++) {
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
-            if (!rig_takes_problem(t, p)) continue;
+            if (!rig_has_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                 tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s-%s", of_problems[i].name,
                                         problems[p].name, types);

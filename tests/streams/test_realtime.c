@@ -50,44 +50,44 @@ static struct partita_options options_of(enum mode mode, struct pool *pool)
 }
 
 // One call of each kind, at frame `at` of a run that y has room for.
-static void live(const struct run *run, char *y, size_t at, size_t n, bool silence)
+static void live(const struct stream_rig *rig, char *y, size_t at, size_t n, bool silence)
 {
     const void *x_at[8];
     void *y_at[8];
-    size_t given = (at + run->stride - 1) / run->stride;
-    for (size_t c = 0; c < run->in; c++)
-        x_at[c] = (char *)run->x + (c * run->n_frames + at) * run->sample_bytes;
-    for (size_t c = 0; c < run->out; c++)
-        y_at[c] = y + (c * run->n_outputs + given) * run->sample_bytes;
+    size_t given = (at + rig->stride - 1) / rig->stride;
+    for (size_t c = 0; c < rig->in; c++)
+        x_at[c] = (char *)rig->x + (c * rig->n_frames + at) * rig->sample_bytes;
+    for (size_t c = 0; c < rig->out; c++)
+        y_at[c] = y + (c * rig->n_outputs + given) * rig->sample_bytes;
     watch_this_thread(true);
-    partita_stream_output_frames(run->stream, n);
-    partita_stream_latency(run->stream);
-    partita_stream_tail(run->stream);
-    if (silence) partita_stream_drain(run->stream, y_at, 1, n);
-    else if (at % 2) partita_stream_process_strided(run->stream, y_at, 1, x_at, 1, n);
-    else partita_stream_process(run->stream, y_at, x_at, n);
+    partita_stream_output_frames(rig->stream, n);
+    partita_stream_latency(rig->stream);
+    partita_stream_tail(rig->stream);
+    if (silence) partita_stream_drain(rig->stream, y_at, 1, n);
+    else if (at % 2) partita_stream_process_strided(rig->stream, y_at, 1, x_at, 1, n);
+    else partita_stream_process(rig->stream, y_at, x_at, n);
     watch_this_thread(false);
 }
 
 // Hands over either filter, and asks how things are.
-static void control(const struct run *run, const struct partita_filter *other,
+static void control(const struct stream_rig *rig, const struct partita_filter *other,
                     struct random *random)
 {
     struct partita_stream_stats stats;
-    const struct partita_filter *next = random_below(random, 2) ? other : run->filter;
+    const struct partita_filter *next = random_below(random, 2) ? other : rig->filter;
     size_t fade = random_below(random, 400);
     watch_this_thread(true);
-    partita_stream_swap(run->stream, next, fade); // refused by engines that cannot
-    partita_stream_swapping(run->stream);
-    partita_stream_stats(run->stream, &stats);
-    partita_stream_state_size(run->stream);
+    partita_stream_swap(rig->stream, next, fade); // refused by engines that cannot
+    partita_stream_swapping(rig->stream);
+    partita_stream_stats(rig->stream, &stats);
+    partita_stream_state_size(rig->stream);
     watch_this_thread(false);
 }
 
-static void reset(const struct run *run)
+static void reset(const struct stream_rig *rig)
 {
     watch_this_thread(true);
-    partita_stream_reset(run->stream);
+    partita_stream_reset(rig->stream);
     watch_this_thread(false);
 }
 
@@ -102,26 +102,26 @@ static void goes_by_the_watch(void **state)
     struct partita_problem problem = c->stream.named->problem;
     if (strncmp(c->stream.engine, "cpu/overlap", 11) == 0) problem.latency = 2400;
     struct random random = random_start("watch");
-    struct run run;
-    run_open_exactly(&run, &c->stream, &problem, &options, FRAMES, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, &c->stream, &problem, &options, FRAMES, &random);
     struct partita_filter *other;
-    random_samples(&random, run.problem.taps, run.w, run.n_taps);
-    assert_ok(partita_filter_create(run.plan, run.w, &other));
-    char *y = run_output(&run);
+    random_samples(&random, rig.problem.taps, rig.w, rig.n_taps);
+    assert_ok(partita_filter_create(rig.plan, rig.w, &other));
+    char *y = stream_rig_alloc_output(&rig);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (size_t at = 0, n; at < FRAMES; at += n) {
             n = sizes[i] ? sizes[i] : random_below(&random, 700);
             if (n > FRAMES - at) n = FRAMES - at;
-            if (sizes[i] != 1 || at % 50 == 0) control(&run, other, &random);
-            live(&run, y, at, n, i % 2 && at > FRAMES / 2);
+            if (sizes[i] != 1 || at % 50 == 0) control(&rig, other, &random);
+            live(&rig, y, at, n, i % 2 && at > FRAMES / 2);
         }
-        reset(&run);
+        reset(&rig);
     }
-    partita_stream_close(run.stream);
-    run.stream = NULL;
+    partita_stream_close(rig.stream);
+    rig.stream = NULL;
     partita_filter_destroy(other);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
     pool_close(&pool);
 }
 

@@ -22,13 +22,13 @@ static const struct named_problem problems[] = {
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // Zero latency where the engine serves it; where every tap costs a product, fewer of them.
-static void open(struct run *run, const struct stream_case *c,
+static void open(struct stream_rig *rig, const struct stream_case *c,
                  const struct partita_problem *problem, size_t n_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strncmp(c->engine, "cpu/overlap", 11) == 0 && !relaxed.latency) relaxed.latency = 2400;
     if (strcmp(c->engine, "cpu/direct") == 0 && relaxed.kernel[0] > 1500) relaxed.kernel[0] = 1500;
-    run_open_exactly(run, c, &relaxed, NULL, n_frames, random);
+    stream_rig_open_exactly(rig, c, &relaxed, NULL, n_frames, random);
 }
 
 static void *save(struct partita_stream *stream)
@@ -40,7 +40,7 @@ static void *save(struct partita_stream *stream)
     return state;
 }
 
-static const struct cut small = {"", 300, true};
+static const struct call_split small = {"", 300, true};
 enum { FRAMES = 20000 };
 
 // Positions in a run: next to borders of blocks and of powers of two, in the midst of them, and at
@@ -54,17 +54,18 @@ static size_t awkward(int round, struct random *random)
 enum { ROUNDS = 14 };
 
 // Runs on to the end and compares what comes out from `at` on.
-static void check_goes_on(const struct run *run, struct partita_stream *stream,
+static void check_goes_on(const struct stream_rig *rig, struct partita_stream *stream,
                           const void *expected, size_t at, struct random *random)
 {
-    char *y = run_output(run);
-    memcpy(y, expected, run_output_bytes(run));
-    size_t first = (at + run->stride - 1) / run->stride;
-    for (size_t k = 0; k < run->out; k++)
-        memset(y + (k * run->n_outputs + first) * run->sample_bytes, 0x55,
-               (run->n_outputs - first) * run->sample_bytes);
-    run_feed_part(run, stream, y, at, run->n_frames, &small, random);
-    if (memcmp(y, expected, run_output_bytes(run))) fail_msg("other bits after frame %zu", at);
+    char *y = stream_rig_alloc_output(rig);
+    memcpy(y, expected, stream_rig_output_bytes(rig));
+    size_t first = (at + rig->stride - 1) / rig->stride;
+    for (size_t k = 0; k < rig->out; k++)
+        memset(y + (k * rig->n_outputs + first) * rig->sample_bytes, 0x55,
+               (rig->n_outputs - first) * rig->sample_bytes);
+    stream_rig_feed_span(rig, stream, y, at, rig->n_frames, &small, random);
+    if (memcmp(y, expected, stream_rig_output_bytes(rig)))
+        fail_msg("other bits after frame %zu", at);
     guarded_free(y);
 }
 
@@ -72,32 +73,32 @@ static void restored_goes_on(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("restore");
-    struct run run;
-    open(&run, c, &c->named->problem, FRAMES, &random);
+    struct stream_rig rig;
+    open(&rig, c, &c->named->problem, FRAMES, &random);
     struct partita_stream *second;
-    assert_ok(partita_stream_open(run.plan, run.filter, &second));
-    size_t size = partita_stream_state_size(run.stream);
+    assert_ok(partita_stream_open(rig.plan, rig.filter, &second));
+    size_t size = partita_stream_state_size(rig.stream);
     assert_true(size > 0);
     assert_int_equal(partita_stream_state_size(second), size);
-    void *y = run_output(&run), *garbage = run_output(&run);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
+    void *y = stream_rig_alloc_output(&rig), *garbage = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     for (int round = 0; round < ROUNDS; round++) {
         size_t at = awkward(round, &random);
-        partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, garbage, 0, at, &small, &random);
-        void *kept = save(run.stream);
-        check_goes_on(&run, run.stream, y, at, &random); // saving changed nothing
-        assert_ok(partita_stream_restore(run.stream, kept, size));
-        check_goes_on(&run, run.stream, y, at, &random);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed_span(&rig, rig.stream, garbage, 0, at, &small, &random);
+        void *kept = save(rig.stream);
+        check_goes_on(&rig, rig.stream, y, at, &random); // saving changed nothing
+        assert_ok(partita_stream_restore(rig.stream, kept, size));
+        check_goes_on(&rig, rig.stream, y, at, &random);
         assert_ok(partita_stream_restore(second, kept, size)); // wherever the second one stands
-        check_goes_on(&run, second, y, at, &random);
-        assert_int_equal(partita_stream_state_size(run.stream), size);
+        check_goes_on(&rig, second, y, at, &random);
+        assert_int_equal(partita_stream_state_size(rig.stream), size);
         guarded_free(kept);
     }
     partita_stream_close(second);
     guarded_free(garbage);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Into a stream of another plan that was made in the same way; and out of a stream that is gone.
@@ -105,52 +106,52 @@ static void equal_plan_goes_on(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("equal-plan");
-    struct run run;
-    open(&run, c, &c->named->problem, FRAMES, &random);
-    void *y = run_output(&run), *garbage = run_output(&run);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
-    partita_stream_reset(run.stream);
-    run_feed_part(&run, run.stream, garbage, 0, 5432, &small, &random);
-    void *kept = save(run.stream);
-    size_t size = partita_stream_state_size(run.stream);
-    partita_stream_close(run.stream);
-    partita_filter_destroy(run.filter);
-    partita_plan_destroy(run.plan);
+    struct stream_rig rig;
+    open(&rig, c, &c->named->problem, FRAMES, &random);
+    void *y = stream_rig_alloc_output(&rig), *garbage = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    partita_stream_reset(rig.stream);
+    stream_rig_feed_span(&rig, rig.stream, garbage, 0, 5432, &small, &random);
+    void *kept = save(rig.stream);
+    size_t size = partita_stream_state_size(rig.stream);
+    partita_stream_close(rig.stream);
+    partita_filter_destroy(rig.filter);
+    partita_plan_destroy(rig.plan);
     struct partita_options options = {.engine = c->engine};
-    engine_on_its_device(&options);
-    assert_ok(partita_plan_create(&run.problem, &options, &run.plan));
-    assert_ok(partita_filter_create(run.plan, run.w, &run.filter));
-    assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
-    assert_ok(partita_stream_restore(run.stream, kept, size));
-    check_goes_on(&run, run.stream, y, 5432, &random);
+    set_engine_device(&options);
+    assert_ok(partita_plan_create(&rig.problem, &options, &rig.plan));
+    assert_ok(partita_filter_create(rig.plan, rig.w, &rig.filter));
+    assert_ok(partita_stream_open(rig.plan, rig.filter, &rig.stream));
+    assert_ok(partita_stream_restore(rig.stream, kept, size));
+    check_goes_on(&rig, rig.stream, y, 5432, &random);
     guarded_free(kept);
     guarded_free(garbage);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void cloned_goes_on(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("clone");
-    struct run run;
-    open(&run, c, &c->named->problem, FRAMES, &random);
-    void *y = run_output(&run), *garbage = run_output(&run);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
+    struct stream_rig rig;
+    open(&rig, c, &c->named->problem, FRAMES, &random);
+    void *y = stream_rig_alloc_output(&rig), *garbage = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     for (int round = 0; round < ROUNDS; round++) {
         size_t at = awkward(round, &random);
         struct partita_stream *clone = NULL;
-        partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, garbage, 0, at, &small, &random);
-        assert_ok(partita_stream_clone(run.stream, &clone));
-        check_goes_on(&run, run.stream, y, at, &random); // neither knows of the other
-        check_goes_on(&run, clone, y, at, &random);
-        partita_stream_close(run.stream);
-        run.stream = clone;
+        partita_stream_reset(rig.stream);
+        stream_rig_feed_span(&rig, rig.stream, garbage, 0, at, &small, &random);
+        assert_ok(partita_stream_clone(rig.stream, &clone));
+        check_goes_on(&rig, rig.stream, y, at, &random); // neither knows of the other
+        check_goes_on(&rig, clone, y, at, &random);
+        partita_stream_close(rig.stream);
+        rig.stream = clone;
     }
     guarded_free(garbage);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // What is refused leaves the stream as it was: it goes on as if nothing had been.
@@ -159,48 +160,48 @@ static void refused_state_changes_nothing(void **state)
     const struct stream_case *c = *state;
     enum { AT = 7777 };
     struct random random = random_start("refuse");
-    struct run run, other;
-    open(&run, c, &c->named->problem, FRAMES, &random);
+    struct stream_rig rig, other;
+    open(&rig, c, &c->named->problem, FRAMES, &random);
     struct partita_problem changed = c->named->problem;
     changed.kernel[0] = 333;
     open(&other, c, &changed, 100, &random);
-    void *y = run_output(&run), *foreign = save(other.stream);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
-    partita_stream_reset(run.stream);
-    run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
-    size_t size = partita_stream_state_size(run.stream),
+    void *y = stream_rig_alloc_output(&rig), *foreign = save(other.stream);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    partita_stream_reset(rig.stream);
+    stream_rig_feed_span(&rig, rig.stream, y, 0, AT, &small, &random);
+    size_t size = partita_stream_state_size(rig.stream),
            foreign_size = partita_stream_state_size(other.stream);
-    void *good = save(run.stream);
+    void *good = save(rig.stream);
     unsigned char *bad = malloc(size);
     const size_t short_sizes[] = {0, 1, 7, 64, size / 2, size - 1};
     for (size_t i = 0; i < sizeof short_sizes / sizeof *short_sizes; i++) {
         size_t n = short_sizes[i] < size ? short_sizes[i] : size - 1;
         unsigned char *part = malloc(n + !n); // so that a sanitizer sees what is read beyond
         memcpy(part, good, n);
-        assert_int_equal(partita_stream_restore(run.stream, part, n), PARTITA_ERR_STATE);
+        assert_int_equal(partita_stream_restore(rig.stream, part, n), PARTITA_ERR_STATE);
         free(part);
     }
     for (int fill = 0; fill < 3; fill++) {
         for (size_t i = 0; i < size; i++)
             bad[i] = (unsigned char)(fill < 2 ? -fill : (int)random_below(&random, 256));
-        assert_int_equal(partita_stream_restore(run.stream, bad, size), PARTITA_ERR_STATE);
+        assert_int_equal(partita_stream_restore(rig.stream, bad, size), PARTITA_ERR_STATE);
     }
-    assert_int_equal(partita_stream_restore(run.stream, foreign, foreign_size), PARTITA_ERR_STATE);
-    assert_int_equal(partita_stream_restore(run.stream, NULL, size), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_restore(rig.stream, foreign, foreign_size), PARTITA_ERR_STATE);
+    assert_int_equal(partita_stream_restore(rig.stream, NULL, size), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_restore(NULL, good, size), PARTITA_ERR_ARG);
-    assert_int_equal(partita_stream_save(run.stream, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_save(rig.stream, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_save(NULL, bad), PARTITA_ERR_ARG);
     struct partita_stream *clone = (struct partita_stream *)1;
-    assert_int_equal(partita_stream_clone(run.stream, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_clone(rig.stream, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_clone(NULL, &clone), PARTITA_ERR_ARG);
     assert_ptr_equal(clone, (struct partita_stream *)1);
-    check_goes_on(&run, run.stream, y, AT, &random);
+    check_goes_on(&rig, rig.stream, y, AT, &random);
     free(bad);
     guarded_free(good);
     guarded_free(foreign);
     guarded_free(y);
-    run_close(&other);
-    run_close(&run);
+    stream_rig_close(&other);
+    stream_rig_close(&rig);
 }
 
 // Plans alike in all but one thing do not take each other's states.
@@ -217,19 +218,19 @@ static void plans_are_told_apart(void **state)
     const struct stream_case wider = {c->engine,
                                       &type_pairs[c->types->signal == PARTITA_F64 ? 0 : 1], NULL};
     struct random random = random_start("apart");
-    struct run run, other;
-    open(&run, c, &base, 100, &random);
+    struct stream_rig rig, other;
+    open(&rig, c, &base, 100, &random);
     for (int i = 0; i <= 4; i++) {
         open(&other, i < 4 ? c : &wider, i < 4 ? &others[i] : &base, 100, &random);
         void *kept = save(other.stream);
         enum partita_status status =
-            partita_stream_restore(run.stream, kept, partita_stream_state_size(other.stream));
+            partita_stream_restore(rig.stream, kept, partita_stream_state_size(other.stream));
         if (status != PARTITA_ERR_STATE)
             fail_msg("state of plan %d: %s", i, partita_status_string(status));
         guarded_free(kept);
-        run_close(&other);
+        stream_rig_close(&other);
     }
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Plans of other blocks and latencies may lay a filter out in other ways: their states are taken
@@ -241,14 +242,14 @@ static void other_layouts(void **state)
     enum { N_LAYOUTS = 3 * sizeof blocks / sizeof *blocks, AT = 3333, ALL = 12000 };
     const struct stream_case *c = *state;
     struct random random = random_start("layouts");
-    struct run run, other;
+    struct stream_rig rig, other;
     struct partita_problem problem = {STREAM(64), KERNEL(1200), LATENCY(1300)};
-    open(&run, c, &problem, ALL, &random);
-    void *y = run_output(&run);
-    run_feed_part(&run, run.stream, y, 0, AT, &small, &random);
-    void *kept = save(run.stream);
-    size_t size = partita_stream_state_size(run.stream);
-    run_feed_part(&run, run.stream, y, AT, ALL, &small, &random);
+    open(&rig, c, &problem, ALL, &random);
+    void *y = stream_rig_alloc_output(&rig);
+    stream_rig_feed_span(&rig, rig.stream, y, 0, AT, &small, &random);
+    void *kept = save(rig.stream);
+    size_t size = partita_stream_state_size(rig.stream);
+    stream_rig_feed_span(&rig, rig.stream, y, AT, ALL, &small, &random);
     for (size_t i = 0; i < N_LAYOUTS; i++) {
         random = random_start("layouts"); // the same taps and input
         problem.block = blocks[i / 3];
@@ -256,11 +257,11 @@ static void other_layouts(void **state)
         open(&other, c, &problem, ALL, &random);
         if (partita_stream_restore(other.stream, kept, size) == PARTITA_OK)
             check_goes_on(&other, other.stream, y, AT, &random);
-        run_close(&other);
+        stream_rig_close(&other);
     }
     guarded_free(kept);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // While swapping there are two filters to a stream: no state of it can be had or taken, until it is
@@ -269,66 +270,67 @@ static void not_while_swapping(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("swapping");
-    struct run run;
-    open(&run, c, &problems[1].problem, FRAMES, &random);
+    struct stream_rig rig;
+    open(&rig, c, &problems[1].problem, FRAMES, &random);
     struct partita_load load;
-    assert_ok(partita_plan_load(run.plan, &load));
+    assert_ok(partita_plan_load(rig.plan, &load));
     struct partita_filter *filter;
-    random_samples(&random, run.problem.taps, run.w, run.n_taps);
-    assert_ok(partita_filter_create(run.plan, run.w, &filter));
-    size_t size = partita_stream_state_size(run.stream), done = 3000 + 2 * load.swap_delay;
-    void *y = run_output(&run), *kept = save(run.stream), *unchanged = malloc(size);
+    random_samples(&random, rig.problem.taps, rig.w, rig.n_taps);
+    assert_ok(partita_filter_create(rig.plan, rig.w, &filter));
+    size_t size = partita_stream_state_size(rig.stream), done = 3000 + 2 * load.swap_delay;
+    void *y = stream_rig_alloc_output(&rig), *kept = save(rig.stream), *unchanged = malloc(size);
     memcpy(unchanged, kept, size);
     assert_true(done < FRAMES);
-    assert_ok(partita_stream_swap(run.stream, filter, 500));
+    assert_ok(partita_stream_swap(rig.stream, filter, 500));
     for (size_t at = 0; at < 200; at += 100) {
         struct partita_stream *clone = (struct partita_stream *)1;
-        assert_true(partita_stream_swapping(run.stream));
-        assert_int_equal(partita_stream_save(run.stream, kept), PARTITA_ERR_STATE);
+        assert_true(partita_stream_swapping(rig.stream));
+        assert_int_equal(partita_stream_save(rig.stream, kept), PARTITA_ERR_STATE);
         assert_memory_equal(kept, unchanged, size);
-        assert_int_equal(partita_stream_restore(run.stream, kept, size), PARTITA_ERR_STATE);
-        assert_int_equal(partita_stream_clone(run.stream, &clone), PARTITA_ERR_STATE);
+        assert_int_equal(partita_stream_restore(rig.stream, kept, size), PARTITA_ERR_STATE);
+        assert_int_equal(partita_stream_clone(rig.stream, &clone), PARTITA_ERR_STATE);
         assert_ptr_equal(clone, (struct partita_stream *)1);
-        run_feed_part(&run, run.stream, y, at, at + 100, &small, &random);
+        stream_rig_feed_span(&rig, rig.stream, y, at, at + 100, &small, &random);
     }
-    run_feed_part(&run, run.stream, y, 200, done, &small, &random);
-    assert_false(partita_stream_swapping(run.stream));
-    assert_ok(partita_stream_save(run.stream, kept));
+    stream_rig_feed_span(&rig, rig.stream, y, 200, done, &small, &random);
+    assert_false(partita_stream_swapping(rig.stream));
+    assert_ok(partita_stream_save(rig.stream, kept));
     // What was saved after the swap is the state of the new filter's stream: it goes on alike in
     // another one of it.
     struct partita_stream *second;
-    void *expected = run_output(&run);
-    assert_ok(partita_stream_open(run.plan, filter, &second));
+    void *expected = stream_rig_alloc_output(&rig);
+    assert_ok(partita_stream_open(rig.plan, filter, &second));
     assert_ok(partita_stream_restore(second, kept, size));
-    run_feed_part(&run, run.stream, y, done, run.n_frames, &small, &random);
-    memcpy(expected, y, run_output_bytes(&run));
-    check_goes_on(&run, second, expected, done, &random);
+    stream_rig_feed_span(&rig, rig.stream, y, done, rig.n_frames, &small, &random);
+    memcpy(expected, y, stream_rig_output_bytes(&rig));
+    check_goes_on(&rig, second, expected, done, &random);
     partita_stream_close(second);
-    partita_stream_close(run.stream);
-    run.stream = NULL;
+    partita_stream_close(rig.stream);
+    rig.stream = NULL;
     partita_filter_destroy(filter);
     guarded_free(expected);
     guarded_free(kept);
     guarded_free(y);
     free(unchanged);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void check_stats(const struct stream_case *c, double sample_rate, bool missed)
 {
     enum { CALLS = 300 };
     struct random random = random_start("stats");
-    struct run run;
+    struct stream_rig rig;
     struct partita_problem problem = {STREAM(64), KERNEL(3000), LATENCY(PARTITA_UNBOUNDED)};
-    run_open_exactly(&run, c, &problem, &(struct partita_options){.sample_rate = sample_rate},
-                     CALLS * 64, &random);
+    stream_rig_open_exactly(&rig, c, &problem,
+                            &(struct partita_options){.sample_rate = sample_rate}, CALLS * 64,
+                            &random);
     struct partita_stream_stats stats;
-    assert_ok(partita_stream_stats(run.stream, &stats));
+    assert_ok(partita_stream_stats(rig.stream, &stats));
     assert_int_equal(stats.calls, 0);
     assert_int_equal(stats.missed, 0);
-    void *y = run_output(&run);
-    run_feed(&run, run.stream, y, &(struct cut){"", 64, false}, &random);
-    assert_ok(partita_stream_stats(run.stream, &stats));
+    void *y = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 64, false}, &random);
+    assert_ok(partita_stream_stats(rig.stream, &stats));
     assert_int_equal(stats.calls, CALLS);
     assert_int_equal(stats.missed, missed ? CALLS : 0);
     assert_true(stats.max > 0 && isfinite(stats.max));
@@ -337,7 +339,7 @@ static void check_stats(const struct stream_case *c, double sample_rate, bool mi
     assert_true(stats.p999 <= stats.max * 1.1); // an upper bound, within 9 %
     assert_true(stats.max <= stats.mean * CALLS * 1.001);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void calls_are_counted(void **state)
@@ -350,22 +352,22 @@ static void counting_needs_a_rate(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("no-rate");
-    struct run run;
+    struct stream_rig rig;
     struct partita_stream_stats stats;
-    open(&run, c, &problems[1].problem, 100, &random);
+    open(&rig, c, &problems[1].problem, 100, &random);
     memset(&stats, 0x55, sizeof stats);
     const struct partita_stream_stats untouched = stats;
-    assert_int_equal(partita_stream_stats(run.stream, &stats), PARTITA_ERR_STATE);
-    assert_int_equal(partita_stream_stats(run.stream, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_stats(rig.stream, &stats), PARTITA_ERR_STATE);
+    assert_int_equal(partita_stream_stats(rig.stream, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_stats(NULL, &stats), PARTITA_ERR_ARG);
     assert_memory_equal(&stats, &untouched, sizeof stats);
     const double bad[] = {-1, (double)NAN, (double)INFINITY};
     for (int i = 0; i < 3; i++) {
         struct partita_options options = {.engine = c->engine, .sample_rate = bad[i]};
         struct partita_plan *plan = NULL;
-        assert_int_equal(partita_plan_create(&run.problem, &options, &plan), PARTITA_ERR_ARG);
+        assert_int_equal(partita_plan_create(&rig.problem, &options, &plan), PARTITA_ERR_ARG);
     }
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void load_is_told(void **state)
@@ -376,14 +378,14 @@ static void load_is_told(void **state)
     for (size_t block = 16; block <= 1024; block *= 8) {
         struct partita_problem problem = {STREAM(64), KERNEL(20000), LATENCY(PARTITA_UNBOUNDED)};
         problem.block = block;
-        struct run run;
-        run_open_exactly(&run, c, &problem, NULL, 100, &random);
+        struct stream_rig rig;
+        stream_rig_open_exactly(&rig, c, &problem, NULL, 100, &random);
         assert_int_equal(partita_plan_load(NULL, &load), PARTITA_ERR_ARG);
-        assert_int_equal(partita_plan_load(run.plan, NULL), PARTITA_ERR_ARG);
-        assert_ok(partita_plan_load(run.plan, &load));
+        assert_int_equal(partita_plan_load(rig.plan, NULL), PARTITA_ERR_ARG);
+        assert_ok(partita_plan_load(rig.plan, &load));
         assert_int_equal(load.frames, block);
         assert_true(load.mean > 0 && load.worst >= load.mean && isfinite(load.worst));
-        run_close(&run);
+        stream_rig_close(&rig);
     }
     struct partita_problem signal = {LENGTH(100), KERNEL(10)};
     struct partita_plan *plan;
@@ -429,10 +431,10 @@ int main(void)
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             const char *engine = engines_of_streams[e], *types = type_pairs[t].name;
             struct stream_case *c = cases[e][t];
-            if (!rig_takes(engine, t)) continue;
+            if (!rig_has_types(engine, t)) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
-                if (!rig_takes_problem(t, p)) continue;
+                if (!rig_has_problem(t, p)) continue;
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine,
                                             of_problems[i].name, problems[p].name, types);

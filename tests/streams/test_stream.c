@@ -27,32 +27,32 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 static void any_cut_same_bits(void **state)
 {
-    static const struct cut cuts[] = {
+    static const struct call_split splits[] = {
         {"ones", 1, false},         {"up-to-7", 7, true},
         {"block", 64, false},       {"up-to-three-blocks", 200, true},
         {"up-to-5000", 5000, true},
     };
     const struct stream_case *c = *state;
     struct random random = random_start(c->named->name);
-    struct run run;
-    run_open(&run, c, &c->named->problem, run_frames(c, &c->named->problem), &random);
-    void *y = run_output(&run);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
-    run_check(&run, y);
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        void *other = run_output(&run);
-        if (i % 2) partita_stream_reset(run.stream); // a reset stream and a new one are alike
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &c->named->problem, stream_rig_frames(c, &c->named->problem), &random);
+    void *y = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    stream_rig_check(&rig, y);
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        void *other = stream_rig_alloc_output(&rig);
+        if (i % 2) partita_stream_reset(rig.stream); // a reset stream and a new one are alike
         else {
-            partita_stream_close(run.stream);
-            assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
+            partita_stream_close(rig.stream);
+            assert_ok(partita_stream_open(rig.plan, rig.filter, &rig.stream));
         }
-        run_feed(&run, run.stream, other, &cuts[i], &random);
-        if (memcmp(y, other, run_output_bytes(&run)))
-            fail_msg("calls of %s give other bits", cuts[i].name);
+        stream_rig_feed(&rig, rig.stream, other, &splits[i], &random);
+        if (memcmp(y, other, stream_rig_output_bytes(&rig)))
+            fail_msg("calls of %s give other bits", splits[i].name);
         guarded_free(other);
     }
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static const struct partita_problem stereo = {STREAM(64), CHANNELS(2, 2), KERNEL(90)};
@@ -61,20 +61,20 @@ static void in_place_same_bits(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("in-place");
-    struct run run;
-    run_open(&run, c, &stereo, run_frames(c, &stereo), &random);
-    void *y = run_output(&run);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
-    partita_stream_reset(run.stream);
-    for (size_t at = 0, n; at < run.n_frames; at += n) {
-        n = cut_next(&(struct cut){"", 150, true}, &random, run.n_frames - at);
-        void *here[2] = {(char *)run.x + at * run.sample_bytes,
-                         (char *)run.x + (run.n_frames + at) * run.sample_bytes};
-        partita_stream_process(run.stream, here, (const void *const *)here, n);
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &stereo, stream_rig_frames(c, &stereo), &random);
+    void *y = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    partita_stream_reset(rig.stream);
+    for (size_t at = 0, n; at < rig.n_frames; at += n) {
+        n = split_next(&(struct call_split){"", 150, true}, &random, rig.n_frames - at);
+        void *here[2] = {(char *)rig.x + at * rig.sample_bytes,
+                         (char *)rig.x + (rig.n_frames + at) * rig.sample_bytes};
+        partita_stream_process(rig.stream, here, (const void *const *)here, n);
     }
-    assert_memory_equal(run.x, y, run_output_bytes(&run));
+    assert_memory_equal(rig.x, y, stream_rig_output_bytes(&rig));
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Interleaved input of 3 samples a frame, output of 5, of which two each are used; then interleaved
@@ -84,24 +84,24 @@ static void interleaved_same_bits(void **state)
     const struct stream_case *c = *state;
     enum { X_STRIDE = 3, Y_STRIDE = 5 };
     struct random random = random_start("interleaved");
-    struct run run;
-    run_open(&run, c, &stereo, run_frames(c, &stereo), &random);
-    size_t bytes = run.sample_bytes, n_frames = run.n_frames;
-    char *y = run_output(&run), *x = guarded_alloc(X_STRIDE * n_frames * bytes, 0),
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &stereo, stream_rig_frames(c, &stereo), &random);
+    size_t bytes = rig.sample_bytes, n_frames = rig.n_frames;
+    char *y = stream_rig_alloc_output(&rig), *x = guarded_alloc(X_STRIDE * n_frames * bytes, 0),
          *wide = guarded_alloc(Y_STRIDE * n_frames * bytes, 0);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
-    partita_stream_reset(run.stream);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    partita_stream_reset(rig.stream);
     for (size_t i = 0; i < 2 * n_frames; i++) {
-        memcpy(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, (char *)run.x + i * bytes,
+        memcpy(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, (char *)rig.x + i * bytes,
                bytes);
     }
     memset(wide, 0x55, Y_STRIDE * n_frames * bytes);
     for (size_t at = 0, n; at < n_frames; at += n) {
-        n = cut_next(&(struct cut){"", 99, true}, &random, n_frames - at);
+        n = split_next(&(struct call_split){"", 99, true}, &random, n_frames - at);
         char *to = wide + at * Y_STRIDE * bytes, *from = x + at * X_STRIDE * bytes;
         void *y_at[2] = {to, to + bytes};
         const void *x_at[2] = {from, from + bytes};
-        partita_stream_process_strided(run.stream, y_at, Y_STRIDE, x_at, X_STRIDE, n);
+        partita_stream_process_strided(rig.stream, y_at, Y_STRIDE, x_at, X_STRIDE, n);
     }
     for (size_t i = 0; i < 2 * n_frames; i++) {
         assert_memory_equal(wide + (i % n_frames * Y_STRIDE + i / n_frames) * bytes, y + i * bytes,
@@ -111,9 +111,9 @@ static void interleaved_same_bits(void **state)
         for (size_t j = 2 * bytes; j < Y_STRIDE * bytes; j++)
             assert_int_equal(wide[i * Y_STRIDE * bytes + j], 0x55);
     }
-    partita_stream_reset(run.stream);
+    partita_stream_reset(rig.stream);
     void *here[2] = {x, x + bytes};
-    partita_stream_process_strided(run.stream, here, X_STRIDE, (const void *const *)here, X_STRIDE,
+    partita_stream_process_strided(rig.stream, here, X_STRIDE, (const void *const *)here, X_STRIDE,
                                    n_frames);
     for (size_t i = 0; i < 2 * n_frames; i++) {
         assert_memory_equal(x + (i % n_frames * X_STRIDE + i / n_frames) * bytes, y + i * bytes,
@@ -122,7 +122,7 @@ static void interleaved_same_bits(void **state)
     guarded_free(wide);
     guarded_free(x);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Two streams of one plan and filter, fed in turns, do not know of each other.
@@ -130,32 +130,32 @@ static void streams_share_a_plan(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("share");
-    struct run run;
-    run_open(&run, c, &stereo, run_frames(c, &stereo), &random);
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &stereo, stream_rig_frames(c, &stereo), &random);
     struct partita_stream *second;
-    assert_ok(partita_stream_open(run.plan, run.filter, &second));
-    void *alone = run_output(&run);
-    run_feed(&run, run.stream, alone, &cut_whole, &random);
-    partita_stream_reset(run.stream);
-    struct partita_stream *streams[2] = {run.stream, second};
-    char *y[2] = {run_output(&run), run_output(&run)};
-    size_t at[2] = {0, 0}, bytes = run.sample_bytes, n_frames = run.n_frames;
+    assert_ok(partita_stream_open(rig.plan, rig.filter, &second));
+    void *alone = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, alone, &split_whole, &random);
+    partita_stream_reset(rig.stream);
+    struct partita_stream *streams[2] = {rig.stream, second};
+    char *y[2] = {stream_rig_alloc_output(&rig), stream_rig_alloc_output(&rig)};
+    size_t at[2] = {0, 0}, bytes = rig.sample_bytes, n_frames = rig.n_frames;
     while (at[0] < n_frames || at[1] < n_frames) {
         size_t s = random_below(&random, 2),
-               n = cut_next(&(struct cut){"", 120, true}, &random, n_frames - at[s]);
-        const void *x_at[2] = {(char *)run.x + at[s] * bytes,
-                               (char *)run.x + (n_frames + at[s]) * bytes};
+               n = split_next(&(struct call_split){"", 120, true}, &random, n_frames - at[s]);
+        const void *x_at[2] = {(char *)rig.x + at[s] * bytes,
+                               (char *)rig.x + (n_frames + at[s]) * bytes};
         void *y_at[2] = {y[s] + at[s] * bytes, y[s] + (n_frames + at[s]) * bytes};
         partita_stream_process(streams[s], y_at, x_at, n);
         at[s] += n;
     }
     for (int s = 0; s < 2; s++) {
-        assert_memory_equal(y[s], alone, run_output_bytes(&run));
+        assert_memory_equal(y[s], alone, stream_rig_output_bytes(&rig));
         guarded_free(y[s]);
     }
     partita_stream_close(second);
     guarded_free(alone);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void latency_limits(void **state)
@@ -182,9 +182,9 @@ static void argument_errors(void **state)
     (void)state;
     static const struct stream_case direct = {"cpu/direct", type_pairs, NULL};
     struct random random = random_start("arguments");
-    struct run a, b;
-    run_open(&a, &direct, &stereo, 10, &random);
-    run_open(&b, &direct, &stereo, 10, &random);
+    struct stream_rig a, b;
+    stream_rig_open(&a, &direct, &stereo, 10, &random);
+    stream_rig_open(&b, &direct, &stereo, 10, &random);
     struct partita_stream *stream = (struct partita_stream *)1;
     assert_int_equal(partita_stream_open(NULL, a.filter, &stream), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_open(a.plan, NULL, &stream), PARTITA_ERR_ARG);
@@ -194,8 +194,8 @@ static void argument_errors(void **state)
     float y[20];
     assert_int_equal(partita_forward(a.plan, a.filter, y, a.x, NULL), PARTITA_ERR_STATE);
     partita_stream_close(NULL);
-    run_close(&a);
-    run_close(&b);
+    stream_rig_close(&a);
+    stream_rig_close(&b);
 }
 
 struct promise {

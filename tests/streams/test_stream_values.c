@@ -16,28 +16,28 @@ static void impulse_at_latency(void **state)
     enum { M = 50 };
     struct partita_problem problem = {STREAM(64), KERNEL(M)};
     struct random random = random_start("latency");
-    struct run run;
-    run_open(&run, c, &problem, run_frames(c, &problem), &random);
-    size_t latency = partita_stream_latency(run.stream);
-    assert_int_equal(latency, partita_plan_latency(run.plan));
-    assert_int_equal(partita_stream_tail(run.stream), latency + M - 1);
-    double complex *expected = malloc(run.n_outputs * sizeof *expected);
-    double limit = run.plan->choice.transform ? plan_gate(run.plan, &run.problem, M) : 0;
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem), &random);
+    size_t latency = partita_stream_latency(rig.stream);
+    assert_int_equal(latency, partita_plan_latency(rig.plan));
+    assert_int_equal(partita_stream_tail(rig.stream), latency + M - 1);
+    double complex *expected = malloc(rig.n_outputs * sizeof *expected);
+    double limit = rig.plan->choice.transform ? plan_gate(rig.plan, &rig.problem, M) : 0;
     for (size_t round = 0; round < 12; round++) {
-        size_t at = round < 2 ? round : random_below(&random, run.n_frames - latency - M);
-        memset(run.x, 0, run.n_frames * run.sample_bytes);
-        memset(expected, 0, run.n_outputs * sizeof *expected);
-        sample_put(run.problem.signal, run.x, at, 1);
+        size_t at = round < 2 ? round : random_below(&random, rig.n_frames - latency - M);
+        memset(rig.x, 0, rig.n_frames * rig.sample_bytes);
+        memset(expected, 0, rig.n_outputs * sizeof *expected);
+        sample_put(rig.problem.signal, rig.x, at, 1);
         for (size_t r = 0; r < M; r++)
-            expected[at + latency + r] = reference_sample(run.problem.taps, run.w, r);
-        void *y = run_output(&run);
-        partita_stream_reset(run.stream);
-        run_feed(&run, run.stream, y, &(struct cut){"", 77, true}, &random);
-        assert_true(error_against(run.problem.signal, y, expected, run.n_outputs, 0) <= limit);
+            expected[at + latency + r] = reference_sample(rig.problem.taps, rig.w, r);
+        void *y = stream_rig_alloc_output(&rig);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 77, true}, &random);
+        assert_true(error_against(rig.problem.signal, y, expected, rig.n_outputs, 0) <= limit);
         guarded_free(y);
     }
     free(expected);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // Draining brings out the rest: input and then tail frames of silence are the whole convolution;
@@ -49,46 +49,46 @@ static void drain_brings_the_tail(void **state)
         struct partita_problem problem = {STREAM(64), INPUTS(2), KERNEL(60), STRIDE(stride),
                                           DILATION(2)};
         struct random random = random_start("drain");
-        struct run run, longer;
-        run_open(&run, c, &problem, run_frames(c, &problem) / 2, &random);
-        size_t tail = partita_stream_tail(run.stream), beyond = 2 * tail + 500;
+        struct stream_rig rig, longer;
+        stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem) / 2, &random);
+        size_t tail = partita_stream_tail(rig.stream), beyond = 2 * tail + 500;
         random = random_start("drain");
-        run_open(&longer, c, &problem, run.n_frames + tail + beyond,
-                 &random); // the same taps with another input
-        memcpy(longer.w, run.w, 2 * 60 * partita_type_size(run.problem.taps));
+        stream_rig_open(&longer, c, &problem, rig.n_frames + tail + beyond,
+                        &random); // the same taps with another input
+        memcpy(longer.w, rig.w, 2 * 60 * partita_type_size(rig.problem.taps));
         partita_stream_close(longer.stream);
         partita_filter_destroy(longer.filter);
         assert_ok(partita_filter_create(longer.plan, longer.w, &longer.filter));
         assert_ok(partita_stream_open(longer.plan, longer.filter, &longer.stream));
-        memset(longer.x, 0, 2 * longer.n_frames * run.sample_bytes);
+        memset(longer.x, 0, 2 * longer.n_frames * rig.sample_bytes);
         for (size_t k = 0; k < 2; k++) {
-            memcpy((char *)longer.x + k * longer.n_frames * run.sample_bytes,
-                   (char *)run.x + k * run.n_frames * run.sample_bytes,
-                   run.n_frames * run.sample_bytes);
+            memcpy((char *)longer.x + k * longer.n_frames * rig.sample_bytes,
+                   (char *)rig.x + k * rig.n_frames * rig.sample_bytes,
+                   rig.n_frames * rig.sample_bytes);
         }
-        char *expected = run_output(&longer), *y = run_output(&longer);
-        run_feed(&longer, longer.stream, expected, &cut_whole, &random);
-        run_feed(&run, run.stream, y, &cut_whole, &random);
-        size_t given = run.n_outputs;
+        char *expected = stream_rig_alloc_output(&longer), *y = stream_rig_alloc_output(&longer);
+        stream_rig_feed(&longer, longer.stream, expected, &split_whole, &random);
+        stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+        size_t given = rig.n_outputs;
         for (size_t left = tail + beyond, n; left; left -= n) {
-            n = cut_next(&(struct cut){"", 40, true}, &random, left);
-            size_t due = partita_stream_output_frames(run.stream, n);
-            partita_stream_drain(run.stream, &(void *){y + given * run.sample_bytes}, 1, n);
+            n = split_next(&(struct call_split){"", 40, true}, &random, left);
+            size_t due = partita_stream_output_frames(rig.stream, n);
+            partita_stream_drain(rig.stream, &(void *){y + given * rig.sample_bytes}, 1, n);
             given += due;
         }
         assert_int_equal(given, longer.n_outputs);
-        assert_memory_equal(y, expected, run_output_bytes(&longer));
-        run_check(&longer, y);
-        size_t silent = (run.n_frames + tail + stride - 1) / stride + 1;
+        assert_memory_equal(y, expected, stream_rig_output_bytes(&longer));
+        stream_rig_check(&longer, y);
+        size_t silent = (rig.n_frames + tail + stride - 1) / stride + 1;
         double loudest = 0;
         for (size_t i = silent; i < given; i++)
-            loudest = fmax(loudest, cabs(reference_sample(run.problem.signal, y, i)));
+            loudest = fmax(loudest, cabs(reference_sample(rig.problem.signal, y, i)));
         assert_true(loudest <=
-                    gate_transform(run.problem.signal, 1 << 16) * typical_output(&run.problem) * 4);
+                    gate_transform(rig.problem.signal, 1 << 16) * typical_output(&rig.problem) * 4);
         guarded_free(y);
         guarded_free(expected);
-        run_close(&run);
-        run_close(&longer);
+        stream_rig_close(&rig);
+        stream_rig_close(&longer);
     }
 }
 
@@ -96,15 +96,15 @@ static void drain_brings_the_tail(void **state)
 // own taps. Transforms: every output computed from a block that holds it. Overlap-save: all blocks
 // whose window (block and span-1 frames before it) holds it. Overlap-add: the result of its block,
 // hop + span-1 outputs. Afterwards the state is clean.
-static void reach(const struct run *run, size_t at, size_t *ret_first, size_t *ret_last)
+static void reach(const struct stream_rig *rig, size_t at, size_t *ret_first, size_t *ret_last)
 {
-    size_t span = run->problem.kernel[0], hop = run->plan->choice.hop,
-           late = partita_plan_latency(run->plan);
+    size_t span = rig->problem.kernel[0], hop = rig->plan->choice.hop,
+           late = partita_plan_latency(rig->plan);
     *ret_first = at + late;
     *ret_last = at + late + span - 1;
-    if (!run->plan->choice.transform) return;
+    if (!rig->plan->choice.transform) return;
     *ret_first = at / hop * hop + late;
-    *ret_last = strcmp(partita_plan_engine(run->plan), "cpu/overlap-add") == 0
+    *ret_last = strcmp(partita_plan_engine(rig->plan), "cpu/overlap-add") == 0
                     ? at / hop * hop + hop + span - 2 + late
                     : ((at + span - 1) / hop + 1) * hop - 1 + late;
 }
@@ -115,34 +115,34 @@ static void check_reach(const struct stream_case *c, size_t latency)
 {
     enum { M = 45 };
     struct random random = random_start("special");
-    struct run run;
+    struct stream_rig rig;
     struct partita_problem problem = {STREAM(64), KERNEL(M), LATENCY(latency)};
-    run_open(&run, c, &problem, run_frames(c, &problem), &random);
-    void *clean = run_output(&run);
-    run_feed(&run, run.stream, clean, &cut_whole, &random);
+    stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem), &random);
+    void *clean = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, clean, &split_whole, &random);
     for (size_t round = 0; round < 10; round++) {
-        size_t at = random_below(&random, run.n_frames), first, last;
-        double complex kept = reference_sample(run.problem.signal, run.x, at);
-        sample_put(run.problem.signal, run.x, at, round % 2 ? (double)NAN : (double)INFINITY);
-        void *y = run_output(&run);
-        partita_stream_reset(run.stream);
-        run_feed(&run, run.stream, y, &(struct cut){"", 300, true}, &random);
-        reach(&run, at, &first, &last);
-        for (size_t i = 0; i < run.n_outputs; i++) {
-            bool same = memcmp((char *)y + i * run.sample_bytes,
-                               (char *)clean + i * run.sample_bytes, run.sample_bytes) == 0;
+        size_t at = random_below(&random, rig.n_frames), first, last;
+        double complex kept = reference_sample(rig.problem.signal, rig.x, at);
+        sample_put(rig.problem.signal, rig.x, at, round % 2 ? (double)NAN : (double)INFINITY);
+        void *y = stream_rig_alloc_output(&rig);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 300, true}, &random);
+        reach(&rig, at, &first, &last);
+        for (size_t i = 0; i < rig.n_outputs; i++) {
+            bool same = memcmp((char *)y + i * rig.sample_bytes,
+                               (char *)clean + i * rig.sample_bytes, rig.sample_bytes) == 0;
             if (!same && (i < first || i > last))
                 fail_msg("frame %zu touches output %zu beyond %zu..%zu", at, i, first, last);
-            double complex value = reference_sample(run.problem.signal, y, i);
-            size_t late = partita_plan_latency(run.plan);
+            double complex value = reference_sample(rig.problem.signal, y, i);
+            size_t late = partita_plan_latency(rig.plan);
             if (i >= at + late && i < at + late + M)
                 assert_false(isfinite(creal(value)) && isfinite(cimag(value)));
         }
-        sample_put(run.problem.signal, run.x, at, kept);
+        sample_put(rig.problem.signal, rig.x, at, kept);
         guarded_free(y);
     }
     guarded_free(clean);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 static void special_value_reach(void **state)
@@ -161,35 +161,35 @@ static void extreme_values(void **state)
     double least = f64 ? 5 * (double)DBL_TRUE_MIN : 5 * (double)FLT_TRUE_MIN,
            most = f64 ? DBL_MAX : (double)FLT_MAX;
     struct random random = random_start("extreme");
-    struct run run;
-    run_open(&run, c, &problem, run_frames(c, &problem), &random);
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem), &random);
     for (int round = 0; round < 2; round++) {
         // Transforms add up to N samples in complex arithmetic before they scale: that much
         // headroom is theirs.
         double room =
             direct ? 1
-                   : 1.0 / (double)(8 * run.plan->choice.transform * run.plan->choice.transform);
+                   : 1.0 / (double)(8 * rig.plan->choice.transform * rig.plan->choice.transform);
         double value = round ? most * room : least;
-        for (size_t i = 0; i < run.n_frames; i++)
-            sample_put(run.problem.signal, run.x, i, i % 3 ? value : -value);
-        sample_put(run.problem.taps, run.w, 0, round ? 0.5 : 1);
-        sample_put(run.problem.taps, run.w, 1, 0);
-        partita_filter_destroy(run.filter);
-        assert_ok(partita_filter_create(run.plan, run.w, &run.filter));
-        partita_stream_close(run.stream);
-        assert_ok(partita_stream_open(run.plan, run.filter, &run.stream));
-        void *y = run_output(&run);
-        run_feed(&run, run.stream, y, &cut_whole, &random);
-        for (size_t i = 0; i < run.n_frames - partita_plan_latency(run.plan); i++) {
+        for (size_t i = 0; i < rig.n_frames; i++)
+            sample_put(rig.problem.signal, rig.x, i, i % 3 ? value : -value);
+        sample_put(rig.problem.taps, rig.w, 0, round ? 0.5 : 1);
+        sample_put(rig.problem.taps, rig.w, 1, 0);
+        partita_filter_destroy(rig.filter);
+        assert_ok(partita_filter_create(rig.plan, rig.w, &rig.filter));
+        partita_stream_close(rig.stream);
+        assert_ok(partita_stream_open(rig.plan, rig.filter, &rig.stream));
+        void *y = stream_rig_alloc_output(&rig);
+        stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+        for (size_t i = 0; i < rig.n_frames - partita_plan_latency(rig.plan); i++) {
             double got =
-                creal(reference_sample(run.problem.signal, y, i + partita_plan_latency(run.plan)));
+                creal(reference_sample(rig.problem.signal, y, i + partita_plan_latency(rig.plan)));
             double expected = (i % 3 ? value : -value) * (round ? 0.5 : 1);
             if (direct) assert_true(got == expected);
             else assert_true(fabs(got - expected) <= (round ? fabs(value) * 1e-4 : least * 1000));
         }
         guarded_free(y);
     }
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 #if defined(__x86_64__)
@@ -212,17 +212,17 @@ static void floating_point_mode_kept(void **state)
     const struct stream_case *c = *state;
     struct partita_problem problem = {STREAM(64), KERNEL(100)};
     struct random random = random_start("mode");
-    struct run run;
-    run_open(&run, c, &problem, run_frames(c, &problem), &random);
-    void *y = run_output(&run);
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem), &random);
+    void *y = stream_rig_alloc_output(&rig);
     assert_int_equal(fesetround(FE_UPWARD), 0);
     unsigned before = mode();
-    run_feed(&run, run.stream, y, &cut_whole, &random);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     unsigned after = mode();
     fesetround(FE_TONEAREST);
     assert_int_equal(before, after);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 struct promise {

@@ -31,50 +31,50 @@ static void fade_is_the_blend(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("fade");
-    struct swapped s;
-    swapped_open(&s, c, &c->named->problem, NULL, BEFORE + AFTER, &random);
-    void *y = run_output(&s.run);
+    struct swap_rig s;
+    swap_rig_open(&s, c, &c->named->problem, NULL, BEFORE + AFTER, &random);
+    void *y = stream_rig_alloc_output(&s.rig);
     for (size_t i = 0; i < N_FADES; i++) {
-        const struct handover one = {BEFORE + i, 1 + i % 3, fades[i]};
+        const struct swap one = {BEFORE + i, 1 + i % 3, fades[i]};
         struct partita_stream *stream =
-            swapped_run(&s, y, &one, 1, &(struct cut){"", 200, true}, &random);
-        check_fade(&s, y, 0, one.filter, one.fade, 0, one.at, s.run.n_outputs);
+            swap_rig_run(&s, y, &one, 1, &(struct call_split){"", 200, true}, &random);
+        check_fade(&s, y, 0, one.filter, one.fade, 0, one.at, s.rig.n_outputs);
         assert_false(partita_stream_swapping(stream));
         partita_stream_close(stream);
     }
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // A stream that has not run yet fades all the same.
 static void swap_before_the_first_call(void **state)
 {
     struct random random = random_start("first");
-    struct swapped s;
-    swapped_open(&s, *state, mono, NULL, AFTER, &random);
-    void *y = run_output(&s.run);
-    partita_stream_close(swapped_run(&s, y, &(struct handover){0, 2, 300}, 1,
-                                     &(struct cut){"", 200, true}, &random));
-    check_fade(&s, y, 0, 2, 300, 0, 0, s.run.n_outputs);
+    struct swap_rig s;
+    swap_rig_open(&s, *state, mono, NULL, AFTER, &random);
+    void *y = stream_rig_alloc_output(&s.rig);
+    partita_stream_close(swap_rig_run(&s, y, &(struct swap){0, 2, 300}, 1,
+                                      &(struct call_split){"", 200, true}, &random));
+    check_fade(&s, y, 0, 2, 300, 0, 0, s.rig.n_outputs);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // Of filters handed over before the next call the last one alone is heard.
 static void waiting_filter_is_replaced(void **state)
 {
     struct random random = random_start("replaced");
-    struct swapped s;
-    swapped_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
-    void *y = run_output(&s.run);
-    const struct handover both[] = {{BEFORE, 1, 10}, {BEFORE, 3, 0}, {BEFORE, 2, 777}};
+    struct swap_rig s;
+    swap_rig_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
+    void *y = stream_rig_alloc_output(&s.rig);
+    const struct swap both[] = {{BEFORE, 1, 10}, {BEFORE, 3, 0}, {BEFORE, 2, 777}};
     struct partita_stream *stream =
-        swapped_run(&s, y, both, 3, &(struct cut){"", 200, true}, &random);
-    check_fade(&s, y, 0, 2, 777, 0, BEFORE, s.run.n_outputs);
+        swap_rig_run(&s, y, both, 3, &(struct call_split){"", 200, true}, &random);
+    check_fade(&s, y, 0, 2, 777, 0, BEFORE, s.rig.n_outputs);
     assert_false(partita_stream_swapping(stream));
     partita_stream_close(stream);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // During a fade: it goes on to its end, then the last of those handed over meanwhile follows, the
@@ -83,47 +83,47 @@ static void fades_follow_each_other(void **state)
 {
     enum { LEAST = 4000, SHORT = 500 };
     struct random random = random_start("follow");
-    struct swapped s;
-    swapped_open(&s, *state, mono, NULL, BEFORE + LEAST + AFTER, &random);
-    void *y = run_output(&s.run);
+    struct swap_rig s;
+    swap_rig_open(&s, *state, mono, NULL, BEFORE + LEAST + AFTER, &random);
+    void *y = stream_rig_alloc_output(&s.rig);
     size_t during = BEFORE + s.load.swap_delay + 1000,
            fade = LEAST + s.load.swap_delay; // even if it begins at once
-    const struct handover three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
+    const struct swap three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
     struct partita_stream *stream =
-        swapped_run(&s, y, three, 3, &(struct cut){"", 200, true}, &random);
+        swap_rig_run(&s, y, three, 3, &(struct call_split){"", 200, true}, &random);
     assert_false(partita_stream_swapping(stream));
     partita_stream_close(stream);
     // Up to the end of the first fade, wherever in its range it lies.
     size_t end = check_fade(&s, y, 0, 1, fade, 0, BEFORE, BEFORE + fade) + fade;
-    check_fade(&s, y, 1, 3, SHORT, end, end, s.run.n_outputs);
+    check_fade(&s, y, 1, 3, SHORT, end, end, s.rig.n_outputs);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
-// The same frames between handovers, cut in other ways: the same bits.
+// The same frames between swaps, cut in other ways: the same bits.
 static void any_cut_same_bits(void **state)
 {
-    static const struct cut cuts[] = {
+    static const struct call_split splits[] = {
         {"ones", 1, false}, {"up-to-70", 70, true}, {"up-to-3000", 3000, true}};
     const struct stream_case *c = *state;
     struct random random = random_start("cuts");
-    struct swapped s;
-    swapped_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
-    const struct handover four[] = {{101, 1, 50},
-                                    {BEFORE, 2, 1000},
-                                    {BEFORE + 700, 3, 20},
-                                    {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
-    void *y = run_output(&s.run), *other = run_output(&s.run);
-    partita_stream_close(swapped_run(&s, y, four, 4, &cut_whole, &random));
-    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-        memset(other, 0x55, run_output_bytes(&s.run));
-        partita_stream_close(swapped_run(&s, other, four, 4, &cuts[i], &random));
-        if (memcmp(y, other, run_output_bytes(&s.run)))
-            fail_msg("calls of %s give other bits", cuts[i].name);
+    struct swap_rig s;
+    swap_rig_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
+    const struct swap four[] = {{101, 1, 50},
+                                {BEFORE, 2, 1000},
+                                {BEFORE + 700, 3, 20},
+                                {BEFORE + 5000 + 2 * s.load.swap_delay, 1, 0}};
+    void *y = stream_rig_alloc_output(&s.rig), *other = stream_rig_alloc_output(&s.rig);
+    partita_stream_close(swap_rig_run(&s, y, four, 4, &split_whole, &random));
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        memset(other, 0x55, stream_rig_output_bytes(&s.rig));
+        partita_stream_close(swap_rig_run(&s, other, four, 4, &splits[i], &random));
+        if (memcmp(y, other, stream_rig_output_bytes(&s.rig)))
+            fail_msg("calls of %s give other bits", splits[i].name);
     }
     guarded_free(other);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // swapping() from the handover on until the last frame of the fade is out, and not for ever.
@@ -131,26 +131,26 @@ static void swapping_until_done(void **state)
 {
     enum { FADE = 400 };
     struct random random = random_start("swapping");
-    struct swapped s;
-    swapped_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
-    void *y = run_output(&s.run);
+    struct swap_rig s;
+    swap_rig_open(&s, *state, mono, NULL, BEFORE + AFTER, &random);
+    void *y = stream_rig_alloc_output(&s.rig);
     struct partita_stream *stream;
-    assert_ok(partita_stream_open(s.run.plan, s.filters[0], &stream));
+    assert_ok(partita_stream_open(s.rig.plan, s.filters[0], &stream));
     assert_false(partita_stream_swapping(stream));
-    run_feed_part(&s.run, stream, y, 0, BEFORE, &cut_whole, &random);
+    stream_rig_feed_span(&s.rig, stream, y, 0, BEFORE, &split_whole, &random);
     assert_ok(partita_stream_swap(stream, s.filters[1], FADE));
     size_t at = BEFORE;
-    for (; partita_stream_swapping(stream) && at + 7 < s.run.n_frames; at += 7)
-        run_feed_part(&s.run, stream, y, at, at + 7, &cut_whole, &random);
-    if (at + 7 >= s.run.n_frames)
+    for (; partita_stream_swapping(stream) && at + 7 < s.rig.n_frames; at += 7)
+        stream_rig_feed_span(&s.rig, stream, y, at, at + 7, &split_whole, &random);
+    if (at + 7 >= s.rig.n_frames)
         fail_msg("still swapping %zu frames after the handover", at - BEFORE);
-    run_feed_part(&s.run, stream, y, at, s.run.n_frames, &cut_whole, &random);
-    size_t begin = check_fade(&s, y, 0, 1, FADE, 0, BEFORE, s.run.n_outputs);
+    stream_rig_feed_span(&s.rig, stream, y, at, s.rig.n_frames, &split_whole, &random);
+    size_t begin = check_fade(&s, y, 0, 1, FADE, 0, BEFORE, s.rig.n_outputs);
     if (at < begin + FADE)
         fail_msg("fade of %zu..%zu, no longer swapping at %zu", begin, begin + FADE, at);
     partita_stream_close(stream);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // One cell of the matrix becomes another: the outputs it does not reach are those without a swap.
@@ -158,35 +158,36 @@ static void single_cell(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("cell");
-    struct swapped s;
-    swapped_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
-    struct run *run = &s.run;
-    size_t taps = run->problem.kernel[0], bytes = partita_type_size(run->problem.taps);
+    struct swap_rig s;
+    swap_rig_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
+    struct stream_rig *rig = &s.rig;
+    size_t taps = rig->problem.kernel[0], bytes = partita_type_size(rig->problem.taps);
     // w holds the last filter's taps; the other one differs from it in the cell of output 1 and
     // input 2.
-    random_samples(&random, run->problem.taps, (char *)run->w + 5 * taps * bytes, taps);
+    random_samples(&random, rig->problem.taps, (char *)rig->w + 5 * taps * bytes, taps);
     partita_filter_destroy(s.filters[1]);
     if (strstr(c->engine, "/partitioned")) {
-        const struct partita_cell cell = {1, 2, 0, taps, (char *)run->w + 5 * taps * bytes};
+        const struct partita_cell cell = {1, 2, 0, taps, (char *)rig->w + 5 * taps * bytes};
         assert_ok(partita_filter_edit(s.filters[3], &cell, 1, &s.filters[1]));
     } else {
-        assert_ok(partita_filter_create(run->plan, run->w, &s.filters[1]));
+        assert_ok(partita_filter_create(rig->plan, rig->w, &s.filters[1]));
     }
     struct partita_stream *stream;
-    assert_ok(partita_stream_open(run->plan, s.filters[1], &stream));
-    run_feed(run, stream, s.alone[1], &cut_whole, &random);
+    assert_ok(partita_stream_open(rig->plan, s.filters[1], &stream));
+    stream_rig_feed(rig, stream, s.alone[1], &split_whole, &random);
     partita_stream_close(stream);
-    assert_ok(partita_stream_open(run->plan, s.filters[3], &stream));
-    char *y = run_output(run);
-    run_feed_part(run, stream, y, 0, BEFORE, &(struct cut){"", 200, true}, &random);
+    assert_ok(partita_stream_open(rig->plan, s.filters[3], &stream));
+    char *y = stream_rig_alloc_output(rig);
+    stream_rig_feed_span(rig, stream, y, 0, BEFORE, &(struct call_split){"", 200, true}, &random);
     assert_ok(partita_stream_swap(stream, s.filters[1], 250));
-    run_feed_part(run, stream, y, BEFORE, run->n_frames, &(struct cut){"", 200, true}, &random);
-    check_fade(&s, y, 3, 1, 250, 0, BEFORE, run->n_outputs);
-    assert_memory_equal(y, s.alone[3], run->n_outputs * run->sample_bytes);
-    assert_memory_equal(y, s.alone[1], run->n_outputs * run->sample_bytes);
+    stream_rig_feed_span(rig, stream, y, BEFORE, rig->n_frames, &(struct call_split){"", 200, true},
+                         &random);
+    check_fade(&s, y, 3, 1, 250, 0, BEFORE, rig->n_outputs);
+    assert_memory_equal(y, s.alone[3], rig->n_outputs * rig->sample_bytes);
+    assert_memory_equal(y, s.alone[1], rig->n_outputs * rig->sample_bytes);
     partita_stream_close(stream);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // The longest fade there is never gets anywhere: the old filter's output, to the last bit or nearly
@@ -194,36 +195,36 @@ static void single_cell(void **state)
 static void endless_fade(void **state)
 {
     struct random random = random_start("endless");
-    struct swapped s;
-    swapped_open(&s, *state, few_taps, NULL, BEFORE, &random);
-    void *y = run_output(&s.run);
-    struct partita_stream *stream = swapped_run(&s, y, &(struct handover){500, 1, SIZE_MAX}, 1,
-                                                &(struct cut){"", 200, true}, &random);
-    assert_int_equal(first_off(&s, y, 0, 0, 0, 0, 0, s.run.n_outputs), s.run.n_outputs);
+    struct swap_rig s;
+    swap_rig_open(&s, *state, few_taps, NULL, BEFORE, &random);
+    void *y = stream_rig_alloc_output(&s.rig);
+    struct partita_stream *stream = swap_rig_run(&s, y, &(struct swap){500, 1, SIZE_MAX}, 1,
+                                                 &(struct call_split){"", 200, true}, &random);
+    assert_int_equal(first_mismatch(&s, y, 0, 0, 0, 0, 0, s.rig.n_outputs), s.rig.n_outputs);
     assert_true(partita_stream_swapping(stream));
     partita_stream_close(stream);
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 static void swap_errors(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("errors");
-    struct swapped s;
-    swapped_open(&s, c, matrix, NULL, 5000, &random);
-    struct run other;
-    run_open_exactly(&other, c, &s.run.problem, NULL, 100, &random);
+    struct swap_rig s;
+    swap_rig_open(&s, c, matrix, NULL, 5000, &random);
+    struct stream_rig other;
+    stream_rig_open_exactly(&other, c, &s.rig.problem, NULL, 100, &random);
     assert_int_equal(partita_stream_swap(NULL, s.filters[1], 0), PARTITA_ERR_ARG);
-    assert_int_equal(partita_stream_swap(s.run.stream, NULL, 0), PARTITA_ERR_ARG);
-    assert_int_equal(partita_stream_swap(s.run.stream, other.filter, 0), PARTITA_ERR_ARG);
-    assert_false(partita_stream_swapping(s.run.stream));
-    void *y = run_output(&s.run);
-    run_feed(&s.run, s.run.stream, y, &(struct cut){"", 200, true}, &random);
-    assert_memory_equal(y, s.alone[0], run_output_bytes(&s.run));
+    assert_int_equal(partita_stream_swap(s.rig.stream, NULL, 0), PARTITA_ERR_ARG);
+    assert_int_equal(partita_stream_swap(s.rig.stream, other.filter, 0), PARTITA_ERR_ARG);
+    assert_false(partita_stream_swapping(s.rig.stream));
+    void *y = stream_rig_alloc_output(&s.rig);
+    stream_rig_feed(&s.rig, s.rig.stream, y, &(struct call_split){"", 200, true}, &random);
+    assert_memory_equal(y, s.alone[0], stream_rig_output_bytes(&s.rig));
     guarded_free(y);
-    run_close(&other);
-    swapped_close(&s);
+    stream_rig_close(&other);
+    swap_rig_close(&s);
 }
 
 static void sums_cannot_be_swapped(void **state)
@@ -231,18 +232,18 @@ static void sums_cannot_be_swapped(void **state)
     (void)state;
     const struct stream_case c = {"cpu/overlap-add", type_pairs, NULL};
     struct random random = random_start("sums");
-    struct run run;
-    run_open(&run, &c, matrix, 100, &random);
-    assert_int_equal(partita_stream_swap(run.stream, run.filter, 0), PARTITA_ERR_UNSUPPORTED);
-    assert_int_equal(partita_stream_swap(run.stream, NULL, 0), PARTITA_ERR_ARG);
-    assert_false(partita_stream_swapping(run.stream));
-    run_close(&run);
+    struct stream_rig rig;
+    stream_rig_open(&rig, &c, matrix, 100, &random);
+    assert_int_equal(partita_stream_swap(rig.stream, rig.filter, 0), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_stream_swap(rig.stream, NULL, 0), PARTITA_ERR_ARG);
+    assert_false(partita_stream_swapping(rig.stream));
+    stream_rig_close(&rig);
 }
 
 // The thread that hands filters over while another one runs the stream: makes one, swaps, at times
 // at once another, polls, destroys those that went before.
 struct swapper {
-    struct swapped *s;
+    struct swap_rig *s;
     uint64_t seed;
     struct partita_filter *last;
     int n_failed;
@@ -253,19 +254,19 @@ static void *swap_on_and_on(void *argument)
 {
     enum { ROUNDS = 12 };
     struct swapper *swapper = argument;
-    struct run *run = &swapper->s->run;
+    struct stream_rig *rig = &swapper->s->rig;
     struct random random = {swapper->seed};
-    void *taps = malloc(run->n_taps * partita_type_size(run->problem.taps));
+    void *taps = malloc(rig->n_taps * partita_type_size(rig->problem.taps));
     for (int i = 0; i < ROUNDS; i++) {
         struct partita_filter *made[2];
         int n = i % 3 == 1 ? 2 : 1;
         for (int f = 0; f < n; f++) {
-            random_samples(&random, run->problem.taps, taps, run->n_taps);
-            swapper->n_failed += partita_filter_create(run->plan, taps, &made[f]) != PARTITA_OK;
+            random_samples(&random, rig->problem.taps, taps, rig->n_taps);
+            swapper->n_failed += partita_filter_create(rig->plan, taps, &made[f]) != PARTITA_OK;
             swapper->n_failed +=
-                partita_stream_swap(run->stream, made[f], random_below(&random, 300)) != PARTITA_OK;
+                partita_stream_swap(rig->stream, made[f], random_below(&random, 300)) != PARTITA_OK;
         }
-        while (partita_stream_swapping(run->stream)) sched_yield();
+        while (partita_stream_swapping(rig->stream)) sched_yield();
         if (n == 2) partita_filter_destroy(made[0]);
         partita_filter_destroy(swapper->last);
         swapper->last = made[n - 1];
@@ -278,34 +279,34 @@ static void *swap_on_and_on(void *argument)
 static void from_another_thread(void **state)
 {
     struct random random = random_start("thread");
-    struct swapped s;
-    swapped_open(&s, *state, matrix, NULL, 2000, &random);
-    void *y = run_output(&s.run), *expected = run_output(&s.run);
+    struct swap_rig s;
+    swap_rig_open(&s, *state, matrix, NULL, 2000, &random);
+    void *y = stream_rig_alloc_output(&s.rig), *expected = stream_rig_alloc_output(&s.rig);
     struct swapper swapper = {.s = &s, .seed = random_bits(&random)};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, swap_on_and_on, &swapper), 0);
     while (!atomic_load(&swapper.done)) {
-        partita_stream_process(s.run.stream, (void *[]){y, (char *)y + 100 * s.run.sample_bytes},
-                               (const void *[]){s.run.x, s.run.x, s.run.x},
+        partita_stream_process(s.rig.stream, (void *[]){y, (char *)y + 100 * s.rig.sample_bytes},
+                               (const void *[]){s.rig.x, s.rig.x, s.rig.x},
                                1 + random_below(&random, 100));
     }
     pthread_join(thread, NULL);
     assert_int_equal(swapper.n_failed, 0);
-    assert_false(partita_stream_swapping(s.run.stream));
+    assert_false(partita_stream_swapping(s.rig.stream));
     // What runs now is the last filter: as a new stream of it.
     struct partita_stream *fresh;
-    assert_ok(partita_stream_open(s.run.plan, swapper.last, &fresh));
-    partita_stream_reset(s.run.stream);
-    run_feed(&s.run, s.run.stream, y, &(struct cut){"", 200, true}, &random);
-    run_feed(&s.run, fresh, expected, &cut_whole, &random);
-    assert_memory_equal(y, expected, run_output_bytes(&s.run));
+    assert_ok(partita_stream_open(s.rig.plan, swapper.last, &fresh));
+    partita_stream_reset(s.rig.stream);
+    stream_rig_feed(&s.rig, s.rig.stream, y, &(struct call_split){"", 200, true}, &random);
+    stream_rig_feed(&s.rig, fresh, expected, &split_whole, &random);
+    assert_memory_equal(y, expected, stream_rig_output_bytes(&s.rig));
     partita_stream_close(fresh);
-    partita_stream_close(s.run.stream);
-    s.run.stream = NULL;
+    partita_stream_close(s.rig.stream);
+    s.rig.stream = NULL;
     partita_filter_destroy(swapper.last);
     guarded_free(y);
     guarded_free(expected);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // Memory of pages of its own that cannot be touched any more once it was released.
@@ -337,21 +338,22 @@ static void old_filters_may_go(void **state)
     if (strcmp(c->engine, "cpu/overlap-save") == 0) problem.latency = 2000;
     struct partita_options options = {.allocator = {paged_allocate, paged_release, NULL}};
     struct random random = random_start("go");
-    struct run run;
-    run_open_exactly(&run, c, &problem, &options, 48, &random);
-    void *y = run_output(&run);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &problem, &options, 48, &random);
+    void *y = stream_rig_alloc_output(&rig);
     for (size_t round = 0; round < 8; round++) {
         struct partita_filter *next;
-        assert_ok(partita_filter_create(run.plan, run.w, &next));
-        assert_ok(partita_stream_swap(run.stream, next, round * 37));
-        while (partita_stream_swapping(run.stream))
-            run_feed(&run, run.stream, y, &cut_whole, &random);
-        partita_filter_destroy(run.filter);
-        run.filter = next;
-        for (size_t i = 0; i < 70 + round; i++) run_feed(&run, run.stream, y, &cut_whole, &random);
+        assert_ok(partita_filter_create(rig.plan, rig.w, &next));
+        assert_ok(partita_stream_swap(rig.stream, next, round * 37));
+        while (partita_stream_swapping(rig.stream))
+            stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+        partita_filter_destroy(rig.filter);
+        rig.filter = next;
+        for (size_t i = 0; i < 70 + round; i++)
+            stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     }
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 struct promise {
@@ -385,15 +387,15 @@ int main(void)
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             const char *engine = history_engines[e], *types = type_pairs[t].name;
             struct stream_case *c = cases[e][t];
-            if (!rig_takes(engine, t)) continue;
+            if (!rig_has_types(engine, t)) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
-                if (!rig_takes_problem(t, p)) continue;
+                if (!rig_has_problem(t, p)) continue;
                 tests[n++] = named_test(fade_is_the_blend, &c[p], "%s/fade-is-the-blend/%s-%s",
                                         engine, problems[p].name, types);
             }
             for (size_t p = 0; p < N_PROMISES; p++)
-                if (rig_takes_problem(t, p))
+                if (rig_has_problem(t, p))
                     tests[n++] = named_test(promises[p].run, &c[0], "%s/%s-%s", engine,
                                             promises[p].name, types);
         }

@@ -29,7 +29,7 @@ static struct partita_options options_of(enum mode mode, struct pool *pool)
     if (mode == FOUR || mode == POOL_OF_FOUR || mode == ELSEWHERE || mode == SERIAL)
         options.threads = 4;
     if (mode == POOL || mode == POOL_OF_FOUR) options.executor = pool_executor(pool);
-    if (mode == ELSEWHERE) options.executor = pool_executor_elsewhere(pool);
+    if (mode == ELSEWHERE) options.executor = pool_executor_other_thread(pool);
     if (mode == SERIAL) options.executor = pool_executor_serial(pool);
     return options;
 }
@@ -42,40 +42,40 @@ static size_t frames_of(const struct partita_problem *problem)
 // Every mode against a stream without any options, in calls of several sizes.
 static void modes_same_bits(void **state)
 {
-    static const struct cut cuts[] = {{"up-to-64", 64, true},
-                                      {"up-to-3000", 3000, true},
-                                      {"block", 64, false},
-                                      {"whole", SIZE_MAX, false}};
-    enum { N_CUTS = sizeof cuts / sizeof *cuts };
+    static const struct call_split splits[] = {{"up-to-64", 64, true},
+                                               {"up-to-3000", 3000, true},
+                                               {"block", 64, false},
+                                               {"whole", SIZE_MAX, false}};
+    enum { N_CUTS = sizeof splits / sizeof *splits };
     const struct stream_case *c = *state;
     const struct partita_problem *problem = &c->named->problem;
-    struct run run;
+    struct stream_rig rig;
     struct random random = random_start(c->named->name);
-    run_open_exactly(&run, c, problem, NULL, frames_of(problem), &random);
-    void *expected = run_output(&run);
-    run_feed(&run, run.stream, expected, &cut_whole, &random);
-    run_check_some(&run, expected, &random);
+    stream_rig_open_exactly(&rig, c, problem, NULL, frames_of(problem), &random);
+    void *expected = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, expected, &split_whole, &random);
+    stream_rig_check_sampled(&rig, expected, &random);
     for (enum mode mode = ALONE; mode < N_MODES; mode++) {
         struct pool pool;
         pool_open(&pool);
         struct partita_options options = options_of(mode, &pool);
-        struct run other;
+        struct stream_rig other;
         random = random_start(c->named->name); // the same taps and input
-        run_open_exactly(&other, c, problem, &options, run.n_frames, &random);
-        void *y = run_output(&run);
+        stream_rig_open_exactly(&other, c, problem, &options, rig.n_frames, &random);
+        void *y = stream_rig_alloc_output(&rig);
         for (size_t i = 0; i < (TEST_SLOWER > 1 ? 2 : N_CUTS); i++) {
             partita_stream_reset(other.stream);
-            memset(y, 0x55, run_output_bytes(&run));
-            run_feed(&other, other.stream, y, &cuts[i], &random);
-            if (memcmp(y, expected, run_output_bytes(&run)))
-                fail_msg("%s: calls of %s give other bits", mode_names[mode], cuts[i].name);
+            memset(y, 0x55, stream_rig_output_bytes(&rig));
+            stream_rig_feed(&other, other.stream, y, &splits[i], &random);
+            if (memcmp(y, expected, stream_rig_output_bytes(&rig)))
+                fail_msg("%s: calls of %s give other bits", mode_names[mode], splits[i].name);
         }
         guarded_free(y);
-        run_close(&other);
+        stream_rig_close(&other);
         pool_close(&pool);
     }
     guarded_free(expected);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // The host's threads get work where there is plenty.
@@ -86,13 +86,13 @@ static void executor_is_used(void **state)
     pool_open(&pool);
     struct partita_options options = options_of(POOL, &pool);
     struct random random = random_start("used");
-    struct run run;
-    run_open_exactly(&run, c, &problems[1].problem, &options, 20000, &random);
-    void *y = run_output(&run);
-    run_feed(&run, run.stream, y, &(struct cut){"", 64, false}, &random);
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, c, &problems[1].problem, &options, 20000, &random);
+    void *y = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 64, false}, &random);
     assert_true(atomic_load(&pool.calls) > 0);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
     pool_close(&pool);
 }
 
@@ -109,44 +109,45 @@ static void life_on_threads(void **state)
         pool_open(&pool);
         struct partita_options options = options_of(mode, &pool);
         struct random random = random_start("life");
-        struct run run;
-        run_open_exactly(&run, c, &problem, &options, FRAMES, &random);
-        assert_ok(partita_plan_load(run.plan, &load));
+        struct stream_rig rig;
+        stream_rig_open_exactly(&rig, c, &problem, &options, FRAMES, &random);
+        assert_ok(partita_plan_load(rig.plan, &load));
         const size_t save = SWAP + 1000 + 2 * load.swap_delay;
         assert_true(save < FRAMES);
         struct partita_filter *filter;
         struct partita_stream *clone;
-        random_samples(&random, run.problem.taps, run.w, run.n_taps);
-        assert_ok(partita_filter_create(run.plan, run.w, &filter));
-        void *y = run_output(&run);
-        const struct cut cut = {"", 200, true};
-        run_feed_part(&run, run.stream, y, 0, SWAP, &cut, &random);
-        assert_ok(partita_stream_swap(run.stream, filter, 500));
-        run_feed_part(&run, run.stream, y, SWAP, save, &cut, &random);
-        if (partita_stream_swapping(run.stream)) fail_msg("still swapping");
-        assert_ok(partita_stream_clone(run.stream, &clone));
-        void *kept = malloc(partita_stream_state_size(run.stream));
-        assert_ok(partita_stream_save(run.stream, kept));
-        run_feed_part(&run, run.stream, y, save, FRAMES, &cut, &random);
-        assert_ok(partita_stream_restore(run.stream, kept, partita_stream_state_size(run.stream)));
+        random_samples(&random, rig.problem.taps, rig.w, rig.n_taps);
+        assert_ok(partita_filter_create(rig.plan, rig.w, &filter));
+        void *y = stream_rig_alloc_output(&rig);
+        const struct call_split split = {"", 200, true};
+        stream_rig_feed_span(&rig, rig.stream, y, 0, SWAP, &split, &random);
+        assert_ok(partita_stream_swap(rig.stream, filter, 500));
+        stream_rig_feed_span(&rig, rig.stream, y, SWAP, save, &split, &random);
+        if (partita_stream_swapping(rig.stream)) fail_msg("still swapping");
+        assert_ok(partita_stream_clone(rig.stream, &clone));
+        void *kept = malloc(partita_stream_state_size(rig.stream));
+        assert_ok(partita_stream_save(rig.stream, kept));
+        stream_rig_feed_span(&rig, rig.stream, y, save, FRAMES, &split, &random);
+        assert_ok(partita_stream_restore(rig.stream, kept, partita_stream_state_size(rig.stream)));
         if (!expected) {
-            expected = run_output(&run);
-            memcpy(expected, y, run_output_bytes(&run));
+            expected = stream_rig_alloc_output(&rig);
+            memcpy(expected, y, stream_rig_output_bytes(&rig));
         }
         for (int way = 0; way < 3; way++) { // as it was saved, restored, cloned
             if (way)
-                run_feed_part(&run, way == 1 ? run.stream : clone, y, save, FRAMES, &cut, &random);
-            if (memcmp(y, expected, run_output_bytes(&run)))
+                stream_rig_feed_span(&rig, way == 1 ? rig.stream : clone, y, save, FRAMES, &split,
+                                     &random);
+            if (memcmp(y, expected, stream_rig_output_bytes(&rig)))
                 fail_msg("%s, way %d: other bits", mode_names[mode], way);
-            memset((char *)y + save * run.sample_bytes, 0x55, (FRAMES - save) * run.sample_bytes);
+            memset((char *)y + save * rig.sample_bytes, 0x55, (FRAMES - save) * rig.sample_bytes);
         }
         partita_stream_close(clone);
-        partita_stream_close(run.stream);
-        run.stream = NULL;
+        partita_stream_close(rig.stream);
+        rig.stream = NULL;
         free(kept);
         guarded_free(y);
         partita_filter_destroy(filter);
-        run_close(&run);
+        stream_rig_close(&rig);
         pool_close(&pool);
     }
     guarded_free(expected);
@@ -161,18 +162,18 @@ static void open_and_close(void **state)
         struct pool pool;
         pool_open(&pool);
         struct partita_options options = options_of(mode, &pool);
-        struct run run;
-        run_open_exactly(&run, c, &problems[1].problem, &options, 3000, &random);
-        void *y = run_output(&run);
+        struct stream_rig rig;
+        stream_rig_open_exactly(&rig, c, &problems[1].problem, &options, 3000, &random);
+        void *y = stream_rig_alloc_output(&rig);
         for (int i = 0; i < 40; i++) {
             struct partita_stream *stream;
-            assert_ok(partita_stream_open(run.plan, run.filter, &stream));
-            run_feed_part(&run, stream, y, 0, i % 4 ? random_below(&random, 3000) : 0,
-                          &(struct cut){"", 100, true}, &random);
+            assert_ok(partita_stream_open(rig.plan, rig.filter, &stream));
+            stream_rig_feed_span(&rig, stream, y, 0, i % 4 ? random_below(&random, 3000) : 0,
+                                 &(struct call_split){"", 100, true}, &random);
             partita_stream_close(stream);
         }
         guarded_free(y);
-        run_close(&run);
+        stream_rig_close(&rig);
         pool_close(&pool);
     }
 }
@@ -181,7 +182,7 @@ static void open_and_close(void **state)
 // the main thread.
 struct user {
     pthread_t thread;
-    const struct run *run;
+    const struct stream_rig *rig;
     const void *expected;
     uint64_t seed;
     int n_failed;
@@ -191,13 +192,13 @@ enum { N_USERS = 4 };
 
 static int use_once(const struct user *user, struct random *random, char *y)
 {
-    const struct run *run = user->run;
-    const size_t bytes = run->sample_bytes, n_frames = run->n_frames;
+    const struct stream_rig *rig = user->rig;
+    const size_t bytes = rig->sample_bytes, n_frames = rig->n_frames;
     struct partita_stream *stream;
     struct partita_stream_stats stats;
-    if (partita_stream_open(run->plan, run->filter, &stream) != PARTITA_OK) return 1;
+    if (partita_stream_open(rig->plan, rig->filter, &stream) != PARTITA_OK) return 1;
     for (size_t at = 0, n; at < n_frames; at += n) {
-        const char *x = (const char *)run->x + at * bytes;
+        const char *x = (const char *)rig->x + at * bytes;
         n = random_below(random, 300);
         if (n > n_frames - at) n = n_frames - at;
         partita_stream_process(stream, (void *[]){y + at * bytes, y + (n_frames + at) * bytes},
@@ -205,14 +206,14 @@ static int use_once(const struct user *user, struct random *random, char *y)
     }
     int failed = partita_stream_stats(stream, &stats) != PARTITA_OK || stats.calls == 0;
     partita_stream_close(stream);
-    return failed + (memcmp(y, user->expected, run_output_bytes(run)) != 0);
+    return failed + (memcmp(y, user->expected, stream_rig_output_bytes(rig)) != 0);
 }
 
 static void *use(void *argument)
 {
     struct user *user = argument;
     struct random random = {user->seed};
-    char *y = malloc(run_output_bytes(user->run));
+    char *y = malloc(stream_rig_output_bytes(user->rig));
     for (int i = 0; i < 3; i++) user->n_failed += use_once(user, &random, y);
     free(y);
     return NULL;
@@ -225,14 +226,14 @@ static void many_at_once(void **state)
     for (int threads = 1; threads <= 3; threads++) {
         struct partita_options options = {.threads = threads, .sample_rate = 48000};
         struct random random = random_start("many");
-        struct run run;
-        run_open_exactly(&run, c, &problem, &options, 9000, &random);
-        void *expected = run_output(&run);
-        run_feed(&run, run.stream, expected, &cut_whole, &random);
+        struct stream_rig rig;
+        stream_rig_open_exactly(&rig, c, &problem, &options, 9000, &random);
+        void *expected = stream_rig_alloc_output(&rig);
+        stream_rig_feed(&rig, rig.stream, expected, &split_whole, &random);
         struct user users[N_USERS];
         int n_failed = 0;
         for (int i = 0; i < N_USERS; i++) {
-            users[i] = (struct user){.run = &run, .expected = expected, .seed = (uint64_t)i};
+            users[i] = (struct user){.rig = &rig, .expected = expected, .seed = (uint64_t)i};
             assert_int_equal(pthread_create(&users[i].thread, NULL, use, &users[i]), 0);
         }
         for (int i = 0; i < N_USERS; i++) {
@@ -241,7 +242,7 @@ static void many_at_once(void **state)
         }
         assert_int_equal(n_failed, 0);
         guarded_free(expected);
-        run_close(&run);
+        stream_rig_close(&rig);
     }
 }
 
@@ -268,19 +269,20 @@ static void *read_stats(void *argument)
 static void stats_from_another_thread(void **state)
 {
     struct random random = random_start("stats");
-    struct run run;
-    run_open_exactly(&run, *state, &problems[1].problem,
-                     &(struct partita_options){.sample_rate = 48000, .threads = 2}, 20000, &random);
-    void *y = run_output(&run);
-    struct reader reader = {.stream = run.stream};
+    struct stream_rig rig;
+    stream_rig_open_exactly(&rig, *state, &problems[1].problem,
+                            &(struct partita_options){.sample_rate = 48000, .threads = 2}, 20000,
+                            &random);
+    void *y = stream_rig_alloc_output(&rig);
+    struct reader reader = {.stream = rig.stream};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, read_stats, &reader), 0);
-    run_feed(&run, run.stream, y, &(struct cut){"", 64, true}, &random);
+    stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 64, true}, &random);
     atomic_store(&reader.done, true);
     pthread_join(thread, NULL);
     assert_int_equal(reader.n_failed, 0);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 struct promise {

@@ -47,32 +47,32 @@ static size_t rounded(const struct partita_problem *problem, size_t frames)
     return (frames + problem->block - 1) / problem->block * problem->block;
 }
 
-static void open_run(struct run *run, const struct stream_case *c,
+static void open_run(struct stream_rig *rig, const struct stream_case *c,
                      const struct partita_problem *problem, const struct partita_options *options,
                      struct random *random)
 {
     const size_t frames = 2 * span_of(problem) + 8 * problem->block + 5000;
-    run_open_exactly(run, c, problem, options, rounded(problem, frames), random);
+    stream_rig_open_exactly(rig, c, problem, options, rounded(problem, frames), random);
 }
 
 // Within what the problem allows, and no more than a plan for any calls has.
-static void check_latency(const struct run *run)
+static void check_latency(const struct stream_rig *rig)
 {
-    const size_t latency = partita_plan_latency(run->plan), block = run->problem.block;
-    struct partita_problem any = run->problem;
+    const size_t latency = partita_plan_latency(rig->plan), block = rig->problem.block;
+    struct partita_problem any = rig->problem;
     struct partita_plan *plan;
     any.whole_blocks = false;
     struct partita_options options = {.engine = engine};
-    engine_on_its_device(&options);
+    set_engine_device(&options);
     assert_ok(partita_plan_create(&any, &options, &plan));
-    assert_true(latency <= run->problem.latency);
-    assert_int_equal(latency % run->stride, 0);
-    assert_int_equal(partita_stream_latency(run->stream), latency);
+    assert_true(latency <= rig->problem.latency);
+    assert_int_equal(latency % rig->stride, 0);
+    assert_int_equal(partita_stream_latency(rig->stream), latency);
     // (A device takes more of what is allowed if that gives it time.)
-    if (run->problem.latency < PARTITA_UNBOUNDED && layer_engine_is_here("cpu/partitioned"))
+    if (rig->problem.latency < PARTITA_UNBOUNDED && layer_has_engine("cpu/partitioned"))
         assert_true(latency <= partita_plan_latency(plan));
-    const size_t tail = partita_stream_tail(run->stream),
-                 least = latency + span_of(&run->problem) - 1;
+    const size_t tail = partita_stream_tail(rig->stream),
+                 least = latency + span_of(&rig->problem) - 1;
     assert_true(tail % block == 0 && tail >= least && tail < least + block);
     partita_plan_destroy(plan);
 }
@@ -84,28 +84,29 @@ static void matches_oracle(void **state)
     struct partita_problem problem = c->named->problem;
     for (size_t l = 0; l < sizeof latencies / sizeof *latencies; l++) {
         struct random random = random_start(c->named->name);
-        struct run run;
+        struct stream_rig rig;
         problem.latency = latencies[l];
-        const struct cut cuts[] = {{"a block", problem.block, false},
-                                   {"three blocks", 3 * problem.block, false},
-                                   {"up to five blocks", 5 * problem.block, true}};
-        open_run(&run, c, &problem, NULL, &random);
-        check_latency(&run);
-        void *y = run_output(&run), *other = run_output(&run);
-        run_feed(&run, run.stream, y, &cut_whole, &random);
-        run_check_some(&run, y, &random);
-        for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-            partita_stream_reset(run.stream);
-            run_feed_part(&run, run.stream, other, 0, 3 * problem.block, &cuts[i], &random);
-            partita_stream_reset(run.stream);
-            memset(other, 0x55, run_output_bytes(&run));
-            run_feed(&run, run.stream, other, &cuts[i], &random);
-            if (memcmp(y, other, run_output_bytes(&run)))
-                fail_msg("latency %zu: calls of %s give other bits", latencies[l], cuts[i].name);
+        const struct call_split splits[] = {{"a block", problem.block, false},
+                                            {"three blocks", 3 * problem.block, false},
+                                            {"up to five blocks", 5 * problem.block, true}};
+        open_run(&rig, c, &problem, NULL, &random);
+        check_latency(&rig);
+        void *y = stream_rig_alloc_output(&rig), *other = stream_rig_alloc_output(&rig);
+        stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+        stream_rig_check_sampled(&rig, y, &random);
+        for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+            partita_stream_reset(rig.stream);
+            stream_rig_feed_span(&rig, rig.stream, other, 0, 3 * problem.block, &splits[i],
+                                 &random);
+            partita_stream_reset(rig.stream);
+            memset(other, 0x55, stream_rig_output_bytes(&rig));
+            stream_rig_feed(&rig, rig.stream, other, &splits[i], &random);
+            if (memcmp(y, other, stream_rig_output_bytes(&rig)))
+                fail_msg("latency %zu: calls of %s give other bits", latencies[l], splits[i].name);
         }
         guarded_free(other);
         guarded_free(y);
-        run_close(&run);
+        stream_rig_close(&rig);
     }
 }
 
@@ -129,12 +130,12 @@ static void spares_the_head(void **state)
     struct partita_problem problem = *live;
     size_t heads[2];
     for (int whole = 0; whole < 2; whole++) {
-        struct run run;
+        struct stream_rig rig;
         problem.whole_blocks = whole;
-        open_run(&run, *state, &problem, NULL, &random);
-        assert_int_equal(partita_plan_latency(run.plan), 0);
-        heads[whole] = head_of(run.plan);
-        run_close(&run);
+        open_run(&rig, *state, &problem, NULL, &random);
+        assert_int_equal(partita_plan_latency(rig.plan), 0);
+        heads[whole] = head_of(rig.plan);
+        stream_rig_close(&rig);
     }
     assert_true(heads[1] < heads[0]);
 }
@@ -148,33 +149,34 @@ static void drains_to_the_last_sample(void **state)
         struct partita_problem problem = {WHOLE, .block = 64, .kernel = {taps},
                                           .latency = taps % 100};
         struct random random = random_start("drain");
-        struct run run;
-        open_run(&run, c, &problem, NULL, &random);
-        const size_t tail = partita_stream_tail(run.stream),
-                     heard = run.n_frames - rounded(&problem, tail + 500);
-        memset((char *)run.x + heard * run.sample_bytes, 0,
-               (run.n_frames - heard) * run.sample_bytes);
-        char *expected = run_output(&run), *y = run_output(&run);
-        run_feed(&run, run.stream, expected, &cut_whole, &random);
-        run_check_some(&run, expected, &random);
-        partita_stream_reset(run.stream);
-        run_feed_part(&run, run.stream, y, 0, heard, &(struct cut){"", 64, false}, &random);
-        for (size_t at = heard; at < run.n_frames; at += 64)
-            partita_stream_drain(run.stream, &(void *){y + at * run.sample_bytes}, 1, 64);
-        assert_memory_equal(y, expected, run_output_bytes(&run));
-        const size_t last = heard + partita_plan_latency(run.plan) + taps - 2;
-        const double unit = gate_transform(run.problem.signal, run.plan->choice.transform);
-        const double limit = 4 * unit * typical_output(&run.problem);
+        struct stream_rig rig;
+        open_run(&rig, c, &problem, NULL, &random);
+        const size_t tail = partita_stream_tail(rig.stream),
+                     heard = rig.n_frames - rounded(&problem, tail + 500);
+        memset((char *)rig.x + heard * rig.sample_bytes, 0,
+               (rig.n_frames - heard) * rig.sample_bytes);
+        char *expected = stream_rig_alloc_output(&rig), *y = stream_rig_alloc_output(&rig);
+        stream_rig_feed(&rig, rig.stream, expected, &split_whole, &random);
+        stream_rig_check_sampled(&rig, expected, &random);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed_span(&rig, rig.stream, y, 0, heard, &(struct call_split){"", 64, false},
+                             &random);
+        for (size_t at = heard; at < rig.n_frames; at += 64)
+            partita_stream_drain(rig.stream, &(void *){y + at * rig.sample_bytes}, 1, 64);
+        assert_memory_equal(y, expected, stream_rig_output_bytes(&rig));
+        const size_t last = heard + partita_plan_latency(rig.plan) + taps - 2;
+        const double unit = gate_transform(rig.problem.signal, rig.plan->choice.transform);
+        const double limit = 4 * unit * typical_output(&rig.problem);
         assert_true(last < heard + tail);
-        for (size_t i = last; i < run.n_outputs; i++) {
-            const double complex first = reference_sample(run.problem.taps, run.w, taps - 1),
-                                 sample = reference_sample(run.problem.signal, run.x, heard - 1);
-            assert_true(cabs(reference_sample(run.problem.signal, y, i) -
+        for (size_t i = last; i < rig.n_outputs; i++) {
+            const double complex first = reference_sample(rig.problem.taps, rig.w, taps - 1),
+                                 sample = reference_sample(rig.problem.signal, rig.x, heard - 1);
+            assert_true(cabs(reference_sample(rig.problem.signal, y, i) -
                              (i == last ? first * sample : 0)) <= limit);
         }
         guarded_free(y);
         guarded_free(expected);
-        run_close(&run);
+        stream_rig_close(&rig);
     }
 }
 
@@ -184,26 +186,25 @@ static void fades_of_any_length(void **state)
     static const size_t fades[] = {0, 1, 15, 64, 100, 777, 5000};
     const struct stream_case *c = *state;
     struct random random = random_start("fades");
-    struct swapped s;
-    swapped_open(&s, c, &c->named->problem, NULL, 14000, &random);
-    const size_t block = s.run.problem.block, at = rounded(&s.run.problem, 2100);
-    void *y = run_output(&s.run);
+    struct swap_rig s;
+    swap_rig_open(&s, c, &c->named->problem, NULL, 14000, &random);
+    const size_t block = s.rig.problem.block, at = rounded(&s.rig.problem, 2100);
+    void *y = stream_rig_alloc_output(&s.rig);
     for (size_t i = 0; i < sizeof fades / sizeof *fades; i++) {
-        const struct cut cut = {"", 3 * block, true};
-        const struct handover two[] = {{at, 1 + i % 3, fades[i]},
-                                       {at + block, (2 + i % 3) % 4, 333}};
-        partita_stream_close(swapped_run(&s, y, two, 1, &cut, &random));
-        const size_t begin = check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, s.run.n_outputs);
-        partita_stream_close(swapped_run(&s, y, two, 2, &cut, &random));
+        const struct call_split split = {"", 3 * block, true};
+        const struct swap two[] = {{at, 1 + i % 3, fades[i]}, {at + block, (2 + i % 3) % 4, 333}};
+        partita_stream_close(swap_rig_run(&s, y, two, 1, &split, &random));
+        const size_t begin = check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, s.rig.n_outputs);
+        partita_stream_close(swap_rig_run(&s, y, two, 2, &split, &random));
         if (begin < at + block)
             continue; // it was over, or under way, when the second one came: or the first is
                       // unheard
         const size_t end = begin + fades[i];
         assert_int_equal(check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, end), begin);
-        check_fade(&s, y, two[0].filter, two[1].filter, 333, end, end, s.run.n_outputs);
+        check_fade(&s, y, two[0].filter, two[1].filter, 333, end, end, s.rig.n_outputs);
     }
     guarded_free(y);
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 // Calls with frames beyond whole blocks: those come out as zeros and leave no trace, not in a swap
@@ -213,17 +214,17 @@ static void frames_beyond_are_unheard(void **state)
     const struct stream_case *c = *state;
     struct partita_problem problem = c->named->problem;
     struct random random = random_start("beyond");
-    struct swapped s;
-    swapped_open(&s, c, &problem, NULL, 8000, &random);
-    struct run *run = &s.run;
-    const size_t block = problem.block, bytes = run->sample_bytes, stride = run->stride;
+    struct swap_rig s;
+    swap_rig_open(&s, c, &problem, NULL, 8000, &random);
+    struct stream_rig *rig = &s.rig;
+    const size_t block = problem.block, bytes = rig->sample_bytes, stride = rig->stride;
     for (int swap = 0; swap < 2; swap++) {
         struct partita_stream *plain, *other;
-        assert_ok(partita_stream_open(run->plan, run->filter, &plain));
-        assert_ok(partita_stream_open(run->plan, run->filter, &other));
-        char *expected = malloc(run->out * 3 * block * bytes),
-             *y = malloc(run->out * 3 * block * bytes);
-        for (size_t at = 0, blocks; at + 3 * block <= run->n_frames; at += blocks * block) {
+        assert_ok(partita_stream_open(rig->plan, rig->filter, &plain));
+        assert_ok(partita_stream_open(rig->plan, rig->filter, &other));
+        char *expected = malloc(rig->out * 3 * block * bytes),
+             *y = malloc(rig->out * 3 * block * bytes);
+        for (size_t at = 0, blocks; at + 3 * block <= rig->n_frames; at += blocks * block) {
             blocks = random_below(&random, 3);
             if (swap && at == 0)
                 for (int i = 0; i < 2; i++)
@@ -233,19 +234,19 @@ static void frames_beyond_are_unheard(void **state)
                          all = partita_stream_output_frames(other, more);
             const void *x_at[8];
             void *expected_at[8], *y_at[8];
-            for (size_t i = 0; i < run->in; i++)
-                x_at[i] = (char *)run->x + (i * run->n_frames + at) * bytes;
-            for (size_t k = 0; k < run->out; k++) {
+            for (size_t i = 0; i < rig->in; i++)
+                x_at[i] = (char *)rig->x + (i * rig->n_frames + at) * bytes;
+            for (size_t k = 0; k < rig->out; k++) {
                 expected_at[k] = expected + k * 3 * block * bytes;
                 y_at[k] = y + k * 3 * block * bytes;
             }
-            memset(y, 0x55, run->out * 3 * block * bytes);
+            memset(y, 0x55, rig->out * 3 * block * bytes);
             partita_stream_process(plain, expected_at, x_at, n);
             partita_stream_process(other, y_at, x_at, more);
             assert_true(all >= due && all <= due + (more - n) / stride + 1);
             assert_int_equal(partita_stream_output_frames(other, 999),
                              partita_stream_output_frames(plain, 999));
-            for (size_t k = 0; k < run->out; k++) {
+            for (size_t k = 0; k < rig->out; k++) {
                 const char *got = y_at[k];
                 assert_memory_equal(got, expected_at[k], due * bytes);
                 for (size_t i = due * bytes; i < 3 * block * bytes; i++)
@@ -257,7 +258,7 @@ static void frames_beyond_are_unheard(void **state)
         free(expected);
         free(y);
     }
-    swapped_close(&s);
+    swap_rig_close(&s);
 }
 
 static void bad_blocks_are_refused(void **state)
@@ -287,32 +288,32 @@ static void in_place(void **state)
     struct partita_problem problem = {WHOLE, .block = 48, .in_channels = 2, .out_channels = 2,
                                       .kernel = {900}};
     struct random random = random_start("place");
-    struct run run;
-    open_run(&run, c, &problem, NULL, &random);
-    const size_t bytes = run.sample_bytes, n = run.n_frames;
-    char *y = run_output(&run), *mixed = guarded_alloc(2 * n * bytes, 0);
-    run_feed(&run, run.stream, y, &cut_whole, &random);
+    struct stream_rig rig;
+    open_run(&rig, c, &problem, NULL, &random);
+    const size_t bytes = rig.sample_bytes, n = rig.n_frames;
+    char *y = stream_rig_alloc_output(&rig), *mixed = guarded_alloc(2 * n * bytes, 0);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     for (size_t i = 0; i < 2 * n; i++)
-        memcpy(mixed + i * bytes, (char *)run.x + (i % 2 * n + i / 2) * bytes, bytes);
-    partita_stream_reset(run.stream);
+        memcpy(mixed + i * bytes, (char *)rig.x + (i % 2 * n + i / 2) * bytes, bytes);
+    partita_stream_reset(rig.stream);
     for (size_t at = 0; at < n; at += 48) {
         char *both = mixed + at * 2 * bytes;
-        partita_stream_process_strided(run.stream, (void *[]){both, both + bytes}, 2,
+        partita_stream_process_strided(rig.stream, (void *[]){both, both + bytes}, 2,
                                        (const void *[]){both, both + bytes}, 2, 48);
     }
     for (size_t i = 0; i < 2 * n; i++)
         assert_memory_equal(mixed + i * bytes, y + (i % 2 * n + i / 2) * bytes, bytes);
-    partita_stream_reset(run.stream);
-    char *x = run.x;
+    partita_stream_reset(rig.stream);
+    char *x = rig.x;
     for (size_t at = 0, step; at < n; at += step) {
-        step = cut_next(&(struct cut){"", 3, true}, &random, (n - at) / 48) * 48;
+        step = split_next(&(struct call_split){"", 3, true}, &random, (n - at) / 48) * 48;
         void *both[] = {x + at * bytes, x + (n + at) * bytes};
-        partita_stream_process(run.stream, both, (const void *[]){both[0], both[1]}, step);
+        partita_stream_process(rig.stream, both, (const void *[]){both[0], both[1]}, step);
     }
-    assert_memory_equal(x, y, run_output_bytes(&run));
+    assert_memory_equal(x, y, stream_rig_output_bytes(&rig));
     guarded_free(mixed);
     guarded_free(y);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // A state goes on in a stream of the same promise, and is refused by one without it.
@@ -322,26 +323,28 @@ static void states_are_told_apart(void **state)
     struct partita_problem any = *live;
     any.whole_blocks = false;
     struct random random = random_start("states");
-    struct run run, other;
-    open_run(&run, c, live, NULL, &random);
+    struct stream_rig rig, other;
+    open_run(&rig, c, live, NULL, &random);
     open_run(&other, c, &any, NULL, &random);
-    const size_t size = partita_stream_state_size(run.stream),
+    const size_t size = partita_stream_state_size(rig.stream),
                  other_size = partita_stream_state_size(other.stream);
     const size_t at = rounded(live, 3333);
-    char *y = run_output(&run), *again = run_output(&run), *kept = malloc(size),
-         *foreign = malloc(other_size);
-    run_feed_part(&run, run.stream, y, 0, at, &cut_whole, &random);
-    assert_ok(partita_stream_save(run.stream, kept));
+    char *y = stream_rig_alloc_output(&rig), *again = stream_rig_alloc_output(&rig),
+         *kept = malloc(size), *foreign = malloc(other_size);
+    stream_rig_feed_span(&rig, rig.stream, y, 0, at, &split_whole, &random);
+    assert_ok(partita_stream_save(rig.stream, kept));
     assert_ok(partita_stream_save(other.stream, foreign));
     assert_int_equal(partita_stream_restore(other.stream, kept, size), PARTITA_ERR_STATE);
-    assert_int_equal(partita_stream_restore(run.stream, foreign, other_size), PARTITA_ERR_STATE);
-    run_feed_part(&run, run.stream, y, at, run.n_frames, &(struct cut){"", 64, false}, &random);
-    assert_ok(partita_stream_restore(run.stream, kept, size));
+    assert_int_equal(partita_stream_restore(rig.stream, foreign, other_size), PARTITA_ERR_STATE);
+    stream_rig_feed_span(&rig, rig.stream, y, at, rig.n_frames, &(struct call_split){"", 64, false},
+                         &random);
+    assert_ok(partita_stream_restore(rig.stream, kept, size));
     struct partita_stream *clone;
-    assert_ok(partita_stream_clone(run.stream, &clone));
-    const size_t from = at * run.sample_bytes, rest = run_output_bytes(&run) - from;
+    assert_ok(partita_stream_clone(rig.stream, &clone));
+    const size_t from = at * rig.sample_bytes, rest = stream_rig_output_bytes(&rig) - from;
     for (int i = 0; i < 2; i++) {
-        run_feed_part(&run, i ? clone : run.stream, again, at, run.n_frames, &cut_whole, &random);
+        stream_rig_feed_span(&rig, i ? clone : rig.stream, again, at, rig.n_frames, &split_whole,
+                             &random);
         assert_memory_equal(again + from, y + from, rest);
     }
     partita_stream_close(clone);
@@ -349,8 +352,8 @@ static void states_are_told_apart(void **state)
     free(kept);
     guarded_free(again);
     guarded_free(y);
-    run_close(&other);
-    run_close(&run);
+    stream_rig_close(&other);
+    stream_rig_close(&rig);
 }
 
 // The library's threads and the host's, with a swap: the bits of one thread.
@@ -365,18 +368,20 @@ static void threads_same_bits(void **state)
         struct partita_options options = {.threads = threads[mode]};
         if (mode == HOST) options.executor = pool_executor(&pool);
         struct random random = random_start("threads"); // the same taps and input
-        struct swapped s;
-        swapped_open(&s, *state, matrix, &options, 8000, &random);
-        void *y = run_output(&s.run);
-        const struct handover one = {rounded(matrix, 3000), 2, 333};
-        partita_stream_close(swapped_run(&s, y, &one, 1, &(struct cut){"", 200, true}, &random));
+        struct swap_rig s;
+        swap_rig_open(&s, *state, matrix, &options, 8000, &random);
+        void *y = stream_rig_alloc_output(&s.rig);
+        const struct swap one = {rounded(matrix, 3000), 2, 333};
+        partita_stream_close(
+            swap_rig_run(&s, y, &one, 1, &(struct call_split){"", 200, true}, &random));
         if (!expected) {
-            expected = run_output(&s.run);
-            memcpy(expected, y, run_output_bytes(&s.run));
+            expected = stream_rig_alloc_output(&s.rig);
+            memcpy(expected, y, stream_rig_output_bytes(&s.rig));
         }
-        if (memcmp(y, expected, run_output_bytes(&s.run))) fail_msg("mode %d: other bits", mode);
+        if (memcmp(y, expected, stream_rig_output_bytes(&s.rig)))
+            fail_msg("mode %d: other bits", mode);
         guarded_free(y);
-        swapped_close(&s);
+        swap_rig_close(&s);
         pool_close(&pool);
     }
     guarded_free(expected);
@@ -387,27 +392,27 @@ static void no_number_stays_in_reach(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("nan");
-    struct run run;
-    open_run(&run, c, live, NULL, &random);
-    char *zeroed = run_output(&run), *touched = run_output(&run);
+    struct stream_rig rig;
+    open_run(&rig, c, live, NULL, &random);
+    char *zeroed = stream_rig_alloc_output(&rig), *touched = stream_rig_alloc_output(&rig);
     for (size_t at = 1000; at < 1200; at += 21) {
-        sample_put(run.problem.signal, run.x, at, 0);
-        partita_stream_reset(run.stream);
-        run_feed(&run, run.stream, zeroed, &cut_whole, &random);
-        sample_put(run.problem.signal, run.x, at, (double)NAN);
-        partita_stream_reset(run.stream);
-        run_feed(&run, run.stream, touched, &(struct cut){"", 64, false}, &random);
-        sample_put(run.problem.signal, run.x, at, 1);
-        const size_t end = at + live->kernel[0], bytes = run.sample_bytes;
+        sample_put(rig.problem.signal, rig.x, at, 0);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed(&rig, rig.stream, zeroed, &split_whole, &random);
+        sample_put(rig.problem.signal, rig.x, at, (double)NAN);
+        partita_stream_reset(rig.stream);
+        stream_rig_feed(&rig, rig.stream, touched, &(struct call_split){"", 64, false}, &random);
+        sample_put(rig.problem.signal, rig.x, at, 1);
+        const size_t end = at + live->kernel[0], bytes = rig.sample_bytes;
         assert_memory_equal(touched, zeroed, at * bytes);
         assert_memory_equal(touched + end * bytes, zeroed + end * bytes,
-                            (run.n_outputs - end) * bytes);
+                            (rig.n_outputs - end) * bytes);
         for (size_t i = at; i < end; i++)
-            assert_true(isnan(creal(reference_sample(run.problem.signal, touched, i))));
+            assert_true(isnan(creal(reference_sample(rig.problem.signal, touched, i))));
     }
     guarded_free(touched);
     guarded_free(zeroed);
-    run_close(&run);
+    stream_rig_close(&rig);
 }
 
 // What other engines make of it: the bits of the problem without the promise.
@@ -418,20 +423,21 @@ static void other_engines_serve_it(void **state)
                                       .latency = PARTITA_UNBOUNDED};
     for (size_t e = 0; e < N_ENGINES; e++) {
         const struct stream_case c = {engine_names[e], types->types, NULL};
-        struct run run;
+        struct stream_rig rig;
         void *y[2];
         for (int whole = 0; whole < 2; whole++) {
             struct random random = random_start("engines");
             problem.whole_blocks = whole;
-            run_open_exactly(&run, &c, &problem, NULL, 9024, &random);
-            y[whole] = run_output(&run);
-            run_feed(&run, run.stream, y[whole], &(struct cut){"", 150, true}, &random);
-            if (!whole) run_close(&run);
+            stream_rig_open_exactly(&rig, &c, &problem, NULL, 9024, &random);
+            y[whole] = stream_rig_alloc_output(&rig);
+            stream_rig_feed(&rig, rig.stream, y[whole], &(struct call_split){"", 150, true},
+                            &random);
+            if (!whole) stream_rig_close(&rig);
         }
-        assert_memory_equal(y[0], y[1], run_output_bytes(&run));
+        assert_memory_equal(y[0], y[1], stream_rig_output_bytes(&rig));
         guarded_free(y[0]);
         guarded_free(y[1]);
-        run_close(&run);
+        stream_rig_close(&rig);
     }
 }
 
@@ -469,11 +475,11 @@ int main(void)
     engine = partitioned_engine();
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         const char *types = type_pairs[t].name;
-        if (!rig_takes(engine, t)) continue;
+        if (!rig_has_types(engine, t)) continue;
         struct stream_case *c = cases[t];
         for (size_t p = 0; p < N_PROBLEMS; p++) {
             c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
-            if (!rig_takes_problem(t, p)) continue;
+            if (!rig_has_problem(t, p)) continue;
             for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                 if (!problems[p].problem.stride[0] || of_problems[i].run != fades_of_any_length)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s-%s",

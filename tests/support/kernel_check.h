@@ -54,7 +54,7 @@ static inline void fill_random(struct random *random, bool f64, void *p, size_t 
 
 // A value that tends to go wrong: huge, tiny, zero, and unless only finite ones are wanted infinite
 // or not a number. Sums stay finite if the other factors add up to 1 at most.
-static inline double hostile(struct random *random, bool f64, bool finite)
+static inline double extreme_value(struct random *random, bool f64, bool finite)
 {
     const double huge = f64 ? DBL_MAX : (double)FLT_MAX, tiny = f64 ? 0x1p-1074 : 0x1p-149;
     const double values[] = {huge, -huge, tiny,     -tiny,     700 * tiny, 0,
@@ -95,8 +95,8 @@ static inline unsigned char *fence_zone(const struct fence *fence, size_t bytes,
 }
 
 // Where `bytes` bytes at the edge start; copies them there unless from is NULL, and fills the zone.
-static inline void *fence_place(const struct fence *fence, const void *from, size_t bytes,
-                                enum edge edge)
+static inline void *fence_put(const struct fence *fence, const void *from, size_t bytes,
+                              enum edge edge)
 {
     char *at = edge == EDGE_START ? fence->memory : fence->memory + fence->size - bytes;
     if (from && bytes) memcpy(at, from, bytes);
@@ -176,7 +176,7 @@ struct promise {
 enum { MAX_SUBJECTS = 2 * (CPU_AVX512 + 1), MAX_PROMISES = 16 };
 
 // Tests all promises of every instruction set that this processor has; what main returns.
-static inline int test_all_levels(const struct promise *promises, size_t n_promises)
+static inline int test_all_isas(const struct promise *promises, size_t n_promises)
 {
     static struct kernel_subject subjects[MAX_SUBJECTS];
     static struct CMUnitTest tests[MAX_SUBJECTS * MAX_PROMISES];

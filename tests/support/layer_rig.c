@@ -38,7 +38,7 @@ enum layer_device layer_device_check(void)
     return promised ? LAYER_DEVICE_MISSING : LAYER_DEVICE_SKIP;
 }
 
-bool layer_engine_is_here(const char *engine)
+bool layer_has_engine(const char *engine)
 {
     size_t n = strcspn(engine, "/");
     return strcspn(device_under_test(), ":") == n && !strncmp(engine, device_under_test(), n);
@@ -62,8 +62,7 @@ int layer_repeats(int n)
 struct partita_options layer_options(const struct partita_options *options)
 {
     struct partita_options all = options ? *options : (struct partita_options){0};
-    if (all.engine && !all.device && layer_engine_is_here(all.engine))
-        all.device = device_under_test();
+    if (all.engine && !all.device && layer_has_engine(all.engine)) all.device = device_under_test();
     return all;
 }
 
@@ -104,7 +103,7 @@ static void create(struct layer *layer, const struct partita_options *options)
                                            layer->array[LAYER_BIAS], &layer->filter));
 }
 
-bool layer_served(const char *engine, const struct partita_problem *problem)
+bool layer_is_served(const char *engine, const struct partita_problem *problem)
 {
     struct partita_plan *plan = NULL;
     const struct partita_options options =
@@ -126,7 +125,7 @@ void layer_open(struct layer *layer, const struct partita_problem *problem,
     create(layer, options);
 }
 
-void layer_open_like(struct layer *layer, const struct layer *other,
+void layer_open_copy(struct layer *layer, const struct layer *other,
                      const struct partita_options *options)
 {
     *layer = (struct layer){.problem = other->problem};
@@ -142,7 +141,7 @@ size_t layer_edge(const struct layer *layer)
     return layer->plan->choice.transform;
 }
 
-bool layer_in_pairs(const struct layer *layer)
+bool layer_transforms_pairs(const struct layer *layer)
 {
     return !strncmp(layer->plan->engine->name, "cuda/tiles", strlen("cuda/tiles"));
 }
@@ -285,7 +284,7 @@ struct partita_problem layer_random(struct random *random)
     }
 }
 
-struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem)
+struct partita_problem layer_suit_engine(const char *engine, const struct partita_problem *problem)
 {
     struct partita_problem p = *problem;
     if (!computes_by(engine, "depthwise") && !computes_by(engine, "tiles-fused")) return p;

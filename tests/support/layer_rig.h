@@ -35,7 +35,7 @@ enum layer_device { LAYER_DEVICE_READY, LAYER_DEVICE_SKIP, LAYER_DEVICE_MISSING 
 enum layer_device layer_device_check(void);
 
 // Whether an engine, "cuda/direct", is of the device under test.
-bool layer_engine_is_here(const char *engine);
+bool layer_has_engine(const char *engine);
 
 // Whether PARTITA_CUDA_MODULE names a stand-in for a device, which computes thread by thread:
 // problems are fewer and smaller there.
@@ -55,18 +55,18 @@ enum {
 
 // Whether an engine runs all directions of a problem on its device. cpu/direct and cuda/direct have
 // to; others may refuse.
-bool layer_served(const char *engine, const struct partita_problem *problem);
+bool layer_is_served(const char *engine, const struct partita_problem *problem);
 
 // Edge of the tiles that forward transforms; 0: it transforms none. Whether it transforms two of
 // them together: what is no number in one reaches the other.
 size_t layer_edge(const struct layer *layer);
-bool layer_in_pairs(const struct layer *layer);
+bool layer_transforms_pairs(const struct layer *layer);
 
 // Draws inputs of the problem's type; results are NaN.
 void layer_open(struct layer *layer, const struct partita_problem *problem,
                 const struct partita_options *options, struct random *random);
 // The same with another layer's inputs.
-void layer_open_like(struct layer *layer, const struct layer *other,
+void layer_open_copy(struct layer *layer, const struct layer *other,
                      const struct partita_options *options);
 void layer_close(struct layer *layer); // checks the guards
 
@@ -90,7 +90,7 @@ struct partita_problem layer_random(struct random *random);
 
 // The problem as the engine can serve it: for depthwise engines each input channel becomes a group
 // of its own, with about as many output channels as there were; other engines take it as it is.
-struct partita_problem layer_suited(const char *engine, const struct partita_problem *problem);
+struct partita_problem layer_suit_engine(const char *engine, const struct partita_problem *problem);
 
 // Multiply-adds of the direct sums.
 double layer_products(const struct partita_problem *problem);

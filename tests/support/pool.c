@@ -98,7 +98,7 @@ struct partita_executor pool_executor(struct pool *pool)
     return (struct partita_executor){run_together, pool};
 }
 
-struct partita_executor pool_executor_elsewhere(struct pool *pool)
+struct partita_executor pool_executor_other_thread(struct pool *pool)
 {
     return (struct partita_executor){run_elsewhere, pool};
 }

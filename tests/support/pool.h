@@ -30,7 +30,7 @@ struct partita_executor pool_executor(struct pool *pool);
 
 // One of the pool's threads makes all the calls, one after the other, while the calling thread
 // waits.
-struct partita_executor pool_executor_elsewhere(struct pool *pool);
+struct partita_executor pool_executor_other_thread(struct pool *pool);
 
 // The calling thread makes all the calls, one after the other; counted in `calls`, no thread is
 // needed.

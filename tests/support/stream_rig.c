@@ -17,7 +17,7 @@ const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overl
 
 const char *partitioned_engine(void)
 {
-    return layer_engine_is_here("cuda/partitioned") ? "cuda/partitioned" : "cpu/partitioned";
+    return layer_has_engine("cuda/partitioned") ? "cuda/partitioned" : "cpu/partitioned";
 }
 
 // Of f32, cf64 and cf32-f32 which, else -1.
@@ -29,100 +29,102 @@ static int stand_in_types(size_t types)
                                              : -1;
 }
 
-bool rig_takes(const char *engine, size_t types)
+bool rig_has_types(const char *engine, size_t types)
 {
-    return layer_engine_is_here(engine) && (!layer_on_stand_in() || stand_in_types(types) >= 0);
+    return layer_has_engine(engine) && (!layer_on_stand_in() || stand_in_types(types) >= 0);
 }
 
-bool rig_takes_problem(size_t types, size_t p)
+bool rig_has_problem(size_t types, size_t p)
 {
     if (!layer_on_stand_in()) return !layer_is_brief() || (p + types) % 3 == 0;
     return p % 3 == (size_t)stand_in_types(types) && (!layer_is_brief() || p % 2 == 0);
 }
 
-void engine_on_its_device(struct partita_options *options)
+void set_engine_device(struct partita_options *options)
 {
     if (options->engine && !strncmp(options->engine, "cuda/", 5)) options->device = "cuda:0";
 }
 
-void run_open_exactly(struct run *run, const struct stream_case *c,
-                      const struct partita_problem *problem, const struct partita_options *options,
-                      size_t n_frames, struct random *random)
+void stream_rig_open_exactly(struct stream_rig *rig, const struct stream_case *c,
+                             const struct partita_problem *problem,
+                             const struct partita_options *options, size_t n_frames,
+                             struct random *random)
 {
-    *run = (struct run){.problem = *problem, .n_frames = n_frames};
-    run->problem.signal = c->types->signal;
-    run->problem.taps = c->types->taps;
-    run->in = or_one(problem->in_channels);
-    run->out = or_one(problem->out_channels);
-    run->stride = or_one(problem->stride[0]);
-    run->sample_bytes = partita_type_size(run->problem.signal);
-    run->n_outputs = (n_frames + run->stride - 1) / run->stride;
-    run->n_taps = run->out * (run->in / or_one(problem->groups)) * or_one(problem->kernel[0]);
-    run->x = malloc(run->in * n_frames * run->sample_bytes);
-    run->w = malloc(run->n_taps * partita_type_size(run->problem.taps));
-    random_samples(random, run->problem.signal, run->x, run->in * n_frames);
-    random_samples(random, run->problem.taps, run->w, run->n_taps);
+    *rig = (struct stream_rig){.problem = *problem, .n_frames = n_frames};
+    rig->problem.signal = c->types->signal;
+    rig->problem.taps = c->types->taps;
+    rig->in = or_one(problem->in_channels);
+    rig->out = or_one(problem->out_channels);
+    rig->stride = or_one(problem->stride[0]);
+    rig->sample_bytes = partita_type_size(rig->problem.signal);
+    rig->n_outputs = (n_frames + rig->stride - 1) / rig->stride;
+    rig->n_taps = rig->out * (rig->in / or_one(problem->groups)) * or_one(problem->kernel[0]);
+    rig->x = malloc(rig->in * n_frames * rig->sample_bytes);
+    rig->w = malloc(rig->n_taps * partita_type_size(rig->problem.taps));
+    random_samples(random, rig->problem.signal, rig->x, rig->in * n_frames);
+    random_samples(random, rig->problem.taps, rig->w, rig->n_taps);
     struct partita_options forced = options ? *options : (struct partita_options){.engine = NULL};
     forced.engine = c->engine;
-    engine_on_its_device(&forced);
-    assert_ok(partita_plan_create(&run->problem, &forced, &run->plan));
-    assert_ok(partita_filter_create(run->plan, run->w, &run->filter));
-    assert_ok(partita_stream_open(run->plan, run->filter, &run->stream));
+    set_engine_device(&forced);
+    assert_ok(partita_plan_create(&rig->problem, &forced, &rig->plan));
+    assert_ok(partita_filter_create(rig->plan, rig->w, &rig->filter));
+    assert_ok(partita_stream_open(rig->plan, rig->filter, &rig->stream));
 }
 
-void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
-              size_t n_frames, struct random *random)
+void stream_rig_open(struct stream_rig *rig, const struct stream_case *c,
+                     const struct partita_problem *problem, size_t n_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (!relaxed.latency) relaxed.latency = PARTITA_UNBOUNDED;
-    run_open_exactly(run, c, &relaxed, NULL, n_frames, random);
+    stream_rig_open_exactly(rig, c, &relaxed, NULL, n_frames, random);
 }
 
-void run_close(struct run *run)
+void stream_rig_close(struct stream_rig *rig)
 {
-    partita_stream_close(run->stream);
-    partita_filter_destroy(run->filter);
-    partita_plan_destroy(run->plan);
-    free(run->x);
-    free(run->w);
+    partita_stream_close(rig->stream);
+    partita_filter_destroy(rig->filter);
+    partita_plan_destroy(rig->plan);
+    free(rig->x);
+    free(rig->w);
 }
 
-void run_take_filter(struct run *run, struct partita_filter *filter)
+void stream_rig_replace_filter(struct stream_rig *rig, struct partita_filter *filter)
 {
-    partita_stream_close(run->stream);
-    partita_filter_destroy(run->filter);
-    run->filter = filter;
-    assert_ok(partita_stream_open(run->plan, run->filter, &run->stream));
+    partita_stream_close(rig->stream);
+    partita_filter_destroy(rig->filter);
+    rig->filter = filter;
+    assert_ok(partita_stream_open(rig->plan, rig->filter, &rig->stream));
 }
 
-void run_take_taps(struct run *run)
+void stream_rig_replace_taps(struct stream_rig *rig)
 {
     struct partita_filter *filter;
-    assert_ok(partita_filter_create(run->plan, run->w, &filter));
-    run_take_filter(run, filter);
+    assert_ok(partita_filter_create(rig->plan, rig->w, &filter));
+    stream_rig_replace_filter(rig, filter);
 }
 
-size_t cut_next(const struct cut *cut, struct random *random, size_t left)
+size_t split_next(const struct call_split *split, struct random *random, size_t left)
 {
-    size_t n = cut->random ? random_below(random, cut->most + 1) : cut->most;
+    size_t n = split->random ? random_below(random, split->max + 1) : split->max;
     return n < left ? n : left;
 }
 
-void run_feed_part(const struct run *run, struct partita_stream *stream, void *y, size_t first,
-                   size_t end, const struct cut *cut, struct random *random)
+void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *stream, void *y,
+                          size_t first, size_t end, const struct call_split *split,
+                          struct random *random)
 {
-    size_t taken = first, given = (first + run->stride - 1) / run->stride;
-    const size_t unit = run->problem.whole_blocks ? run->problem.block : 1;
+    size_t taken = first, given = (first + rig->stride - 1) / rig->stride;
+    const size_t unit = rig->problem.whole_blocks ? rig->problem.block : 1;
     while (taken < end) {
-        size_t n = cut_next(cut, random, end - taken);
+        size_t n = split_next(split, random, end - taken);
         if (n < end - taken) n -= n % unit;
         const void *x_at[MAX_CHANNELS];
         void *y_at[MAX_CHANNELS];
-        for (size_t c = 0; c < run->in; c++)
-            x_at[c] = (char *)run->x + (c * run->n_frames + taken) * run->sample_bytes;
-        for (size_t c = 0; c < run->out; c++)
-            y_at[c] = (char *)y + (c * run->n_outputs + given) * run->sample_bytes;
-        size_t due = (taken + n + run->stride - 1) / run->stride - given;
+        for (size_t c = 0; c < rig->in; c++)
+            x_at[c] = (char *)rig->x + (c * rig->n_frames + taken) * rig->sample_bytes;
+        for (size_t c = 0; c < rig->out; c++)
+            y_at[c] = (char *)y + (c * rig->n_outputs + given) * rig->sample_bytes;
+        size_t due = (taken + n + rig->stride - 1) / rig->stride - given;
         assert_int_equal(partita_stream_output_frames(stream, n), due);
         partita_stream_process(stream, y_at, x_at, n);
         taken += n;
@@ -130,75 +132,75 @@ void run_feed_part(const struct run *run, struct partita_stream *stream, void *y
     }
 }
 
-void run_feed(struct run *run, struct partita_stream *stream, void *y, const struct cut *cut,
-              struct random *random)
+void stream_rig_feed(struct stream_rig *rig, struct partita_stream *stream, void *y,
+                     const struct call_split *split, struct random *random)
 {
-    run_feed_part(run, stream, y, 0, run->n_frames, cut, random);
+    stream_rig_feed_span(rig, stream, y, 0, rig->n_frames, split, random);
 }
 
-const struct cut cut_whole = {"whole", SIZE_MAX, false};
+const struct call_split split_whole = {"whole", SIZE_MAX, false};
 
-void *run_output(const struct run *run)
+void *stream_rig_alloc_output(const struct stream_rig *rig)
 {
-    return guarded_alloc(run->out * run->n_outputs * run->sample_bytes,
-                         type_is_f64(run->problem.signal) ? 8 : 4);
+    return guarded_alloc(rig->out * rig->n_outputs * rig->sample_bytes,
+                         type_is_f64(rig->problem.signal) ? 8 : 4);
 }
 
-size_t run_output_bytes(const struct run *run)
+size_t stream_rig_output_bytes(const struct stream_rig *rig)
 {
-    return run->out * run->n_outputs * run->sample_bytes;
+    return rig->out * rig->n_outputs * rig->sample_bytes;
 }
 
-void run_check(const struct run *run, const void *y)
+void stream_rig_check(const struct stream_rig *rig, const void *y)
 {
-    size_t late = partita_plan_latency(run->plan) / run->stride, n = run->n_outputs;
-    double complex *expected = calloc(run->out * n, sizeof *expected),
-                   *now = malloc(run->out * n * sizeof *now);
-    reference_stream(&run->problem, run->n_frames, now, run->x, run->w);
-    for (size_t k = 0; k < run->out; k++) {
+    size_t late = partita_plan_latency(rig->plan) / rig->stride, n = rig->n_outputs;
+    double complex *expected = calloc(rig->out * n, sizeof *expected),
+                   *now = malloc(rig->out * n * sizeof *now);
+    reference_stream(&rig->problem, rig->n_frames, now, rig->x, rig->w);
+    for (size_t k = 0; k < rig->out; k++) {
         for (size_t p = late; p < n; p++) expected[k * n + p] = now[k * n + p - late];
     }
-    struct partita_problem sized = run->problem;
-    double gate = plan_gate(run->plan, &sized, run->out * n);
+    struct partita_problem sized = rig->problem;
+    double gate = plan_gate(rig->plan, &sized, rig->out * n);
     double error =
-        error_against(run->problem.signal, y, expected, run->out * n, typical_output(&sized));
+        error_against(rig->problem.signal, y, expected, rig->out * n, typical_output(&sized));
     if (!(error <= gate)) fail_msg("error %.3g above %.3g", error, gate);
-    for (size_t k = 0; k < run->out; k++) {
+    for (size_t k = 0; k < rig->out; k++) {
         for (size_t p = 0; p < late && p < n; p++) {
-            assert_true(reference_sample(run->problem.signal, y, k * n + p) == 0);
+            assert_true(reference_sample(rig->problem.signal, y, k * n + p) == 0);
         }
     }
     free(expected);
     free(now);
 }
 
-void run_check_some(const struct run *run, const void *y, struct random *random)
+void stream_rig_check_sampled(const struct stream_rig *rig, const void *y, struct random *random)
 {
     enum { PRODUCTS = TEST_SLOWER > 1 ? 200000 : 2000000, FEWEST = TEST_SLOWER > 1 ? 60 : 200 };
-    size_t n = run->n_outputs, late = partita_plan_latency(run->plan) / run->stride,
-           some = PRODUCTS / run->n_taps;
+    size_t n = rig->n_outputs, late = partita_plan_latency(rig->plan) / rig->stride,
+           some = PRODUCTS / rig->n_taps;
     if (some < FEWEST) some = FEWEST;
     if (late >= n || some >= n - late) {
-        run_check(run, y);
+        stream_rig_check(rig, y);
         return;
     }
     size_t *at = malloc(some * sizeof *at);
     for (size_t i = 0; i < some; i++)
         at[i] = i < 1 ? 0 : i < 2 ? n - late - 1 : random_below(random, n - late);
-    double complex *expected = malloc(run->out * some * sizeof *expected);
-    char *got = malloc(run->out * some * run->sample_bytes);
-    reference_stream_at(&run->problem, run->n_frames, at, some, expected, run->x, run->w);
-    for (size_t i = 0; i < run->out * some; i++) {
+    double complex *expected = malloc(rig->out * some * sizeof *expected);
+    char *got = malloc(rig->out * some * rig->sample_bytes);
+    reference_stream_at(&rig->problem, rig->n_frames, at, some, expected, rig->x, rig->w);
+    for (size_t i = 0; i < rig->out * some; i++) {
         size_t from = i / some * n + late + at[i % some];
-        memcpy(got + i * run->sample_bytes, (const char *)y + from * run->sample_bytes,
-               run->sample_bytes);
+        memcpy(got + i * rig->sample_bytes, (const char *)y + from * rig->sample_bytes,
+               rig->sample_bytes);
     }
-    double gate = plan_gate(run->plan, &run->problem, run->out * some);
-    double error = error_against(run->problem.signal, got, expected, run->out * some,
-                                 typical_output(&run->problem));
+    double gate = plan_gate(rig->plan, &rig->problem, rig->out * some);
+    double error = error_against(rig->problem.signal, got, expected, rig->out * some,
+                                 typical_output(&rig->problem));
     if (!(error <= gate)) fail_msg("error %.3g above %.3g", error, gate);
-    for (size_t i = 0; i < run->out * late; i++)
-        assert_true(reference_sample(run->problem.signal, y, i / late * n + i % late) == 0);
+    for (size_t i = 0; i < rig->out * late; i++)
+        assert_true(reference_sample(rig->problem.signal, y, i / late * n + i % late) == 0);
     free(at);
     free(expected);
     free(got);
@@ -211,12 +213,12 @@ static size_t enough_frames(const struct partita_plan *plan)
     return 3 * (plan->choice.transform + plan->choice.hop) + 8000;
 }
 
-size_t run_frames(const struct stream_case *c, const struct partita_problem *problem)
+size_t stream_rig_frames(const struct stream_case *c, const struct partita_problem *problem)
 {
-    struct run probe;
+    struct stream_rig probe;
     struct random random = random_start("probe");
-    run_open(&probe, c, problem, 1, &random);
+    stream_rig_open(&probe, c, problem, 1, &random);
     size_t n = enough_frames(probe.plan);
-    run_close(&probe);
+    stream_rig_close(&probe);
     return n;
 }

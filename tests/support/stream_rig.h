@@ -18,7 +18,7 @@ struct stream_case {
 };
 
 // A stream of random taps with its input, planar.
-struct run {
+struct stream_rig {
     struct partita_problem problem;
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -38,55 +38,57 @@ const char *partitioned_engine(void);
 // and, where that is a stand-in, three of the pairs do, or f32 alone in brief runs. Of the
 // problems, p, each is run by one of these then; on the CPU by a third of the pairs in brief runs,
 // by all in others.
-bool rig_takes(const char *engine, size_t types);
-bool rig_takes_problem(size_t types, size_t p);
+bool rig_has_types(const char *engine, size_t types);
+bool rig_has_problem(size_t types, size_t p);
 
 // Adds the device that a named engine is of.
-void engine_on_its_device(struct partita_options *options);
+void set_engine_device(struct partita_options *options);
 
 // A latency of zero in the problem stands for any latency here, so that every engine can serve it.
-void run_open(struct run *run, const struct stream_case *c, const struct partita_problem *problem,
-              size_t n_frames, struct random *random);
+void stream_rig_open(struct stream_rig *rig, const struct stream_case *c,
+                     const struct partita_problem *problem, size_t n_frames, struct random *random);
 // The problem and the options as they stand (NULL: none), but for the types and the engine of `c`.
-void run_open_exactly(struct run *run, const struct stream_case *c,
-                      const struct partita_problem *problem, const struct partita_options *options,
-                      size_t n_frames, struct random *random);
-void run_close(struct run *run);
+void stream_rig_open_exactly(struct stream_rig *rig, const struct stream_case *c,
+                             const struct partita_problem *problem,
+                             const struct partita_options *options, size_t n_frames,
+                             struct random *random);
+void stream_rig_close(struct stream_rig *rig);
 
 // Starts anew with another filter of the run's plan made of the taps `w` now holds, or with one
 // made elsewhere.
-void run_take_taps(struct run *run);
-void run_take_filter(struct run *run, struct partita_filter *filter);
+void stream_rig_replace_taps(struct stream_rig *rig);
+void stream_rig_replace_filter(struct stream_rig *rig, struct partita_filter *filter);
 
 // How a run is cut into calls: `most` frames at most, drawn anew for each call, or always `most`;
 // of streams that want whole blocks, as many as that holds.
-struct cut {
+struct call_split {
     const char *name;
-    size_t most;
+    size_t max;
     bool random;
 };
 
-extern const struct cut cut_whole;
-size_t cut_next(const struct cut *cut, struct random *random, size_t left);
+extern const struct call_split split_whole;
+size_t split_next(const struct call_split *split, struct random *random, size_t left);
 
 // Feeds all of x to `stream`; y [out][n_outputs] planar. Checks the output count of every call.
-void run_feed(struct run *run, struct partita_stream *stream, void *y, const struct cut *cut,
-              struct random *random);
+void stream_rig_feed(struct stream_rig *rig, struct partita_stream *stream, void *y,
+                     const struct call_split *split, struct random *random);
 // The same for frames [first, end) of x, to a stream that has had those before.
-void run_feed_part(const struct run *run, struct partita_stream *stream, void *y, size_t first,
-                   size_t end, const struct cut *cut, struct random *random);
+void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *stream, void *y,
+                          size_t first, size_t end, const struct call_split *split,
+                          struct random *random);
 
 // Room for all outputs of a run, guarded.
-void *run_output(const struct run *run);
-size_t run_output_bytes(const struct run *run);
+void *stream_rig_alloc_output(const struct stream_rig *rig);
+size_t stream_rig_output_bytes(const struct stream_rig *rig);
 
 // Compares outputs from `latency` on with the oracle, those before it with zero.
-void run_check(const struct run *run, const void *y);
+void stream_rig_check(const struct stream_rig *rig, const void *y);
 // The same for as many outputs, drawn by chance, as the oracle computes in a moment; the first and
 // the last among them.
-void run_check_some(const struct run *run, const void *y, struct random *random);
+void stream_rig_check_sampled(const struct stream_rig *rig, const void *y, struct random *random);
 
 // Input frames for several blocks of whatever size the planner likes.
-size_t run_frames(const struct stream_case *c, const struct partita_problem *problem);
+size_t stream_rig_frames(const struct stream_case *c, const struct partita_problem *problem);
 
 #endif

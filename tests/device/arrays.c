@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "core/plan.h"
 
-#include "device/places.h"
+#include "device/arrays.h"
 
-size_t place_bytes(const struct layer *layer, int array)
+size_t layer_bytes(const struct layer *layer, int array)
 {
     return layer->n[array] * partita_type_size(layer->problem.signal);
 }
 
-void *place_allocate(enum memory memory, size_t bytes)
+void *array_allocate(enum memory memory, size_t bytes)
 {
     void *made = NULL;
     if (memory == PAGEABLE) made = malloc(bytes);
@@ -19,19 +19,19 @@ void *place_allocate(enum memory memory, size_t bytes)
     return made;
 }
 
-void place_release(enum memory memory, void *array)
+void array_release(enum memory memory, void *array)
 {
     if (memory == PAGEABLE) free(array);
     else if (memory == PINNED) cudaFreeHost(array);
     else cudaFree(array);
 }
 
-void place_run(struct layer *layer, unsigned directions, enum memory from, enum memory to)
+void layer_run_in(struct layer *layer, unsigned directions, enum memory from, enum memory to)
 {
     void *array[LAYER_ARRAYS] = {0};
     for (int i = 0; i < LAYER_ARRAYS; i++) {
-        array[i] = place_allocate(i < LAYER_Y ? from : to, place_bytes(layer, i));
-        cudaMemcpy(array[i], layer->array[i], place_bytes(layer, i), cudaMemcpyDefault);
+        array[i] = array_allocate(i < LAYER_Y ? from : to, layer_bytes(layer, i));
+        cudaMemcpy(array[i], layer->array[i], layer_bytes(layer, i), cudaMemcpyDefault);
     }
     assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], NULL));
     if (directions != PARTITA_FORWARD) {
@@ -44,22 +44,22 @@ void place_run(struct layer *layer, unsigned directions, enum memory from, enum 
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
         if (to != DEVICE)
             memcpy(layer->array[i], array[i],
-                   place_bytes(layer, i)); // nobody waits for it any more
+                   layer_bytes(layer, i)); // nobody waits for it any more
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         if (i >= LAYER_Y && to == DEVICE)
-            cudaMemcpy(layer->array[i], array[i], place_bytes(layer, i), cudaMemcpyDefault);
-        place_release(i < LAYER_Y ? from : to, array[i]);
+            cudaMemcpy(layer->array[i], array[i], layer_bytes(layer, i), cudaMemcpyDefault);
+        array_release(i < LAYER_Y ? from : to, array[i]);
     }
 }
 
-bool place_attempt(const struct layer *right, const struct partita_options *options, size_t k,
+bool layer_attempt(const struct layer *right, const struct partita_options *options, size_t k,
                    cudaError_t error)
 {
     const enum partita_status expected =
         error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
     const size_t allocations = hostdev_allocations(); // of the right layer
     struct layer layer;
-    layer_open_like(&layer, right, options);
+    layer_open_copy(&layer, right, options);
     hostdev_fail(k, error);
     void **a = layer.array;
     const enum partita_status status[] = {
@@ -75,7 +75,7 @@ bool place_attempt(const struct layer *right, const struct partita_options *opti
         failures += status[i] != PARTITA_OK;
         assert_true(status[i] == PARTITA_OK || status[i] == expected);
         if (status[i] == PARTITA_OK)
-            assert_memory_equal(a[result], right->array[result], place_bytes(&layer, result));
+            assert_memory_equal(a[result], right->array[result], layer_bytes(&layer, result));
     }
     if (!failed) assert_int_equal(failures, 0);
     hostdev_fail(0, cudaSuccess);
