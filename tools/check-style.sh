@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Formatting of C, lint of shell scripts, length of files, and the line that every source file starts with.
+# Formatting of C, lint of shell scripts, length of files, the line that every source file starts with, and how the
+# sources are ordered.
 set -eu
 cd "$(dirname "$0")/.."
 status=0
@@ -18,4 +19,6 @@ for file in $(git ls-files '*.c' '*.h' '*.cu' '*.cuh'); do
         status=1
     }
 done
+# Reports alone until the tree is within all limits: then without --report.
+tools/house.py --report || status=1
 exit "$status"

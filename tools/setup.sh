@@ -16,7 +16,7 @@ for group in "$@"; do
         packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev libdnnl-dev libopenblas-dev
             gnuplot-nox fonts-dejavu-core python3-sklearn"
         ;;
-    ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git" ;;
+    ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git universal-ctags" ;;
     slow)
         packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
             libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64 libjansson-dev:arm64

@@ -1,0 +1,281 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Holds tools/house.py to small trees that break one rule each, and to others that only look like it. TAP.
+Usage: test_house.py ROOT (of the sources)."""
+import contextlib
+import io
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1])
+sys.path.insert(0, str(ROOT / "tools"))
+sys.dont_write_bytecode = True
+
+import house  # noqa: E402
+import house_source  # noqa: E402
+
+HAS_CTAGS = house_source.find_ctags() is not None
+
+
+def write(folder, files):
+    for path, text in files.items():
+        file = pathlib.Path(folder, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+class TreeTest(unittest.TestCase):
+    def measure(self, name, files):
+        """One measure of a tree of these files: path, text."""
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, files)
+            pathlib.Path(folder, "lib").mkdir(exist_ok=True)
+            return house.measure(name, house_source.Tree(folder))
+
+    def found(self, name, files):
+        return [str(o) for o in self.measure(name, files).offenders]
+
+    def code(self, name, text):
+        """Lines of one file that a measure finds fault with."""
+        return [int(o.split(":")[1].split(" ")[0]) for o in self.found(name, {"lib/base/cost.c": text})]
+
+
+class Arrows(TreeTest):
+    def arrow(self, start, end):
+        return self.found("arrows", {start: f'#include "{end}"\n', f"lib/{end}": ""})
+
+    def test_allowed(self):
+        for start, end in (("core/a.c", "base/b.h"), ("api/a.c", "planner/b.h"), ("cpu/gemm/a.c", "cpu/gemm/b.h"),
+                           ("cpu/gemm/a.c", "cpu/conv/b.h"), ("cpu/gemm/a.c", "kernels/b.h"),
+                           ("cuda/tiles/a.cu", "cuda/kernels/b.cuh"), ("cuda/tiles/a.c", "cuda/device/b.h"),
+                           ("cuda/device/a.c", "cuda/kernels/b.h"), ("cuda/module.c", "cuda/tiles/b.h"),
+                           ("planner/a.c", "cpu/gemm/b.h")):
+            self.assertEqual(self.arrow(f"lib/{start}", end), [], f"{start} -> {end}")
+
+    def test_forbidden(self):
+        for start, end in (("base/a.c", "core/b.h"), ("core/a.h", "stream/b.h"), ("geometry/a.c", "stream/b.h"),
+                           ("cpu/gemm/a.c", "cpu/direct/b.h"), ("cpu/conv/a.c", "cpu/gemm/b.h"),
+                           ("cuda/tiles/a.c", "cpu/tiles/b.h"), ("cuda/device/a.c", "cuda/tiles/b.h"),
+                           ("cuda/kernels/a.cu", "cuda/device/b.h"), ("cuda/tiles/a.c", "cuda/module.h"),
+                           ("cuda/tiles/a.c", "fft/b.h"), ("core/a.h", "kernels/b.h"), ("planner/a.c", "api/b.h"),
+                           ("stream/a.c", "nowhere/b.h"), ("nowhere/a.c", "base/b.h"), ("base/a.c", "b.h")):
+            self.assertEqual(self.arrow(f"lib/{start}", end), [f"lib/{start}:1 -> lib/{end}"])
+
+    def test_beside_the_file_first(self):
+        self.assertEqual(self.found("arrows", {"lib/core/a.c": '#  include "b.h"\n', "lib/core/b.h": ""}), [])
+
+    def test_nowhere(self):
+        self.assertEqual(self.found("arrows", {"lib/core/a.c": '\n#include "b.h"\n'}),
+                         ['lib/core/a.c:2 -> "b.h", which is nowhere'])
+
+    def test_outside(self):
+        files = {"lib/core/a.c": '#include "../../apps/b.h"\n', "apps/b.h": ""}
+        self.assertEqual(self.found("arrows", files), ["lib/core/a.c:1 -> apps/b.h"])
+
+
+class Circles(TreeTest):
+    def test_between_folders(self):
+        for top in ("lib", "apps", "bench", "tests"):
+            files = {f"{top}/x/a.h": '#include "y/b.h"\n', f"{top}/y/b.h": "", f"{top}/y/c.c": '#include "z/d.h"\n',
+                     f"{top}/z/d.h": "", f"{top}/z/e.c": '#include "x/a.h"\n', f"{top}/w/f.c": '#include "x/a.h"\n'}
+            found = self.found("circles", files)
+            self.assertEqual(len(found), 1)
+            self.assertTrue(found[0].startswith(f"{top}/x <-> {top}/y <-> {top}/z: {top}/x/a.h -> {top}/y/b.h"))
+
+    def test_none(self):
+        files = {"lib/x/a.h": '#include "y/b.h"\n#include "c.h"\n', "lib/x/c.h": '#include "a.h"\n', "lib/y/b.h": ""}
+        self.assertEqual(self.found("circles", files), [])
+
+    def test_folder_that_the_build_names(self):
+        files = {"tests/x/a.c": '#include "b.h"\n', "tests/y/b.h": "", "tests/y/c.c": '#include "x/d.h"\n',
+                 "tests/x/d.h": ""}
+        self.assertEqual(len(self.found("circles", files)), 1)
+
+
+class Files(TreeTest):
+    def test_folders(self):
+        files = {f"apps/a{i}.{suffix}": "" for i, suffix in enumerate(("c", "h", "cu", "cuh") * 6 + ("c",))}
+        files |= {"apps/meson.build": "", "apps/x/b.c": ""}
+        self.assertEqual(self.found("folders", files), [])
+        self.assertEqual(self.found("folders", files | {"apps/one_more.h": ""}), ["apps: 26 files"])
+
+    def test_loose(self):
+        files = {"lib/meson.build": "", "lib/a.c": "", "lib/x/b.c": ""}
+        self.assertEqual(self.found("loose", files), ["lib/a.c", "lib/meson.build"])
+
+    def test_prefixes(self):
+        files = {"lib/cpu/winograd/winograd.c": "", "lib/cpu/winograd/winograd_run.c": "", "lib/fft/fftw.c": "",
+                 "lib/kernels/fft_kernels.h": ""}
+        self.assertEqual(self.found("prefixes", files), ["lib/cpu/winograd/winograd_run.c"])
+
+    def test_columns(self):
+        files = {"lib/a.c": "x" * 100 + "\n" + "y" * 101 + "\n", "apps/a.c": "z" * 101 + "\n",
+                 "lib/b.cu": "\u00e9" * 100 + "\n\n"}
+        self.assertEqual(self.found("columns_lib", files), ["lib/a.c:2 101 columns"])
+        self.assertAlmostEqual(self.measure("columns_lib", files).figure, 25)
+        self.assertEqual(len(self.found("columns_apps", files)), 1)
+
+    def test_lines(self):
+        files = {"lib/x/a.c": "1\n2\n", "lib/y/b.cuh": "3\n", "apps/c.c": "4\n"}
+        self.assertEqual(self.measure("lines", files).figure, 3)
+
+    def test_asserts(self):
+        text = "void f(void)\n{\n    assert(1);\n    static_assert(2, x);\n    _Static_assert(3, y);\n" \
+               "    my_assert(4); // assert(5)\n    assert (6);\n}\n"
+        self.assertEqual(self.measure("asserts", {"lib/x/a.c": text, "apps/b.c": text}).figure, 2)
+
+
+@unittest.skipUnless(HAS_CTAGS, "no Universal Ctags (universal-ctags)")
+class Functions(TreeTest):
+    def test_shared_names(self):
+        one = "static int run(int a)\n{\n    return a;\n}\nvoid %s(void)\n{\n}\n"
+        files = {"lib/x/a.c": one % "a_begin", "lib/y/b.c": one % "b_begin", "apps/c.c": one % "a_begin"}
+        measured = self.measure("shared_names", files)
+        self.assertAlmostEqual(measured.figure, 50)
+        self.assertEqual(measured.offenders, ["2 x lib/x/a.c:1 run, lib/y/b.c:1 run"])
+
+    def test_one_function(self):
+        # Under #if; a prototype and a call; a kernel that is built for each type, and a function beside it.
+        files = {"lib/x/a.h": "void run(void);\n#ifdef A\ninline int f(void) { return 1; }\n#else\n"
+                              "inline int f(void) { return 2; }\n#endif\n",
+                 "lib/x/a.c": "void run(void)\n{\n    other();\n}\n", "lib/x/b.c": "void KERNEL(fir)(int a)\n{\n}\n",
+                 "lib/x/c.c": "void fir(void)\n{\n}\nvoid KERNEL(cmac)(int a)\n{\n}\n"}
+        self.assertEqual(self.found("shared_names", files), [])
+
+    def test_in_cuda(self):
+        text = "template <typename T> __global__ void __launch_bounds__(64, 4) one_kernel(T *y)\n{\n}\n"
+        self.assertEqual(len(self.found("shared_names", {"lib/x/a.cu": text, "lib/x/b.cuh": text})), 1)
+
+    def test_parameters(self):
+        six = "int a, int b[3], void (*c)(int, int, int), int d, int e, int f"
+        text = f"static inline void fits({six})\n{{\n}}\n\nvoid KERNEL(more)({six},\n    int g) // (h, i)\n{{\n}}\n" \
+               f"void prototype({six}, int g, int h);\nvoid none(void)\n{{\n    fits(1, 2, 3, 4, 5, 6, 7, 8);\n}}\n"
+        self.assertEqual(self.found("parameters", {"lib/x/a.c": text}), ["7: lib/x/a.c:5 k_more"])
+        text = "template <int A, int B> __device__ void f(pair<int, int> a, int b, int c, int d, int e, int f)\n{\n}\n" \
+               "__global__ void __launch_bounds__(1, 2) g(int a, int b, int c, int d, int e, int f, int g)\n{\n}\n"
+        self.assertEqual(self.found("parameters", {"lib/x/a.cu": text}), ["7: lib/x/a.cu:4 g"])
+
+    def test_long_functions(self):
+        text = "void f(void)\n{\n" + "    f();\n" * 77 + "}\nvoid g(void)\n{\n" + "    f();\n" * 78 + "}\n"
+        self.assertEqual(self.found("long_functions", {"apps/a.c": text}), ["81: apps/a.c:81 g"])
+
+
+class Code(TreeTest):
+    def test_nested_conditionals(self):
+        for text in ("x = a ? b : c ? d : e;", "x = a ? b ? c : d : e;", "x = a ? (b ? c : d) : e;",
+                     "x = a ? b : f(1, c ? d : e);", "x = f(1, a ? b : c ? d : e);", "#define F(a) (a ? 1 : b ? 2 : 3)",
+                     "x = a ? y[b ? 0 : 1] : e;", "x = a ? \"?\" : c ? ':' : '?';"):
+            self.assertEqual(self.code("conditionals", "\n" + text), [2], text)
+        self.assertEqual(self.code("conditionals", "x = a ? b\n    : c ? d\n    : e;"), [2])
+        self.assertEqual(self.code("conditionals", "#define F(a) \\\n    (a ? 1 : b ? 2 : 3)"), [2])
+
+    def test_single_conditionals(self):
+        for text in ("x = a ? b : c; y = d ? e : f;", "f(a ? b : c, d ? e : f);", "int y[] = {a ? b : c, d ? e : f};",
+                     "x = (a ? b : c) + (d ? e : f);", "x = a ? b : c; // d ? e : f ? g : h", 'f(a ? "b ? c : d" : e);',
+                     "if (a ? b : c) {\n    x = d ? e : f;\n}", "for (i = a ? b : c; d ? e : f; i++) x = g ? h : i;",
+                     "x = (a ? b : c) ? d : e;", "#define F(a) a ? 1 : 2\n#define G(a) a ? 1 : 2\nx = a ? 1 : 2;"):
+            self.assertEqual(self.code("conditionals", text), [], text)
+
+    def test_declarations(self):
+        body = "void f(int a, int b)\n{\n    %s\n}\n"
+        for text in ("double a = 1, b = 2;", "const size_t a = f(1, 2), b;", "int64_t a, *b;", "struct x a[2], b;",
+                     "static const double A = 1, B = 2;", "if (x) {\n    } else {}\n    bool a = x < y, b = {1};"):
+            self.assertEqual(len(self.code("declarations", body % text)), 1, text)
+        self.assertEqual(self.code("declarations", body % "int a = 1;\n    double b, c;"), [4])
+
+    def test_single_declarations(self):
+        body = "struct s {\n    double a, b;\n};\nstatic const int c = 1, d = 2;\nvoid f(int a, int b)\n{\n    %s\n}\n"
+        for text in ("double a = f(1, 2);", "double a[] = {1, 2};", "struct x a = {.b = 1, .c = 2};", "a = 1, b = 2;",
+                     "return f(a, b);", "double a = 1; // int b, c;", "const struct x *a = y(b, c);"):
+            self.assertEqual(self.code("declarations", body % text), [], text)
+
+    def test_declarations_beside_costs(self):
+        files = {"lib/x/run.c": "void f(void)\n{\n    int a, b;\n}\n"}
+        self.assertEqual(self.found("declarations", files), [])
+
+
+class Words(TreeTest):
+    def test_old(self):
+        for text in ("struct kit *a;", "// the kit of a call", "int conv_kit;", "enum { MOST_TAPS = 3 };", 'say("a tick");',
+                     "// samples are dealt out", "int poisoned;"):
+            self.assertEqual(self.code("words", text), [1], text)
+
+    def test_names_alone(self):
+        self.assertEqual(self.code("words", "// a piece of cake"), [])
+        self.assertEqual(self.code("words", "\nint piece;"), [2])
+        self.assertEqual(self.code("words", "int last_piece;"), [1])
+        self.assertEqual(self.found("words", {"apps/a.c": "int piece;"}), [])
+
+    def test_other_words(self):
+        for text in ("kitten", "almost", "ticket", "steam", "int cutoff;", "UTMOST", "replace", "sways", "teamwork"):
+            self.assertEqual(self.code("words", text), [], text)
+
+    def test_documents(self):
+        files = {"README.md": "a\nmailbox\n", "docs/a.md": "crew", "docs/notes/b.md": "crew", "CHANGELOG.md": "kit"}
+        self.assertEqual(self.found("words", files), ["README.md:2 mailbox -> swap queue", "docs/a.md:1 crew -> workers"])
+
+
+class Program(unittest.TestCase):
+    def run_on(self, files, *arguments, path=None):
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, files)
+            done = subprocess.run([sys.executable, str(ROOT / "tools/house.py"), *arguments, folder],
+                                  capture_output=True, text=True, check=False, env=path and {"PATH": path})
+            self.assertEqual(done.stderr, "")
+            return done.returncode, done.stdout
+
+    def test_status(self):
+        good = {f"lib/base/{name}.c": f"void {name}(void)\n{{\n" + "    assert(1);\n" * 75 + "}\n" for name in "ab"}
+        bad = good | {"lib/base/d.c": "int x = a ? b : c ? d : e;\n"}
+        self.assertEqual(self.run_on(good)[0], 0)
+        status, text = self.run_on(bad)
+        self.assertEqual(status, 1)
+        self.assertIn("conditionals: 1", text)
+        self.assertIn("lib/base/d.c:1", text)
+        status, text = self.run_on(bad, "--report")
+        self.assertEqual(status, 0)
+        self.assertIn("BEYOND  conditionals: 1", text)
+        status, text = self.run_on(bad, "--tap")
+        self.assertEqual(status, 1)
+        self.assertEqual([line.split(" - ")[1][:13] for line in text.splitlines() if line.startswith("not ok")],
+                         ["conditionals:"])
+        self.assertIn(" # TODO", self.run_on(bad, "--tap", "--report")[1])
+        self.assertEqual(self.run_on(bad, "--all", "conditionals"), (0, "lib/base/d.c:1\n"))
+
+    def test_without_ctags(self):
+        status, text = self.run_on({"lib/base/a.c": "void f(void)\n{\n}\n"}, "--tap", "--report", path="/nowhere")
+        self.assertEqual(status, 0)
+        self.assertEqual(text.count("# SKIP no Universal Ctags"), 3)
+        self.assertIn("shared_names: not measured", self.run_on({"lib/base/a.c": ""}, "--report", path="/nowhere")[1])
+
+    def test_limits_at_their_edges(self):
+        asserts = "void a(void)\n{\n" + "    assert(1);\n" * 75 + "}\n"
+        almost = {"lib/base/a.c": asserts, "lib/base/b.c": asserts.replace("    assert(1);\n", "", 1)}
+        self.assertIn("asserts: 149", self.run_on(almost)[1])
+        loose = {f"lib/{name}": "" for name in ("meson.build", "a.txt", "b.txt")}
+        self.assertNotIn("loose", self.run_on(loose)[1])
+        self.assertIn("loose: 4", self.run_on(loose | {"lib/c.txt": ""})[1])
+
+
+def main():
+    n_done = n_failed = 0
+    for tests_of in (Arrows, Circles, Files, Functions, Code, Words, Program):
+        for test in unittest.defaultTestLoader.loadTestsFromTestCase(tests_of):
+            result = unittest.TestResult()
+            with contextlib.redirect_stdout(io.StringIO()):
+                test.run(result)
+            n_done += 1
+            n_failed += not result.wasSuccessful()
+            name = f"{tests_of.__name__.lower()}: " + test.id().split(".test_")[-1].replace("_", " ")
+            skipped = f" # SKIP {result.skipped[0][1]}" if result.skipped else ""
+            print("ok" if result.wasSuccessful() else "not ok", n_done, "-", name + skipped)
+            for _, text in result.failures + result.errors:
+                print("\n".join("# " + text_line for text_line in text.splitlines()))
+    print(f"1..{n_done}")
+    sys.exit(n_failed > 0)
+
+
+main()
