@@ -101,10 +101,10 @@ class ShortTransfers(Faults):
         time.sleep(0.4)
         got = b""
         while True:
-            piece = os.read(out_read, 5000)
-            if not piece:
+            chunk = os.read(out_read, 5000)
+            if not chunk:
                 break
-            got += piece
+            got += chunk
         os.close(out_read)
         os.waitpid(feeder, 0)
         self.assertEqual(child.wait(timeout=60), 0)
@@ -234,8 +234,8 @@ class Readers(Faults):
         child = self.start("convolve", "--block", 64, "-f", "f32", "ir.txt", "-", "-", stdin=subprocess.PIPE,
                            stdout=subprocess.PIPE)
         sent, got = np.arange(2048, dtype="<f4"), b""
-        for piece in sent.reshape(-1, 256):
-            child.stdin.write(piece.tobytes())
+        for chunk in sent.reshape(-1, 256):
+            child.stdin.write(chunk.tobytes())
             child.stdin.flush()
             deadline = time.monotonic() + 20
             goal = len(got) + 4 * 256 - (4 * 64 if not got else 0)
@@ -260,12 +260,12 @@ class Readers(Faults):
         source.stdout.close()
         total = peak = 0
         while True:
-            piece = os.read(child.stdout.fileno(), 1 << 16)
-            if not piece:
+            chunk = os.read(child.stdout.fileno(), 1 << 16)
+            if not chunk:
                 break
-            if total >> 22 != total + len(piece) >> 22:
-                peak = self.peak_kib(child.pid) # of this program; rusage would count the parent that started it
-            total += len(piece)
+            if total >> 22 != total + len(chunk) >> 22:
+                peak = self.peak_kib(child.pid) # of this process; rusage would include its parent
+            total += len(chunk)
         child.stdout.close()
         source.wait()
         self.assertEqual(child.wait(timeout=60), 0)
@@ -371,7 +371,7 @@ class Signals(Faults):
                            stderr=subprocess.DEVNULL)
         fcntl.fcntl(child.stdin, fcntl.F_SETFL, os.O_NONBLOCK)
 
-        def stuck(): # behind an output that nobody reads
+        def stuck(): # blocked by an output that nobody reads
             try:
                 os.write(child.stdin.fileno(), b"\0" * 65536)
             except BlockingIOError:

@@ -324,7 +324,7 @@ class Npy(Case):
             with self.subTest(shape=shape):
                 self.run_program("convolve", "one.npy", "x.npy", "y.npy")
                 self.assertEqual(np.load("y.npy").shape, shape)
-        np.save("x.npy", np.ones((500, 2), "f4")) # as many filters as channels
+        np.save("x.npy", np.ones((500, 2), "f4")) # one filter per channel
         self.run_program("convolve", "x.npy", "x.npy", "y.npy")
         self.assertEqual(np.load("y.npy").shape, (500, 3))
         np.save("h.npy", np.ones((256, 1), "f4"))

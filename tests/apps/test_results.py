@@ -417,8 +417,8 @@ class Audio(Case):
             self.assertLessEqual(calls[less], calls[more])
         raw = self.run_program("convolve", "--json", "-f", "f32", "ir.txt", "x.raw", "o.raw")
         self.assertIsNone(json.loads(raw.stdout)["calls"]["missed"]) # no rate, no deadline
-        pieces = self.run_program("convolve", "--threads", 2, "--json", "ir.txt", "in.wav", "o.wav")
-        self.assertIsNone(json.loads(pieces.stdout)["calls"])
+        segments = self.run_program("convolve", "--threads", 2, "--json", "ir.txt", "in.wav", "o.wav")
+        self.assertIsNone(json.loads(segments.stdout)["calls"])
 
     def test_verbose_reports_resampling(self):
         self.write("in.wav", wav_bytes(np.zeros((10, 1), int)))

@@ -354,14 +354,14 @@ class Resumed(Shards):
         self.until_noted(child)
         child.send_signal(signal.SIGSTOP)
         try:
-            os.waitpid(child.pid, os.WUNTRACED) # all its threads stand still now
+            os.waitpid(child.pid, os.WUNTRACED) # all its threads are stopped now
             if os.path.exists("y.npy.partial"):
                 before = os.stat("y.npy.partial").st_size
                 done = self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy", rc=1)
                 self.assertIn(b"y.npy.partial: another run is writing this file", done.stderr)
                 self.assertEqual(os.stat("y.npy.partial").st_size, before)
         finally:
-            child.send_signal(signal.SIGCONT) # nobody waits for a process that stands still
+            child.send_signal(signal.SIGCONT) # a stopped process cannot be waited for
         self.assertEqual(child.communicate()[1], b"")
         self.assertEqual(child.returncode, 0)
         self.write("z.npy.partial", b"")

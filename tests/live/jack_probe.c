@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static jack_port_t *send, *hear;
-static float *sent, *heard;
+static float *sent, *received;
 static size_t n_sent, n_frames;
 static atomic_size_t at;
 static atomic_int xruns, running;
@@ -25,7 +25,7 @@ static int process(jack_nframes_t n, void *user)
     memset(out, 0, n * sizeof *out);
     if (!atomic_load(&running)) return 0;
     for (size_t i = 0; i < n; i++) out[i] = now + i < n_sent ? sent[now + i] : 0;
-    memcpy(heard + now, in, left * sizeof *in);
+    memcpy(received + now, in, left * sizeof *in);
     atomic_store(&at, now + left);
     return 0;
 }
@@ -47,8 +47,8 @@ static void load(const char *path)
 {
     FILE *file = fopen(path, "rb");
     sent = calloc(n_frames, sizeof *sent);
-    heard = calloc(n_frames, sizeof *heard);
-    if (!file || !sent || !heard) fail("cannot read what to send");
+    received = calloc(n_frames, sizeof *received);
+    if (!file || !sent || !received) fail("cannot read what to send");
     n_sent = fread(sent, sizeof *sent, n_frames, file);
     fclose(file);
 }
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
         if (i == 6000) fail("the server has stopped");
     if (argc > 4) jack_set_freewheel(client, 0);
     FILE *file = fopen(argv[2], "wb");
-    if (!file || fwrite(heard, sizeof *heard, n_frames, file) != n_frames || fclose(file))
+    if (!file || fwrite(received, sizeof *received, n_frames, file) != n_frames || fclose(file))
         fail("cannot write");
     printf("%u %d\n", jack_get_buffer_size(client), atomic_load(&xruns));
     jack_client_close(client);

@@ -23,12 +23,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import rig  # noqa: E402
 from rig import Case, wav_bytes  # noqa: E402
 
-# Limits of time are there to end what hangs; where a promise is about time, the case says so.
+# Time limits only end processes that hang; a case that tests a time limit says so.
 SLOWER = 4 if os.environ.get("SANITIZED") else 1
 
-# Devices of files run free, many times faster than sound: nothing here depends on time. The slave has a fixed format;
-# left open, PortAudio and the file could disagree about it. Playing and listening are two devices, since one would
-# write what it hears into the file of what it plays.
+# Devices made of files run many times faster than real time, so nothing here depends on time. The slave has a fixed
+# format, because otherwise PortAudio and the file could disagree on it. Input and output are two devices, because a
+# single one would write its input into the output file.
 ASOUNDRC = """
 pcm.fl_null {{ type null }}
 pcm.fl_in {{ type plug slave {{ pcm {{ type file slave.pcm "fl_null" file "/dev/null" infile "{folder}/in.raw"
@@ -93,7 +93,7 @@ class Live(Case):
             self.write("in.raw", np.asarray(x, "<f4").tobytes())
         elif not os.path.exists("in.raw"):
             self.write("in.raw", bytes(4 * inputs * 100000))
-        self.write("out.raw", b"") # ALSA makes it whenever PortAudio looks at the device
+        self.write("out.raw", b"") # ALSA creates it whenever PortAudio probes the device
         self.write(".asoundrc", ASOUNDRC.format(folder=self.folder, inputs=inputs, outputs=outputs, rate=rate).encode())
 
     def ir(self, taps, name="ir.wav", rate=48000):

@@ -33,7 +33,7 @@ class Devices(Live):
 
     def test_none(self):
         done = self.run_program("devices", env=self.environment())
-        self.assertTrue(done.stdout.startswith(b"cpu ")) # to compute on there is always one
+        self.assertTrue(done.stdout.startswith(b"cpu ")) # there is always a compute device
         self.assertNotIn(b"index", done.stdout)
         self.assertIn(b"no audio device", done.stderr)
         self.assertFalse(done.stdout.endswith(b"\n\n"))
@@ -172,12 +172,12 @@ class Samples(Live):
         self.fails_live("--ir", "ir.wav", *FILES, "--rate", 48000, says=["44100", "48000", "--resample-ir"])
         done = self.live("--ir", "ir.wav", *FILES, "--rate", 48000, "--duration", 7000 / 48000, "--record", "rec.wav", "--resample-ir",
                          "-q", "--json")
-        told = json.loads(done.stdout.splitlines()[-1])
+        status = json.loads(done.stdout.splitlines()[-1])
         got = parse_wav(self.read("rec.wav"))[1][:, 0]
         peak = abs(got).argmax()
         self.assertGreaterEqual(peak, 1000 + 960)
         self.assertLess(peak, 1000 + 960 + 48)
-        self.assertEqual(round(told["latency"]["onset"] * 48000), np.flatnonzero(abs(got) >= 0.1 * abs(got[peak]))[0] - 1000)
+        self.assertEqual(round(status["latency"]["onset"] * 48000), np.flatnonzero(abs(got) >= 0.1 * abs(got[peak]))[0] - 1000)
         self.assertAlmostEqual(got.sum(), 0.5, places=2) # the gain at 0 Hz
 
 
@@ -190,15 +190,15 @@ class Guards(Live):
         x = dyadic(self.random, (6000, 2))
         self.ir(np.ones((1, 2)))
         self.alsa(x)
-        told = self.counts("--ir", "ir.wav", *FILES, "--duration", 0.1, "--gain", 40, "--record", "rec.wav")
+        status = self.counts("--ir", "ir.wav", *FILES, "--duration", 0.1, "--gain", 40, "--record", "rec.wav")
         got = parse_wav(self.read("rec.wav"))[1]
         self.assertLessEqual(np.abs(got).max(), 1)
         self.assertGreater(np.abs(got).max(), 0.99)
-        self.assertGreater(told["limited"], 1000)
-        told = self.counts("--ir", "ir.wav", *FILES, "--duration", 0.1, "--gain", 40, "--record", "rec.wav",
+        self.assertGreater(status["limited"], 1000)
+        status = self.counts("--ir", "ir.wav", *FILES, "--duration", 0.1, "--gain", 40, "--record", "rec.wav",
                            "--limiter", "off")
         self.assertGreater(np.abs(parse_wav(self.read("rec.wav"))[1]).max(), 10)
-        self.assertEqual(told["limited"], 0)
+        self.assertEqual(status["limited"], 0)
 
     def test_nonfinite_samples(self):
         """Non-finite samples are played as silence and do not spread."""
@@ -208,16 +208,16 @@ class Guards(Live):
         sick[100, 0], sick[2000, 1], sick[2001, 1] = np.nan, np.inf, -np.inf
         x[100, 0] = x[2000:2002, 1] = 0
         self.alsa(sick)
-        told = self.counts("--ir", "ir.wav", *FILES, "--duration", 5000 / 48000, "--record", "rec.wav")
+        status = self.counts("--ir", "ir.wav", *FILES, "--duration", 5000 / 48000, "--record", "rec.wav")
         np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], convolve(x, diagonal(taps))[:5000])
-        self.assertEqual((told["not_finite_in"], told["not_finite_out"]), (3, 0))
+        self.assertEqual((status["not_finite_in"], status["not_finite_out"]), (3, 0))
 
     def test_recording_that_cannot_be_written(self):
         self.alsa(dyadic(self.random, (48000, 2)))
         self.ir(np.ones((1, 2)))
         done = self.live("--ir", "ir.wav", *FILES, "--duration", 0.9, "--record", "/dev/full", rc=1)
         self.assertIn(b"/dev/full: cannot write: No space left", done.stderr)
-        self.assertEqual(len(np.fromfile("out.raw", "<f4")) // 2 // 1000, 43) # what is played is whole
+        self.assertEqual(len(np.fromfile("out.raw", "<f4")) // 2 // 1000, 43) # the output is complete
 
     def test_device_that_cannot_be_written(self):
         """ALSA's file has no space: the program ends, with or without an error, and the recording
@@ -292,8 +292,8 @@ class Wrong(Live):
         """ALSA's null device accepts any rate, and reports 44100 Hz as its own."""
         for rate in (22050, 48000, 96000):
             self.ir(np.ones((3, 2)), rate=rate)
-            told = json.loads(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
-            self.assertEqual(told["rate"], rate)
+            status = json.loads(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
+            self.assertEqual(status["rate"], rate)
         self.fails_live("--ir", "ir.wav", "--device", "fl_null", "--rate", 44100, says=["96000", "44100"])
 
     def test_filters(self):
@@ -352,7 +352,7 @@ class Control(Live):
         child = self.start("--ir", "ir.wav", *FILES, "--json")
         begin = time.monotonic()
         first, second = self.line(child), self.line(child)
-        self.assertGreater(time.monotonic() - begin, 1.5) # how much later, a busy machine says
+        self.assertGreater(time.monotonic() - begin, 1.5) # later on a busy machine
         self.assertEqual(first["state"], "running")
         self.assertGreater(second["frames"], first["frames"])
         for name in ("rate", "in", "out", "load", "latency", "losses", "xruns", "limited", "filter", "taps", "engine"):
@@ -465,12 +465,12 @@ class Measure(Live):
 
     def hear(self, paths, seconds=1):
         n = int(seconds * 48000)
-        heard = np.zeros((n + 24000 + 48000 + 4096, len(paths)), "f4")
+        received = np.zeros((n + 24000 + 48000 + 4096, len(paths)), "f4")
         sweep = self.sweep(n) / 4
         for c, path in enumerate(paths):
             for delay, gain in path:
-                heard[24000 + delay:24000 + delay + n, c] += gain * sweep
-        self.alsa(heard, outputs=1)
+                received[24000 + delay:24000 + delay + n, c] += gain * sweep
+        self.alsa(received, outputs=1)
 
     def test_latency_and_response(self):
         self.hear([[(1234, 0.5), (3000, -0.125)], [(77, -0.25)]])
@@ -497,12 +497,12 @@ class Measure(Live):
 
     def test_json(self):
         self.hear([[(500, 1)]])
-        told = json.loads(self.live("--measure", "m.wav", *FILES, "--duration", 1, "--json", "--channels", 1).stdout)
-        self.assertEqual([(p["input"], p["frames"]) for p in told], [(1, 500)])
+        status = json.loads(self.live("--measure", "m.wav", *FILES, "--duration", 1, "--json", "--channels", 1).stdout)
+        self.assertEqual([(p["input"], p["frames"]) for p in status], [(1, 500)])
 
     def test_no_response(self):
-        for heard in (np.zeros((130000, 1), "f4"), self.random.standard_normal((130000, 1)).astype("f4") / 10):
-            self.alsa(heard, outputs=1)
+        for received in (np.zeros((130000, 1), "f4"), self.random.standard_normal((130000, 1)).astype("f4") / 10):
+            self.alsa(received, outputs=1)
             done = self.live("--measure", "m.wav", *FILES, "--duration", 1, "--channels", 1, rc=1)
             self.assertIn(b"input 1: no response", done.stdout)
             self.assertIn(b"connect output 1", done.stderr)

@@ -88,7 +88,7 @@ def own_terminal():
     """In the child: standard input becomes the controlling terminal of a new session."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL) # a job in the background has some of them ignored
+        signal.signal(number, signal.SIG_DFL) # a background job ignores some of them
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
@@ -155,7 +155,7 @@ class Terminal(Live):
         self.write(name, b"")
         os.write(controller, b"r")
         seen = self.until(controller, b"the old filter stays")
-        if b"\033[?7h" not in seen.split(b"the old filter stays")[-1]: # read in the middle of a picture
+        if b"\033[?7h" not in seen.split(b"the old filter stays")[-1]: # the screen is incomplete
             seen += self.until(controller, b"\033[?7h")
         rows = [p for p in seen.split(b"\033[?7l") if b"the old filter stays" in p][0].split(b"\n")
         self.assertIn(b"\033[%dA" % (len(rows) - 1), rows[0])
@@ -210,12 +210,12 @@ class Lines(Live):
         time.sleep(1.5) # the first line is due
         child.send_signal(signal.SIGINT)
         self.wait_for(lambda: os.path.exists("rec.wav"), within=5)
-        told = b""
+        status = b""
         while (some := os.read(there, 65536)):
-            told += some
+            status += some
         child.wait(timeout=10 * SLOWER)
         self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
-        self.assertEqual(json.loads(told.splitlines()[-1])["state"], "ended")
+        self.assertEqual(json.loads(status.splitlines()[-1])["state"], "ended")
 
     def test_full_disk(self):
         """Lines stop with a warning; playing continues."""

@@ -34,18 +34,18 @@ class Connected(Jack):
     def probe(self, sent, frames, *more):
         """Returns the received samples, the server's period, and how often the server was late."""
         self.write("sent.raw", np.asarray(sent, "<f4").tobytes())
-        done = subprocess.run([PROBE, "sent.raw", "heard.raw", str(frames), *more], env=self.environment(),
+        done = subprocess.run([PROBE, "sent.raw", "received.raw", str(frames), *more], env=self.environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=90 * rig_live.SLOWER)
         self.assertEqual(done.returncode, 0, done.stderr)
         period, xruns = map(int, done.stdout.split())
-        return np.fromfile("heard.raw", "<f4"), period, xruns
+        return np.fromfile("received.raw", "<f4"), period, xruns
 
-    def compare(self, heard, sent, taps, whole=True):
+    def compare(self, received, sent, taps, whole=True):
         """Checks that every sample equals the oracle's at one delay, which is returned."""
         expected = convolve(sent[:, None], [[taps]])[:, 0]
-        begin = np.flatnonzero(heard)[0] - np.flatnonzero(expected)[0]
-        n = min(len(expected), len(heard) - begin)
-        wrong = np.flatnonzero(heard[begin:begin + n] != expected[:n])
+        begin = np.flatnonzero(received)[0] - np.flatnonzero(expected)[0]
+        n = min(len(expected), len(received) - begin)
+        wrong = np.flatnonzero(received[begin:begin + n] != expected[:n])
         if whole:
             self.assertEqual(len(wrong), 0, "first wrong sample: %s" % wrong[:1])
         return begin, wrong
@@ -59,8 +59,8 @@ class Sound(Connected):
         self.start_server(period=1024)
         self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1)
         for _ in range(20):
-            heard, period, xruns = self.probe(sent, 44000)
-            begin, wrong = self.compare(heard, sent, self.taps[:, 0], whole=False)
+            received, period, xruns = self.probe(sent, 44000)
+            begin, wrong = self.compare(received, sent, self.taps[:, 0], whole=False)
             if not xruns:
                 break
         self.assertEqual(xruns, 0, "the server was late in each of 20 runs")
@@ -73,12 +73,12 @@ class Sound(Connected):
         sent = dyadic(self.random, 1 << 20)
         self.start_server(period=1024)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--json")
-        heard, period, _ = self.probe(sent, 1 << 20, "freewheel")
-        begin, _ = self.compare(heard, sent, self.taps[:, 0])
+        received, period, _ = self.probe(sent, 1 << 20, "freewheel")
+        begin, _ = self.compare(received, sent, self.taps[:, 0])
         self.assertEqual(begin, period)
         child.send_signal(signal.SIGINT)
-        told = json.loads(self.ends(child)[0].splitlines()[-1])
-        self.assertEqual(told["state"], "ended")
+        status = json.loads(self.ends(child)[0].splitlines()[-1])
+        self.assertEqual(status["state"], "ended")
 
     def test_long_filter_in_freewheel(self):
         taps = (self.random.standard_normal(20000) / 200).astype("f4")
@@ -86,8 +86,8 @@ class Sound(Connected):
         self.ir(taps[:, None])
         self.start_server(period=64)
         self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1)
-        heard, period, _ = self.probe(sent, 300000 + 64, "freewheel")
-        self.close(heard[period:period + 300000], convolve(sent[:, None], [[taps]])[:, 0])
+        received, period, _ = self.probe(sent, 300000 + 64, "freewheel")
+        self.close(received[period:period + 300000], convolve(sent[:, None], [[taps]])[:, 0])
 
     def test_block_sizes_that_differ_from_the_server_s(self):
         """PortAudio adapts the block size; the delay is larger but constant, the samples are the
@@ -97,8 +97,8 @@ class Sound(Connected):
         for block in (100, 64, 1000):
             with self.subTest(block=block):
                 child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--channels", 1, "--block", block)
-                heard, period, _ = self.probe(sent, 210000, "freewheel")
-                begin, _ = self.compare(heard, sent, self.taps[:, 0])
+                received, period, _ = self.probe(sent, 210000, "freewheel")
+                begin, _ = self.compare(received, sent, self.taps[:, 0])
                 self.assertIn(begin, range(period, period + 2 * max(block, period) + 1))
                 child.send_signal(signal.SIGINT)
                 self.ends(child)
@@ -109,7 +109,7 @@ class Sound(Connected):
         system = [d for d in listed if d["name"] == "system"][0]
         self.assertEqual((system["in_channels"], system["out_channels"], system["rate"]), (2, 2, 48000))
         self.assertIn("JACK", system["api"])
-        self.live("--ir", "ir.wav", "--duration", 0.2) # without a wish: the one device there is
+        self.live("--ir", "ir.wav", "--duration", 0.2) # the default is the only device
         self.ir(self.taps, "44.wav", rate=44100)
         self.fails_live("--ir", "44.wav", *SYSTEM, "--rate", 44100, says=["system", "44100"])
 
@@ -143,9 +143,9 @@ class Load(Connected):
         self.start_server(period=64)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--fade", 50, "--json")
         self.wait_for(self.runs)
-        frames = 12000000 // rig_live.SLOWER**2 # as fast as they go: some seconds
+        frames = 12000000 // rig_live.SLOWER**2 # some seconds in freewheel mode
         self.write("sent.raw", np.full(frames, 0.25, "<f4").tobytes())
-        probe = subprocess.Popen([PROBE, "sent.raw", "heard.raw", str(frames), "freewheel"], env=self.environment(),
+        probe = subprocess.Popen([PROBE, "sent.raw", "received.raw", str(frames), "freewheel"], env=self.environment(),
                                  stdout=subprocess.PIPE)
         self.children.append(probe)
         gain = 1
@@ -157,13 +157,13 @@ class Load(Connected):
             # file.
             time.sleep(self.random.uniform(0.01, 0.15))
         self.assertEqual(probe.returncode, 0)
-        heard = np.fromfile("heard.raw", "<f4")[64 + 20000:].astype("f8")
-        steps = np.abs(np.diff(heard))
+        received = np.fromfile("received.raw", "<f4")[64 + 20000:].astype("f8")
+        steps = np.abs(np.diff(received))
         self.assertLess(steps.max(), 0.125 / 2401 + 3e-7)
-        self.assertGreater(heard.max(), 0.249)
-        self.assertLess(heard.min(), 0.126)
-        changes = np.count_nonzero(np.diff((heard > 0.1875).astype(int)))
-        self.assertGreater(changes, 2 if rig_live.SLOWER == 1 else 0) # a sanitized run hears a shorter piece
+        self.assertGreater(received.max(), 0.249)
+        self.assertLess(received.min(), 0.126)
+        changes = np.count_nonzero(np.diff((received > 0.1875).astype(int)))
+        self.assertGreater(changes, 2 if rig_live.SLOWER == 1 else 0) # a sanitized run receives a shorter part
         child.send_signal(signal.SIGINT)
         self.ends(child)
 
@@ -175,11 +175,11 @@ class Load(Connected):
         self.ir(taps)
         self.start_server(period=64)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--strict", "--duration", 2, "--json")
-        told = json.loads(self.ends(child, rc=3)[0].splitlines()[-1])
-        self.assertGreater(told["load"]["late"], 10)
-        self.assertGreater(told["load"]["mean"], 1)
-        self.assertGreater(told["xruns"], 0)
-        self.assertEqual(told["frames"], 96000)
+        status = json.loads(self.ends(child, rc=3)[0].splitlines()[-1])
+        self.assertGreater(status["load"]["late"], 10)
+        self.assertGreater(status["load"]["mean"], 1)
+        self.assertGreater(status["xruns"], 0)
+        self.assertEqual(status["frames"], 96000)
 
     def test_stopped_and_continued_program(self):
         """The program is stopped for a while: xruns, but no false alarm, and afterwards the samples
@@ -194,12 +194,12 @@ class Load(Connected):
             time.sleep(0.3)
             child.send_signal(signal.SIGCONT)
             time.sleep(0.3)
-        heard, _, _ = self.probe(sent, 60000, "freewheel")
-        self.compare(heard, sent, self.taps[:, 0])
+        received, _, _ = self.probe(sent, 60000, "freewheel")
+        self.compare(received, sent, self.taps[:, 0])
         child.send_signal(signal.SIGINT)
-        told = json.loads(self.ends(child)[0].splitlines()[-1])
-        self.assertGreater(told["xruns"], before["xruns"])
-        self.assertGreater(sum(told["losses"].values()), 0)
+        status = json.loads(self.ends(child)[0].splitlines()[-1])
+        self.assertGreater(status["xruns"], before["xruns"])
+        self.assertGreater(sum(status["losses"].values()), 0)
 
 
 class Played(Connected):
@@ -260,13 +260,13 @@ class Lost(Played):
             self.server.kill()
             self.server.wait()
             self.until(controller, b"system: the audio device is lost")
-            while (told := self.line(child))["state"] == "running":
+            while (status := self.line(child))["state"] == "running":
                 pass
-            self.assertEqual(told["state"], "lost")
+            self.assertEqual(status["state"], "lost")
             self.until(controller, b"waiting for it")
             self.start_server(period=128)
-            told = self.line(child)
-            self.assertEqual((told["state"], told["gain"], told["mute"], told["bypass"], told["filter"], told["taps"]),
+            status = self.line(child)
+            self.assertEqual((status["state"], status["gain"], status["mute"], status["bypass"], status["filter"], status["taps"]),
                              ("running", -5, True, True, "b.wav", 5))
         child.wait(timeout=20 * rig_live.SLOWER)
         self.assertEqual(child.returncode, 0)

@@ -35,7 +35,7 @@ class Soak(Jack):
         for channel in (0, 1):
             self.tool("jack_connect", "sine:output%d" % (channel + 1), "partita:in_%d" % channel)
         lines, memory = [], []
-        lines.append(self.line(child)) # connecting may cost something in the first second
+        lines.append(self.line(child)) # connecting may cost time in the first second
         unfinished, server_late = self.unfinished(), self.server_late()
         begin = time.monotonic()
         while time.monotonic() - begin < SECONDS:
@@ -43,17 +43,17 @@ class Soak(Jack):
             self.assertIsNotNone(lines[-1]["out"][1]["peak"], "silence")
             memory.append(resident_kib(child.pid))
             if len(lines) % 10 == 0:
-                child.send_signal(signal.SIGHUP) # and every ten seconds a filter read again
+                child.send_signal(signal.SIGHUP) # reloads the filter every ten seconds
         child.send_signal(signal.SIGINT)
-        told = json.loads(self.ends(child)[0].splitlines()[-1])
+        status = json.loads(self.ends(child)[0].splitlines()[-1])
         unfinished, server_late = self.unfinished() - unfinished, self.server_late() - server_late
-        late = told["load"]["late"] - lines[0]["load"]["late"]
+        late = status["load"]["late"] - lines[0]["load"]["late"]
         print("# %s scheduling, %d s: load mean %.2f %%, p99.9 %.2f %%, worst %.2f %%, %d late; %d xruns, the server was "
               "woken up late %d times and found the program not finished %d times; %d to %d KiB" %
-              ("real-time" if realtime else "ordinary", told["seconds"], 100 * told["load"]["mean"],
-               100 * told["load"]["p999"], 100 * told["load"]["worst"], late, told["xruns"] - lines[0]["xruns"],
+              ("real-time" if realtime else "ordinary", status["seconds"], 100 * status["load"]["mean"],
+               100 * status["load"]["p999"], 100 * status["load"]["worst"], late, status["xruns"] - lines[0]["xruns"],
                server_late, unfinished, memory[0], memory[-1]))
-        self.assertGreater(told["seconds"], 0.95 * SECONDS)
+        self.assertGreater(status["seconds"], 0.95 * SECONDS)
         # When memory has settled its slope is zero; a leaked filter would be 8 MiB every 10 s.
         settled = memory[len(memory) // 2:]
         slope = np.polyfit(np.arange(len(settled)), settled, 1)[0]
