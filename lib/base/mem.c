@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,7 +61,26 @@ void mem_release(const struct partita_allocator *allocator, void *memory)
 
 void *arena_take(struct arena *arena, size_t bytes)
 {
-    char *slice = arena->base ? arena->base + arena->used : NULL;
+    char *piece = arena->base ? arena->base + arena->used : NULL;
     arena->used = size_add(arena->used, mem_round(bytes));
-    return slice;
+    assert(!arena->base || !arena->size || arena->used <= arena->size);
+    return piece;
+}
+
+static bool arena_restart(struct arena *arena, void *base)
+{
+    *arena = (struct arena){.base = base, .size = arena->used};
+    return base;
+}
+
+bool arena_allocate(struct arena *arena, const struct partita_allocator *allocator)
+{
+    assert(!arena->base);
+    return arena_restart(arena, mem_allocate(allocator, arena->used));
+}
+
+bool arena_reserve(struct arena *arena, const struct partita_allocator *allocator)
+{
+    assert(!arena->base);
+    return arena_restart(arena, mem_reserve(allocator, arena->used));
 }

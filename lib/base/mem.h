@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Aligned memory through the caller's hooks, and arenas: one allocation an object, cut into aligned
-// slices.
+// Aligned memory through the caller's hooks, and arenas: one allocation an object.
 #ifndef PARTITA_MEM_H
 #define PARTITA_MEM_H
 
@@ -24,13 +23,18 @@ void *mem_reserve(const struct partita_allocator *allocator, size_t bytes);
 // NULL is allowed.
 void mem_release(const struct partita_allocator *allocator, void *memory);
 
-// An arena without a base only counts: run the same takes twice, first to size it, then to cut it.
+// One allocation that is laid out twice by the same function: an arena without a base only counts.
 struct arena {
     char *base;
-    size_t used;
+    size_t used, size; // size 0: not known
 };
 
-// An aligned slice of the arena, NULL while counting.
+// An aligned piece of the arena, NULL while counting.
 void *arena_take(struct arena *arena, size_t bytes);
+
+// Gives a counted arena its memory, zeroed or as it comes, and starts over: run the same takes
+// again. False: there is none.
+bool arena_allocate(struct arena *arena, const struct partita_allocator *allocator);
+bool arena_reserve(struct arena *arena, const struct partita_allocator *allocator);
 
 #endif

@@ -10,6 +10,11 @@ static inline size_t size_min(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t size_max(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 // a/b rounded down, below zero too.
 static inline ptrdiff_t floor_div(ptrdiff_t a, size_t b)
 {

@@ -73,14 +73,14 @@ size_t fft_size(const struct fft *fft)
     return fft->n;
 }
 
-size_t fft_blocks(const struct fft *fft)
+size_t fft_lines(const struct fft *fft)
 {
     return fft->blocks;
 }
 
 size_t fft_spectrum_bytes(const struct fft *fft)
 {
-    return fft->blocks * 2 * SPECTRUM_BLOCK_BYTES;
+    return fft->blocks * SPECTRUM_LINE_BYTES;
 }
 
 double fft_gain(const struct fft *fft)
@@ -148,7 +148,7 @@ size_t fft_nodes(const struct fft *fft)
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                        struct fft_steps steps)
 {
-    fft_forward_apart(fft, spectrum, 2 * SPECTRUM_BLOCK_BYTES, spectrum, x, scratch, steps);
+    fft_forward_apart(fft, spectrum, SPECTRUM_LINE_BYTES, spectrum, x, scratch, steps);
 }
 
 void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x,
@@ -169,14 +169,14 @@ void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double eve
     if (f64) {
         double *y = y_;
         const double *x = x_;
-        for (size_t i = 0; i < count * 2 * SPECTRUM_BLOCK_BYTES / sizeof *y; i += 2) {
+        for (size_t i = 0; i < count * SPECTRUM_LINE_BYTES / sizeof *y; i += 2) {
             y[i] += even * x[i];
             y[i + 1] += odd * x[i + 1];
         }
     } else {
         float *y = y_;
         const float *x = x_, signs[] = {(float)even, (float)odd};
-        for (size_t i = 0; i < count * 2 * SPECTRUM_BLOCK_BYTES / sizeof *y; i += 2) {
+        for (size_t i = 0; i < count * SPECTRUM_LINE_BYTES / sizeof *y; i += 2) {
             y[i] += signs[0] * x[i];
             y[i + 1] += signs[1] * x[i + 1];
         }
@@ -192,8 +192,8 @@ void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first
 void fft_conjugate(bool f64, void *x, size_t count)
 {
     enum {
-        LANES32 = SPECTRUM_BLOCK_BYTES / sizeof(float),
-        LANES64 = SPECTRUM_BLOCK_BYTES / sizeof(double)
+        LANES32 = SPECTRUM_LANES_BYTES / sizeof(float),
+        LANES64 = SPECTRUM_LANES_BYTES / sizeof(double)
     };
     for (size_t b = 0; b < count; b++) {
         if (f64)

@@ -4,7 +4,7 @@
 // bin and going back gives the convolution of their samples, of which only what does not wrap
 // around the end is defined: a provider may wrap cyclically or negacyclically.
 //
-// A spectrum is a run of blocks of SPECTRUM_BLOCK_BYTES real lanes, then as many imaginary lanes
+// A spectrum is a run of blocks of SPECTRUM_LANES_BYTES real lanes, then as many imaginary lanes
 // (kernels.h).
 #ifndef PARTITA_FFT_H
 #define PARTITA_FFT_H
@@ -34,8 +34,8 @@ void fft_destroy(struct fft *fft);
 const char *fft_provider(const struct fft *fft);
 
 size_t fft_size(const struct fft *fft);           // n
-size_t fft_blocks(const struct fft *fft);         // blocks in one spectrum
-size_t fft_spectrum_bytes(const struct fft *fft); // fft_blocks * 2 * SPECTRUM_BLOCK_BYTES
+size_t fft_lines(const struct fft *fft);         // blocks in one spectrum
+size_t fft_spectrum_bytes(const struct fft *fft); // fft_lines * SPECTRUM_LINE_BYTES
 double fft_gain(const struct fft *fft);           // of a forward and an inverse transform together
 size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
 

@@ -91,7 +91,7 @@ static enum partita_status fftw_create(const struct fft_request *request,
     struct fftw *fftw = mem_allocate(allocator, sizeof *fftw);
     if (!fftw) return PARTITA_ERR_NOMEM;
     const size_t n = request->n, scalar = request->f64 ? 8 : 4,
-                 lanes = SPECTRUM_BLOCK_BYTES / scalar;
+                 lanes = SPECTRUM_LANES_BYTES / scalar;
     const size_t bins = request->complex ? n : n / 2 + 1, x_reals = request->complex ? 2 * n : n;
     *fftw = (struct fftw){
         .fft = {.provider = &fft_fftw,
@@ -144,7 +144,7 @@ static void fftw_forward(const struct fft *fft, const struct fft_target *target,
     if (target->to == target->work) return;
     for (size_t block = 0; block < fft->blocks; block++)
         memcpy((char *)target->to + block * target->stride,
-               (char *)target->work + block * 2 * SPECTRUM_BLOCK_BYTES, 2 * SPECTRUM_BLOCK_BYTES);
+               (char *)target->work + block * SPECTRUM_LINE_BYTES, SPECTRUM_LINE_BYTES);
 }
 
 static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,

@@ -240,7 +240,7 @@ static enum partita_status native_create(const struct fft_request *request,
                                          const struct partita_allocator *allocator,
                                          struct fft **ret)
 {
-    const size_t scalar = request->f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    const size_t scalar = request->f64 ? 8 : 4, lanes = SPECTRUM_LANES_BYTES / scalar;
     const size_t length = request->complex ? request->n : request->n / 2;
     struct native native = {
         .fft = {.provider = &fft_native,
@@ -296,7 +296,7 @@ static void leaves(const struct native *native, const struct fft_target *target,
             native->kernels->leaves_back(data, n, factors, twists, common);
             continue;
         }
-        const size_t block = first * leaf_bytes / (2 * SPECTRUM_BLOCK_BYTES);
+        const size_t block = first * leaf_bytes / (SPECTRUM_LINE_BYTES);
         native->kernels->leaves((char *)target->to + block * target->stride, target->stride, data,
                                 n, factors, twists, common);
     }
@@ -375,7 +375,7 @@ static void native_forward(const struct fft *fft, const struct fft_target *targe
 static void native_forward_half(const struct fft *fft, void *spectrum, const void *x)
 {
     const struct native *native = (const struct native *)fft;
-    const struct fft_target target = {spectrum, spectrum, 2 * SPECTRUM_BLOCK_BYTES};
+    const struct fft_target target = {spectrum, spectrum, SPECTRUM_LINE_BYTES};
     forward_from(native, &target, x, native->kernels->read_half, (struct fft_steps){0, fft->steps});
 }
 
@@ -457,7 +457,7 @@ static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
 // Real samples: u^(n/2) is -i in every bin, for that is the modulus.
 static void add_turned_f32(float *y, const float *x, size_t count, float sign)
 {
-    enum { LANES = SPECTRUM_BLOCK_BYTES / sizeof(float) };
+    enum { LANES = SPECTRUM_LANES_BYTES / sizeof(float) };
     for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
         for (size_t k = 0; k < LANES; k++) {
             y[k] += sign * x[LANES + k];
@@ -467,7 +467,7 @@ static void add_turned_f32(float *y, const float *x, size_t count, float sign)
 
 static void add_turned_f64(double *y, const double *x, size_t count, double sign)
 {
-    enum { LANES = SPECTRUM_BLOCK_BYTES / sizeof(double) };
+    enum { LANES = SPECTRUM_LANES_BYTES / sizeof(double) };
     for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
         for (size_t k = 0; k < LANES; k++) {
             y[k] += sign * x[LANES + k];
@@ -497,7 +497,7 @@ static void native_add_turned(const struct fft *fft, void *y_, const void *x_, s
     else if (!native->complex) add_turned_f32(y_, x_, count, back ? -1 : 1);
     else
         for (size_t b = 0; b < count;
-             b++, y += 2 * SPECTRUM_BLOCK_BYTES, x += 2 * SPECTRUM_BLOCK_BYTES) {
+             b++, y += SPECTRUM_LINE_BYTES, x += SPECTRUM_LINE_BYTES) {
             const double sign = is_odd_node(native, first + b) ? -1 : 1;
             fft_add_signed(native->f64, y, x, 1, sign, sign);
         }

@@ -5,7 +5,7 @@
 #include "vector.h"
 
 enum {
-    VECTORS = SPECTRUM_BLOCK_BYTES / VECTOR_BYTES, // of a block's real or imaginary lanes
+    VECTORS = SPECTRUM_LANES_BYTES / VECTOR_BYTES, // of a block's real or imaginary lanes
     GROUP = CMAC_GROUP,                            // vectors at a time, of all sums together
     BLOCK = 2 * SPECTRUM_LANES,                    // reals
 };
@@ -104,17 +104,17 @@ INLINE void fetch(const REAL *x, size_t distance, size_t stride, size_t count)
     for (size_t v = 0; v < count; v++) {
         const uintptr_t later = (uintptr_t)x + (distance + position(v, stride)) * sizeof *x;
         __builtin_prefetch((const void *)later, 0, 2);
-        __builtin_prefetch((const void *)(later + SPECTRUM_BLOCK_BYTES), 0, 2);
+        __builtin_prefetch((const void *)(later + SPECTRUM_LANES_BYTES), 0, 2);
     }
 }
 
 // The products of one line for sums k .. k+n-1 with `count` vectors from `at` on.
 INLINE void add_line(struct sums *sums, const struct cmac_terms *terms,
-                     const struct cmac_line *line, size_t at, size_t k, size_t n, size_t count,
+                     const struct cmac_path *line, size_t at, size_t k, size_t n, size_t count,
                      bool ahead)
 {
     const size_t multiple = terms->multiple, slots = terms->slots, back = line->first * multiple;
-    const size_t x_stride = line->x_tile * BLOCK, h_stride = line->h_tile * BLOCK;
+    const size_t x_stride = line->x_pitch * BLOCK, h_stride = line->h_pitch * BLOCK;
     const REAL *ring = (const REAL *)line->x + position(at, x_stride) + k * BLOCK;
     const REAL *h = (const REAL *)line->h + position(at, h_stride);
     size_t slot = terms->newest >= back ? terms->newest - back : terms->newest + slots - back;
@@ -130,7 +130,7 @@ INLINE void add_line(struct sums *sums, const struct cmac_terms *terms,
 }
 
 // Vectors at .. at+count-1 of sums k .. k+n-1.
-INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const struct cmac_path *lines,
                       size_t n_lines, size_t at, size_t k, size_t n, size_t count, bool ahead)
 {
     struct sums sums = {0};
@@ -141,7 +141,7 @@ INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const stru
     UNROLL
     for (size_t i = 0; ahead && i < n; i++)
         fetch((const REAL *)y[k + i] + position(at, BLOCK), 8 * BLOCK, BLOCK, count);
-    for (const struct cmac_line *line = lines; line < lines + n_lines; line++)
+    for (const struct cmac_path *line = lines; line < lines + n_lines; line++)
         add_line(&sums, terms, line, at, k, n, count, ahead);
     UNROLL
     for (size_t i = 0; i < n; i++)
@@ -150,7 +150,7 @@ INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const stru
 
 // All tiles of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by
 // one.
-INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const struct cmac_path *lines,
                       size_t n_lines, size_t first, size_t end, size_t k, size_t n, bool ahead)
 {
     const size_t count = GROUP / n;
@@ -160,7 +160,7 @@ INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const stru
     for (; at < end * VECTORS; at++) sum_lines(y, terms, lines, n_lines, at, k, n, 1, ahead);
 }
 
-INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct cmac_path *lines,
                     size_t n_lines, size_t first, size_t end, bool ahead)
 {
     const size_t group = GROUP, most = group < CMAC_SUMS ? group : CMAC_SUMS; // sums at a time
@@ -171,8 +171,8 @@ INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct
             sum_tiles(y, terms, lines, n_lines, first, end, k, most, ahead);
 }
 
-void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms,
-                        const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
+                        const struct cmac_path *lines, size_t n_lines, size_t first, size_t end)
 {
     if (terms->ahead) sum_all(y, terms, lines, n_lines, first, end, true);
     else sum_all(y, terms, lines, n_lines, first, end, false);

@@ -209,7 +209,7 @@ INLINE void fetch_results(const REAL *to, size_t stride)
         const uintptr_t later =
             (uintptr_t)(to) + (LEAVES_AHEAD * LEAF_BLOCKS + block) * stride * sizeof *to;
         __builtin_prefetch((const void *)later, 1);
-        __builtin_prefetch((const void *)(later + SPECTRUM_BLOCK_BYTES), 1);
+        __builtin_prefetch((const void *)(later + SPECTRUM_LANES_BYTES), 1);
     }
 }
 

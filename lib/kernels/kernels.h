@@ -4,8 +4,8 @@
 // file that has KERNEL(<op>), built once per instruction set. The comment on a slot is its contract
 // and what tests/test_kernels.c and test_stream_kernels.c check.
 //
-// A block of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES
-// bins. The layout is the same at every CPU level, so spectra and tests do not depend on it.
+// A line of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES
+// bins. The layout is the same at every instruction set.
 //
 // Unless said otherwise pointers are aligned to their scalar only, and nothing outside the stated
 // ranges is read or written. "samples" below are reals of the table's precision. Order of
@@ -23,7 +23,8 @@
 
 enum { FIR_SEGMENT = 64 }; // taps summed before a sum is rounded into y
 
-enum { SPECTRUM_BLOCK_BYTES = 64 }; // real lanes; as many bytes of imaginary lanes follow
+// Bytes of a line's real lanes, and of the line with its imaginary lanes.
+enum { SPECTRUM_LANES_BYTES = 64, SPECTRUM_LINE_BYTES = 2 * SPECTRUM_LANES_BYTES };
 
 // y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an
 // interleaved complex signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y
@@ -36,42 +37,41 @@ typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps
 typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
 
 // y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin,
-// for b < n_blocks blocks; strides in blocks. All pointers 64-byte aligned. The sum stays in
-// registers over all terms, in order of t. y may equal x or h only when terms == 1.
+// for b < n_lines lines; strides in lines. All pointers 64-byte aligned. The sum stays in registers
+// over all terms, in order of t. y may equal x or h only when terms == 1.
 typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
-                     size_t terms, size_t n_blocks);
+                     size_t terms, size_t n_lines);
 
-// Spectra of streams are taken apart into their blocks, here called tiles. The last spectra of an
-// input are a ring: tile by tile of the spectrum, its slots side by side, then copies of the first
-// ones, so that the spectra which follow a slot in time, up to CMAC_SUMS - 1 of them, follow it in
-// memory.
-enum { TILE_BYTES = 2 * SPECTRUM_BLOCK_BYTES, CMAC_SUMS = 4 };
+// The last spectra of an input of a stream are a ring: line by line of the spectrum, its slots side
+// by side, then copies of the first ones, so that the up to CMAC_SUMS - 1 spectra which follow a
+// slot in time follow it in memory.
+enum { CMAC_SUMS = 4 };
 
 // One input's ring against partitions of a filter.
-struct cmac_line {
-    const void *x;         // the ring
-    const void *h;         // tile by tile, the partitions first .. first+count-1 side by side
-    size_t first, count;   // partitions
-    size_t x_tile, h_tile; // from one tile of the spectrum to the next, in tiles
+struct cmac_path {
+    const void *x;           // the ring
+    const void *h;           // line by line, the partitions first .. first+count-1 side by side
+    size_t first, count;     // partitions
+    size_t x_pitch, h_pitch; // from one line of the spectrum to the next, in lines
 };
 
 // Which partitions meet which spectra.
 struct cmac_terms {
-    size_t slots, newest,
-        multiple; // partition p meets the slot `multiple * p` before the newest, at most once round
-    size_t sums;  // 1, 2 or 4: sum k takes the slot k after that
+    size_t slots, newest;  // partition p meets the slot `multiple * p` before the newest, at most
+    size_t multiple;       // once round the ring
+    size_t sums;           // 1, 2 or 4: sum k takes the slot k after that
     bool fresh[CMAC_SUMS]; // the sum begins with 0, not with what y holds
-    size_t ahead; // tiles: so far beyond itself h is fetched meanwhile, and x of the next tile; 0:
-                  // neither
+    size_t ahead; // lines: h is prefetched so far ahead, and x of the next line; 0: neither
 };
 
-// y[k][tile] += sum over lines and their partitions p of x[slot_p + k][tile] * h[p][tile], complex
-// products bin by bin, for tiles first .. end-1 and k < terms->sums. All pointers 64-byte aligned.
-// The sums stay in registers, in order of lines and partitions, and are the same for every number
-// of sums; each h is read once for as many as there are registers for. y overlaps nothing. What is
-// fetched ahead may lie beyond the operands.
-typedef void cmac_lines_fn(void *const *y, const struct cmac_terms *terms,
-                           const struct cmac_line *lines, size_t n_lines, size_t first, size_t end);
+// y[k][line] += sum over paths and their partitions p of x[slot_p + k][line] * h[p][line], complex
+// products bin by bin, for lines first .. end-1 and k < terms->sums. All pointers 64-byte aligned.
+// The sums stay in registers, in order of paths and partitions, and are the same for every number
+// of sums; each h is read once for as many as there are registers for. y overlaps nothing.
+// Prefetched addresses may lie beyond the operands.
+typedef void cmac_partitions_fn(void *const *y, const struct cmac_terms *terms,
+                                const struct cmac_path *paths, size_t n_paths, size_t first,
+                                size_t end);
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
@@ -240,7 +240,7 @@ struct kernels {
     fir_fn *fir;
     fir_complex_fn *fir_complex;
     cmac_fn *cmac;
-    cmac_lines_fn *cmac_lines;
+    cmac_partitions_fn *cmac_partitions;
     peak_fn *peak;
     blend_fn *blend;
     add_fn *add;

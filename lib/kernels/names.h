@@ -16,7 +16,7 @@
 fir_fn KERNEL(fir);
 fir_complex_fn KERNEL(fir_complex);
 cmac_fn KERNEL(cmac);
-cmac_lines_fn KERNEL(cmac_lines);
+cmac_partitions_fn KERNEL(cmac_partitions);
 peak_fn KERNEL(peak);
 blend_fn KERNEL(blend);
 add_fn KERNEL(add);
@@ -58,7 +58,7 @@ extern const struct kernels KERNEL(table);
 typedef BITS_OF_REAL BITS; // an unsigned integer as wide as REAL
 
 enum {
-    SPECTRUM_LANES = SPECTRUM_BLOCK_BYTES / sizeof(REAL),
+    SPECTRUM_LANES = SPECTRUM_LANES_BYTES / sizeof(REAL),
     CONV_LANES = CONV_BLOCK_BYTES / sizeof(REAL),
 };
 

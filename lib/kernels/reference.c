@@ -72,23 +72,23 @@ void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, siz
 }
 
 // One tile of one sum.
-static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_line *lines,
+static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_path *lines,
                      size_t n_lines, size_t tile, size_t k)
 {
     REAL sum[TILE_REALS] = {0};
     if (!terms->fresh[k]) memcpy(sum, y, sizeof sum);
-    for (const struct cmac_line *line = lines; line < lines + n_lines; line++)
+    for (const struct cmac_path *line = lines; line < lines + n_lines; line++)
         for (size_t p = line->first; p < line->first + line->count; p++) {
             const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
-            add_products(sum, (const REAL *)line->x + (tile * line->x_tile + slot + k) * TILE_REALS,
+            add_products(sum, (const REAL *)line->x + (tile * line->x_pitch + slot + k) * TILE_REALS,
                          (const REAL *)line->h +
-                             (tile * line->h_tile + p - line->first) * TILE_REALS);
+                             (tile * line->h_pitch + p - line->first) * TILE_REALS);
         }
     memcpy(y, sum, sizeof sum);
 }
 
-void KERNEL(cmac_lines)(void *const *y, const struct cmac_terms *terms,
-                        const struct cmac_line *lines, size_t n_lines, size_t first, size_t end)
+void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
+                        const struct cmac_path *lines, size_t n_lines, size_t first, size_t end)
 {
     for (size_t tile = first; tile < end; tile++)
         for (size_t k = 0; k < terms->sums; k++)

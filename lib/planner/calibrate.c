@@ -83,14 +83,14 @@ static void run_products(const struct bench *bench)
                                      .sums = bench->sums,
                                      .fresh = {true, true, true, true},
                                      .ahead = bench->distance == COST_NEAR ? 0 : 2 * TERMS};
-    const struct cmac_line line = {.x = bench->b,
+    const struct cmac_path line = {.x = bench->b,
                                    .h = bench->c,
                                    .count = TERMS,
-                                   .x_tile = bench->distance == COST_MEMORY ? 0 : slots,
-                                   .h_tile = TERMS};
+                                   .x_pitch = bench->distance == COST_MEMORY ? 0 : slots,
+                                   .h_pitch = TERMS};
     void *y[CMAC_SUMS];
-    for (size_t k = 0; k < CMAC_SUMS; k++) y[k] = bench->a + k * tiles * TILE_BYTES;
-    bench->kernels->cmac_lines(y, &terms, &line, 1, 0, tiles);
+    for (size_t k = 0; k < CMAC_SUMS; k++) y[k] = bench->a + k * tiles * SPECTRUM_LINE_BYTES;
+    bench->kernels->cmac_partitions(y, &terms, &line, 1, 0, tiles);
 }
 
 static void run_copy(const struct bench *bench)
@@ -150,12 +150,12 @@ enum {
 static void measure_products(struct cost_rates *costs, struct bench *bench)
 {
     static const size_t bytes[COST_DISTANCES] = {NEAR, FAR, BYTES};
-    const size_t scalar = bench->kernels->f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    const size_t scalar = bench->kernels->f64 ? 8 : 4, lanes = SPECTRUM_LANES_BYTES / scalar;
     for (int distance = 0; distance < COST_DISTANCES; distance++)
         for (int i = 0; i < 3; i++) {
             bench->distance = (enum cost_distance)distance;
             bench->sums = (size_t)1 << i;
-            bench->n = bytes[distance] / (2 * SPECTRUM_BLOCK_BYTES);
+            bench->n = bytes[distance] / (SPECTRUM_LINE_BYTES);
             const double seconds = distance == COST_NEAR ? best_time(run_products, bench)
                                                          : usual_time(run_products, bench);
             costs->product[distance][i] = seconds / (double)(bench->sums * bench->n * lanes);
@@ -166,7 +166,7 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa lev
 {
     char *memory = mem_allocate(&plain, 3 * BYTES);
     if (!memory) return false;
-    const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_BLOCK_BYTES / scalar;
+    const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_LANES_BYTES / scalar;
     struct bench bench = {.kernels = kernels_select(level, f64),
                           .a = memory,
                           .b = memory + BYTES,
@@ -177,7 +177,7 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa lev
     costs->fma = best_time(run_fir, &bench) / (16.0 * TILE * TAPS);
     bench.n = 1024;
     costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
-    bench.n = 2 * FAR / (2 * SPECTRUM_BLOCK_BYTES);
+    bench.n = 2 * FAR / (SPECTRUM_LINE_BYTES);
     costs->cmac_far = usual_time(run_cmac, &bench) / (double)(bench.n * lanes);
     measure_products(costs, &bench);
     bench.n = 1 << 15;

@@ -34,7 +34,7 @@ static void lab_open(struct lab *lab, const struct fft_case *c, bool measure)
         .n = c->n, .f64 = c->f64, .complex = c->complex, .measure = measure, .level = cpu_detect()};
     assert_ok(fft_create(&request, &plain, &lab->fft));
     assert_int_equal(fft_size(lab->fft), c->n);
-    assert_int_equal(fft_spectrum_bytes(lab->fft), fft_blocks(lab->fft) * 2 * SPECTRUM_BLOCK_BYTES);
+    assert_int_equal(fft_spectrum_bytes(lab->fft), fft_lines(lab->fft) * SPECTRUM_LINE_BYTES);
     lab->n = c->n;
     lab->type = (enum partita_type)(c->f64 + 2 * c->complex);
     size_t bytes = c->n * partita_type_size(lab->type), scalar = c->f64 ? 8 : 4;
@@ -61,7 +61,7 @@ static void lab_close(struct lab *lab)
 static void multiply(struct lab *lab)
 {
     const struct kernels *kernels = kernels_select(cpu_detect(), type_is_f64(lab->type));
-    size_t blocks = fft_blocks(lab->fft);
+    size_t blocks = fft_lines(lab->fft);
     fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
     fft_forward(lab->fft, lab->spectrum_h, lab->h, lab->scratch);
     kernels->cmac(lab->spectrum_x, lab->spectrum_x, blocks, lab->spectrum_h, blocks, 1, blocks);
@@ -105,8 +105,8 @@ static void check_steps(struct lab *lab, struct random *random)
 // written.
 static void check_apart(struct lab *lab, struct random *random)
 {
-    enum { BLOCK = 2 * SPECTRUM_BLOCK_BYTES };
-    const size_t blocks = fft_blocks(lab->fft), steps = fft_steps(lab->fft);
+    enum { BLOCK = SPECTRUM_LINE_BYTES };
+    const size_t blocks = fft_lines(lab->fft), steps = fft_steps(lab->fft);
     const size_t stride = BLOCK * (1 + random_below(random, 4));
     char *apart = guarded_alloc(blocks * stride, 0);
     memset(apart, 0x5a, blocks * stride);
@@ -257,7 +257,7 @@ static void turned_by_half(void **state)
     struct random random = random_start("turned");
     struct lab lab;
     lab_open(&lab, c, false);
-    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_blocks(lab.fft),
+    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_lines(lab.fft),
                  cut = blocks / 3;
     for (int back = 0; back < 2; back++) {
         fill(&lab, &random, c->n, c->n);
@@ -269,7 +269,7 @@ static void turned_by_half(void **state)
                           reference_sample(lab.type, lab.h, back ? i : half + i);
         fft_forward(lab.fft, lab.spectrum_x, lab.x, lab.scratch);
         fft_forward(lab.fft, lab.spectrum_h, lab.h, lab.scratch);
-        const size_t at = cut * 2 * SPECTRUM_BLOCK_BYTES;
+        const size_t at = cut * SPECTRUM_LINE_BYTES;
         fft_add_rotated(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, cut, back);
         fft_add_rotated(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
         fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);

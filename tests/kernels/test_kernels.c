@@ -274,7 +274,7 @@ static size_t blocks_read(size_t terms, size_t stride, size_t blocks)
 static char *spectra_make(struct random *random, bool f64, const struct cmac_data *d, size_t stride,
                           bool tame)
 {
-    const size_t block = 2 * SPECTRUM_BLOCK_BYTES, reals = 2 * block_lanes(f64);
+    const size_t block = SPECTRUM_LINE_BYTES, reals = 2 * block_lanes(f64);
     const size_t bytes = blocks_read(d->terms, stride, d->blocks) * block;
     char *x = guarded_alloc(bytes, 0); // filled with NaN
     for (size_t t = 0; t < d->terms; t++) {
@@ -317,7 +317,7 @@ static void cmac_compare(bool f64, const struct cmac_data *d, const void *y)
 static void cmac_check(const struct kernels *k, struct random *random, bool tame)
 {
     const bool f64 = k->f64;
-    const size_t block = 2 * SPECTRUM_BLOCK_BYTES;
+    const size_t block = SPECTRUM_LINE_BYTES;
     struct cmac_data d = {.terms = random_below(random, MAX_TERMS),
                           .blocks = random_below(random, MAX_BLOCKS)};
     d.x_stride = random_below(random, 4) ? d.blocks + random_below(random, 3)
@@ -361,7 +361,7 @@ static void test_cmac_same_bits(void **state)
     const struct subject *s = *state;
     const struct kernels *k = s->kernels;
     struct random random = random_start(s->name);
-    const size_t block = 2 * SPECTRUM_BLOCK_BYTES;
+    const size_t block = SPECTRUM_LINE_BYTES;
     for (int round = 0; round < 100; round++) {
         struct cmac_data d = {.terms = 1 + random_below(&random, 9),
                               .blocks = 1 + random_below(&random, MAX_BLOCKS)};
@@ -431,10 +431,10 @@ static void test_split_and_join(void **state)
     struct random random = random_start(s->name);
     const size_t scalar = scalar_size(f64), lanes = block_lanes(f64);
     double x[2 * MAX_LOOP];
-    struct fence fx = fence_open(sizeof x), fy = fence_open(sizeof x + 2 * SPECTRUM_BLOCK_BYTES);
+    struct fence fx = fence_open(sizeof x), fy = fence_open(sizeof x + SPECTRUM_LINE_BYTES);
     for (size_t round = 0; round < (MAX_LOOP + 1) * N_EDGES; round++) {
         const size_t n = round / N_EDGES, blocks = (n + lanes - 1) / lanes;
-        const size_t x_bytes = 2 * n * scalar, y_bytes = blocks * 2 * SPECTRUM_BLOCK_BYTES;
+        const size_t x_bytes = 2 * n * scalar, y_bytes = blocks * SPECTRUM_LINE_BYTES;
         const enum edge edge = round % N_EDGES;
         fill_random(&random, f64, x, 2 * n);
         if (n) scalar_put(f64, x, random_below(&random, 2 * n), extreme_value(&random, f64, false));

@@ -30,19 +30,19 @@ struct lines_data {
 
 static size_t tile_reals(bool f64)
 {
-    return TILE_BYTES / scalar_size(f64);
+    return SPECTRUM_LINE_BYTES / scalar_size(f64);
 }
 
 static char *row_tile(const struct rows *r, size_t tile, size_t i)
 {
-    return r->memory + ((tile - r->first) * r->pitch + i) * TILE_BYTES;
+    return r->memory + ((tile - r->first) * r->pitch + i) * SPECTRUM_LINE_BYTES;
 }
 
 // Full of NaN.
 static struct rows rows_make(size_t first, size_t end, size_t width, size_t pitch)
 {
     struct rows r = {.first = first, .end = end, .width = width, .pitch = pitch};
-    r.bytes = end > first && width ? ((end - first - 1) * pitch + width) * TILE_BYTES : 0;
+    r.bytes = end > first && width ? ((end - first - 1) * pitch + width) * SPECTRUM_LINE_BYTES : 0;
     r.memory = guarded_alloc(r.bytes, 0);
     r.fence = fence_open(r.bytes);
     return r;
@@ -58,7 +58,7 @@ static void rows_free(struct rows *r)
 static const void *rows_place(const struct rows *r, enum edge edge)
 {
     const char *copy = fence_put(&r->fence, r->memory, r->bytes, edge);
-    return (const void *)((uintptr_t)copy - r->first * r->pitch * TILE_BYTES);
+    return (const void *)((uintptr_t)copy - r->first * r->pitch * SPECTRUM_LINE_BYTES);
 }
 
 static void tile_fill(struct random *random, bool f64, char *x, double factor, bool tame)
@@ -120,9 +120,9 @@ static struct lines_data lines_make(struct random *random, bool f64, bool tame)
     }
     for (size_t k = 0; k < d.terms.sums; k++) {
         d.terms.fresh[k] = random_below(random, 2);
-        d.y[k] = guarded_alloc((d.end - d.first) * TILE_BYTES, 0); // what a fresh sum finds is NaN
+        d.y[k] = guarded_alloc((d.end - d.first) * SPECTRUM_LINE_BYTES, 0); // what a fresh sum finds is NaN
         for (size_t tile = d.first; tile < d.end && !d.terms.fresh[k]; tile++)
-            tile_fill(random, f64, d.y[k] + (tile - d.first) * TILE_BYTES, factor, true);
+            tile_fill(random, f64, d.y[k] + (tile - d.first) * SPECTRUM_LINE_BYTES, factor, true);
     }
     return d;
 }
@@ -137,16 +137,16 @@ static void lines_free(struct lines_data *d)
 }
 
 // The lines as a kernel gets them, with all that they point to at one edge of its fence.
-static void lines_place(const struct lines_data *d, struct cmac_line *lines, enum edge edge)
+static void lines_place(const struct lines_data *d, struct cmac_path *lines, enum edge edge)
 {
     for (size_t i = 0; i < d->n_lines; i++)
-        lines[i] = (struct cmac_line){
+        lines[i] = (struct cmac_path){
             .x = rows_place(&d->line[i].x, edge),
             .h = rows_place(&d->line[i].h, edge),
             .first = d->line[i].first,
             .count = d->line[i].count,
-            .x_tile = d->line[i].x.pitch,
-            .h_tile = d->line[i].h.pitch,
+            .x_pitch = d->line[i].x.pitch,
+            .h_pitch = d->line[i].h.pitch,
         };
 }
 
@@ -156,7 +156,7 @@ static struct sum lines_sum(bool f64, const struct lines_data *d, size_t k, size
     const bool imaginary = i >= lanes;
     struct sum sum = {0};
     if (!d->terms.fresh[k])
-        sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * TILE_BYTES, i), 1);
+        sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * SPECTRUM_LINE_BYTES, i), 1);
     for (size_t l = 0; l < d->n_lines; l++)
         for (size_t p = 0; p < d->line[l].count; p++) {
             const void *x = row_tile(&d->line[l].x, tile, slot_of(d, d->line[l].first + p) + k);
@@ -188,15 +188,15 @@ static void lines_compare(bool f64, const struct lines_data *d, size_t k, const 
 
 static void *tile_back(void *y, size_t tiles)
 {
-    return (void *)((uintptr_t)y - tiles * TILE_BYTES);
+    return (void *)((uintptr_t)y - tiles * SPECTRUM_LINE_BYTES);
 }
 
 // y holds no more than the tiles to be written, between pages that fault.
 static void lines_check(const struct kernels *kernels, struct random *random, bool tame)
 {
     struct lines_data d = lines_make(random, kernels->f64, tame);
-    struct cmac_line lines[MAX_LINES];
-    const size_t bytes = (d.end - d.first) * TILE_BYTES;
+    struct cmac_path lines[MAX_LINES];
+    const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
     struct fence fy[CMAC_SUMS];
     for (size_t k = 0; k < d.terms.sums; k++) fy[k] = fence_open(bytes);
     for (enum edge edge = 0; edge < N_EDGES; edge++) {
@@ -206,7 +206,7 @@ static void lines_check(const struct kernels *kernels, struct random *random, bo
             shifted[k] = tile_back(y[k], d.first);
         }
         lines_place(&d, lines, edge);
-        kernels->cmac_lines(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
+        kernels->cmac_partitions(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             lines_compare(kernels->f64, &d, k, y[k]);
             fence_check(&fy[k], bytes, edge);
@@ -230,8 +230,8 @@ static void test_lines_cuts(void **state)
     struct random random = random_start(s->name);
     for (int round = 0; round < 200; round++) {
         struct lines_data d = lines_make(&random, s->kernels->f64, true);
-        struct cmac_line lines[MAX_LINES], later[MAX_LINES];
-        const size_t bytes = (d.end - d.first) * TILE_BYTES;
+        struct cmac_path lines[MAX_LINES], later[MAX_LINES];
+        const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
         void *together[CMAC_SUMS];
         char *alone = guarded_alloc(bytes, 0), *copy[CMAC_SUMS];
         for (size_t k = 0; k < d.terms.sums; k++) {
@@ -240,7 +240,7 @@ static void test_lines_cuts(void **state)
             together[k] = tile_back(copy[k], d.first);
         }
         lines_place(&d, lines, EDGE_END);
-        s->kernels->cmac_lines(together, &d.terms, lines, d.n_lines, d.first, d.end);
+        s->kernels->cmac_partitions(together, &d.terms, lines, d.n_lines, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             struct cmac_terms terms = d.terms;
             void *y[] = {tile_back(alone, d.first)};
@@ -248,10 +248,10 @@ static void test_lines_cuts(void **state)
             terms.fresh[0] = d.terms.fresh[k];
             memcpy(later, lines, sizeof later);
             for (size_t i = 0; i < d.n_lines; i++)
-                later[i].x = (const char *)lines[i].x + k * TILE_BYTES;
+                later[i].x = (const char *)lines[i].x + k * SPECTRUM_LINE_BYTES;
             memcpy(alone, d.y[k], bytes);
             for (size_t tile = d.first; tile < d.end; tile++)
-                s->kernels->cmac_lines(y, &terms, later, d.n_lines, tile, tile + 1);
+                s->kernels->cmac_partitions(y, &terms, later, d.n_lines, tile, tile + 1);
             assert_memory_equal(alone, copy[k], bytes);
             guarded_free(copy[k]);
         }
@@ -287,7 +287,7 @@ static void test_peak(void **state)
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
-    const size_t scalar = scalar_size(f64), alignments = SPECTRUM_BLOCK_BYTES / scalar;
+    const size_t scalar = scalar_size(f64), alignments = SPECTRUM_LANES_BYTES / scalar;
     struct fence fx = fence_open((MAX_LOOP + alignments) * scalar);
     for (size_t n = 0; n <= MAX_LOOP; n++)
         for (size_t offset = 0; offset < alignments * N_EDGES; offset++) {

@@ -55,30 +55,30 @@ static void table_covers_all_taps(void **state)
     struct partita_plan *plan = plan_of(problem);
     struct lines lines;
     explain_into(&lines, plan);
-    size_t at = find(&lines, "ticks of"), level = 0, next = 0, tick, latency;
-    assert_int_equal(sscanf(lines.line[at], " ticks of %zu frames; latency %zu; %zu taps", &tick,
+    size_t at = find(&lines, "quanta of"), segment = 0, next = 0, quantum, latency;
+    assert_int_equal(sscanf(lines.line[at], " quanta of %zu frames; latency %zu; %zu taps", &quantum,
                             &latency, &next),
                      3);
     assert_int_equal(latency, partita_plan_latency(plan));
     double shares = share_of(lines.line[at + 2]);
-    for (at += 3; strstr(lines.line[at], " us"); at++, level++) {
-        size_t number, first, last, parts, taps, hop, transform, bundle, ticks;
+    for (at += 3; strstr(lines.line[at], " us"); at++, segment++) {
+        size_t number, first, last, parts, taps, hop, transform, batch, quanta;
         if (sscanf(lines.line[at], "%zu %zu .. %zu %zu x %zu %zu %zu %zu %zu", &number, &first,
-                   &last, &parts, &taps, &hop, &transform, &bundle, &ticks) != 9)
+                   &last, &parts, &taps, &hop, &transform, &batch, &quanta) != 9)
             break;
-        assert_int_equal(number, level);
+        assert_int_equal(number, segment);
         assert_int_equal(first, next);
         next = last + 1;
-        assert_int_equal(hop, ticks * tick);
+        assert_int_equal(hop, quanta * quantum);
         assert_int_equal(transform, taps + hop);
-        assert_true(bundle == 1 || bundle == 2 || bundle == 4);
+        assert_true(batch == 1 || batch == 2 || batch == 4);
         assert_true(first + parts * taps >= next && first + (parts - 1) * taps < next);
         shares += share_of(lines.line[at]);
     }
-    assert_true(level > 0);
+    assert_true(segment > 0);
     assert_int_equal(next, problem->kernel[0]);
-    assert_true(shares > 100 - 0.1 * (double)(level + 1) &&
-                shares < 100 + 0.1 * (double)(level + 1)); // rounded
+    assert_true(shares > 100 - 0.1 * (double)(segment + 1) &&
+                shares < 100 + 0.1 * (double)(segment + 1)); // rounded
     partita_plan_destroy(plan);
 }
 
@@ -98,7 +98,7 @@ static void load_is_that_of_the_plan(void **state)
     partita_plan_destroy(plan);
 }
 
-// Rows of one width, one for each level, the head and the total, which reaches the highest mark.
+// Rows of one width, one for each segment, the head and the total, which reaches the highest mark.
 static void timeline_reaches_the_worst_call(void **state)
 {
     const struct partita_problem *problem = *state;
@@ -106,10 +106,10 @@ static void timeline_reaches_the_worst_call(void **state)
     struct lines lines;
     explain_into(&lines, plan);
     const size_t first = find(&lines, "head |"), total = find(&lines, "total |");
-    size_t levels;
-    const char *said = strstr(lines.line[find(&lines, "levels:")], "levels:");
-    assert_int_equal(sscanf(said, "levels: %zu", &levels), 1);
-    assert_int_equal(total - first, levels + 1);
+    size_t segments;
+    const char *said = strstr(lines.line[find(&lines, "segments:")], "segments:");
+    assert_int_equal(sscanf(said, "segments: %zu", &segments), 1);
+    assert_int_equal(total - first, segments + 1);
     assert_int_equal(total + 1, lines.n);
     const size_t width = strlen(lines.line[first]);
     assert_true(width <= COLUMNS + strlen("  total ||"));
@@ -126,7 +126,7 @@ static void lines_are_short(void **state)
     struct partita_plan *plan = plan_of(*state);
     struct lines lines;
     explain_into(&lines, plan);
-    for (size_t i = find(&lines, "ticks of"); i < lines.n; i++)
+    for (size_t i = find(&lines, "quanta of"); i < lines.n; i++)
         assert_true(strlen(lines.line[i]) <= 100);
     partita_plan_destroy(plan);
 }
@@ -140,7 +140,7 @@ static void spectra_are_small(void **state)
     struct partita_plan *plan = plan_of(&problem);
     struct lines lines;
     explain_into(&lines, plan);
-    size_t samples = 0, at = find(&lines, "ticks of") + 3;
+    size_t samples = 0, at = find(&lines, "quanta of") + 3;
     for (size_t parts, size;
          sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
         samples += parts * size; // of a real signal, as many as reals in its spectrum

@@ -113,12 +113,12 @@ static void matches_oracle(void **state)
 static size_t head_of(const struct partita_plan *plan)
 {
     static char text[16384];
-    size_t tick, latency, head;
+    size_t quantum, latency, head;
     assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
-    const char *line = strstr(text, "ticks of");
+    const char *line = strstr(text, "quanta of");
     assert_non_null(line);
     assert_int_equal(
-        sscanf(line, "ticks of %zu frames; latency %zu; %zu taps", &tick, &latency, &head), 3);
+        sscanf(line, "quanta of %zu frames; latency %zu; %zu taps", &quantum, &latency, &head), 3);
     assert_int_equal(latency, partita_plan_latency(plan));
     return head;
 }

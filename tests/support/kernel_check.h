@@ -44,7 +44,7 @@ static inline size_t vector_lanes(const struct kernels *k)
 
 static inline size_t block_lanes(bool f64)
 {
-    return SPECTRUM_BLOCK_BYTES / scalar_size(f64);
+    return SPECTRUM_LANES_BYTES / scalar_size(f64);
 }
 
 static inline void fill_random(struct random *random, bool f64, void *p, size_t n)

@@ -158,7 +158,7 @@ static char *interval_by_transform(const struct call *call, const struct part_sc
     const struct partita_plan *plan = call->filter->plan;
     const struct shape *shape = blocks_shape(plan);
     const struct blocks *blocks = blocks_of(plan);
-    const size_t spectrum_blocks = fft_blocks(blocks->fft), bytes = fft_spectrum_bytes(blocks->fft);
+    const size_t spectrum_blocks = fft_lines(blocks->fft), bytes = fft_spectrum_bytes(blocks->fft);
     memset(work->sum, 0, bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {

@@ -129,7 +129,7 @@ static void sum_group(const struct window *window, size_t at, size_t count, char
     const struct partita_plan *plan = window->plan;
     const struct blocks *blocks = plan->state;
     const size_t channel = at / window->count, part = window->first_part + at % window->count;
-    const size_t bytes = spectrum_bytes(plan), spectrum_blocks = fft_blocks(blocks->fft),
+    const size_t bytes = spectrum_bytes(plan), spectrum_blocks = fft_lines(blocks->fft),
                  cell = window->first_cell + channel;
     const char *taps = work->taps;
     if (window->filter)

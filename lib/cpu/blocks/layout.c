@@ -34,14 +34,14 @@ static size_t bins_of(const struct shape *shape, size_t n)
 // Blocks of a spectrum at most, whatever the provider.
 static size_t spectrum_blocks(const struct shape *shape, size_t n)
 {
-    return ceil_div(bins_of(shape, n) * shape->scalar_bytes, SPECTRUM_BLOCK_BYTES);
+    return ceil_div(bins_of(shape, n) * shape->scalar_bytes, SPECTRUM_LANES_BYTES);
 }
 
 // What a thread needs to transform: samples twice, a spectrum, a provider's scratch.
 static size_t transform_bytes(const struct shape *shape, size_t n)
 {
     return 5 * mem_round(n * shape->sample_bytes) +
-           2 * SPECTRUM_BLOCK_BYTES * spectrum_blocks(shape, n);
+           SPECTRUM_LINE_BYTES * spectrum_blocks(shape, n);
 }
 
 static double half_fft(const struct request *request, size_t n)
@@ -62,7 +62,7 @@ static bool choose_run(const struct request *request, struct blocks_layout *layo
          layout->run = layout->run * 3 / 4) {
         const size_t held = size_min(inputs, layout->run + layout->parts);
         layout->shared = size_add(size_mul(group, parts_bytes(tiles, held)),
-                                  size_mul(2 * SPECTRUM_BLOCK_BYTES * tiles, layout->run + 1));
+                                  size_mul(SPECTRUM_LINE_BYTES * tiles, layout->run + 1));
         if (size_add(layout->shared, layout->worker) <= request->workspace_limit) return true;
     }
     return false;
@@ -78,7 +78,7 @@ static bool hold_all(const struct request *request, struct blocks_layout *layout
     const size_t sums = size_mul(shape->group_in * shape->group_out, layout->blocks + 1);
     layout->worker = size_add(transform_bytes(shape, layout->n), parts_sum_bytes(layout->parts));
     layout->run = layout->blocks;
-    layout->shared = size_add(operands, size_mul(sums, 2 * SPECTRUM_BLOCK_BYTES * tiles));
+    layout->shared = size_add(operands, size_mul(sums, SPECTRUM_LINE_BYTES * tiles));
     return size_add(layout->shared, layout->worker) <= request->workspace_limit;
 }
 
@@ -142,7 +142,7 @@ static bool cut_lags(const struct request *request, size_t n, struct blocks_layo
     layout->parts = layout->part ? ceil_div(layout->taps, layout->part) : 0;
     layout->blocks = ceil_div(layout->outputs, layout->hop);
     layout->run = 1;
-    const size_t spectrum = 2 * SPECTRUM_BLOCK_BYTES * spectrum_blocks(shape, n);
+    const size_t spectrum = SPECTRUM_LINE_BYTES * spectrum_blocks(shape, n);
     layout->worker = transform_bytes(shape, n) + (2 * LAGS_GROUP + 1) * spectrum;
     layout->shared = (LAGS_RUNS + LAGS_LEVELS) * spectrum;
     if (size_add(layout->shared, layout->worker) > request->workspace_limit) return false;
@@ -186,7 +186,7 @@ static bool cut_divisions(const struct request *request, struct blocks_layout *l
                  bins = (double)bins_of(shape, layout->n);
     const size_t signals = ceil_div(axis->size, layout->signal_part);
     const double pairs = (double)layout->parts * (double)signals * cells;
-    const size_t spectrum = 2 * SPECTRUM_BLOCK_BYTES * spectrum_blocks(shape, layout->n);
+    const size_t spectrum = SPECTRUM_LINE_BYTES * spectrum_blocks(shape, layout->n);
     const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     layout->worker = 3 * mem_round(layout->hop * shape->sample_bytes);
     if (layout->n) layout->worker = transform_bytes(shape, layout->n) + 3 * spectrum;

@@ -12,7 +12,7 @@ static struct parts cell_parts(const struct partita_plan *plan, const char *stat
     const struct blocks *blocks = plan->state;
     const size_t parts = blocks->layout.parts;
     return (struct parts){
-        (char *)(uintptr_t)state + cell * parts_bytes(fft_blocks(blocks->fft), parts), parts};
+        (char *)(uintptr_t)state + cell * parts_bytes(fft_lines(blocks->fft), parts), parts};
 }
 
 struct parts_kit pairs_kit(const struct partita_plan *plan)
@@ -66,7 +66,7 @@ static size_t worker_bytes(const struct partita_plan *plan)
 static struct workspace cut_workspace(const struct partita_plan *plan, char *base)
 {
     const struct blocks *blocks = plan->state;
-    const size_t tiles = fft_blocks(blocks->fft), threads = (size_t)plan->threads;
+    const size_t tiles = fft_lines(blocks->fft), threads = (size_t)plan->threads;
     struct arena arena = {.base = base};
     struct workspace ret;
     ret.inputs = arena_take(
@@ -81,7 +81,7 @@ static struct workspace cut_workspace(const struct partita_plan *plan, char *bas
 void pairs_sizes(const struct partita_plan *plan, struct blocks *blocks)
 {
     struct blocks_layout *layout = &blocks->layout;
-    const size_t tiles = fft_blocks(blocks->fft);
+    const size_t tiles = fft_lines(blocks->fft);
     layout->shared =
         size_add(size_mul(blocks_shape(plan)->group_in, parts_bytes(tiles, most_inputs(plan))),
                  size_mul(fft_spectrum_bytes(blocks->fft), layout->run + 1));
@@ -131,7 +131,7 @@ enum partita_status pairs_filter(struct partita_filter *filter, const void *taps
     const struct partita_plan *plan = filter->plan;
     const struct blocks *blocks = plan->state;
     const size_t cells = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    const size_t bytes = parts_bytes(fft_blocks(blocks->fft), blocks->layout.parts);
+    const size_t bytes = parts_bytes(fft_lines(blocks->fft), blocks->layout.parts);
     return blocks_filter(filter, taps, size_mul(cells, bytes), filtering_bytes(plan),
                          transform_cell_part);
 }

@@ -19,7 +19,7 @@ struct parts_kit parts_kit(const struct fft *fft, const struct kernels *kernels,
                               .kernels = kernels,
                               .sample_bytes = sample_bytes,
                               .block = fft_size(fft) / 2,
-                              .tiles = fft_blocks(fft)};
+                              .tiles = fft_lines(fft)};
 }
 
 // From one tile to the next, in tiles: odd, so that a spectrum's tiles do not meet in the same sets
@@ -31,14 +31,14 @@ static size_t pitch(size_t count)
 
 size_t parts_bytes(size_t tiles, size_t count)
 {
-    return size_mul(TILE_BYTES, size_add(size_mul(tiles, pitch(count)), 2 * PARTS_MARGIN));
+    return size_mul(SPECTRUM_LINE_BYTES, size_add(size_mul(tiles, pitch(count)), 2 * PARTS_MARGIN));
 }
 
 // Places before spectrum 0 have negative indices; they are the last ones of the tile before.
 static char *place(const struct parts *parts, size_t tile, ptrdiff_t index)
 {
     return parts->tiles +
-           (tile * pitch(parts->count) + (size_t)(PARTS_MARGIN + index)) * TILE_BYTES;
+           (tile * pitch(parts->count) + (size_t)(PARTS_MARGIN + index)) * SPECTRUM_LINE_BYTES;
 }
 
 struct parts_work parts_work_cut(const struct parts_kit *kit, struct arena *arena)
@@ -55,7 +55,7 @@ void parts_forward(const struct parts_kit *kit, const struct parts *parts, size_
 {
     const struct fft_steps all = {0, fft_steps(kit->fft)};
     memset(work->samples + kit->block * kit->sample_bytes, 0, kit->block * kit->sample_bytes);
-    fft_forward_apart(kit->fft, place(parts, 0, (ptrdiff_t)index), pitch(parts->count) * TILE_BYTES,
+    fft_forward_apart(kit->fft, place(parts, 0, (ptrdiff_t)index), pitch(parts->count) * SPECTRUM_LINE_BYTES,
                       work->spectrum, work->samples, work->scratch, all);
 }
 
@@ -77,9 +77,9 @@ static void clear_margins(void *context, size_t tile, int worker)
     (void)worker;
     const struct margins *margins = context;
     const struct parts *parts = margins->parts;
-    if (tile == 0) memset(place(parts, 0, -PARTS_MARGIN), 0, PARTS_MARGIN * TILE_BYTES);
-    memset(place(parts, tile, (ptrdiff_t)margins->used), 0, PARTS_MARGIN * TILE_BYTES);
-    memset(place(parts, tile + 1, -PARTS_MARGIN), 0, PARTS_MARGIN * TILE_BYTES);
+    if (tile == 0) memset(place(parts, 0, -PARTS_MARGIN), 0, PARTS_MARGIN * SPECTRUM_LINE_BYTES);
+    memset(place(parts, tile, (ptrdiff_t)margins->used), 0, PARTS_MARGIN * SPECTRUM_LINE_BYTES);
+    memset(place(parts, tile + 1, -PARTS_MARGIN), 0, PARTS_MARGIN * SPECTRUM_LINE_BYTES);
 }
 
 void parts_margins(const struct parts_kit *kit, const struct parts *parts, size_t used, int threads)
@@ -98,7 +98,7 @@ static void shift_tile(void *context, size_t tile, int worker)
     (void)worker;
     const struct shift *shift = context;
     memmove(place(shift->parts, tile, 0), place(shift->parts, tile, (ptrdiff_t)shift->from),
-            shift->count * TILE_BYTES);
+            shift->count * SPECTRUM_LINE_BYTES);
 }
 
 void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t from, size_t count,
@@ -110,13 +110,13 @@ void parts_shift(const struct parts_kit *kit, const struct parts *parts, size_t 
 
 size_t parts_sum_bytes(size_t left_count)
 {
-    return size_mul(size_add(left_count, CMAC_SUMS), TASK_TILES * TILE_BYTES);
+    return size_mul(size_add(left_count, CMAC_SUMS), TASK_TILES * SPECTRUM_LINE_BYTES);
 }
 
 // Tiles of a task: what they hold of all operands stays near.
 static size_t task_tiles(const struct pairs *pairs)
 {
-    const size_t tile = (pairs->left.count + pairs->right_count + pairs->count + 1) * TILE_BYTES;
+    const size_t tile = (pairs->left.count + pairs->right_count + pairs->count + 1) * SPECTRUM_LINE_BYTES;
     const size_t tiles = TASK_BYTES / tile;
     return tiles < 1 ? 1 : tiles < TASK_TILES ? tiles : TASK_TILES;
 }
@@ -135,24 +135,24 @@ char *parts_out(const struct pairs *pairs, size_t i)
 struct task {
     const struct pairs *pairs;
     size_t first, tiles;
-    struct cmac_line left; // its tiles of the left operand
+    struct cmac_path left; // its tiles of the left operand
     char *spare;           // [CMAC_SUMS][tiles]
 };
 
 // Left's tiles as the sums walk through them while they go down on the right: for lags conjugated
 // and last to first.
-static struct cmac_line left_line(const struct pairs *pairs, size_t first, size_t tiles, char *work)
+static struct cmac_path left_line(const struct pairs *pairs, size_t first, size_t tiles, char *work)
 {
     const struct parts *left = &pairs->left;
     if (!pairs->lags)
-        return (struct cmac_line){.h = place(left, first, 0), .h_tile = pitch(left->count)};
+        return (struct cmac_path){.h = place(left, first, 0), .h_pitch = pitch(left->count)};
     for (size_t tile = 0; tile < tiles; tile++)
         for (size_t i = 0; i < left->count; i++) {
-            char *to = work + (tile * left->count + left->count - 1 - i) * TILE_BYTES;
-            memcpy(to, place(left, first + tile, (ptrdiff_t)i), TILE_BYTES);
+            char *to = work + (tile * left->count + left->count - 1 - i) * SPECTRUM_LINE_BYTES;
+            memcpy(to, place(left, first + tile, (ptrdiff_t)i), SPECTRUM_LINE_BYTES);
             fft_conjugate(pairs->kit->kernels->f64, to, 1);
         }
-    return (struct cmac_line){.h = work, .h_tile = left->count};
+    return (struct cmac_path){.h = work, .h_pitch = left->count};
 }
 
 // Left's places from .. end-1 in `sums` sums; place i of the first one meets right's spectrum `top`
@@ -166,12 +166,12 @@ static void add_terms(const struct task *task, ptrdiff_t top, size_t sums, ptrdi
                                      .multiple = 1,
                                      .sums = sums,
                                      .fresh = {true, true, true, true}};
-    struct cmac_line line = task->left;
+    struct cmac_path line = task->left;
     line.x = place(right, task->first, -PARTS_MARGIN);
-    line.x_tile = terms.slots;
-    line.h = (const char *)line.h + (size_t)from * TILE_BYTES;
+    line.x_pitch = terms.slots;
+    line.h = (const char *)line.h + (size_t)from * SPECTRUM_LINE_BYTES;
     line.count = (size_t)(end - from);
-    task->pairs->kit->kernels->cmac_lines(y, &terms, &line, 1, 0, task->tiles);
+    task->pairs->kit->kernels->cmac_partitions(y, &terms, &line, 1, 0, task->tiles);
 }
 
 // The task's tiles of output blocks q .. q+sums-1, the first being spectrum i of the outputs.
@@ -186,9 +186,9 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t su
     const ptrdiff_t end = top + (ptrdiff_t)sums < n_left ? top + (ptrdiff_t)sums : n_left;
     void *y[CMAC_SUMS], *spare[CMAC_SUMS];
     for (size_t k = 0; k < sums; k++) {
-        y[k] = spectrum(pairs, i + k) + task->first * TILE_BYTES;
-        spare[k] = task->spare + k * task->tiles * TILE_BYTES;
-        if (!pairs->add && from >= end) memset(y[k], 0, task->tiles * TILE_BYTES);
+        y[k] = spectrum(pairs, i + k) + task->first * SPECTRUM_LINE_BYTES;
+        spare[k] = task->spare + k * task->tiles * SPECTRUM_LINE_BYTES;
+        if (!pairs->add && from >= end) memset(y[k], 0, task->tiles * SPECTRUM_LINE_BYTES);
     }
     // Segments begin where they do for every output: its bits must not depend on what is summed
     // beside it.
@@ -198,7 +198,7 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t su
         if (next > end) next = end;
         add_terms(task, top, sums, at, next, fresh ? y : spare);
         for (size_t k = 0; !fresh && k < sums; k++)
-            kernels->add(y[k], spare[k], task->tiles * TILE_BYTES / (kernels->f64 ? 8 : 4));
+            kernels->add(y[k], spare[k], task->tiles * SPECTRUM_LINE_BYTES / (kernels->f64 ? 8 : 4));
     }
 }
 
@@ -212,7 +212,7 @@ static void sum_tiles(void *context, size_t index, int worker)
     const ptrdiff_t q = pairs->lags ? pairs->first : pairs->first - 1;
     char *work = pairs->work + (size_t)worker * parts_sum_bytes(pairs->left.count);
     const struct task task = {pairs, first, tiles, left_line(pairs, first, tiles, work),
-                              work + pairs->left.count * TASK_TILES * TILE_BYTES};
+                              work + pairs->left.count * TASK_TILES * SPECTRUM_LINE_BYTES};
     for (size_t i = 0, sums; i <= pairs->count; i += sums) {
         const size_t rest = pairs->count + 1 - i;
         sums = rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
@@ -220,8 +220,8 @@ static void sum_tiles(void *context, size_t index, int worker)
     }
     for (size_t i = 0; pairs->gather && i < pairs->count; i++) {
         const size_t to = pairs->lags ? i : pairs->count - i, from = pairs->lags ? i + 1 : to - 1;
-        fft_add_rotated(pairs->kit->fft, spectrum(pairs, to) + first * TILE_BYTES,
-                        spectrum(pairs, from) + first * TILE_BYTES, first, tiles, !pairs->lags);
+        fft_add_rotated(pairs->kit->fft, spectrum(pairs, to) + first * SPECTRUM_LINE_BYTES,
+                        spectrum(pairs, from) + first * SPECTRUM_LINE_BYTES, first, tiles, !pairs->lags);
     }
 }
 

@@ -301,7 +301,7 @@ static void run_box(void *context, size_t index, int worker)
     const struct conv_call *call = context;
     const struct conv_pass *pass = &call->run->pass;
     const struct conv_task task = conv_call_task(call, index);
-    struct arena arena = {call->workspace + (size_t)worker * call->plan->choice.worker, 0};
+    struct arena arena = {.base = call->workspace + (size_t)worker * call->plan->choice.worker};
     const struct scratch scratch = cut_scratch(call->run, &arena);
     const size_t rows = along_channels(call->run) ? sums_stride(call->run) : task.end - task.begin;
     memset(scratch.sums, 0, rows * conv_panel_stride(pass) * pass->scalar_bytes);

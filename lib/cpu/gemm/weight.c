@@ -295,7 +295,7 @@ static void sum_run(void *context, size_t index, int worker)
     const size_t bytes = pass->scalar_bytes, cell = pass->in * pass->terms,
                  row = row_terms(weight) * bytes;
     const size_t boxes = conv_pass_boxes(pass), end = (task.run + 1) * boxes / weight->runs;
-    struct arena arena = {call->workers + (size_t)worker * call->plan->choice.worker, 0};
+    struct arena arena = {.base = call->workers + (size_t)worker * call->plan->choice.worker};
     const struct scratch scratch = cut_scratch(weight, &arena);
     if (!task.n) return;
     memset(scratch.sums, 0, task.n_out * row);

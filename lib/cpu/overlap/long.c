@@ -60,8 +60,8 @@ static void run_node(void *context, size_t node, int worker)
     fft_forward_steps(fft, passage->spectrum, passage->from, passage->scratch,
                       (struct fft_steps){first, first + each});
     if (!passage->taps) return;
-    const size_t blocks = fft_blocks(fft) / fft_nodes(fft),
-                 at = node * blocks * 2 * SPECTRUM_BLOCK_BYTES;
+    const size_t blocks = fft_lines(fft) / fft_nodes(fft),
+                 at = node * blocks * SPECTRUM_LINE_BYTES;
     char *spectrum = passage->spectrum + at;
     passage->kernels->cmac(spectrum, spectrum, blocks, (const char *)passage->taps + at, blocks, 1,
                            blocks);

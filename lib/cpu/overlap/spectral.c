@@ -252,7 +252,7 @@ enum partita_status spectral_filter_create(struct partita_filter *filter, const 
             if (!spectral->together) fft_forward(spectral->fft, spectrum, samples, scratch);
             else spectral_long_forward(spectral->fft, spectrum, samples, scratch, plan->threads);
             if (spectral->half.mirrored)
-                fft_conjugate(shape->f64, spectrum, fft_blocks(spectral->fft));
+                fft_conjugate(shape->f64, spectrum, fft_lines(spectral->fft));
         }
     }
     const bool complete = filter->state && arena.base;
@@ -304,7 +304,7 @@ void spectral_sum(const struct partita_filter *filter, size_t channel, struct sp
 {
     const struct partita_plan *plan = filter->plan;
     const struct spectral *spectral = plan->state;
-    const size_t blocks = fft_blocks(spectral->fft), group_in = spectral->shape.group_in;
+    const size_t blocks = fft_lines(spectral->fft), group_in = spectral->shape.group_in;
     const char *spectra =
         (const char *)filter->state + channel * group_in * fft_spectrum_bytes(spectral->fft);
     plan->kernels->cmac(work->output, work->inputs, blocks, spectra, blocks, group_in, blocks);

@@ -218,12 +218,12 @@ static void add_products(const struct call *call, char *sums, bool first, const 
     const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {first}};
     for (size_t cell = 0; cell < group_cells(shape); cell++) {
         void *sum = sums + cell * bytes;
-        const struct cmac_line line = {.x = work->inputs + cell % shape->group_in * bytes,
+        const struct cmac_path line = {.x = work->inputs + cell % shape->group_in * bytes,
                                        .h = work->outputs + cell / shape->group_in * bytes,
                                        .count = 1,
-                                       .x_tile = 1,
-                                       .h_tile = 1};
-        call->plan->kernels->cmac_lines(&sum, &terms, &line, 1, 0, fft_blocks(spectral->fft));
+                                       .x_pitch = 1,
+                                       .h_pitch = 1};
+        call->plan->kernels->cmac_partitions(&sum, &terms, &line, 1, 0, fft_lines(spectral->fft));
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cpu/partitioned: long filters at low latency, in partitions that grow with their distance, with
-// the work of every level spread over all calls (partitioned.h says how it goes). Source: Gardner,
-// Efficient convolution without input-output delay, JAES 43 (1995); Garcia, AES 113 (2002).
+// the work of every segment spread over all calls. Source: Gardner, Efficient convolution without
+// input-output delay, JAES 43 (1995); Garcia, AES 113 (2002).
 #include "partitioned.h"
 
 #include <math.h>
@@ -9,60 +9,81 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "stream.h"
-#include "stream/paths.h"
-#include "work.h"
+#include "base/sizes.h"
 
-// The ring holds what the level that looks back furthest may still read when its work on a block
-// ends, and the head.
-static size_t ring_frames(const struct layout *layout)
+struct partition_device cpu_partition_device(const struct signal_rates *rates)
 {
-    size_t frames = layout->head + layout->latency + layout->tick;
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        const struct level *level = &layout->level[i];
-        const size_t reach = level->n + (level->start + 2) * layout->tick;
-        if (reach > frames) frames = reach;
-    }
-    return (frames + layout->tick - 1) / layout->tick * layout->tick;
+    return (struct partition_device){
+        .rates = rates,
+        .max_segments = PARTITION_MAX_SEGMENTS,
+        .max_multiple = 4,
+        .max_batch = CMAC_SUMS,
+        .max_transform = SIZE_MAX,
+        .max_partitions = SIZE_MAX,
+        .half_windows = true,
+        .task = 1e-8,
+        .sum = 2e-8,
+        .segment = 3e-8,
+        .call = 3e-8,
+    };
 }
 
-static size_t largest_transform(const struct layout *layout)
+static bool find_layout(const struct request *request, struct partition_layout *ret)
+{
+    const struct signal_rates rates = cpu_signal_rates(request);
+    const struct partition_device device = cpu_partition_device(&rates);
+    *ret = (struct partition_layout){0};
+    return partition_search(request->shape, &device, ret);
+}
+
+// The ring holds what the segment that looks back furthest may still read when its work on a block
+// ends, and the head.
+static size_t ring_frames(const struct partition_layout *layout)
+{
+    size_t frames = layout->head + layout->latency + layout->quantum;
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        frames = size_max(frames, segment->n + (segment->start + 2) * layout->quantum);
+    }
+    return ceil_div(frames, layout->quantum) * layout->quantum;
+}
+
+static size_t largest_transform(const struct partition_layout *layout)
 {
     size_t n = 0;
-    for (size_t i = 0; i < layout->n_levels; i++)
-        if (layout->level[i].n > n) n = layout->level[i].n;
+    for (size_t i = 0; i < layout->n_segments; i++) n = size_max(n, layout->segment[i].n);
     return n;
 }
 
-static double flops_of(const struct shape *shape, const struct layout *layout)
+static double flops_of(const struct shape *shape, const struct partition_layout *layout)
 {
-    const double cells = (double)(shape->out_channels * shape->group_in),
+    const double paths = (double)(shape->out_channels * shape->group_in),
                  complex = shape->complex_signal ? 2 : 1;
-    double flops = cells * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        const struct level *level = &layout->level[i];
-        const double n = (double)level->n,
+    double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        const double n = (double)segment->n,
                      channels = (double)(shape->in_channels + shape->out_channels);
         flops += (channels * complex * 2.5 * n * log2(n) +
-                  cells * complex * 4 * n * (double)level->parts) /
-                 (double)level->hop;
+                  paths * complex * 4 * n * (double)segment->partitions) /
+                 (double)segment->hop;
     }
     return flops;
 }
 
 // Spectra of a dense filter, and of the stream.
-static size_t bytes_of(const struct shape *shape, const struct layout *layout)
+static size_t bytes_of(const struct shape *shape, const struct partition_layout *layout)
 {
     // Every frame twice, and whether it was a number.
     size_t bytes =
         size_mul(shape->in_channels, size_mul(ring_frames(layout), 2 * shape->sample_bytes + 1));
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        const struct level *level = &layout->level[i];
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
         const size_t spectra =
-            size_add(size_mul(shape->out_channels * shape->group_in, level->parts),
-                     shape->in_channels * (level_row(level) + 1) +
-                         (2 * level->bundle + 4) * shape->out_channels);
-        bytes = size_add(bytes, size_mul(spectra, level->n * shape->sample_bytes));
+            size_add(size_mul(shape->out_channels * shape->group_in, segment->partitions),
+                     shape->in_channels * (slot_pitch(segment) + 1) +
+                         (2 * segment->batch + 4) * shape->out_channels);
+        bytes = size_add(bytes, size_mul(spectra, segment->n * shape->sample_bytes));
     }
     return bytes;
 }
@@ -70,10 +91,10 @@ static size_t bytes_of(const struct shape *shape, const struct layout *layout)
 static void partitioned_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    struct layout layout;
+    struct partition_layout layout;
     if (!shape->stream) {
         snprintf(ret->reason, sizeof ret->reason, "works on streams, not on bounded signals");
-    } else if (!layout_search(request, &layout)) {
+    } else if (!find_layout(request, &layout)) {
         snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few to be cut into partitions",
                  shape->axis[0].span);
     } else if (request->transform && request->transform != largest_transform(&layout)) {
@@ -82,8 +103,8 @@ static void partitioned_estimate(const struct request *request, struct estimate 
         *ret = (struct estimate){
             .applicable = true,
             .transform = largest_transform(&layout),
-            .hop = layout.level[layout.n_levels - 1].hop,
-            .latency = layout_delay(&layout),
+            .hop = layout.segment[layout.n_segments - 1].hop,
+            .latency = partition_delay(&layout),
             .seconds = layout.seconds,
             .flops = flops_of(shape, &layout),
             .bytes = bytes_of(shape, &layout),
@@ -98,7 +119,7 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan,
     struct partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
     if (!partitioned) return PARTITA_ERR_NOMEM;
     plan->state = partitioned;
-    if (!layout_search(request, &partitioned->layout)) return PARTITA_ERR_UNSUPPORTED;
+    if (!find_layout(request, &partitioned->layout)) return PARTITA_ERR_UNSUPPORTED;
     partitioned->ring = ring_frames(&partitioned->layout);
     return schedule_create(plan, request);
 }
@@ -107,40 +128,41 @@ static void partitioned_plan_destroy(struct partita_plan *plan)
 {
     struct partitioned *partitioned = plan->state;
     if (!partitioned) return;
-    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
+    for (size_t i = 0; i < partitioned->layout.n_segments; i++) {
         fft_destroy(partitioned->work[i].fft);
         mem_release(&plan->allocator, partitioned->work[i].due);
     }
-    mem_release(&plan->allocator, partitioned->tick_seconds);
+    mem_release(&plan->allocator, partitioned->quantum_seconds);
     mem_release(&plan->allocator, partitioned);
 }
 
-static enum partita_status dense_filter_create(struct partita_filter *filter, const void *taps)
+static enum partita_status partitioned_filter_create_dense(struct partita_filter *filter,
+                                                           const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const size_t n = dense_paths(shape);
-    struct partita_cell *cells = mem_allocate(&plan->allocator, size_mul(n, sizeof *cells));
-    if (!cells) return PARTITA_ERR_NOMEM;
-    paths_of_dense(shape, taps, cells);
-    const enum partita_status status = partitioned_filter_create(filter, cells, n, NULL);
-    mem_release(&plan->allocator, cells);
+    struct partita_cell *paths = mem_allocate(&plan->allocator, size_mul(n, sizeof *paths));
+    if (!paths) return PARTITA_ERR_NOMEM;
+    paths_of_dense(shape, taps, paths);
+    const enum partita_status status = partitioned_filter_create(filter, paths, n, NULL);
+    mem_release(&plan->allocator, paths);
     return status;
 }
 
-// Which slices are done means something only where work is cut in the same way.
+// Which tasks are done means something only where work is cut in the same way.
 static uint64_t partitioned_key(const struct partita_plan *plan)
 {
-    const struct partitioned *partitioned = plan->state;
-    const struct layout *layout = &partitioned->layout;
-    const size_t whole[] = {layout->tick, layout->latency, layout->whole, layout->head,
-                            layout->n_levels};
+    const struct partitioned *partitioned = partitioned_of(plan);
+    const struct partition_layout *layout = &partitioned->layout;
+    const size_t whole[] = {layout->quantum, layout->latency, layout->whole, layout->head,
+                            layout->n_segments};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        const struct level *level = &layout->level[i];
-        const struct work *work = &partitioned->work[i];
-        const size_t parts[] = {level->hop,           level->n,         level->parts,
-                                level->start,         level->window,    level->bundle,
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        const struct segment_work *work = &partitioned->work[i];
+        const size_t parts[] = {segment->hop,         segment->n,       segment->partitions,
+                                segment->start,       segment->window,  segment->batch,
                                 work->transform.each, work->store.each, work->product.each};
         const char *provider = fft_provider(work->fft);
         hash = hash_bytes(hash, provider, strlen(provider));
@@ -161,7 +183,7 @@ const struct engine engine_partitioned = {
     .plan_destroy = partitioned_plan_destroy,
     .plan_load = partitioned_load,
     .plan_explain = partitioned_explain,
-    .filter_create = dense_filter_create,
+    .filter_create = partitioned_filter_create_dense,
     .filter_create_paths = partitioned_filter_create,
     .stream_open = partitioned_stream_open,
     .stream_step = partitioned_stream_step,
@@ -169,8 +191,8 @@ const struct engine engine_partitioned = {
     .stream_region = partitioned_stream_region,
     .region_key = partitioned_key,
     .stream_close = partitioned_stream_close,
-    .stream_pause = work_pause,
-    .stream_resume = work_resume,
+    .stream_pause = workers_pause,
+    .stream_resume = workers_resume,
     .swap_begin = partitioned_swap_begin,
     .swap_end = partitioned_swap_end,
 };

@@ -1,71 +1,63 @@
 // SPDX-License-Identifier: MIT
-// Streams of cpu/partitioned: input into the ring, outputs from the head and from what the levels
-// have ready, and a tick of work whenever a tick's frames are complete.
+// Streams of cpu/partitioned: input into the ring, outputs from the head and from what the segments
+// have ready, and a quantum of work whenever a quantum's frames are complete.
+#include <assert.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
-#include "stream.h"
+#include "base/sizes.h"
+#include "partitioned.h"
 #include "stream/outputs.h"
-#include "stream/stream.h"
-#include "work.h"
-#include "workers.h"
 
-static void cut_level(const struct partita_plan *plan, size_t i, struct level_state *own,
-                      struct arena *arena)
+static void layout_region(const struct partita_plan *plan, size_t i, struct segment_state *own,
+                          struct arena *arena)
 {
-    const struct partitioned *partitioned = plan->state;
-    const struct level *level = &partitioned->layout.level[i];
-    const struct work *work = &partitioned->work[i];
+    const struct partition_segment *segment = &partitioned_of(plan)->layout.segment[i];
     const struct shape *shape = &plan->shape;
-    const size_t spectrum = work->pitch * TILE_BYTES;
+    const size_t inputs = shape->in_channels, outputs = shape->out_channels;
+    const size_t spectrum = partitioned_of(plan)->work[i].pitch * SPECTRUM_LINE_BYTES;
     own->progress = arena_take(arena, sizeof *own->progress);
-    own->quiet = arena_take(arena, shape->in_channels * sizeof *own->quiet);
-    own->slots =
-        arena_take(arena, size_mul(shape->in_channels, size_mul(spectrum, level_row(level))));
-    own->spectrum = arena_take(arena, size_mul(shape->in_channels, spectrum));
-    own->sum = arena_take(arena, size_mul(2 * level->bundle * shape->out_channels, spectrum));
-    own->held = arena_take(arena, 2 * shape->out_channels * sizeof *own->held);
-    own->kept = arena_take(arena, 2 * shape->out_channels * sizeof *own->held);
-    own->out = arena_take(arena, size_mul(4 * shape->out_channels, level->n * shape->sample_bytes));
+    own->silent_blocks = arena_take(arena, inputs * sizeof *own->silent_blocks);
+    own->slots = arena_take(arena, size_mul(inputs, size_mul(spectrum, slot_pitch(segment))));
+    own->spectrum = arena_take(arena, size_mul(inputs, spectrum));
+    own->sum = arena_take(arena, size_mul(2 * segment->batch * outputs, spectrum));
+    own->begun = arena_take(arena, 2 * outputs * sizeof *own->begun);
+    own->carried = arena_take(arena, 2 * outputs * sizeof *own->carried);
+    own->out = arena_take(arena, size_mul(4 * outputs, segment->n * shape->sample_bytes));
 }
 
-static void cut_level_pointers(const struct partita_plan *plan, size_t i, struct level_state *own,
-                               struct arena *arena)
+static void layout_pointers(const struct partita_plan *plan, size_t i, struct segment_state *own,
+                            struct arena *arena)
 {
-    const struct partitioned *partitioned = plan->state;
-    const struct shape *shape = &plan->shape;
-    const size_t transforms =
-        shape->in_channels > 2 * shape->out_channels ? shape->in_channels : 2 * shape->out_channels;
-    own->scratch =
-        arena_take(arena, size_mul(transforms, fft_scratch_bytes(partitioned->work[i].fft)));
+    const size_t inputs = plan->shape.in_channels, outputs = plan->shape.out_channels;
+    const size_t paths = size_mul(outputs, plan->shape.group_in);
+    const size_t scratch = fft_scratch_bytes(partitioned_of(plan)->work[i].fft);
+    own->scratch = arena_take(arena, size_mul(size_max(inputs, 2 * outputs), scratch));
     for (int which = 0; which < 2; which++) {
-        struct hearing *hearing = &own->hearing[which];
-        const size_t outputs = shape->out_channels, cells = size_mul(outputs, shape->group_in);
-        hearing->any = arena_take(arena, outputs * sizeof *hearing->any);
+        struct active_paths *active = &own->active[which];
+        active->any = arena_take(arena, outputs * sizeof *active->any);
         for (int s = 0; s < SECTIONS; s++) {
-            hearing->section[s].lines =
-                arena_take(arena, size_mul(cells, sizeof(struct cmac_line)));
-            hearing->section[s].n_lines = arena_take(arena, outputs * sizeof(size_t));
+            active->section[s].paths = arena_take(arena, size_mul(paths, sizeof(struct cmac_path)));
+            active->section[s].n_paths = arena_take(arena, outputs * sizeof(size_t));
         }
     }
 }
 
-struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *plan,
-                                                  struct arena *arena)
+static struct partitioned_stream *layout_stream(const struct partita_plan *plan,
+                                                struct arena *arena)
 {
-    const struct partitioned *partitioned = plan->state;
-    const struct layout *layout = &partitioned->layout;
+    const struct partition_layout *layout = &partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
     struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
     for (int i = 0; i < 2; i++)
-        fresh.samples[i] = arena_take(arena, layout->tick * shape->sample_bytes);
-    for (size_t i = 0; i < layout->n_levels; i++)
-        cut_level_pointers(plan, i, &fresh.level[i], arena);
+        fresh.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
+    for (size_t i = 0; i < layout->n_segments; i++)
+        layout_pointers(plan, i, &fresh.segment[i], arena);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.history = (struct history){.frames = partitioned->ring, .late = layout->latency};
+    fresh.history = (struct history){.frames = partitioned_of(plan)->ring, .late = layout->latency};
     history_layout(&fresh.history, shape, arena);
-    for (size_t i = 0; i < layout->n_levels; i++) cut_level(plan, i, &fresh.level[i], arena);
+    for (size_t i = 0; i < layout->n_segments; i++)
+        layout_region(plan, i, &fresh.segment[i], arena);
     fresh.region.bytes = arena->used - begin;
     if (state) *state = fresh;
     return state;
@@ -74,182 +66,166 @@ struct partitioned_stream *partitioned_stream_cut(const struct partita_plan *pla
 enum partita_status partitioned_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
-    partitioned_stream_cut(stream->plan, &arena);
-    arena.base = mem_allocate(&stream->plan->allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    stream->state = partitioned_stream_cut(stream->plan, &arena);
-    return team_open(stream);
+    layout_stream(stream->plan, &arena);
+    if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
+    stream->state = layout_stream(stream->plan, &arena);
+    assert(arena.used == arena.size);
+    return workers_open(stream);
 }
 
 void partitioned_stream_close(struct partita_stream *stream)
 {
-    if (stream->state) team_close(stream);
+    if (stream->state) workers_close(stream);
 }
 
 void partitioned_stream_reset(struct partita_stream *stream)
 {
-    struct partitioned_stream *state = stream->state;
-    work_drop(stream);
+    const struct partitioned_stream *state = partitioned_stream_of(stream);
+    workers_abandon(stream);
     memset(state->region.data, 0, state->region.bytes);
-    work_resume(stream);
+    workers_resume(stream);
 }
 
 struct region partitioned_stream_region(struct partita_stream *stream)
 {
-    return ((const struct partitioned_stream *)stream->state)->region;
+    return partitioned_stream_of(stream)->region;
 }
 
-static uint64_t now(const struct partita_stream *stream)
+static uint64_t stream_now(const struct partita_stream *stream)
 {
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct position *position = ((const struct partitioned_stream *)stream->state)->position;
-    return position->tick * partitioned->layout.tick + position->fill;
+    const struct position *position = partitioned_stream_of(stream)->position;
+    return position->quantum * partitioned_of(stream->plan)->layout.quantum + position->fill;
 }
 
 // Adds the head's taps, applied to the n frames that have just come in, to y.
 static void add_head(const struct partita_stream *stream, const struct partita_filter *filter,
                      size_t channel, char *y, size_t n)
 {
-    const struct partitioned_stream *state = stream->state;
-    const struct partitioned_filter *cells = filter->state;
-    for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++) {
-        const struct cell *cell = &cells->cells[c];
-        if (cell->head_taps)
-            history_filter(&state->history, stream->plan, now(stream), cell->in, cell->head,
-                           cell->head_taps, y, n);
+    const struct history *history = &partitioned_stream_of(stream)->history;
+    const struct partitioned_filter *state = filter->state;
+    for (size_t p = state->first_path[channel]; p < state->first_path[channel + 1]; p++) {
+        const struct path *path = &state->paths[p];
+        if (!path->head_taps) continue;
+        const struct history_taps head = {path->in, path->head, path->head_taps};
+        history_filter(history, stream->plan, stream_now(stream), &head, y, n);
     }
 }
 
-// Adds what the levels have ready for the next n frames, levels in order.
-static void add_levels(const struct partita_stream *stream, size_t set, size_t channel, char *y,
-                       size_t n)
+// Adds what the segments have ready for the next n frames, segments in order.
+static void add_segments(const struct partita_stream *stream, size_t set, size_t channel, char *y,
+                         size_t n)
 {
-    const struct partitioned *partitioned = stream->plan->state;
-    const struct partitioned_stream *state = stream->state;
+    const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
+    const struct partitioned_stream *state = partitioned_stream_of(stream);
     const struct position *position = state->position;
     const struct shape *shape = &stream->plan->shape;
-    for (size_t i = 0; i < partitioned->layout.n_levels; i++) {
-        const struct level *level = &partitioned->layout.level[i];
-        if (position->tick < level->start + level->window)
-            continue; // the first block is not done yet
-        const uint64_t ticks = position->tick - level->start - level->window,
-                       block = whole_blocks(level, ticks);
-        const size_t offset =
-            ticks_into_block(level, ticks) * partitioned->layout.tick + position->fill;
-        const char *out = state->level[i].out +
-                          (((2 * set + block % 2) * shape->out_channels + channel) * level->n +
-                           level->n - level->hop + offset) *
-                              shape->sample_bytes;
-        stream->plan->kernels->add(y, out, n * (shape->complex_signal ? 2 : 1));
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        const size_t ready = segment->start + segment->window; // the first block
+        if (position->quantum < ready) continue;
+        const uint64_t quanta = position->quantum - ready, block = complete_blocks(segment, quanta);
+        const size_t at = quanta_into_block(segment, quanta) * layout->quantum + position->fill;
+        const size_t row = (2 * set + block % 2) * shape->out_channels + channel;
+        const size_t first = row * segment->n + segment->n - segment->hop + at;
+        assert(at + n <= segment->hop);
+        stream->plan->kernels->add(y, state->segment[i].out + first * shape->sample_bytes,
+                                   n * (shape->complex_signal ? 2 : 1));
     }
 }
 
-static void compute(const struct partita_stream *stream, const struct partita_filter *filter,
-                    size_t set, size_t channel, char *y, size_t n)
+static void compute_outputs(const struct partita_stream *stream,
+                            const struct partita_filter *filter, size_t set, size_t channel,
+                            char *y, size_t n)
 {
     memset(y, 0, n * stream->plan->shape.sample_bytes);
     add_head(stream, filter, channel, y, n);
-    add_levels(stream, set, channel, y, n);
+    add_segments(stream, set, channel, y, n);
 }
 
-static size_t emit(const struct partita_stream *stream, const struct frames *frames, size_t n)
+static size_t emit_outputs(const struct partita_stream *stream, const struct frames *frames,
+                           size_t n)
 {
-    const struct partitioned_stream *state = stream->state;
+    const struct partitioned_stream *state = partitioned_stream_of(stream);
     const struct outputs outputs = {.history = &state->history,
-                                    .now = now(stream),
+                                    .now = stream_now(stream),
                                     .set = state->position->set,
                                     .samples = state->samples,
-                                    .compute = compute,
-                                    .cells = partitioned_cells};
+                                    .compute = compute_outputs,
+                                    .cells = partitioned_paths};
     return outputs_emit(stream, &outputs, frames, n);
 }
 
-// A tick's work when its frames are complete.
-static void end_tick(struct partita_stream *stream)
+// A quantum's work when its frames are complete.
+static void end_quantum(struct partita_stream *stream)
 {
-    struct position *position = ((struct partitioned_stream *)stream->state)->position;
-    work_tick(stream);
+    struct position *position = partitioned_stream_of(stream)->position;
+    workers_run_quantum(stream);
     position->fill = 0;
-    position->tick++;
+    position->quantum++;
 }
 
-// Whole ticks are worked on first and played then, in several steps if need be.
-static struct step step_whole(struct partita_stream *stream, const struct frames *frames)
-{
-    const size_t tick = ((const struct partitioned *)stream->plan->state)->layout.tick;
-    struct partitioned_stream *state = stream->state;
-    struct position *position = state->position;
-    if (position->fill == 0) {
-        history_take(&state->history, stream->plan, now(stream), frames, tick);
-        end_tick(stream);
-    }
-    const size_t room = tick - position->fill, n = frames->n < room ? frames->n : room;
-    const size_t written = emit(stream, frames, n);
-    history_advance(&state->history, &stream->plan->shape, now(stream), n);
-    position->fill = (position->fill + n) % tick;
-    return (struct step){n, written};
-}
-
+// Whole quanta are worked on first and played then, in several steps if need be.
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
-    const struct layout *layout = &((const struct partitioned *)stream->plan->state)->layout;
-    struct partitioned_stream *state = stream->state;
+    const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
+    struct partitioned_stream *state = partitioned_stream_of(stream);
     struct position *position = state->position;
-    if (layout->whole) return step_whole(stream, frames);
-    const size_t room = layout->tick - position->fill, n = frames->n < room ? frames->n : room;
-    history_take(&state->history, stream->plan, now(stream), frames, n);
-    const size_t written = emit(stream, frames, n);
-    history_advance(&state->history, &stream->plan->shape, now(stream), n);
+    const size_t n = size_min(frames->n, layout->quantum - position->fill);
+    const bool take = !layout->whole || position->fill == 0;
+    const size_t taken = layout->whole ? layout->quantum : n;
+    if (take) history_take(&state->history, stream->plan, stream_now(stream), frames, taken);
+    if (take && layout->whole) end_quantum(stream);
+    const size_t written = emit_outputs(stream, frames, n);
+    history_advance(&state->history, &stream->plan->shape, stream_now(stream), n);
     position->fill += n;
-    if (position->fill == layout->tick) end_tick(stream);
+    if (position->fill < layout->quantum) return (struct step){n, written};
+    if (layout->whole) position->fill = 0;
+    else end_quantum(stream);
     return (struct step){n, written};
 }
 
-// Both filters' outputs are there when every level has played its way to a block that was worked on
-// with both.
+// Both filters' outputs are there when every segment plays a block that was worked on with both.
 size_t partitioned_swap_begin(struct partita_stream *stream)
 {
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    const struct position *position = state->position;
-    const struct layout *layout = &partitioned->layout;
+    const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
+    struct partitioned_stream *state = partitioned_stream_of(stream);
+    const size_t outputs = stream->plan->shape.out_channels, other = 1 - state->position->set;
+    const uint64_t now = state->position->quantum;
     uint64_t last = 0;
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        const struct level *level = &layout->level[i];
-        // Nothing that an earlier filter has left; nor is this one that filter, even at the same
-        // address.
-        const size_t outputs = stream->plan->shape.out_channels;
-        memset(state->level[i].kept + (1 - position->set) * outputs, 0,
-               outputs * sizeof *state->level[i].kept);
-        state->level[i].hearing[1].filter = NULL;
-        const uint64_t begun = position->tick > level->start ? position->tick - level->start : 0;
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        // Sums of an earlier filter are dropped. The incoming filter is another one than that, even
+        // at the same address.
+        uint16_t *carried = state->segment[i].carried + other * outputs;
+        memset(carried, 0, outputs * sizeof *carried);
+        state->segment[i].active[1].filter = NULL;
         // The first blocks lack what blocks before would have added to their sums.
-        const uint64_t block = (begun + level->ticks - 1) / level->ticks + level->bundle - 1;
-        const uint64_t end = level->start + block * level->ticks + level->window;
+        const uint64_t quanta = now > segment->start ? now - segment->start : 0;
+        const uint64_t begun = (quanta + segment->quanta - 1) / segment->quanta;
+        const uint64_t block = begun + segment->batch - 1;
+        const uint64_t end = segment->start + block * segment->quanta + segment->window;
         if (end > last) last = end;
     }
-    return (size_t)(last * layout->tick - now(stream));
+    return (size_t)(last * layout->quantum - stream_now(stream));
 }
 
 // Blocks that were begun with both filters are still worked on with both: the old one is in use
 // until the last ends.
 size_t partitioned_swap_end(struct partita_stream *stream)
 {
-    const struct partitioned *partitioned = stream->plan->state;
-    struct partitioned_stream *state = stream->state;
-    const struct layout *layout = &partitioned->layout;
-    uint64_t last = state->position->tick;
-    // In the midst of a whole tick the next one's work is done when its first frame comes, not
+    const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
+    struct partitioned_stream *state = partitioned_stream_of(stream);
+    uint64_t last = state->position->quantum;
+    // In the middle of a whole quantum the next one's work is done when its first frame comes, not
     // before.
-    const size_t ahead = layout->whole && state->position->fill ? layout->tick : 0;
+    const size_t ahead = layout->whole && state->position->fill ? layout->quantum : 0;
     state->position->set = 1 - state->position->set;
-    for (size_t i = 0; i < layout->n_levels; i++) {
-        const struct level *level = &layout->level[i];
-        const struct progress *progress = state->level[i].progress;
-        const uint64_t end = level->start + progress->block * level->ticks + level->window;
-        if (progress->running && progress->twice && end > last) last = end;
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        const struct progress *progress = state->segment[i].progress;
+        const uint64_t end = segment->start + progress->block * segment->quanta + segment->window;
+        if (progress->running && progress->two_filters && end > last) last = end;
     }
-    const uint64_t until = last * layout->tick, at = now(stream) - ahead;
+    const uint64_t until = last * layout->quantum, at = stream_now(stream) - ahead;
     return until > at ? (size_t)(until - at) : 0;
 }

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
-#include "workers.h"
-#include "stream/stream.h"
-
+// Which tasks run in a quantum, and on which threads: on the stream's thread alone, or on several.
+// Those are threads of the stream's own, which run ahead of what is due, or the caller's, which its
+// executor calls for what is due. The stream's thread takes over whatever is due and not begun, so
+// a late helper costs time, never samples. Chains are claimed one by one and their tasks run in
+// order, so results do not depend on threads.
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
-#include "work.h"
+#include "partitioned.h"
 
 enum {
-    RUN_SLICES = 2,    // that a helper runs of a chain before it looks for more urgent ones
+    TASKS_AT_ONCE = 2, // that a helper runs of a chain before it looks for more urgent ones
     IDLE_LOOKS = 2000, // in vain before a helper sleeps for a moment
     NAP_NANOSECONDS = 50000,
 };
@@ -17,76 +20,79 @@ enum {
 // A chain of a stage, on a cache line of its own. Its length changes only while nothing is left.
 struct chain {
     _Alignas(64) atomic_bool claimed;
-    atomic_size_t left; // slices
+    atomic_size_t left; // tasks
     size_t length;
 };
 
-struct crew {
+// What is to be done of a segment's current block.
+struct queue {
     struct chain *chain;                // of all stages in order
     atomic_size_t stage_left[N_STAGES]; // chains that are not done
 };
 
-struct team {
+struct workers {
     struct partita_stream *stream;
-    struct crew crew[MAX_LEVELS];
-    size_t due[MAX_LEVELS]; // of the current tick, for the host's threads
+    struct queue queue[PARTITION_MAX_SEGMENTS];
+    size_t due[PARTITION_MAX_SEGMENTS]; // of the current quantum, for the executor's threads
     pthread_t *threads;
     int n_threads;
     atomic_bool stop;
 };
 
-static struct team *team_of(const struct partita_stream *stream)
+static struct workers *workers_of(const struct partita_stream *stream)
 {
-    return ((const struct partitioned_stream *)stream->state)->team;
+    return partitioned_stream_of(stream)->workers;
 }
 
-static size_t levels_of(const struct partita_stream *stream)
+static size_t segment_count(const struct partita_stream *stream)
 {
-    return ((const struct partitioned *)stream->plan->state)->layout.n_levels;
+    return partitioned_of(stream->plan)->layout.n_segments;
 }
 
 // Chains that a stage may have; a block may have fewer, and leave the others empty.
-static size_t most_chains(const struct partita_stream *stream, enum stage stage)
+static size_t max_chains(const struct partita_stream *stream, enum stage stage)
 {
     const struct shape *shape = &stream->plan->shape;
     const size_t most[] = {shape->in_channels, MAX_PRODUCT_CHAINS, shape->out_channels};
     return most[stage];
 }
 
-static size_t chains_of(const struct partita_stream *stream)
+static size_t chain_count(const struct partita_stream *stream)
 {
     size_t n = 0;
-    for (int stage = 0; stage < N_STAGES; stage++) n += most_chains(stream, (enum stage)stage);
+    for (int stage = 0; stage < N_STAGES; stage++) n += max_chains(stream, (enum stage)stage);
     return n;
 }
 
 // The stage that a chain belongs to; *ret_chain is its number within it.
-static enum stage stage_of(const struct partita_stream *stream, size_t chain, size_t *ret_chain)
+static enum stage stage_of_chain(const struct partita_stream *stream, size_t chain,
+                                 size_t *ret_chain)
 {
     int stage = STAGE_FORWARD;
-    for (size_t most; chain >= (most = most_chains(stream, (enum stage)stage)); chain -= most)
+    for (size_t most; chain >= (most = max_chains(stream, (enum stage)stage)); chain -= most)
         stage++;
+    assert(stage < N_STAGES);
     *ret_chain = chain;
     return (enum stage)stage;
 }
 
-static bool claim(struct chain *chain)
+static bool chain_claim(struct chain *chain)
 {
     return !atomic_load_explicit(&chain->claimed, memory_order_relaxed) &&
            !atomic_exchange_explicit(&chain->claimed, true, memory_order_acquire);
 }
 
-static void release(struct chain *chain)
+static void chain_release(struct chain *chain)
 {
     atomic_store_explicit(&chain->claimed, false, memory_order_release);
 }
 
-static size_t left_of(const struct chain *chain)
+static size_t chain_left(const struct chain *chain)
 {
     return atomic_load_explicit(&chain->left, memory_order_acquire);
 }
 
-static void relax(void)
+static void cpu_pause(void)
 {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -97,197 +103,279 @@ static void relax(void)
 
 // A stage waits for the one before. To be asked after the chain's own progress, which is reset
 // later.
-static bool ready(const struct crew *crew, enum stage stage)
+static bool stage_ready(const struct queue *queue, enum stage stage)
 {
     return stage == STAGE_FORWARD ||
-           atomic_load_explicit(&crew->stage_left[stage - 1], memory_order_acquire) == 0;
+           atomic_load_explicit(&queue->stage_left[stage - 1], memory_order_acquire) == 0;
 }
 
-// Runs at most `most` slices of a chain, as long as more than `keep` are left. Returns whether
-// there was one to run.
-static bool run_chain(const struct partita_stream *stream, size_t i, size_t chain, size_t keep,
+// Runs at most `most` tasks of a chain, as long as more than `keep` are left. Returns whether there
+// was one to run.
+static bool chain_run(const struct partita_stream *stream, size_t i, size_t chain, size_t keep,
                       size_t most)
 {
-    struct crew *crew = &team_of(stream)->crew[i];
-    struct chain *own = &crew->chain[chain];
-    struct slice at = {.stream = stream, .i = i};
-    at.stage = stage_of(stream, chain, &at.chain);
-    if (left_of(own) <= keep || !ready(crew, at.stage) || !claim(own)) return false;
+    struct queue *queue = &workers_of(stream)->queue[i];
+    struct chain *own = &queue->chain[chain];
+    struct task at = task_first(stream, i);
+    at.stage = stage_of_chain(stream, chain, &at.chain);
+    if (chain_left(own) <= keep || !stage_ready(queue, at.stage) || !chain_claim(own)) return false;
     bool ran = false;
-    for (size_t left; most > 0 && (left = left_of(own)) > keep && ready(crew, at.stage); most--) {
+    for (size_t left; most > 0 && (left = chain_left(own)) > keep && stage_ready(queue, at.stage);
+         most--) {
         at.number = own->length - left;
-        work_slice(&at);
+        task_run(&at);
         // The stage's count first: when the chain shows nothing left, a new block may begin.
         if (left == 1)
-            atomic_fetch_sub_explicit(&crew->stage_left[at.stage], 1, memory_order_acq_rel);
+            atomic_fetch_sub_explicit(&queue->stage_left[at.stage], 1, memory_order_acq_rel);
         atomic_store_explicit(&own->left, left - 1, memory_order_release);
         ran = true;
     }
-    release(own);
+    chain_release(own);
     return ran;
 }
 
-// How many slices of a chain come after the first `due` of the level.
+// How many tasks of a chain come after the first `due` of the segment.
 static size_t left_after(const struct partita_stream *stream, size_t i, size_t chain, size_t due)
 {
-    const struct work *work = &((const struct partitioned *)stream->plan->state)->work[i];
+    const struct segment_work *work = &partitioned_of(stream->plan)->work[i];
     size_t number, before = 0;
-    const enum stage stage = stage_of(stream, chain, &number);
-    for (int s = 0; s < (int)stage; s++) before += stage_slices(work, (enum stage)s);
+    const enum stage stage = stage_of_chain(stream, chain, &number);
+    for (int s = 0; s < (int)stage; s++) before += stage_tasks(work, (enum stage)s);
     const size_t length = number < work->stage[stage].chains ? work->stage[stage].length : 0;
     before += number * length;
-    return due <= before ? length : due - before < length ? length - (due - before) : 0;
+    if (due <= before) return length;
+    return due - before < length ? length - (due - before) : 0;
 }
 
 // One look at everything that is due: runs what nobody else is at. Returns whether all of it is
 // done.
 static bool run_due(const struct partita_stream *stream, const size_t *due)
 {
-    const struct team *team = team_of(stream);
+    const struct workers *workers = workers_of(stream);
     bool complete = true;
-    for (size_t i = 0; i < levels_of(stream); i++)
-        for (size_t chain = 0; due[i] > 0 && chain < chains_of(stream); chain++) {
+    for (size_t i = 0; i < segment_count(stream); i++)
+        for (size_t chain = 0; due[i] > 0 && chain < chain_count(stream); chain++) {
             const size_t keep = left_after(stream, i, chain, due[i]);
-            if (left_of(&team->crew[i].chain[chain]) <= keep) continue;
-            run_chain(stream, i, chain, keep, SIZE_MAX);
-            complete &= left_of(&team->crew[i].chain[chain]) <= keep;
+            if (chain_left(&workers->queue[i].chain[chain]) <= keep) continue;
+            chain_run(stream, i, chain, keep, SIZE_MAX);
+            complete &= chain_left(&workers->queue[i].chain[chain]) <= keep;
         }
     return complete;
 }
 
-static void help_host(void *context)
+static void executor_task(void *context)
 {
-    const struct team *team = context;
-    while (!run_due(team->stream, team->due)) relax();
+    const struct workers *workers = context;
+    while (!run_due(workers->stream, workers->due)) cpu_pause();
 }
 
-void team_run(struct partita_stream *stream, const size_t *due)
+// Returns when of each segment the first due[i] tasks are done.
+static void workers_run(struct partita_stream *stream, const size_t *due)
 {
     const struct partita_executor *executor = &stream->plan->executor;
-    struct team *team = team_of(stream);
+    struct workers *workers = workers_of(stream);
     if (executor->run) {
-        for (size_t i = 0; i < levels_of(stream); i++) team->due[i] = due[i];
-        executor->run(executor->user, help_host, team, (size_t)stream->plan->stream_threads);
+        for (size_t i = 0; i < segment_count(stream); i++) workers->due[i] = due[i];
+        executor->run(executor->user, executor_task, workers, (size_t)stream->plan->stream_threads);
     }
-    while (!run_due(stream, due)) relax();
+    while (!run_due(stream, due)) cpu_pause();
 }
 
 // Looks for work from the shortest period to the longest: that is by deadline. Returns whether
 // there was any.
 static bool run_ahead(const struct partita_stream *stream)
 {
-    for (size_t i = 0; i < levels_of(stream); i++)
-        for (size_t chain = 0; chain < chains_of(stream); chain++)
-            if (run_chain(stream, i, chain, 0, RUN_SLICES)) return true;
+    for (size_t i = 0; i < segment_count(stream); i++)
+        for (size_t chain = 0; chain < chain_count(stream); chain++)
+            if (chain_run(stream, i, chain, 0, TASKS_AT_ONCE)) return true;
     return false;
 }
 
-static void *helper(void *context)
+static void *helper_thread(void *context)
 {
-    const struct team *team = context;
+    const struct workers *workers = context;
     static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
-    for (int looks = 0; !atomic_load_explicit(&team->stop, memory_order_acquire);) {
-        if (run_ahead(team->stream)) looks = 0;
-        else if (++looks < IDLE_LOOKS) relax();
+    for (int looks = 0; !atomic_load_explicit(&workers->stop, memory_order_acquire);) {
+        if (run_ahead(workers->stream)) looks = 0;
+        else if (++looks < IDLE_LOOKS) cpu_pause();
         else nanosleep(&nap, NULL);
     }
     return NULL;
 }
 
-// Sets the chains of a level to where they are when `done` slices are done. The stages' counts come
-// first, so that whoever sees a chain of a later stage begin sees them too.
+// Sets the chains of a segment to where they are when `done` tasks are done. The stages' counts
+// come first, so that whoever sees a chain of a later stage begin sees them too.
 static void set_progress(const struct partita_stream *stream, size_t i, size_t done)
 {
-    struct crew *crew = &team_of(stream)->crew[i];
+    struct queue *queue = &workers_of(stream)->queue[i];
     size_t stage_left[N_STAGES] = {0}, number;
-    for (size_t chain = 0; chain < chains_of(stream); chain++) {
-        crew->chain[chain].length = left_after(stream, i, chain, 0);
-        stage_left[stage_of(stream, chain, &number)] += left_after(stream, i, chain, done) > 0;
+    for (size_t chain = 0; chain < chain_count(stream); chain++) {
+        queue->chain[chain].length = left_after(stream, i, chain, 0);
+        stage_left[stage_of_chain(stream, chain, &number)] +=
+            left_after(stream, i, chain, done) > 0;
     }
     for (int stage = 0; stage < N_STAGES; stage++)
-        atomic_store_explicit(&crew->stage_left[stage], stage_left[stage], memory_order_release);
-    for (size_t chain = chains_of(stream); chain-- > 0;)
-        atomic_store_explicit(&crew->chain[chain].left, left_after(stream, i, chain, done),
+        atomic_store_explicit(&queue->stage_left[stage], stage_left[stage], memory_order_release);
+    for (size_t chain = chain_count(stream); chain-- > 0;)
+        atomic_store_explicit(&queue->chain[chain].left, left_after(stream, i, chain, done),
                               memory_order_release);
 }
 
-void team_begin(struct partita_stream *stream, size_t i)
+static size_t all_tasks(const struct partita_stream *stream, size_t i)
 {
-    set_progress(stream, i, 0);
+    return block_tasks(&partitioned_of(stream->plan)->work[i]);
 }
 
-static size_t all_slices(const struct partita_stream *stream, size_t i)
+// Runs the tasks of a segment in the table's order until `due` are done.
+static void run_until(const struct partita_stream *stream, size_t i, size_t due)
 {
-    return block_slices(&((const struct partitioned *)stream->plan->state)->work[i]);
-}
-
-// A helper gives a chain back after a few slices.
-void team_drop(struct partita_stream *stream)
-{
-    for (size_t i = 0; i < levels_of(stream); i++)
-        for (size_t chain = 0; chain < chains_of(stream); chain++)
-            while (!claim(&team_of(stream)->crew[i].chain[chain])) relax();
-}
-
-void team_pause(struct partita_stream *stream)
-{
-    const struct partitioned_stream *state = stream->state;
-    size_t due[MAX_LEVELS] = {0};
-    for (size_t i = 0; i < levels_of(stream); i++)
-        if (state->level[i].progress->running) due[i] = all_slices(stream, i);
-    while (!run_due(stream, due)) relax();
-    for (size_t i = 0; i < levels_of(stream); i++) state->level[i].progress->done = due[i];
-    team_drop(stream);
-}
-
-void team_resume(struct partita_stream *stream)
-{
-    const struct partitioned_stream *state = stream->state;
-    for (size_t i = 0; i < levels_of(stream); i++) {
-        const struct progress *progress = state->level[i].progress;
-        set_progress(stream, i, progress->running ? progress->done : all_slices(stream, i));
-        for (size_t chain = 0; chain < chains_of(stream); chain++)
-            release(&team_of(stream)->crew[i].chain[chain]);
+    struct task at = task_first(stream, i);
+    struct progress *progress = at.state->progress;
+    assert(due <= all_tasks(stream, i));
+    for (; progress->done < due; progress->done++) {
+        at.stage = progress->stage, at.chain = progress->chain, at.number = progress->number;
+        task_run(&at);
+        if (++progress->number < at.work->stage[at.stage].length) continue;
+        progress->number = 0;
+        if (++progress->chain < at.work->stage[at.stage].chains) continue;
+        progress->chain = 0;
+        progress->stage++;
     }
 }
 
-static struct team *cut_team(struct partita_stream *stream, int n_threads, struct arena *arena)
+// A segment's next block is complete: what it is worked on with is settled now.
+static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
 {
-    struct team *team = arena_take(arena, sizeof *team);
+    struct partitioned_stream *state = partitioned_stream_of(stream);
+    const struct partition_segment *segment = task_first(stream, i).segment;
+    struct segment_state *own = &state->segment[i];
+    const bool two_filters =
+        stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
+    *own->progress = (struct progress){
+        .running = true, .two_filters = two_filters, .set = state->position->set, .block = block};
+    const size_t slots = partition_slots(segment);
+    bool changed = false;
+    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
+        const bool silent =
+            state->history.nonzero_until[c] + segment->n <= (block + 1) * segment->hop;
+        size_t *count = &own->silent_blocks[c];
+        const bool active = *count < slots;
+        if (!silent) *count = 0;
+        else if (*count <= slots) ++*count;
+        changed |= active != (*count < slots);
+    }
+    const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
+    for (size_t which = 0; which < (two_filters ? 2 : 1); which++)
+        if (changed || own->active[which].filter != filters[which])
+            tasks_list_paths(stream, i, which, filters[which]);
+    tasks_prepare(stream, i);
+    if (state->workers) set_progress(stream, i, 0);
+}
+
+// How many tasks must be done when the current quantum ends.
+static size_t due_in_quantum(struct partita_stream *stream, size_t i)
+{
+    const struct task at = task_first(stream, i);
+    const uint64_t now = partitioned_stream_of(stream)->position->quantum;
+    if (now < at.segment->start) return 0;
+    const uint64_t quanta = now - at.segment->start;
+    if (quanta_into_block(at.segment, quanta) == 0)
+        begin_block(stream, i, complete_blocks(at.segment, quanta));
+    return at.work->due[quanta_into_block(at.segment, quanta)];
+}
+
+void workers_run_quantum(struct partita_stream *stream)
+{
+    const struct partitioned_stream *state = partitioned_stream_of(stream);
+    size_t due[PARTITION_MAX_SEGMENTS];
+    for (size_t i = 0; i < segment_count(stream); i++) {
+        due[i] = due_in_quantum(stream, i);
+        if (!state->workers) run_until(stream, i, due[i]);
+    }
+    if (state->workers) workers_run(stream, due);
+}
+
+void workers_abandon(struct partita_stream *stream)
+{
+    struct workers *workers = workers_of(stream);
+    // A helper gives a chain back after a few tasks.
+    for (size_t i = 0; workers && i < segment_count(stream); i++)
+        for (size_t chain = 0; chain < chain_count(stream); chain++)
+            while (!chain_claim(&workers->queue[i].chain[chain])) cpu_pause();
+}
+
+void workers_pause(struct partita_stream *stream)
+{
+    const struct partitioned_stream *state = partitioned_stream_of(stream);
+    size_t due[PARTITION_MAX_SEGMENTS] = {0};
+    if (!state->workers) return;
+    for (size_t i = 0; i < segment_count(stream); i++)
+        if (state->segment[i].progress->running) due[i] = all_tasks(stream, i);
+    while (!run_due(stream, due)) cpu_pause();
+    for (size_t i = 0; i < segment_count(stream); i++) state->segment[i].progress->done = due[i];
+    workers_abandon(stream);
+}
+
+static void workers_continue(struct partita_stream *stream)
+{
+    const struct partitioned_stream *state = partitioned_stream_of(stream);
+    for (size_t i = 0; i < segment_count(stream); i++) {
+        const struct progress *progress = state->segment[i].progress;
+        set_progress(stream, i, progress->running ? progress->done : all_tasks(stream, i));
+        for (size_t chain = 0; chain < chain_count(stream); chain++)
+            chain_release(&state->workers->queue[i].chain[chain]);
+    }
+}
+
+void workers_resume(struct partita_stream *stream)
+{
+    struct partitioned_stream *state = partitioned_stream_of(stream);
+    for (size_t i = 0; i < segment_count(stream); i++) {
+        state->segment[i].active[0].filter = state->segment[i].active[1].filter = NULL;
+        if (state->segment[i].progress->running) tasks_list_paths(stream, i, 0, stream->filter);
+    }
+    if (state->workers) workers_continue(stream);
+}
+
+static struct workers *layout_workers(struct partita_stream *stream, int n_threads,
+                                      struct arena *arena)
+{
+    struct workers *workers = arena_take(arena, sizeof *workers);
     pthread_t *threads = arena_take(arena, (size_t)n_threads * sizeof *threads);
-    if (team) *team = (struct team){.stream = stream, .threads = threads};
-    for (size_t i = 0; i < levels_of(stream); i++) {
-        struct chain *chain = arena_take(arena, size_mul(chains_of(stream), sizeof *chain));
-        if (team) team->crew[i].chain = chain;
+    if (workers) *workers = (struct workers){.stream = stream, .threads = threads};
+    for (size_t i = 0; i < segment_count(stream); i++) {
+        struct chain *chain = arena_take(arena, size_mul(chain_count(stream), sizeof *chain));
+        if (workers) workers->queue[i].chain = chain;
     }
-    return team;
+    return workers;
 }
 
-enum partita_status team_open(struct partita_stream *stream)
+enum partita_status workers_open(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
-    struct partitioned_stream *state = stream->state;
+    struct partitioned_stream *state = partitioned_stream_of(stream);
     const int n_threads = plan->executor.run ? 0 : plan->stream_threads - 1;
     if (!plan->executor.run && n_threads < 1) return PARTITA_OK;
     struct arena arena = {0};
-    cut_team(stream, n_threads, &arena);
-    arena.base = mem_allocate(&plan->allocator, arena.used);
+    layout_workers(stream, n_threads, &arena);
+    const size_t bytes = arena.used;
+    arena = (struct arena){.base = mem_allocate(&plan->allocator, bytes)};
     if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    state->team = cut_team(stream, n_threads, &arena);
-    team_resume(stream);
-    for (; state->team->n_threads < n_threads; state->team->n_threads++)
-        if (pthread_create(&state->team->threads[state->team->n_threads], NULL, helper,
-                           state->team))
-            return PARTITA_ERR_NOMEM; // team_close ends those that have begun
+    state->workers = layout_workers(stream, n_threads, &arena);
+    assert(arena.used == bytes);
+    workers_continue(stream);
+    for (; state->workers->n_threads < n_threads; state->workers->n_threads++)
+        if (pthread_create(&state->workers->threads[state->workers->n_threads], NULL, helper_thread,
+                           state->workers))
+            return PARTITA_ERR_NOMEM; // workers_close ends those that have begun
     return PARTITA_OK;
 }
 
-void team_close(struct partita_stream *stream)
+void workers_close(struct partita_stream *stream)
 {
-    struct team *team = team_of(stream);
-    if (!team) return;
-    atomic_store_explicit(&team->stop, true, memory_order_release);
-    for (int i = 0; i < team->n_threads; i++) pthread_join(team->threads[i], NULL);
-    mem_release(&stream->plan->allocator, team);
+    struct workers *workers = workers_of(stream);
+    if (!workers) return;
+    atomic_store_explicit(&workers->stop, true, memory_order_release);
+    for (int i = 0; i < workers->n_threads; i++) pthread_join(workers->threads[i], NULL);
+    mem_release(&stream->plan->allocator, workers);
 }

@@ -102,11 +102,6 @@ static double cut_blocks(struct winograd *winograd, size_t most_tiles)
     return price_of_blocks(winograd, best);
 }
 
-static size_t size_max(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 // Panels and sums of backward weight; turned, those of one frequency.
 static void measure_panels(struct winograd *winograd, bool weight)
 {

@@ -115,7 +115,7 @@ static void partitioned_explain(const struct partita_plan *plan, struct text *te
     const struct cuda_partitions *partitions = &cut->partitions;
     struct partita_load load;
     partitioned_load(plan, &load);
-    text_add(text, "  ticks of %d frames; latency %zu; %zu taps in the head\n", partitions->tick,
+    text_add(text, "  quanta of %d frames; latency %zu; %zu taps in the head\n", partitions->tick,
              cut_visible_latency(cut), cut->head);
     if (cut->head)
         text_add(text, "  head      %7d+ summed directly, on the host, %.3g us a tick\n", 0,

@@ -295,10 +295,11 @@ static void sum_head(const struct partita_stream *stream, const struct partita_f
     const struct cuda_partitioned_stream *state = stream->state;
     const struct cuda_partitioned_filter *cells = filter->state;
     memset(y, 0, n * stream->plan->shape.sample_bytes);
-    for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++)
-        if (cells->head_taps[c])
-            history_filter(&state->history, stream->plan, now(stream), (size_t)cells->cells[c].in,
-                           cells->heads[c], cells->head_taps[c], y, n);
+    for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++) {
+        const struct history_taps head = {(size_t)cells->cells[c].in, cells->heads[c],
+                                          cells->head_taps[c]};
+        if (head.n) history_filter(&state->history, stream->plan, now(stream), &head, y, n);
+    }
 }
 
 // Adds what the device has written, a tick's worth at a time.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include "signal_rates.h"
+
+#include <string.h>
+
+#include "fft/fft.h"
+
+static size_t cpu_good_size(const struct signal_rates *rates, size_t n)
+{
+    (void)rates;
+    return fft_good_size(n);
+}
+
+static double cpu_transform_seconds(const struct signal_rates *rates, size_t n, double count)
+{
+    const struct request *request = rates->context;
+    const struct shape *shape = request->shape;
+    return count * (cost_model_fft(request->model, shape->f64, shape->complex_signal, n) / 2);
+}
+
+struct signal_rates cpu_signal_rates(const struct request *request)
+{
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    struct signal_rates rates = {
+        .context = request,
+        .good_size = cpu_good_size,
+        .transforms = cpu_transform_seconds,
+        .multiply_add = costs->fma,
+        .direct_call = costs->fir_call,
+        .copy = costs->copy,
+        .copy_far = costs->copy_far,
+        .fetch = costs->fetch,
+        .fast_bytes = request->model->cache_bytes,
+        .shared_bytes = request->model->shared_bytes,
+    };
+    memcpy(rates.product, costs->product, sizeof rates.product);
+    return rates;
+}

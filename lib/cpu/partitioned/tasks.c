@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// What one task does.
+#include <assert.h>
+#include <string.h>
+
+#include "partitioned.h"
+
+enum { LINES_AHEAD = 32 }; // 4 KiB: some hundred products
+
+static size_t batch_index(const struct task *at)
+{
+    return index_in_batch(at->segment, at->state->progress->block);
+}
+
+// Line 0 of a slot of the chain's input.
+static char *slot_at(const struct task *at, size_t slot)
+{
+    assert(slot < slot_pitch(at->segment));
+    const size_t lines = at->chain * at->work->pitch * slot_pitch(at->segment) + slot;
+    return at->state->slots + lines * SPECTRUM_LINE_BYTES;
+}
+
+// Some steps of the transform of an input's current window into the slot of the oldest spectrum,
+// unless the window is silent.
+static void transform_task(const struct task *at)
+{
+    const struct partition_segment *segment = at->segment;
+    const struct segment_work *work = at->work;
+    const struct segment_state *state = at->state;
+    if (state->silent_blocks[at->chain] > 0) return;
+    const size_t ring = partitioned_of(at->stream->plan)->ring;
+    const struct history *history = &partitioned_stream_of(at->stream)->history;
+    // The window's first frame; before the stream's begin the ring holds zeros.
+    const uint64_t first = (state->progress->block + 1) * segment->hop + 2 * ring - segment->n;
+    assert(segment->n <= ring);
+    fft_forward_apart(work->fft, slot_at(at, state->progress->block % partition_slots(segment)),
+                      slot_pitch(segment) * SPECTRUM_LINE_BYTES,
+                      state->spectrum + at->chain * work->pitch * SPECTRUM_LINE_BYTES,
+                      history_at(history, &at->stream->plan->shape, at->chain, first % ring),
+                      state->scratch + at->chain * fft_scratch_bytes(work->fft),
+                      split_range(&work->transform, at->number));
+}
+
+// Zeros in place of a silent window's spectrum, and the copy of a slot that has one.
+static void store_task(const struct task *at)
+{
+    const size_t slots = partition_slots(at->segment), pitch = slot_pitch(at->segment);
+    const size_t silent = at->state->silent_blocks[at->chain];
+    const struct fft_steps lines =
+        split_range(&at->work->store, at->number - at->work->transform.tasks);
+    if (silent > slots) return; // this slot holds zeros already
+    const size_t slot = at->state->progress->block % slots;
+    const bool copied = slot + slots < pitch;
+    char *own = slot_at(at, slot);
+    for (size_t line = lines.first; line < lines.end; line++) {
+        char *to = own + line * pitch * SPECTRUM_LINE_BYTES;
+        if (silent) memset(to, 0, SPECTRUM_LINE_BYTES);
+        if (copied) memcpy(to + slots * SPECTRUM_LINE_BYTES, to, SPECTRUM_LINE_BYTES);
+    }
+}
+
+// Lists the products of one section of an output.
+static size_t list_section(const struct task *at, size_t i, size_t section,
+                           struct active_paths *active, size_t out)
+{
+    const struct partitioned_filter *filter = active->filter->state;
+    const size_t pitch = slot_pitch(at->segment);
+    const size_t input = at->work->pitch * pitch * SPECTRUM_LINE_BYTES;
+    struct cmac_path *to = active->section[section].paths + filter->first_path[out];
+    size_t n = 0;
+    for (size_t p = filter->first_path[out]; p < filter->first_path[out + 1]; p++) {
+        const struct path *path = &filter->paths[p];
+        const struct path_section *own = &path->segment[i][section];
+        const bool silent = at->state->silent_blocks[path->in] >= partition_slots(at->segment);
+        if (own->count == 0 || silent) continue;
+        assert(own->first + own->count <= at->segment->partitions);
+        to[n++] = (struct cmac_path){.x = at->state->slots + path->in * input,
+                                     .h = own->spectra,
+                                     .first = own->first,
+                                     .count = own->count,
+                                     .x_pitch = pitch,
+                                     .h_pitch = own->stride};
+    }
+    return active->section[section].n_paths[out] = n;
+}
+
+void tasks_list_paths(const struct partita_stream *stream, size_t i, size_t which,
+                      const struct partita_filter *filter)
+{
+    const struct task at = task_first(stream, i);
+    struct active_paths *active = &at.state->active[which];
+    active->filter = filter;
+    for (size_t out = 0; out < stream->plan->shape.out_channels; out++) {
+        size_t n = 0;
+        for (size_t s = 0; s < SECTIONS; s++) n += list_section(&at, i, s, active, out);
+        active->any[out] = n > 0;
+    }
+}
+
+// Of the bits that say what the sums hold: those of a share's sums for `blocks` blocks, the first
+// one at an index of the batch.
+static unsigned share_bits(const struct partition_segment *segment, size_t share, size_t index,
+                           size_t blocks)
+{
+    unsigned bits = 0;
+    for (size_t k = 0; k < blocks; k++)
+        bits |= 1U << (share * PARTITION_MAX_BATCH + index_in_batch(segment, index + k));
+    return bits;
+}
+
+// The sums that the products with the block at an index are added to, and those that are complete
+// with that block.
+static unsigned filled_bits(const struct partition_segment *segment, size_t index)
+{
+    unsigned bits = 0;
+    for (size_t share = 0; share < segment->batch; share++) {
+        struct partition_sum sums[SECTIONS];
+        const size_t n = partition_sums(segment, index_in_batch(segment, index - share), sums);
+        for (size_t i = 0; i < n; i++) bits |= share_bits(segment, share, index, sums[i].blocks);
+    }
+    return bits;
+}
+
+static unsigned complete_bits(const struct partition_segment *segment, size_t index)
+{
+    unsigned bits = 0;
+    for (size_t share = 0; share < segment->batch; share++)
+        bits |= share_bits(segment, share, index, 1);
+    return bits;
+}
+
+// The set of sums and outputs of the block's first or second filter.
+static size_t set_of(const struct segment_state *state, size_t which)
+{
+    return which ? 1 - state->progress->set : state->progress->set;
+}
+
+void tasks_prepare(const struct partita_stream *stream, size_t i)
+{
+    const struct task at = task_first(stream, i);
+    const struct segment_state *state = at.state;
+    const size_t outputs = stream->plan->shape.out_channels, index = batch_index(&at);
+    const unsigned filled = filled_bits(at.segment, index);
+    const unsigned complete = complete_bits(at.segment, index);
+    for (size_t which = 0; which < (state->progress->two_filters ? 2 : 1); which++)
+        for (size_t out = 0; out < outputs; out++) {
+            const size_t own = set_of(state, which) * outputs + out;
+            const unsigned added = state->active[which].any[out] ? filled : 0;
+            state->begun[own] = state->carried[own];
+            state->carried[own] = (uint16_t)((state->begun[own] | added) & ~complete);
+        }
+}
+
+static unsigned begun_bits(const struct task *at, size_t which, size_t out)
+{
+    return at->state->begun[set_of(at->state, which) * at->stream->plan->shape.out_channels + out];
+}
+
+static char *sum_at(const struct task *at, size_t which, size_t index, size_t out)
+{
+    const size_t block =
+        set_of(at->state, which) * at->segment->batch + index_in_batch(at->segment, index);
+    const size_t spectrum = block * at->stream->plan->shape.out_channels + out;
+    return at->state->sum + spectrum * at->work->pitch * SPECTRUM_LINE_BYTES;
+}
+
+// One output's products for some lines of a share by one of the filters.
+static void add_products(const struct task *at, size_t which, size_t out, size_t share,
+                         struct fft_steps lines)
+{
+    const struct partition_segment *segment = at->segment;
+    const struct active_paths *active = &at->state->active[which];
+    const struct partitioned_filter *filter = active->filter->state;
+    const size_t slots = partition_slots(segment), index = batch_index(at);
+    unsigned begun = begun_bits(at, which, out);
+    void *y[CMAC_SUMS];
+    for (size_t k = 0; k < segment->batch; k++) y[k] = sum_at(at, which, index + k, out);
+    struct partition_sum sums[SECTIONS];
+    const size_t n = partition_sums(segment, index_in_batch(segment, index - share), sums);
+    for (size_t i = 0; i < n; i++) {
+        const enum partition_section section = sums[i].section;
+        struct cmac_terms terms = {.slots = slots,
+                                   .newest = at->state->progress->block % slots,
+                                   .multiple = segment->multiple,
+                                   .sums = sums[i].blocks,
+                                   .ahead = segment->far ? LINES_AHEAD : 0};
+        for (size_t k = 0; k < sums[i].blocks; k++)
+            terms.fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
+        at->stream->plan->kernels->cmac_partitions(
+            y, &terms, active->section[section].paths + filter->first_path[out],
+            active->section[section].n_paths[out], lines.first, lines.end);
+        begun |= share_bits(segment, share, index, sums[i].blocks);
+    }
+}
+
+// When all inputs of an output fall silent in mid-batch, some shares hold final sums and others are
+// stale. Clears those.
+static void clear_sum(const struct task *at, size_t which, size_t out, size_t share,
+                      struct fft_steps lines)
+{
+    const size_t index = batch_index(at);
+    const unsigned begun = begun_bits(at, which, out);
+    if (!(begun & complete_bits(at->segment, index))) return;
+    if (begun & share_bits(at->segment, share, index, 1)) return;
+    memset(sum_at(at, which, index, out) + lines.first * SPECTRUM_LINE_BYTES, 0,
+           (lines.end - lines.first) * SPECTRUM_LINE_BYTES);
+}
+
+// So many lines at a time that what they need of the inputs stays in the cache for the next output.
+static size_t lines_at_once(const struct task *at)
+{
+    enum { NEAR_BYTES = 1 << 16 };
+    const size_t inputs = at->stream->plan->shape.in_channels;
+    const size_t bytes = inputs * partition_slots(at->segment) * SPECTRUM_LINE_BYTES;
+    return bytes < NEAR_BYTES ? NEAR_BYTES / bytes : 1;
+}
+
+// Products of some lines of a share for all outputs.
+static void multiply_share(const struct task *at, size_t share, struct fft_steps all)
+{
+    const struct segment_state *state = at->state;
+    const size_t filters = state->progress->two_filters ? 2 : 1;
+    const size_t outputs = at->stream->plan->shape.out_channels;
+    const size_t step = filters * outputs > 1 ? lines_at_once(at) : at->work->lines;
+    for (struct fft_steps lines = {.first = all.first}; lines.first < all.end;
+         lines.first = lines.end) {
+        lines.end = all.end - lines.first < step ? all.end : lines.first + step;
+        for (size_t out = 0; out < outputs; out++)
+            for (size_t which = 0; which < filters; which++)
+                if (state->active[which].any[out]) add_products(at, which, out, share, lines);
+                else clear_sum(at, which, out, share, lines);
+    }
+}
+
+// Products of the same lines of every share.
+static void product_task(const struct task *at)
+{
+    const struct segment_work *work = at->work;
+    const size_t length = work->stage[STAGE_PRODUCTS].length;
+    const struct fft_steps range = split_range(&work->product, at->chain * length + at->number);
+    for (size_t share = 0; share < at->segment->batch; share++) {
+        const size_t begin = share * work->product.units, end = begin + range.end;
+        multiply_share(
+            at, share,
+            (struct fft_steps){begin + range.first, end < work->lines ? end : work->lines});
+    }
+}
+
+static char *outputs_at(const struct task *at, size_t which)
+{
+    const struct shape *shape = &at->stream->plan->shape;
+    const size_t block = 2 * set_of(at->state, which) + at->state->progress->block % 2;
+    const size_t first = (block * shape->out_channels + at->chain) * at->segment->n;
+    return at->state->out + first * shape->sample_bytes;
+}
+
+// Zeros in place of some steps of the inverse transform.
+static void silence_outputs(const struct task *at, char *out)
+{
+    const struct partition_segment *segment = at->segment;
+    const size_t bytes = at->stream->plan->shape.sample_bytes, tasks = at->work->transform.tasks;
+    const size_t first = segment->hop * at->number / tasks;
+    const size_t end = segment->hop * (at->number + 1) / tasks;
+    memset(out + (segment->n - segment->hop + first) * bytes, 0, (end - first) * bytes);
+}
+
+// Some steps of an output's inverse transforms, one for each filter.
+static void inverse_task(const struct task *at)
+{
+    const struct segment_state *state = at->state;
+    const struct segment_work *work = at->work;
+    const size_t index = batch_index(at), outputs = at->stream->plan->shape.out_channels;
+    const unsigned complete = complete_bits(at->segment, index);
+    for (size_t which = 0; which < (state->progress->two_filters ? 2 : 1); which++) {
+        char *scratch =
+            state->scratch + (which * outputs + at->chain) * fft_scratch_bytes(work->fft);
+        if (!state->active[which].any[at->chain] && !(begun_bits(at, which, at->chain) & complete))
+            silence_outputs(at, outputs_at(at, which));
+        else
+            fft_inverse_steps(work->fft, outputs_at(at, which), sum_at(at, which, index, at->chain),
+                              scratch, split_range(&work->transform, at->number), true);
+    }
+}
+
+void task_run(const struct task *at)
+{
+    assert(at->chain < at->work->stage[at->stage].chains);
+    assert(at->number < at->work->stage[at->stage].length);
+    if (at->stage == STAGE_INVERSE) inverse_task(at);
+    else if (at->stage == STAGE_PRODUCTS) product_task(at);
+    else if (at->number < at->work->transform.tasks) transform_task(at);
+    else store_task(at);
+}
