@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/filter.h"
-#include "core/half.h"
+#include "cpu/conv/half.h"
 
 static enum partita_status finish_filter(struct partita_filter *filter, enum partita_status status,
                                          struct partita_filter **ret_filter)

@@ -23,12 +23,12 @@ enum partita_status partita_problem_output_size(const struct partita_problem *pr
     return PARTITA_OK;
 }
 
-static const size_t MOST_PART = (size_t)1 << 40;
+static const size_t MAX_PART = (size_t)1 << 40;
 
 static bool parts_are_valid(const struct partita_parts *parts)
 {
     if (!parts->taps || !parts->signal) return !parts->taps && !parts->signal && !parts->in_time;
-    return parts->taps <= MOST_PART && parts->signal <= MOST_PART;
+    return parts->taps <= MAX_PART && parts->signal <= MAX_PART;
 }
 
 static enum partita_status check_options(const struct partita_options *options)
@@ -43,7 +43,7 @@ static enum partita_status check_options(const struct partita_options *options)
         log_line(log, "options.error_budget = %g: not negative", options->error_budget);
     else if (!parts_are_valid(&options->parts))
         log_line(log, "options.parts = %zu, %zu: both or none, at most %zu", options->parts.taps,
-                 options->parts.signal, MOST_PART);
+                 options->parts.signal, MAX_PART);
     else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
         log_line(log, "options.sample_rate = %g: frames a second, or 0", options->sample_rate);
     else if (options->directions & ~(unsigned)ALL_DIRECTIONS)
@@ -55,11 +55,12 @@ static enum partita_status check_options(const struct partita_options *options)
     return PARTITA_ERR_ARG;
 }
 
-// Threads of the CPU for each call of a bounded problem: as many as asked for; a device's engines
-// need one, more only copy.
+// Threads of the CPU for each call of a bounded problem: as many as asked for. A device's engines
+// need one, further threads only copy.
 static int bounded_threads(const struct device *device, const struct partita_options *options)
 {
-    return options->threads ? options->threads : device ? 1 : cpu_count();
+    if (options->threads) return options->threads;
+    return device ? 1 : cpu_count();
 }
 
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible:
@@ -180,7 +181,7 @@ size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t 
 {
     struct text out = {text, size, 0};
     if (size) text[0] = 0;
-    if (plan) explain(plan, &out);
+    if (plan) explain_plan(plan, &out);
     return out.length;
 }
 

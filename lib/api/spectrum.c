@@ -32,19 +32,21 @@ static enum partita_status check(const struct signal *signal, const struct parti
     return PARTITA_ERR_ARG;
 }
 
-// The spectrum has the device from here on, unless it is that of `like`.
-static enum partita_status make(const struct signal *signal, const struct partita_options *options,
-                                struct device *device, const struct partita_spectrum *like,
-                                struct partita_spectrum **ret_spectrum)
+// The spectrum has the device from here on, unless it is that of `shared_with`.
+static enum partita_status spectrum_make(const struct signal *signal,
+                                         const struct partita_options *options,
+                                         struct device *device,
+                                         const struct partita_spectrum *shared_with,
+                                         struct partita_spectrum **ret_spectrum)
 {
     struct partita_spectrum *spectrum = mem_allocate(&options->allocator, sizeof *spectrum);
     if (!spectrum) {
-        if (!like) device_close(device);
+        if (!shared_with) device_close(device);
         return PARTITA_ERR_NOMEM;
     }
     *spectrum = (struct partita_spectrum){.backend = device ? device->spectra : &cpu_spectra,
                                           .device = device,
-                                          .like = like,
+                                          .shared_with = shared_with,
                                           .type = signal->type,
                                           .scalar_bytes = scalar_bytes(signal->type),
                                           .sample_bytes = partita_type_size(signal->type),
@@ -74,7 +76,8 @@ enum partita_status partita_spectrum_create(enum partita_type type, const void *
     }
     enum partita_status status = check(&signal, options);
     if (status == PARTITA_OK) status = device_of_options(options, &device);
-    return status == PARTITA_OK ? make(&signal, options, device, NULL, ret_spectrum) : status;
+    return status == PARTITA_OK ? spectrum_make(&signal, options, device, NULL, ret_spectrum)
+                                : status;
 }
 
 void partita_spectrum_destroy(struct partita_spectrum *spectrum)
@@ -82,7 +85,7 @@ void partita_spectrum_destroy(struct partita_spectrum *spectrum)
     if (!spectrum) return;
     const struct partita_allocator allocator = spectrum->allocator;
     spectrum->backend->destroy(spectrum);
-    if (!spectrum->like) device_close(spectrum->device);
+    if (!spectrum->shared_with) device_close(spectrum->device);
     mem_release(&allocator, spectrum);
 }
 
@@ -101,28 +104,30 @@ size_t partita_spectrum_bytes(const struct partita_spectrum *spectrum)
     return spectrum ? spectrum->bytes : 0;
 }
 
-static const char *place_of(const struct partita_spectrum *spectrum)
+static const char *spectrum_device_name(const struct partita_spectrum *spectrum)
 {
     return spectrum->device ? spectrum->device->name : "the CPU";
 }
 
-static bool meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
+static bool spectrum_check_pair(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
     if (x->type == h->type && x->block == h->block && x->backend == h->backend &&
         x->backend->meet(x, h))
         return true;
     log_line(&x->log,
              "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
-             partita_type_name(x->type), x->block, place_of(x), partita_type_name(h->type),
-             h->block, place_of(h));
+             partita_type_name(x->type), x->block, spectrum_device_name(x),
+             partita_type_name(h->type), h->block, spectrum_device_name(h));
     return false;
 }
 
-static enum partita_status multiply(enum partita_op op, void *y, const struct partita_spectrum *x,
-                                    const struct partita_spectrum *h,
-                                    const struct partita_slice *slice)
+static enum partita_status spectrum_multiply(enum partita_op op, void *y,
+                                             const struct partita_spectrum *x,
+                                             const struct partita_spectrum *h,
+                                             const struct partita_slice *slice)
 {
-    if (!y || !x || !h || (uintptr_t)y % x->scalar_bytes || !meet(x, h)) return PARTITA_ERR_ARG;
+    if (!y || !x || !h || (uintptr_t)y % x->scalar_bytes || !spectrum_check_pair(x, h))
+        return PARTITA_ERR_ARG;
     const struct range range = slice_resolve(op, x->n, h->n, slice);
     return range.size ? x->backend->multiply(op, y, x, h, &range) : PARTITA_ERR_ARG;
 }
@@ -131,20 +136,20 @@ enum partita_status partita_spectrum_convolve(void *y, const struct partita_spec
                                               const struct partita_spectrum *h,
                                               const struct partita_slice *slice)
 {
-    return multiply(PARTITA_CONVOLVE, y, x, h, slice);
+    return spectrum_multiply(PARTITA_CONVOLVE, y, x, h, slice);
 }
 
 enum partita_status partita_spectrum_correlate(void *y, const struct partita_spectrum *x,
                                                const struct partita_spectrum *h,
                                                const struct partita_slice *slice)
 {
-    return multiply(PARTITA_CORRELATE, y, x, h, slice);
+    return spectrum_multiply(PARTITA_CORRELATE, y, x, h, slice);
 }
 
 // A spectrum for this call, by the transforms and on the device of x.
-static enum partita_status multiply_with(enum partita_op op, void *y,
-                                         const struct partita_spectrum *x, const void *h, size_t m,
-                                         const struct partita_slice *slice)
+static enum partita_status spectrum_multiply_with(enum partita_op op, void *y,
+                                                  const struct partita_spectrum *x, const void *h,
+                                                  size_t m, const struct partita_slice *slice)
 {
     struct partita_spectrum *spectrum = NULL;
     if (!y || !x || !h) return PARTITA_ERR_ARG;
@@ -152,8 +157,8 @@ static enum partita_status multiply_with(enum partita_op op, void *y,
         .threads = x->threads, .allocator = x->allocator, .log = x->log};
     const struct signal signal = {x->type, h, m, x->block};
     enum partita_status status = check(&signal, &options);
-    if (status == PARTITA_OK) status = make(&signal, &options, x->device, x, &spectrum);
-    if (status == PARTITA_OK) status = multiply(op, y, x, spectrum, slice);
+    if (status == PARTITA_OK) status = spectrum_make(&signal, &options, x->device, x, &spectrum);
+    if (status == PARTITA_OK) status = spectrum_multiply(op, y, x, spectrum, slice);
     partita_spectrum_destroy(spectrum);
     return status;
 }
@@ -162,12 +167,12 @@ enum partita_status partita_spectrum_convolve_with(void *y, const struct partita
                                                    const void *h, size_t m,
                                                    const struct partita_slice *slice)
 {
-    return multiply_with(PARTITA_CONVOLVE, y, x, h, m, slice);
+    return spectrum_multiply_with(PARTITA_CONVOLVE, y, x, h, m, slice);
 }
 
 enum partita_status partita_spectrum_correlate_with(void *y, const struct partita_spectrum *x,
                                                     const void *h, size_t m,
                                                     const struct partita_slice *slice)
 {
-    return multiply_with(PARTITA_CORRELATE, y, x, h, m, slice);
+    return spectrum_multiply_with(PARTITA_CORRELATE, y, x, h, m, slice);
 }

@@ -17,10 +17,11 @@ void log_line(const struct partita_log *log, const char *format, ...)
 
 void text_add(struct text *text, const char *format, ...)
 {
-    const size_t room = text->length < text->size ? text->size - text->length : 0;
+    const size_t capacity = text->length < text->size ? text->size - text->length : 0;
     va_list arguments;
     va_start(arguments, format);
-    const int length = vsnprintf(room ? text->at + text->length : NULL, room, format, arguments);
+    const int length =
+        vsnprintf(capacity ? text->at + text->length : NULL, capacity, format, arguments);
     va_end(arguments);
     if (length > 0) text->length += (size_t)length;
 }

@@ -19,14 +19,14 @@
 
 #include <stddef.h>
 
-enum { WINOGRAD_EXTENT = 8 }; // the largest; 4, 6 and 8 there are
+enum { WINOGRAD_EXTENT = 8 }; // the largest; the others are 4 and 6
 
 // Member `pair` of the pairs of points, extent/2 - 1 of them.
 static inline __attribute__((always_inline)) double winograd_pair(size_t extent, size_t pair)
 {
     if (extent == 4) return 1;
     if (extent == 6) return pair ? 1.5 : 0.625;
-    return pair == 0 ? 0.5 : pair == 1 ? 1 : 2;
+    return 0.5 * (double)(1 << pair); // 1/2, 1, 2
 }
 
 // Point i < extent - 1: 0, then the pairs.

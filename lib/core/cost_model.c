@@ -43,7 +43,8 @@ void cost_model_default(struct cost_model *ret, enum cpu_isa level)
     *ret =
         (struct cost_model){.level = level, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
     for (int f64 = 0; f64 < 2; f64++) {
-        const double wide = 1e-9 * (f64 ? 2 : 1), slow = narrow[level] * wide;
+        const double wide = 1e-9 * (f64 ? 2 : 1);
+        const double slow = narrow[level] * wide;
         struct cost_rates *costs = &ret->costs[f64];
         costs->fma = 0.017 * slow;
         costs->fir_call = 50e-9;
@@ -70,8 +71,8 @@ double cost_model_fft(const struct cost_model *model, bool f64, bool complex, si
     // Three octaves are a pass over the samples each way, beyond the measured sizes from memory and
     // back.
     const double beyond = octave - (COST_FFT_SIZES - 1);
-    const double passes =
-        beyond > 0 ? 2 * (complex ? 2 : 1) * model->costs[f64].copy_far * beyond / 3 : 0;
+    const int scalars = complex ? 2 : 1;
+    const double passes = beyond > 0 ? 2 * scalars * model->costs[f64].copy_far * beyond / 3 : 0;
     const int below = octave < COST_FFT_SIZES - 2 ? (int)octave : COST_FFT_SIZES - 2;
     return (cost[below] + (cost[below + 1] - cost[below]) * (octave - below) + passes) * (double)n;
 }

@@ -15,7 +15,7 @@ static const char *const ABSENT = "there is no libpartita-cuda.so; it is built w
 
 // Beside the library itself, then where the system looks; PARTITA_CUDA_MODULE names another file.
 // What is loaded stays loaded: a driver's threads may run in it.
-static void *load(void)
+static void *load_module(void)
 {
     const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
     const char *wish = secure_getenv("PARTITA_CUDA_MODULE");
@@ -36,7 +36,7 @@ static void *load(void)
 static enum partita_status open_cuda(size_t index, char *text, size_t size,
                                      struct device **ret_device)
 {
-    void *library = load();
+    void *library = load_module();
     if (!library) {
         const char *error = dlerror();
         const bool absent =

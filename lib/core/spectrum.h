@@ -13,9 +13,10 @@
 
 struct partita_spectrum {
     const struct spectrum_backend *backend;
-    struct device *device;               // NULL: the CPU
-    const struct partita_spectrum *like; // of the same type and block, whose device and transforms
-                                         // this one uses while it lives; NULL: it has its own
+    struct device *device; // NULL: the CPU
+    const struct partita_spectrum
+        *shared_with; // of the same type and block, whose device and transforms
+                      // this one uses while it lives; NULL: it has its own
     enum partita_type type;
     size_t scalar_bytes, sample_bytes;
     size_t n, block, bytes; // samples; those of a block; what all blocks take
@@ -48,11 +49,11 @@ enum { SPECTRUM_LARGEST_BLOCK = 1 << 27 };
 // signal.
 static inline size_t spectrum_wished(size_t n, size_t block)
 {
-    enum { USUAL = 1 << 16, MOST_BLOCKS = 512 };
+    enum { DEFAULT_BLOCK = 1 << 16, MAX_BLOCKS = 512 };
     if (block) return block;
-    block = n < USUAL ? n : USUAL;
-    if (n / MOST_BLOCKS <= block) return block;
-    return size_min(n / MOST_BLOCKS, SPECTRUM_LARGEST_BLOCK);
+    block = n < DEFAULT_BLOCK ? n : DEFAULT_BLOCK;
+    if (n / MAX_BLOCKS <= block) return block;
+    return size_min(n / MAX_BLOCKS, SPECTRUM_LARGEST_BLOCK);
 }
 
 static inline size_t spectrum_count(const struct partita_spectrum *spectrum)

@@ -21,7 +21,7 @@ struct bench {
 
 typedef void run_fn(const struct bench *bench);
 
-enum { MOST_RUNS = 63 };
+enum { MAX_RUNS = 63 };
 
 static int by_time(const void *a, const void *b)
 {
@@ -33,10 +33,10 @@ static int by_time(const void *a, const void *b)
 // least three times after one that does not count.
 static double time_run(run_fn *run, const struct bench *bench, double share)
 {
-    double times[MOST_RUNS], spent = 0;
+    double times[MAX_RUNS], spent = 0;
     int n = 0;
     run(bench);
-    while (n < 3 || (spent < 2e-3 && n < MOST_RUNS)) {
+    while (n < 3 || (spent < 2e-3 && n < MAX_RUNS)) {
         const double start = clock_seconds();
         run(bench);
         times[n] = clock_seconds() - start;

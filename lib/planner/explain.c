@@ -111,18 +111,18 @@ static void describe_chooser(const struct partita_plan *plan, struct text *text)
     else text_add(text, "; chosen by %s\n", chooser);
 }
 
-// What is on a device at a time: of a batch, of taps, of lines.
-static void describe_piece(const struct partita_plan *plan, struct text *text)
+// The arrays of one chunk: of a batch, of taps, of rows.
+static void describe_host_chunk(const struct partita_plan *plan, struct text *text)
 {
-    const struct shape *whole = &plan->shape, *piece = &plan->piece->shape;
+    const struct shape *whole = &plan->shape, *chunk = &plan->piece->shape;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
-    const size_t n = data ? piece->axis[0].size : piece->axis[0].out;
+    const size_t n = data ? chunk->axis[0].size : chunk->axis[0].out;
     text_add(text, "  arrays in the host's memory: ");
-    if (piece->axis[0].kernel < whole->axis[0].kernel)
-        text_add(text, "%zu taps at a time\n", piece->axis[0].kernel);
+    if (chunk->axis[0].kernel < whole->axis[0].kernel)
+        text_add(text, "%zu taps at a time\n", chunk->axis[0].kernel);
     else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
         text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
-    else text_add(text, "%zu items of the batch at a time\n", piece->batch);
+    else text_add(text, "%zu items of the batch at a time\n", chunk->batch);
 }
 
 static void describe_variants(const struct engine *engine, struct text *text)
@@ -135,8 +135,8 @@ static void describe_variants(const struct engine *engine, struct text *text)
 static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
-    const bool cut = plan->engine->plan_explain;
-    if (cut) text_add(text, "  in parts, below");
+    const bool detailed = plan->engine->plan_explain;
+    if (detailed) text_add(text, "  in parts, below");
     else if (choice->summary[0])
         text_add(text, "  %s in blocks of %zu tiles", choice->summary, choice->hop);
     else if (choice->transform)
@@ -150,9 +150,9 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
                  "  rounding errors of a loud passage reach at most %zu samples beyond what it is "
                  "heard in\n",
                  choice->transform);
-    if (cut) plan->engine->plan_explain(plan, text);
+    if (detailed) plan->engine->plan_explain(plan, text);
     if (plan->engine_asked && plan->engine->variants) describe_variants(plan->engine, text);
-    if (plan->piece) describe_piece(plan, text);
+    if (plan->piece) describe_host_chunk(plan, text);
 }
 
 static void describe_direction(const struct partita_plan *plan, const char *name, struct text *text)
@@ -163,7 +163,7 @@ static void describe_direction(const struct partita_plan *plan, const char *name
     describe_choice(plan, text);
 }
 
-void explain(const struct partita_plan *plan, struct text *text)
+void explain_plan(const struct partita_plan *plan, struct text *text)
 {
     const bool layer =
         plan->shape.rank > 1; // of signals the gradients are not what one wants to read about

@@ -5,6 +5,6 @@
 #include "core/plan.h"
 
 // The text of partita_plan_explain.
-void explain(const struct partita_plan *plan, struct text *text);
+void explain_plan(const struct partita_plan *plan, struct text *text);
 
 #endif

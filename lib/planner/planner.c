@@ -53,7 +53,7 @@ static void log_refusals(const struct partita_plan *plan, const char *forced)
 }
 
 // Index of the cheapest applicable engine, or of the forced one; engine_count if there is none.
-static size_t cheapest(const struct partita_plan *plan, const char *forced)
+static size_t planner_cheapest(const struct partita_plan *plan, const char *forced)
 {
     size_t best = engine_count(plan);
     for (size_t i = 0; plan->engines[i]; i++) {
@@ -113,7 +113,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     describe(plan, key, sizeof key);
     for (size_t i = 0; plan->engines[i]; i++)
         estimate_engine(plan, options, &model, i, 0, &plan->estimates[i]);
-    size_t index = cheapest(plan, options->engine);
+    size_t index = planner_cheapest(plan, options->engine);
     if (!plan->engines[index]) {
         log_refusals(plan, options->engine);
         return PARTITA_ERR_UNSUPPORTED;

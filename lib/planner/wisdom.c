@@ -74,7 +74,7 @@ void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa level, struct
     pthread_mutex_unlock(&wisdom->lock);
 }
 
-static struct entry *find(const struct partita_wisdom *wisdom, const char *key)
+static struct entry *wisdom_find(const struct partita_wisdom *wisdom, const char *key)
 {
     for (size_t i = 0; i < wisdom->n_entries; i++)
         if (!strcmp(wisdom->entries[i].key, key)) return &wisdom->entries[i];
@@ -85,7 +85,7 @@ bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct rememb
 {
     if (!wisdom) return false;
     pthread_mutex_lock(&wisdom->lock);
-    const struct entry *entry = find(wisdom, key);
+    const struct entry *entry = wisdom_find(wisdom, key);
     if (entry) *ret = entry->choice;
     pthread_mutex_unlock(&wisdom->lock);
     return entry != NULL;
@@ -93,7 +93,7 @@ bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct rememb
 
 static void keep(struct partita_wisdom *wisdom, const char *key, const struct remembered *choice)
 {
-    struct entry *entry = find(wisdom, key);
+    struct entry *entry = wisdom_find(wisdom, key);
     if (!entry) {
         struct entry *more = realloc(wisdom->entries, (wisdom->n_entries + 1) * sizeof *more);
         if (!more) return;
@@ -187,11 +187,11 @@ enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, con
 {
     if (!wisdom || !path) return PARTITA_ERR_ARG;
     enum partita_status status = PARTITA_ERR_NOMEM;
-    const size_t room = strlen(path) + 32;
-    char *temporary = malloc(room), *text = NULL;
+    const size_t capacity = strlen(path) + 32;
+    char *temporary = malloc(capacity), *text = NULL;
     size_t length;
     if (!temporary) goto done;
-    snprintf(temporary, room, "%s.%ld.tmp", path, (long)getpid());
+    snprintf(temporary, capacity, "%s.%ld.tmp", path, (long)getpid());
     // The lock is the store's own business: saving does not change what the caller sees.
     text = render((struct partita_wisdom *)(uintptr_t)wisdom, &length);
     if (!text) goto done;
@@ -305,7 +305,7 @@ static bool parse(char *text, struct partita_wisdom *ret)
 }
 
 // Moves what was read into the store; choices of the same problem are replaced.
-static void merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fresh)
+static void wisdom_merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fresh)
 {
     pthread_mutex_lock(&wisdom->lock);
     if (fresh->has_model) {
@@ -325,7 +325,7 @@ enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const cha
     struct partita_wisdom fresh = {0};
     char *text = read_file(path, &length, &status);
     if (status == PARTITA_OK) {
-        if (verify(text, length) && parse(text, &fresh)) merge(wisdom, &fresh);
+        if (verify(text, length) && parse(text, &fresh)) wisdom_merge(wisdom, &fresh);
         else status = PARTITA_ERR_STATE;
     }
     free(fresh.entries);

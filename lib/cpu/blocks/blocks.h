@@ -7,7 +7,6 @@
 #include "geometry/part_schedule.h"
 #include "geometry/segments.h"
 #include "parts.h"
-#include "planner/explain.h"
 
 enum blocks_way {
     BLOCKS_PAIRS,     // spectra of both operands are kept, all pairs summed: blocks_pairs.c

@@ -11,7 +11,7 @@
 enum { LEAST_RUN = 8 }; // output blocks at once
 
 struct kept {
-    struct fft *fft; // that of spectrum->like, if there is one
+    struct fft *fft; // that of spectrum->shared_with, if there is one
     struct parts_kit kit;
     struct parts parts;
 };
@@ -80,7 +80,7 @@ static enum partita_status create(struct partita_spectrum *spectrum, const void 
     if (!kept) return PARTITA_ERR_NOMEM;
     if (!spectrum->threads) spectrum->threads = cpu_count();
     enum partita_status status = PARTITA_OK;
-    if (spectrum->like) kept->fft = kept_of(spectrum->like)->fft;
+    if (spectrum->shared_with) kept->fft = kept_of(spectrum->shared_with)->fft;
     else status = fft_create(&transform, &spectrum->allocator, &kept->fft);
     if (status != PARTITA_OK) return status;
     kept->kit = parts_kit(kept->fft, kernels_select(transform.level, transform.f64),
@@ -95,7 +95,7 @@ static void destroy(struct partita_spectrum *spectrum)
 {
     struct kept *kept = kept_of(spectrum);
     if (!kept) return;
-    if (!spectrum->like) fft_destroy(kept->fft);
+    if (!spectrum->shared_with) fft_destroy(kept->fft);
     mem_release(&spectrum->allocator, kept->parts.tiles);
     mem_release(&spectrum->allocator, kept);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/half.h"
+#include "half.h"
 
 enum {
     MOST_PASSES = 1 << 16, // of backward data

@@ -81,8 +81,8 @@ static enum partita_status prepare(struct partita_spectrum *spectrum, size_t poi
     struct kept *kept = kept_of(spectrum);
     const bool f64 = spectrum->scalar_bytes == 8;
     enum partita_status status = cuda_enter(&kept->plan);
-    kept->parts = spectrum->like ? kept_of(spectrum->like)->parts : &kept->own;
-    if (status != PARTITA_OK || spectrum->like) return status;
+    kept->parts = spectrum->shared_with ? kept_of(spectrum->shared_with)->parts : &kept->own;
+    if (status != PARTITA_OK || spectrum->shared_with) return status;
     const size_t transforms = cuda_parts_transforms(points, f64, spectrum_count(spectrum));
     return cuda_parts_create(&kept->plan, points, transforms, true, &kept->own);
 }
@@ -125,7 +125,7 @@ static void destroy(struct partita_spectrum *spectrum)
     if (kept->parts) CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_release(plan, kept->blocks);
     cuda_parts_destroy(plan, &kept->own);
-    if (!spectrum->like) cuda_staging_close(plan);
+    if (!spectrum->shared_with) cuda_staging_close(plan);
     mem_release(&spectrum->allocator, kept);
 }
 

@@ -3,8 +3,8 @@
 #ifndef PARTITA_HALF_H
 #define PARTITA_HALF_H
 
+#include "core/plan.h"
 #include "kernels/kernels.h"
-#include "plan.h"
 
 static inline enum half shape_half(const struct shape *shape)
 {
