@@ -43,8 +43,7 @@ void layer_run_in(struct layer *layer, unsigned directions, enum memory from, en
     }
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
         if (to != DEVICE)
-            memcpy(layer->array[i], array[i],
-                   layer_bytes(layer, i)); // nobody waits for it any more
+            memcpy(layer->array[i], array[i], layer_bytes(layer, i)); // without further waiting
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         if (i >= LAYER_Y && to == DEVICE)
             cudaMemcpy(layer->array[i], array[i], layer_bytes(layer, i), cudaMemcpyDefault);
@@ -52,14 +51,14 @@ void layer_run_in(struct layer *layer, unsigned directions, enum memory from, en
     }
 }
 
-bool layer_attempt(const struct layer *right, const struct partita_options *options, size_t k,
+bool layer_attempt(const struct layer *reference, const struct partita_options *options, size_t k,
                    cudaError_t error)
 {
     const enum partita_status expected =
         error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
-    const size_t allocations = hostdev_allocations(); // of the right layer
+    const size_t allocations = hostdev_allocations(); // of the reference
     struct layer layer;
-    layer_open_copy(&layer, right, options);
+    layer_open_copy(&layer, reference, options);
     hostdev_fail(k, error);
     void **a = layer.array;
     const enum partita_status status[] = {
@@ -75,7 +74,7 @@ bool layer_attempt(const struct layer *right, const struct partita_options *opti
         failures += status[i] != PARTITA_OK;
         assert_true(status[i] == PARTITA_OK || status[i] == expected);
         if (status[i] == PARTITA_OK)
-            assert_memory_equal(a[result], right->array[result], layer_bytes(&layer, result));
+            assert_memory_equal(a[result], reference->array[result], layer_bytes(&layer, result));
     }
     if (!failed) assert_int_equal(failures, 0);
     hostdev_fail(0, cudaSuccess);

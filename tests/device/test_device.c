@@ -23,7 +23,7 @@ static const struct partita_problem short_lines = {
 // Windows that no thread block holds.
 static const struct partita_problem long_lines = {LENGTH(16560), CHANNELS(2, 2), GROUPS(2),
                                                   KERNEL(16500), PAD_BEGIN(40)};
-static const struct partita_parts long_parts = {16384, 16384};
+static const struct partita_parts long_parts = {.taps = 16384, .signal = 16384};
 
 // An engine at one of the problems.
 struct subject {

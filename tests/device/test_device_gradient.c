@@ -156,11 +156,6 @@ struct gradient_case {
     bool f64;
 };
 
-static size_t or_one(size_t value)
-{
-    return value ? value : 1;
-}
-
 static struct shape shape_of(const struct gradient_case *c)
 {
     struct shape shape = c->subject->shape;

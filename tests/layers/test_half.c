@@ -136,11 +136,6 @@ static const struct partita_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-static size_t or_one(size_t value)
-{
-    return value ? value : 1;
-}
-
 // n samples of 16 bits and their values.
 struct samples {
     size_t n;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A watch over what must not be called, see interpose.h. The C library's own calls among its
-// functions do not come by here; those of the library under test do, for the executable's symbols
-// go first.
+// The C library's calls of its own functions do not reach these definitions. Those of the library
+// under test do, because the executable's symbols come first.
 
 #include "support/interpose.h"
 
@@ -29,7 +28,7 @@ void watch_this_thread(bool watched)
     watching = watched;
 }
 
-static void check(const char *name)
+static void check_watched(const char *name)
 {
     if (!watching) return;
     watching = false;
@@ -40,8 +39,8 @@ static void check(const char *name)
     abort();
 }
 
-// The C library's function of that name; condition variables have an older version beside the one
-// that programs use.
+// The C library's function of that name. Condition variables also have an older version, which
+// programs do not use.
 static void *real(const char *name)
 {
     void *found =
@@ -51,16 +50,15 @@ static void *real(const char *name)
     return found;
 }
 
-// Passes the call on to the real function, looked up once.
+// Forwards the call to the real function, looked up once.
 #define PASS(name, ...)                                                                            \
     static __typeof__(&name) next;                                                                 \
-    check(#name);                                                                                  \
+    check_watched(#name);                                                                          \
     if (!__atomic_load_n(&next, __ATOMIC_RELAXED))                                                 \
         __atomic_store_n(&next, (__typeof__(next))(uintptr_t)real(#name), __ATOMIC_RELAXED);       \
     return __atomic_load_n(&next, __ATOMIC_RELAXED)(__VA_ARGS__)
 
-// Memory: looking a function up may allocate, so these go by the names that the C library keeps for
-// it.
+// Memory: looking up a function may allocate, so these use the internal names of the C library.
 extern void *__libc_malloc(size_t bytes);
 extern void *__libc_calloc(size_t n, size_t bytes);
 extern void *__libc_realloc(void *memory, size_t bytes);
@@ -69,37 +67,37 @@ extern void __libc_free(void *memory);
 
 void *malloc(size_t bytes)
 {
-    check("malloc");
+    check_watched("malloc");
     return __libc_malloc(bytes);
 }
 
 void *calloc(size_t n, size_t bytes)
 {
-    check("calloc");
+    check_watched("calloc");
     return __libc_calloc(n, bytes);
 }
 
 void *realloc(void *memory, size_t bytes)
 {
-    check("realloc");
+    check_watched("realloc");
     return __libc_realloc(memory, bytes);
 }
 
 void free(void *memory)
 {
-    check("free");
+    check_watched("free");
     __libc_free(memory);
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    check("aligned_alloc");
+    check_watched("aligned_alloc");
     return __libc_memalign(alignment, bytes);
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t bytes)
 {
-    check("posix_memalign");
+    check_watched("posix_memalign");
     void *got = __libc_memalign(alignment, bytes);
     if (!got) return ENOMEM;
     *memory = got;
@@ -126,7 +124,7 @@ int mprotect(void *at, size_t bytes, int protection)
     PASS(mprotect, at, bytes, protection);
 }
 
-// Locks, and what sleepers wait for.
+// Locks, condition variables and semaphores.
 int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     PASS(pthread_mutex_lock, mutex);
@@ -209,7 +207,7 @@ int sem_post(sem_t *semaphore)
     PASS(sem_post, semaphore);
 }
 
-// The system: futexes come by here, having no function of their own.
+// System calls, among them futexes, which have no function of their own.
 long syscall(long number, ...)
 {
     long a[6];
@@ -316,7 +314,7 @@ int vfprintf(FILE *file, const char *format, va_list arguments)
 
 int fprintf(FILE *file, const char *format, ...)
 {
-    check("fprintf");
+    check_watched("fprintf");
     va_list arguments;
     va_start(arguments, format);
     int length = vfprintf(file, format, arguments);
@@ -326,7 +324,7 @@ int fprintf(FILE *file, const char *format, ...)
 
 int printf(const char *format, ...)
 {
-    check("printf");
+    check_watched("printf");
     va_list arguments;
     va_start(arguments, format);
     int length = vfprintf(stdout, format, arguments);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A watch over what must not be called where calls must not take long: the program defines the C
-// library's functions that allocate, lock, sleep, call the system or touch files itself and exports
-// them, so the shared library calls these. On a thread that has said so they print their name and
-// abort; elsewhere they pass the call on.
+// Detects calls that a real-time function must not make. The program defines and exports the C
+// library's functions that allocate, lock, sleep, make system calls or access files, so that the
+// shared library calls these. On a watched thread they print their name and abort; on other threads
+// they forward the call.
 #ifndef PARTITA_TEST_INTERPOSE_H
 #define PARTITA_TEST_INTERPOSE_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the kernel tests share: memory between two pages that fault, sums in twice the precision of
-// a double with a bound on what a kernel may be off, and comparison by that bound, by class (NaN,
-// infinity) and by bits.
+// Shared by the kernel tests: memory between two inaccessible pages, sums in twice the precision of
+// a double with a bound on the error of a kernel, and comparison by that bound, by class (NaN,
+// infinity) or by bits.
 #ifndef PARTITA_KERNEL_CHECK_H
 #define PARTITA_KERNEL_CHECK_H
 
@@ -52,8 +52,8 @@ static inline void fill_random(struct random *random, bool f64, void *p, size_t 
     random_samples(random, f64 ? PARTITA_F64 : PARTITA_F32, p, n);
 }
 
-// A value that tends to go wrong: huge, tiny, zero, and unless only finite ones are wanted infinite
-// or not a number. Sums stay finite if the other factors add up to 1 at most.
+// Draws a huge value, a tiny one or zero or, unless `finite`, also an infinity or a NaN. Sums stay
+// finite if the other factors add up to at most 1.
 static inline double extreme_value(struct random *random, bool f64, bool finite)
 {
     const double huge = f64 ? DBL_MAX : (double)FLT_MAX, tiny = f64 ? 0x1p-1074 : 0x1p-149;
@@ -62,9 +62,8 @@ static inline double extreme_value(struct random *random, bool f64, bool finite)
     return values[random_below(random, finite ? 8 : sizeof values / sizeof *values)];
 }
 
-// Memory with an inaccessible page right before and right after: what is placed at an edge cannot
-// be overrun there without a fault, and on the other side lies a zone of bytes that are NaN as
-// floats and must not change.
+// Memory with an inaccessible page before and after it. An array at one edge faults when it is
+// overrun there; on its other side is a zone of bytes that are NaN as floats and must not change.
 struct fence {
     char *memory;
     size_t size; // a multiple of the page
@@ -94,7 +93,8 @@ static inline unsigned char *fence_zone(const struct fence *fence, size_t bytes,
            (edge == EDGE_START ? bytes : fence->size - bytes - ZONE_BYTES);
 }
 
-// Where `bytes` bytes at the edge start; copies them there unless from is NULL, and fills the zone.
+// Returns the start of `bytes` bytes at the edge, filled from `from` unless that is NULL; fills the
+// zone.
 static inline void *fence_put(const struct fence *fence, const void *from, size_t bytes,
                               enum edge edge)
 {
@@ -110,9 +110,8 @@ static inline void fence_check(const struct fence *fence, size_t bytes, enum edg
     for (size_t i = 0; i < ZONE_BYTES; i++) assert_int_equal(zone[i], ZONE_VALUE);
 }
 
-// A sum of products: its value to twice the precision of a double (Ogita, Rump, Oishi 2005, Dot2),
-// what IEEE arithmetic makes of it when infinities or NaNs are among the products, and the sum of
-// the magnitudes.
+// A sum of products: its value in twice the precision of a double (Ogita, Rump, Oishi 2005, Dot2),
+// its value in plain IEEE arithmetic, for infinities and NaNs, and the sum of the magnitudes.
 struct sum {
     double high, low, plain, magnitude;
     size_t products;
@@ -134,16 +133,16 @@ static inline double sum_value(const struct sum *sum)
     return isfinite(sum->plain) ? sum->high + sum->low : sum->plain;
 }
 
-// On its way into the result a product is rounded once by itself and once with each addition
-// (Higham 2002, section 4.2): `additions` u times the sum of magnitudes is never exceeded, but for
-// what underflows, half the smallest number for each product and its addition.
+// Each product is rounded once, and once more with each addition (Higham 2002, section 4.2), so
+// that the error is at most `additions` + 1 times u times the sum of magnitudes, plus underflow of
+// half the smallest number for each product and its addition.
 static inline double sum_bound(const struct sum *sum, bool f64, size_t additions)
 {
     const double u = f64 ? 0x1p-53 : 0x1p-24, smallest = f64 ? 0x1p-1074 : 0x1p-149;
     return (double)(additions + 1) * u * sum->magnitude + (double)(sum->products + 1) * smallest;
 }
 
-// Not a number like not a number, infinite like infinite, else within the bound.
+// Whether both are NaN, both are the same infinity, or the error is within the bound.
 static inline bool agrees(const struct sum *sum, bool f64, double actual, size_t additions)
 {
     const double expected = sum_value(sum);
@@ -152,8 +151,8 @@ static inline bool agrees(const struct sum *sum, bool f64, double actual, size_t
     return fabs(actual - expected) <= sum_bound(sum, f64, additions);
 }
 
-// Exactly the expected value, rounded to the precision; the sign of a zero counts, which NaN it is
-// does not.
+// Fails unless y[i] is exactly the expected value, rounded to the precision. The sign of a zero
+// counts; all NaN are equal.
 static inline void assert_same(bool f64, const void *y, size_t i, double expected)
 {
     const double actual = scalar_get(f64, y, i), rounded = f64 ? expected : (double)(float)expected;
@@ -161,13 +160,13 @@ static inline void assert_same(bool f64, const void *y, size_t i, double expecte
         fail_msg("%zu: %.17g, not %.17g", i, actual, rounded);
 }
 
-// What a test of a kernel gets as its state: the kernels of one instruction set and precision.
+// The state of a kernel test: the kernels of one instruction set and precision.
 struct kernel_subject {
     const struct kernels *kernels;
     char name[16]; // "f32-avx512"
 };
 
-// Something that a kernel promises, and the test of it.
+// A property that kernels guarantee, and its test.
 struct promise {
     const char *name;
     CMUnitTestFunction run;
@@ -175,12 +174,13 @@ struct promise {
 
 enum { MAX_SUBJECTS = 2 * (CPU_AVX512 + 1), MAX_PROMISES = 16 };
 
-// Tests all promises of every instruction set that this processor has; what main returns.
+// Tests all promises for every instruction set that this processor has; returns the status of main.
 static inline int test_all_isas(const struct promise *promises, size_t n_promises)
 {
     static struct kernel_subject subjects[MAX_SUBJECTS];
     static struct CMUnitTest tests[MAX_SUBJECTS * MAX_PROMISES];
-    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
+    unsetenv(
+        "PARTITA_CPU"); // all instruction sets are tested here, also if others tests are limited
     size_t n = 0;
     struct kernel_subject *s = subjects;
     for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// A layer set up to run, see layer_rig.h.
 #include "core/plan.h"
 
 #include "support/layer_rig.h"
@@ -8,11 +7,6 @@
 #include <stdio.h>
 
 #include "support/reference_layer.h"
-
-static size_t or_one(size_t value)
-{
-    return value ? value : 1;
-}
 
 double layer_sample(const struct layer *layer, enum layer_array array, size_t i)
 {
@@ -56,7 +50,8 @@ bool layer_is_brief(void)
 
 int layer_repeats(int n)
 {
-    return layer_is_brief() ? 1 : layer_on_stand_in() ? (n + 7) / 8 : n;
+    if (layer_is_brief()) return 1;
+    return layer_on_stand_in() ? (n + 7) / 8 : n;
 }
 
 struct partita_options layer_options(const struct partita_options *options)
@@ -67,12 +62,12 @@ struct partita_options layer_options(const struct partita_options *options)
 }
 
 // "winograd" of "cuda/winograd".
-static bool computes_by(const char *engine, const char *algorithm)
+static bool engine_has_algorithm(const char *engine, const char *algorithm)
 {
     return !strcmp(strchr(engine, '/') + 1, algorithm);
 }
 
-static void allocate(struct layer *layer)
+static void layer_allocate(struct layer *layer)
 {
     const struct partita_problem *p = &layer->problem;
     size_t scalar = partita_type_size(p->signal), plane = 1, outputs = 1, taps = 1;
@@ -90,7 +85,7 @@ static void allocate(struct layer *layer)
     for (int i = 0; i < LAYER_ARRAYS; i++) layer->array[i] = guarded_alloc(n[i] * scalar, scalar);
 }
 
-static void create(struct layer *layer, const struct partita_options *options)
+static void layer_create(struct layer *layer, const struct partita_options *options)
 {
     for (int i = 0; i < LAYER_Y; i++) {
         layer->expected[i] = malloc((layer->n[i] + 1) * sizeof(double));
@@ -110,7 +105,7 @@ bool layer_is_served(const char *engine, const struct partita_problem *problem)
         layer_options(&(struct partita_options){.engine = engine, .directions = LAYER_ALL});
     const enum partita_status status = partita_plan_create(problem, &options, &plan);
     partita_plan_destroy(plan);
-    if (status == PARTITA_ERR_UNSUPPORTED && !computes_by(engine, "direct")) return false;
+    if (status == PARTITA_ERR_UNSUPPORTED && !engine_has_algorithm(engine, "direct")) return false;
     assert_ok(status);
     return true;
 }
@@ -119,21 +114,21 @@ void layer_open(struct layer *layer, const struct partita_problem *problem,
                 const struct partita_options *options, struct random *random)
 {
     *layer = (struct layer){.problem = *problem};
-    allocate(layer);
+    layer_allocate(layer);
     for (int i = 0; i < LAYER_Y; i++)
         random_samples(random, problem->signal, layer->array[i], layer->n[i]);
-    create(layer, options);
+    layer_create(layer, options);
 }
 
 void layer_open_copy(struct layer *layer, const struct layer *other,
                      const struct partita_options *options)
 {
     *layer = (struct layer){.problem = other->problem};
-    allocate(layer);
+    layer_allocate(layer);
     for (int i = 0; i < LAYER_Y; i++)
         memcpy(layer->array[i], other->array[i],
                layer->n[i] * partita_type_size(layer->problem.signal));
-    create(layer, options);
+    layer_create(layer, options);
 }
 
 size_t layer_edge(const struct layer *layer)
@@ -190,10 +185,10 @@ void layer_run_saved(struct layer *layer, bool guarded)
     partita_saved_destroy(saved);
 }
 
-// Sums of `products` independent products of numbers uniform in [-1, 1) have that root mean square;
-// errors are held against it even where padding leaves fewer of them.
-static void check(struct layer *layer, enum layer_array array, const struct partita_plan *plan,
-                  double products, double typical)
+// `typical` is the root mean square of a product of independent numbers uniform in [-1, 1). Errors
+// are compared with sums of `products` of them even where padding leaves fewer.
+static void layer_check_array(struct layer *layer, enum layer_array array,
+                              const struct partita_plan *plan, double products, double typical)
 {
     double error = 0, norm = 0;
     size_t n = layer->n[array];
@@ -207,7 +202,7 @@ static void check(struct layer *layer, enum layer_array array, const struct part
     if (layer->transform)
         gate = fmax(gate, gate_transform(layer->problem.signal, layer->transform));
     gate = gate_for_outputs(gate, n);
-    if (plan && computes_by(plan->engine->name, "winograd"))
+    if (plan && engine_has_algorithm(plan->engine->name, "winograd"))
         gate *= winograd_growth(plan->choice.transform);
     static const char *const names[LAYER_ARRAYS] = {"x", "w", "bias", "gy", "y", "gx", "gw", "gb"};
     if (!(error <= gate * gate * norm))
@@ -227,10 +222,11 @@ void layer_check(struct layer *layer)
     reference_backward_bias(p, e[LAYER_GB], e[LAYER_GY]);
     double k = (double)or_one(p->out_channels), taps = (double)layer->n[LAYER_W] / k;
     double in = (double)or_one(p->in_channels), summed = (double)layer->n[LAYER_Y] / k;
-    check(layer, LAYER_Y, layer->plan, taps + 1, 1.0 / 3);
-    check(layer, LAYER_GX, layer->plan->backward_data, (double)layer->n[LAYER_W] / in + 1, 1.0 / 3);
-    check(layer, LAYER_GW, layer->plan->backward_weight, summed + 1, 1.0 / 3);
-    check(layer, LAYER_GB, NULL, summed + 1, sqrt(1.0 / 3));
+    layer_check_array(layer, LAYER_Y, layer->plan, taps + 1, 1.0 / 3);
+    layer_check_array(layer, LAYER_GX, layer->plan->backward_data,
+                      (double)layer->n[LAYER_W] / in + 1, 1.0 / 3);
+    layer_check_array(layer, LAYER_GW, layer->plan->backward_weight, summed + 1, 1.0 / 3);
+    layer_check_array(layer, LAYER_GB, NULL, summed + 1, sqrt(1.0 / 3));
 }
 
 void layer_same_bits(const struct layer *a, const struct layer *b)
@@ -240,24 +236,24 @@ void layer_same_bits(const struct layer *a, const struct layer *b)
                             a->n[i] * partita_type_size(a->problem.signal));
 }
 
-static size_t channels(struct random *random)
+static size_t draw_channels(struct random *random)
 {
     return random_below(random, 3) ? 1 + random_below(random, 4) : 1 + random_below(random, 21);
 }
 
-static struct partita_problem draw(struct random *random)
+static struct partita_problem draw_layer(struct random *random)
 {
     struct partita_problem p = {.rank = 1 + (int)random_below(random, 3),
                                 .op = (enum partita_op)random_below(random, 2),
                                 .batch = 1 + random_below(random, 3),
                                 .groups = random_below(random, 2) ? 1 : 1 + random_below(random, 4),
                                 .activation = (enum partita_activation)random_below(random, 2)};
-    p.in_channels = p.groups * channels(random);
-    p.out_channels = p.groups * channels(random);
+    static const size_t extent[] = {90, 24, 9};
+    p.in_channels = p.groups * draw_channels(random);
+    p.out_channels = p.groups * draw_channels(random);
     for (int a = 0; a < p.rank; a++) {
-        size_t longest = p.rank == 1 ? 90 : p.rank == 2 ? 24 : 9;
-        p.size[a] = 1 + random_below(random, longest);
-        p.kernel[a] = 1 + random_below(random, random_below(random, 4) ? 5 : longest);
+        p.size[a] = 1 + random_below(random, extent[p.rank - 1]);
+        p.kernel[a] = 1 + random_below(random, random_below(random, 4) ? 5 : extent[p.rank - 1]);
         p.stride[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 5);
         p.dilation[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 4);
         p.pad_begin[a] = (ptrdiff_t)random_below(random, 10) - 3;
@@ -278,7 +274,7 @@ double layer_products(const struct partita_problem *p)
 struct partita_problem layer_random(struct random *random)
 {
     for (;;) {
-        struct partita_problem p = draw(random);
+        struct partita_problem p = draw_layer(random);
         double products = layer_products(&p);
         if (products > 0 && products < 4e4) return p;
     }
@@ -287,7 +283,8 @@ struct partita_problem layer_random(struct random *random)
 struct partita_problem layer_suit_engine(const char *engine, const struct partita_problem *problem)
 {
     struct partita_problem p = *problem;
-    if (!computes_by(engine, "depthwise") && !computes_by(engine, "tiles-fused")) return p;
+    if (!engine_has_algorithm(engine, "depthwise") && !engine_has_algorithm(engine, "tiles-fused"))
+        return p;
     size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
     p.groups = p.in_channels = in;
     p.out_channels = in * (out > in ? out / in : 1);

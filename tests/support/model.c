@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Host models made up for a test, see model.h. They go through the wisdom file, as a measured model
-// does.
+// The models are read from a wisdom file, as a measured model is.
 
 #include "support/model.h"
 
@@ -12,18 +11,18 @@
 
 enum { MAX_TEXT = 1 << 20, FFT_COSTS = 32 };
 
-// The line of one precision, in the order of the file: fma, fir_call, cmac_cached, cmac_far, fetch,
-// copy, copy_far, product by distance, transforms.
-static size_t costs_line(char *text, size_t room, const double product[3])
+// Writes the line of one precision in the order of the file: fma, fir_call, cmac_cached, cmac_far,
+// fetch, copy, copy_far, product by distance, transforms.
+static size_t costs_line(char *text, size_t capacity, const double product[3])
 {
-    size_t n = (size_t)snprintf(text, room, "costs 2e-11 5e-8 2e-10 5e-10 1e-10 1e-10 4e-10");
+    size_t n = (size_t)snprintf(text, capacity, "costs 2e-11 5e-8 2e-10 5e-10 1e-10 1e-10 4e-10");
     for (int i = 0; i < 9; i++)
-        n += (size_t)snprintf(text + n, room - n, " %.6e", product[i % 3] * 1e-9);
-    for (int i = 0; i < FFT_COSTS; i++) n += (size_t)snprintf(text + n, room - n, " 1e-9");
-    return n + (size_t)snprintf(text + n, room - n, "\n");
+        n += (size_t)snprintf(text + n, capacity - n, " %.6e", product[i % 3] * 1e-9);
+    for (int i = 0; i < FFT_COSTS; i++) n += (size_t)snprintf(text + n, capacity - n, " 1e-9");
+    return n + (size_t)snprintf(text + n, capacity - n, "\n");
 }
 
-// FNV-1a, as the file has it.
+// FNV-1a, as in the file.
 static uint64_t checksum(const char *text, size_t length)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -31,7 +30,7 @@ static uint64_t checksum(const char *text, size_t length)
     return hash;
 }
 
-// Puts the costs behind the two lines that name the format and the host, and closes the file anew.
+// Inserts the costs after the two lines with the format and the machine, and computes the checksum.
 static void write_model(const char *path, const double product[3])
 {
     char *from = malloc(MAX_TEXT), *to = malloc(MAX_TEXT);
@@ -39,14 +38,14 @@ static void write_model(const char *path, const double product[3])
     assert_non_null(file);
     from[fread(from, 1, MAX_TEXT - 1, file)] = 0;
     fclose(file);
-    const char *host = strchr(strchr(from, '\n') + 1, '\n') + 1,
-               *closing = strstr(host, "checksum ");
+    const char *rest = strchr(strchr(from, '\n') + 1, '\n') + 1,
+               *closing = strstr(rest, "checksum ");
     assert_non_null(closing);
-    size_t n = (size_t)(host - from);
+    size_t n = (size_t)(rest - from);
     memcpy(to, from, n);
     for (int i = 0; i < 2; i++) n += costs_line(to + n, MAX_TEXT - n, product);
-    memcpy(to + n, host, (size_t)(closing - host));
-    n += (size_t)(closing - host);
+    memcpy(to + n, rest, (size_t)(closing - rest));
+    n += (size_t)(closing - rest);
     file = fopen(path, "wb");
     assert_non_null(file);
     assert_int_equal(fwrite(to, 1, n, file), n);

@@ -1,35 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Threads of a host, see pool.h.
-
 #include "support/pool.h"
 
 #include <stdlib.h>
 
-static void enter(const struct pool *pool, bool inside)
+static void pool_notify(const struct pool *pool, bool inside)
 {
     if (pool->entering) pool->entering(inside);
 }
 
-// Takes one call of the task; the lock is held before and after.
-static void run_one(struct pool *pool)
+// Makes one call of the task; the lock is held before and after.
+static void pool_run_one(struct pool *pool)
 {
     void (*task)(void *) = pool->task;
     void *context = pool->context;
     pool->waiting--;
     pthread_mutex_unlock(&pool->lock);
-    enter(pool, true);
+    pool_notify(pool, true);
     task(context);
-    enter(pool, false);
+    pool_notify(pool, false);
     pthread_mutex_lock(&pool->lock);
     if (--pool->running == 0) pthread_cond_signal(&pool->done);
 }
 
-static void *run_thread(void *argument)
+static void *pool_thread(void *argument)
 {
     struct pool *pool = argument;
     pthread_mutex_lock(&pool->lock);
     while (!pool->closing) {
-        if (pool->waiting) run_one(pool);
+        if (pool->waiting) pool_run_one(pool);
         else pthread_cond_wait(&pool->work, &pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -43,7 +41,7 @@ void pool_open(struct pool *pool)
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
     for (int i = 0; i < POOL_THREADS; i++)
-        if (pthread_create(&pool->threads[i], NULL, run_thread, pool) != 0) abort();
+        if (pthread_create(&pool->threads[i], NULL, pool_thread, pool) != 0) abort();
 }
 
 void pool_close(struct pool *pool)
@@ -58,35 +56,35 @@ void pool_close(struct pool *pool)
     pthread_mutex_destroy(&pool->lock);
 }
 
-static void run_shared(struct pool *pool, void (*task)(void *context), void *context, size_t n,
-                       bool take_part)
+static void pool_run(struct pool *pool, void (*task)(void *context), void *context, size_t n,
+                     bool take_part)
 {
     atomic_fetch_add(&pool->calls, 1);
     if (n == 0) return;
-    enter(pool, false);
+    pool_notify(pool, false);
     pthread_mutex_lock(&pool->lock);
     pool->task = task;
     pool->context = context;
     pool->waiting = pool->running = n;
     if (take_part) pthread_cond_broadcast(&pool->work);
     else pthread_cond_signal(&pool->work);
-    while (take_part && pool->waiting) run_one(pool);
+    while (take_part && pool->waiting) pool_run_one(pool);
     while (pool->running) pthread_cond_wait(&pool->done, &pool->lock);
     pthread_mutex_unlock(&pool->lock);
-    enter(pool, true);
+    pool_notify(pool, true);
 }
 
-static void run_together(void *user, void (*task)(void *context), void *context, size_t n)
+static void pool_run_together(void *user, void (*task)(void *context), void *context, size_t n)
 {
-    run_shared(user, task, context, n, true);
+    pool_run(user, task, context, n, true);
 }
 
-static void run_elsewhere(void *user, void (*task)(void *context), void *context, size_t n)
+static void pool_run_other_thread(void *user, void (*task)(void *context), void *context, size_t n)
 {
-    run_shared(user, task, context, n, false);
+    pool_run(user, task, context, n, false);
 }
 
-static void run_serial(void *user, void (*task)(void *context), void *context, size_t n)
+static void pool_run_serial(void *user, void (*task)(void *context), void *context, size_t n)
 {
     struct pool *pool = user;
     atomic_fetch_add(&pool->calls, 1);
@@ -95,15 +93,15 @@ static void run_serial(void *user, void (*task)(void *context), void *context, s
 
 struct partita_executor pool_executor(struct pool *pool)
 {
-    return (struct partita_executor){run_together, pool};
+    return (struct partita_executor){pool_run_together, pool};
 }
 
 struct partita_executor pool_executor_other_thread(struct pool *pool)
 {
-    return (struct partita_executor){run_elsewhere, pool};
+    return (struct partita_executor){pool_run_other_thread, pool};
 }
 
 struct partita_executor pool_executor_serial(struct pool *pool)
 {
-    return (struct partita_executor){run_serial, pool};
+    return (struct partita_executor){pool_run_serial, pool};
 }

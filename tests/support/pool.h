@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Threads of a host, for partita_options.executor: a small pool with a lock, as plain as can be.
+// A small, simple thread pool with a lock, for partita_options.executor.
 #ifndef PARTITA_TEST_POOL_H
 #define PARTITA_TEST_POOL_H
 
@@ -17,23 +17,22 @@ struct pool {
     void *context;
     size_t waiting, running; // calls of the task not yet begun, not yet returned
     bool closing;
-    atomic_ulong calls; // of run
-    // Told when a thread goes into the library's code and when it leaves it. NULL: nobody is told.
+    atomic_ulong calls; // of the executor
+    // Called when a thread enters the library's code and when it leaves it [NULL].
     void (*entering)(bool inside);
 };
 
 void pool_open(struct pool *pool);
 void pool_close(struct pool *pool);
 
-// All threads and the calling one take part.
+// All threads and the calling thread take part.
 struct partita_executor pool_executor(struct pool *pool);
 
-// One of the pool's threads makes all the calls, one after the other, while the calling thread
-// waits.
+// One of the pool's threads makes all calls, one after the other, while the calling thread waits.
 struct partita_executor pool_executor_other_thread(struct pool *pool);
 
-// The calling thread makes all the calls, one after the other; counted in `calls`, no thread is
-// needed.
+// The calling thread makes all calls, one after the other, and counts them in `calls`; the pool
+// need not be open.
 struct partita_executor pool_executor_serial(struct pool *pool);
 
 #endif

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Memory that is given out again at once, see recycled.h.
-
 #include "support/recycled.h"
 
 #include <stdlib.h>

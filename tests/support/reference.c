@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The oracle, see reference.h. Slow on purpose: every product of the sum, one after the other, in
-// long double.
+// Slow on purpose: every product of the sum, one after the other, in long double.
 
 #include "support/reference.h"
 
@@ -29,8 +28,8 @@ size_t reference_outputs(const struct partita_problem *problem, size_t axis)
     return room < 0 ? 0 : (size_t)room / or_one(problem->stride[axis]) + 1;
 }
 
-// One problem with its defaults filled in, its axes moved to the end, unused ones of extent 1, all
-// samples widened.
+// A problem with defaults filled in, its axes at the end and unused ones of extent 1, and its
+// samples in long double.
 struct loops {
     size_t batch, in, out, group_in, group_out, taps, plane, outputs;
     size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
@@ -95,7 +94,7 @@ static void add_product(const struct loops *s, long double *sum, double complex 
     sum[1] += (long double)creal(a) * cimag(b) + (long double)cimag(a) * creal(b);
 }
 
-// Adds one input channel's share of one output to sum[2]; x and w are that channel's planes.
+// Adds the products of one input channel to an output, sum[2]; x and w are that channel's planes.
 static void add_channel(const struct loops *s, long double *sum, const double complex *x,
                         const double complex *w, size_t output)
 {
@@ -123,7 +122,7 @@ static void compute(const struct loops *s, double complex *y, size_t n, size_t k
         size_t from = n * s->in + k / s->group_out * s->group_in + c;
         add_channel(s, sum, s->x + from * s->plane, s->w + (k * s->group_in + c) * s->taps, p);
     }
-    ((double *)y)[0] = (double)sum[0]; // not re + im*I, which spreads a NaN
+    ((double *)y)[0] = (double)sum[0]; // re + im*I would spread a NaN to both parts
     ((double *)y)[1] = (double)sum[1];
 }
 

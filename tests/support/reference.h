@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The oracle: the formula of partita/problem.h as plain loops over complex numbers in long double.
-// It shares no code with the library, fills in its own defaults and knows nothing of blocks,
-// transforms or threads.
+// It shares no code with the library, fills in its own defaults and has no blocks, transforms or
+// threads.
 #ifndef PARTITA_TEST_REFERENCE_H
 #define PARTITA_TEST_REFERENCE_H
 
 #include <complex.h>
 #include <partita/problem.h>
 
-// Output samples along each axis of a bounded problem that is well formed; a formula of its own.
+// Output samples along an axis of a valid bounded problem.
 size_t reference_outputs(const struct partita_problem *problem, size_t axis);
 
 // y[batch][out_channels][outputs] of a bounded problem; x and w in the problem's own types and
@@ -21,7 +21,7 @@ void reference_forward(const struct partita_problem *problem, double complex *y,
 void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y,
                       const void *x, const void *w);
 
-// The same for the outputs at[n_at] alone: y [out_channels][n_at].
+// The same for the outputs at[n_at] only: y [out_channels][n_at].
 void reference_stream_at(const struct partita_problem *problem, size_t n_frames, const size_t *at,
                          size_t n_at, double complex *y, const void *x, const void *w);
 

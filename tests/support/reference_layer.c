@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The oracle of layers, see reference_layer.h. All directions are one walk over the products of the
-// sum; what differs is which of the three factors is summed into.
+// All directions iterate over the same products; they differ in which of the three factors is the
+// sum.
 #include "support/reference_layer.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void split(size_t index, const size_t extent[3], size_t ret[3])
     ret[0] = index / extent[2] / extent[1];
 }
 
-// The sample of a plane of x that output p meets with tap r; -1 outside.
+// The sample of a plane of x that tap r multiplies in output p; -1 in the padding.
 static ptrdiff_t met(const struct walk *s, const size_t p[3], const size_t r[3])
 {
     ptrdiff_t index = 0;
@@ -65,7 +65,7 @@ static ptrdiff_t met(const struct walk *s, const size_t p[3], const size_t r[3])
     return index;
 }
 
-// The three factors; exactly one of y, x and w is NULL, and `sum` stands for it.
+// The three factors; exactly one of y, x and w is NULL, and `sum` takes its place.
 struct factors {
     long double *sum;
     const double *y, *x, *w;
@@ -88,7 +88,7 @@ static void add_products(const struct walk *s, const struct factors *f, size_t p
             }
 }
 
-// Everything: which sample it is depends on position and tap alone.
+// For all positions and taps; these determine which sample it is.
 static void accumulate(const struct walk *s, long double *sum, const double *y, const double *x,
                        const double *w)
 {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The oracle of layers: forward with bias and activation, and the gradients, as the formulas of
-// partita/layer.h in plain loops over long doubles, one product after the other. It shares no code
-// with the library.
+// The oracle of layers: the formulas of partita/layer.h for forward with bias and activation and
+// for the gradients, as plain loops over long doubles. It shares no code with the library.
 #ifndef PARTITA_TEST_REFERENCE_LAYER_H
 #define PARTITA_TEST_REFERENCE_LAYER_H
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A problem set up to run, see rig.h.
-
 #include "support/rig.h"
 
 #include "support/layer_rig.h"
-
-static size_t or_one(size_t value)
-{
-    return value ? value : 1;
-}
 
 static size_t axes(const struct partita_problem *problem)
 {
@@ -37,7 +30,7 @@ size_t problem_outputs(const struct partita_problem *problem)
     return n;
 }
 
-static void allocate(struct rig *rig)
+static void rig_allocate(struct rig *rig)
 {
     const struct partita_problem *p = &rig->problem;
     size_t scalar = type_is_f64(p->signal) ? 8 : 4;
@@ -50,7 +43,7 @@ static void allocate(struct rig *rig)
     rig->y = guarded_alloc(rig->n_y * rig->sample_bytes, scalar);
 }
 
-static void create(struct rig *rig, const struct partita_options *options)
+static void rig_create(struct rig *rig, const struct partita_options *options)
 {
     const struct partita_options all = layer_options(options); // on the device under test
     assert_ok(partita_plan_create(&rig->problem, &all, &rig->plan));
@@ -61,20 +54,20 @@ void rig_open(struct rig *rig, const struct partita_problem *problem,
               const struct partita_options *options, struct random *random)
 {
     *rig = (struct rig){.problem = *problem};
-    allocate(rig);
+    rig_allocate(rig);
     random_samples(random, problem->signal, rig->x, rig->n_x);
     random_samples(random, problem->taps, rig->w, rig->n_w);
-    create(rig, options);
+    rig_create(rig, options);
 }
 
 void rig_open_with(struct rig *rig, const struct partita_problem *problem,
                    const struct partita_options *options, const void *x, const void *w)
 {
     *rig = (struct rig){.problem = *problem};
-    allocate(rig);
+    rig_allocate(rig);
     memcpy(rig->x, x, rig->n_x * rig->sample_bytes);
     memcpy(rig->w, w, rig->n_w * partita_type_size(problem->taps));
-    create(rig, options);
+    rig_create(rig, options);
 }
 
 void rig_forward(struct rig *rig)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A problem set up to run: random taps and signal, plan, filter and the gate that its result must
-// meet.
+// A bounded problem ready to execute: random taps and signal, plan, filter and the gate of its
+// result.
 #ifndef PARTITA_TEST_RIG_H
 #define PARTITA_TEST_RIG_H
 
-// The library's own struct of a plan, for the transform length that gates depend on. It comes
-// first: the library names things `complex`, which complex.h makes a macro.
+// The library's struct of a plan, for the transform length that gates depend on. It is included
+// first, because the library has names `complex`, which complex.h defines as a macro.
 #include "core/plan.h"
 
 #include "support/test.h"
@@ -24,16 +24,16 @@ size_t problem_inputs(const struct partita_problem *problem);
 size_t problem_taps(const struct partita_problem *problem);
 size_t problem_outputs(const struct partita_problem *problem);
 
-// Bounded problem: draws x and w, leaves y filled with NaN, all aligned to one scalar only.
+// Draws x and w and fills y with NaN; all are aligned to one scalar only.
 void rig_open(struct rig *rig, const struct partita_problem *problem,
               const struct partita_options *options, struct random *random);
-// The same with given taps and signal.
+// The same with a given signal and given taps.
 void rig_open_with(struct rig *rig, const struct partita_problem *problem,
                    const struct partita_options *options, const void *x, const void *w);
 void rig_forward(struct rig *rig);
-void rig_close(struct rig *rig); // checks the guards
+void rig_close(struct rig *rig); // checks the guard bytes
 
-// The gate of a plan for n outputs, by the algorithm it chose.
+// The gate of a plan for n outputs, by its algorithm.
 double plan_gate(const struct partita_plan *plan, const struct partita_problem *problem, size_t n);
 
 // Fails unless y is within the gate of the oracle.

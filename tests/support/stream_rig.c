@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A stream set up to run, see stream_rig.h.
-
 #include "support/stream_rig.h"
 
 #include "support/layer_rig.h"
 
 enum { MAX_CHANNELS = 8 };
-
-static size_t or_one(size_t value)
-{
-    return value ? value : 1;
-}
 
 const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save",
                                                         "cpu/partitioned", "cuda/partitioned"};
@@ -20,13 +13,13 @@ const char *partitioned_engine(void)
     return layer_has_engine("cuda/partitioned") ? "cuda/partitioned" : "cpu/partitioned";
 }
 
-// Of f32, cf64 and cf32-f32 which, else -1.
+// Index among the pairs that a stand-in has: f32, cf64 and cf32-f32; -1 for others.
 static int stand_in_types(size_t types)
 {
-    return types == 0                        ? 0
-           : types == 3 && !layer_is_brief() ? 1
-           : types == 4 && !layer_is_brief() ? 2
-                                             : -1;
+    if (types == 0) return 0;
+    if (layer_is_brief()) return -1;
+    if (types == 3) return 1;
+    return types == 4 ? 2 : -1;
 }
 
 bool rig_has_types(const char *engine, size_t types)
@@ -113,7 +106,7 @@ void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *s
                           size_t first, size_t end, const struct call_split *split,
                           struct random *random)
 {
-    size_t taken = first, given = (first + rig->stride - 1) / rig->stride;
+    size_t taken = first, returned = (first + rig->stride - 1) / rig->stride;
     const size_t unit = rig->problem.whole_blocks ? rig->problem.block : 1;
     while (taken < end) {
         size_t n = split_next(split, random, end - taken);
@@ -123,12 +116,12 @@ void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *s
         for (size_t c = 0; c < rig->in; c++)
             x_at[c] = (char *)rig->x + (c * rig->n_frames + taken) * rig->sample_bytes;
         for (size_t c = 0; c < rig->out; c++)
-            y_at[c] = (char *)y + (c * rig->n_outputs + given) * rig->sample_bytes;
-        size_t due = (taken + n + rig->stride - 1) / rig->stride - given;
+            y_at[c] = (char *)y + (c * rig->n_outputs + returned) * rig->sample_bytes;
+        size_t due = (taken + n + rig->stride - 1) / rig->stride - returned;
         assert_int_equal(partita_stream_output_frames(stream, n), due);
         partita_stream_process(stream, y_at, x_at, n);
         taken += n;
-        given += due;
+        returned += due;
     }
 }
 
@@ -153,61 +146,64 @@ size_t stream_rig_output_bytes(const struct stream_rig *rig)
 
 void stream_rig_check(const struct stream_rig *rig, const void *y)
 {
-    size_t late = partita_plan_latency(rig->plan) / rig->stride, n = rig->n_outputs;
+    size_t latency = partita_plan_latency(rig->plan) / rig->stride, n = rig->n_outputs;
     double complex *expected = calloc(rig->out * n, sizeof *expected),
-                   *now = malloc(rig->out * n * sizeof *now);
-    reference_stream(&rig->problem, rig->n_frames, now, rig->x, rig->w);
+                   *undelayed = malloc(rig->out * n * sizeof *undelayed);
+    reference_stream(&rig->problem, rig->n_frames, undelayed, rig->x, rig->w);
     for (size_t k = 0; k < rig->out; k++) {
-        for (size_t p = late; p < n; p++) expected[k * n + p] = now[k * n + p - late];
+        for (size_t p = latency; p < n; p++) expected[k * n + p] = undelayed[k * n + p - latency];
     }
-    struct partita_problem sized = rig->problem;
-    double gate = plan_gate(rig->plan, &sized, rig->out * n);
-    double error =
-        error_against(rig->problem.signal, y, expected, rig->out * n, typical_output(&sized));
+    double gate = plan_gate(rig->plan, &rig->problem, rig->out * n);
+    double error = error_against(rig->problem.signal, y, expected, rig->out * n,
+                                 typical_output(&rig->problem));
     if (!(error <= gate)) fail_msg("error %.3g above %.3g", error, gate);
     for (size_t k = 0; k < rig->out; k++) {
-        for (size_t p = 0; p < late && p < n; p++) {
+        for (size_t p = 0; p < latency && p < n; p++) {
             assert_true(reference_sample(rig->problem.signal, y, k * n + p) == 0);
         }
     }
     free(expected);
-    free(now);
+    free(undelayed);
 }
 
 void stream_rig_check_sampled(const struct stream_rig *rig, const void *y, struct random *random)
 {
-    enum { PRODUCTS = TEST_SLOWER > 1 ? 200000 : 2000000, FEWEST = TEST_SLOWER > 1 ? 60 : 200 };
-    size_t n = rig->n_outputs, late = partita_plan_latency(rig->plan) / rig->stride,
-           some = PRODUCTS / rig->n_taps;
-    if (some < FEWEST) some = FEWEST;
-    if (late >= n || some >= n - late) {
+    enum {
+        PRODUCTS = TEST_SLOWER > 1 ? 200000 : 2000000,
+        MIN_SAMPLES = TEST_SLOWER > 1 ? 60 : 200
+    };
+    size_t n = rig->n_outputs, latency = partita_plan_latency(rig->plan) / rig->stride,
+           n_at = PRODUCTS / rig->n_taps;
+    if (n_at < MIN_SAMPLES) n_at = MIN_SAMPLES;
+    if (latency >= n || n_at >= n - latency) {
         stream_rig_check(rig, y);
         return;
     }
-    size_t *at = malloc(some * sizeof *at);
-    for (size_t i = 0; i < some; i++)
-        at[i] = i < 1 ? 0 : i < 2 ? n - late - 1 : random_below(random, n - late);
-    double complex *expected = malloc(rig->out * some * sizeof *expected);
-    char *got = malloc(rig->out * some * rig->sample_bytes);
-    reference_stream_at(&rig->problem, rig->n_frames, at, some, expected, rig->x, rig->w);
-    for (size_t i = 0; i < rig->out * some; i++) {
-        size_t from = i / some * n + late + at[i % some];
+    size_t *at = malloc(n_at * sizeof *at);
+    at[0] = 0;
+    at[1] = n - latency - 1;
+    for (size_t i = 2; i < n_at; i++) at[i] = random_below(random, n - latency);
+    double complex *expected = malloc(rig->out * n_at * sizeof *expected);
+    char *got = malloc(rig->out * n_at * rig->sample_bytes);
+    reference_stream_at(&rig->problem, rig->n_frames, at, n_at, expected, rig->x, rig->w);
+    for (size_t i = 0; i < rig->out * n_at; i++) {
+        size_t from = i / n_at * n + latency + at[i % n_at];
         memcpy(got + i * rig->sample_bytes, (const char *)y + from * rig->sample_bytes,
                rig->sample_bytes);
     }
-    double gate = plan_gate(rig->plan, &rig->problem, rig->out * some);
-    double error = error_against(rig->problem.signal, got, expected, rig->out * some,
+    double gate = plan_gate(rig->plan, &rig->problem, rig->out * n_at);
+    double error = error_against(rig->problem.signal, got, expected, rig->out * n_at,
                                  typical_output(&rig->problem));
     if (!(error <= gate)) fail_msg("error %.3g above %.3g", error, gate);
-    for (size_t i = 0; i < rig->out * late; i++)
-        assert_true(reference_sample(rig->problem.signal, y, i / late * n + i % late) == 0);
+    for (size_t i = 0; i < rig->out * latency; i++)
+        assert_true(reference_sample(rig->problem.signal, y, i / latency * n + i % latency) == 0);
     free(at);
     free(expected);
     free(got);
 }
 
-// Long enough for several blocks of any size the planner may like, and for a history kept in a long
-// line to come round.
+// Enough for several blocks of any size that the planner may choose, and for a ring buffer of the
+// history to wrap around.
 static size_t enough_frames(const struct partita_plan *plan)
 {
     return 3 * (plan->choice.transform + plan->choice.hop) + 8000;

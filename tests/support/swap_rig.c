@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-// A run with several filters, see swap_rig.h.
-
 #include "support/swap_rig.h"
 
 #include <math.h>
@@ -23,7 +21,7 @@ void swap_rig_run_alone(struct swap_rig *s, size_t f, struct random *random)
 
 void swap_rig_open(struct swap_rig *s, const struct stream_case *c,
                    const struct partita_problem *problem, const struct partita_options *options,
-                   size_t least_frames, struct random *random)
+                   size_t min_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strcmp(c->engine, "cpu/overlap-save") == 0) relaxed.latency = 2000;
@@ -33,7 +31,7 @@ void swap_rig_open(struct swap_rig *s, const struct stream_case *c,
     assert_ok(partita_plan_load(probe.plan, &s->load));
     stream_rig_close(&probe);
     *s = (struct swap_rig){.load = s->load};
-    const size_t frames = least_frames + 4 * s->load.swap_delay;
+    const size_t frames = min_frames + 4 * s->load.swap_delay;
     stream_rig_open_exactly(&s->rig, c, &relaxed, options, (frames + unit - 1) / unit * unit,
                             random);
     s->filters[0] = s->rig.filter;
@@ -72,7 +70,7 @@ struct partita_stream *swap_rig_run(struct swap_rig *s, void *y, const struct sw
     return stream;
 }
 
-// The difference and the sum of the blend, its factor and product round once each, on values up to
+// The difference, the factor, the product and the sum of the blend round once each, on values up to
 // twice the peak.
 static double blend_limit(const struct swap_rig *s)
 {
@@ -84,13 +82,12 @@ static double complex sample_of(const struct swap_rig *s, const void *y, size_t 
     return reference_sample(s->rig.problem.signal, y, channel * s->rig.n_outputs + i);
 }
 
-// What the header promises for output i, if the fade from filter a to b begins at output `begin`.
+// The header's formula for output i, if the fade from filter a to b begins at output `begin`.
 static double complex blend(const struct swap_rig *s, size_t a, size_t b, size_t channel, size_t i,
                             size_t begin, size_t fade)
 {
-    double weight = i < begin          ? 0
-                    : i < begin + fade ? (double)(i - begin + 1) / (double)(fade + 1)
-                                       : 1;
+    double weight = i < begin ? 0 : 1;
+    if (i >= begin && i < begin + fade) weight = (double)(i - begin + 1) / (double)(fade + 1);
     double complex old = sample_of(s, s->alone[a], channel, i),
                    new = sample_of(s, s->alone[b], channel, i);
     return old + (new - old) * weight;
@@ -112,20 +109,20 @@ size_t first_mismatch(const struct swap_rig *s, const void *y, size_t a, size_t 
 size_t check_fade(const struct swap_rig *s, const void *y, size_t a, size_t b, size_t fade,
                   size_t first, size_t from, size_t end)
 {
-    // Where the old one's output ends the fade begins, or began a little before with too little of
-    // the new to tell.
-    size_t heard = first_mismatch(s, y, a, a, end, 0, first, end), worst = 0, begin;
-    size_t least = heard > 64 ? heard - 64 : 0;
-    for (begin = heard; begin + 1 > least; begin--) {
-        size_t off = first_mismatch(s, y, a, b, begin, fade, first, end);
-        if (off == end) break;
-        worst = off > worst ? off : worst;
+    // The fade begins where the output of the old filter ends, or a little earlier if the part of
+    // the new one was still too small.
+    size_t changed = first_mismatch(s, y, a, a, end, 0, first, end), last = 0, begin;
+    size_t earliest = changed > 64 ? changed - 64 : 0;
+    for (begin = changed; begin + 1 > earliest; begin--) {
+        size_t mismatch = first_mismatch(s, y, a, b, begin, fade, first, end);
+        if (mismatch == end) break;
+        last = mismatch > last ? mismatch : last;
         if (begin == 0) break;
     }
     if (first_mismatch(s, y, a, b, begin, fade, first, end) != end)
-        fail_msg("fade of %zu: no blend from output %zu on; off at %zu", fade, heard, worst);
+        fail_msg("fade of %zu: no blend from output %zu on; mismatch at %zu", fade, changed, last);
     if (begin < from || begin - from > s->load.swap_delay)
-        fail_msg("fade begins at %zu, handed over at %zu, swap_delay %zu", begin, from,
+        fail_msg("fade begins at %zu, swapped at %zu, swap_delay %zu", begin, from,
                  s->load.swap_delay);
     return begin;
 }

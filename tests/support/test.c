@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-// What every test shares, see test.h.
-
 #include "support/test.h"
 
 #include <math.h>
@@ -150,7 +148,7 @@ double typical_output(const struct partita_problem *problem)
     return sqrt(signal * taps * (double)products);
 }
 
-static void collect(void *user, const char *text)
+static void collect_line(void *user, const char *text)
 {
     struct log_lines *lines = user;
     size_t used = strlen(lines->text);
@@ -161,7 +159,7 @@ static void collect(void *user, const char *text)
 struct partita_log log_into(struct log_lines *lines)
 {
     *lines = (struct log_lines){.n_lines = 0};
-    return (struct partita_log){collect, lines};
+    return (struct partita_log){collect_line, lines};
 }
 
 struct CMUnitTest named_test(CMUnitTestFunction run, const void *state, const char *format, ...)
