@@ -148,7 +148,8 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
         return true;
     }
     return audio_write(p->writer, p->type, y, n, fault) &&
-           shard_save_progress(p->shard, p->writer, (uint64_t)p->written, fault);
+           resume_save(&p->shard->resume, &p->shard->record, p->writer, (uint64_t)p->written,
+                       fault);
 }
 
 // A buffer for results; NULL if writing failed.

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/json_values.h"
+#include "base/json_values.h"
 
 enum { LANES = 8, CHUNK = 512 };
 

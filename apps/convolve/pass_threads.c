@@ -59,7 +59,8 @@ static void *write_behind(void *context)
          frame_queue_pop(&out->queue)) {
         out->written += n;
         out->failed = !audio_write(out->writer, out->type, frames, n, &out->fault) ||
-                      !shard_save_progress(out->shard, out->writer, out->written, &out->fault);
+                      !resume_save(&out->shard->resume, &out->shard->record, out->writer,
+                                   out->written, &out->fault);
         if (out->failed) break;
     }
     if (out->failed) frame_queue_cancel(&out->queue);

@@ -6,7 +6,7 @@
 #ifndef PARTITA_APPS_PASS_THREADS_H
 #define PARTITA_APPS_PASS_THREADS_H
 
-#include "frame_queue.h"
+#include "base/frame_queue.h"
 #include "io/audio.h"
 #include "shard.h"
 

@@ -3,21 +3,15 @@
 #include "shard.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../lib/base/hash.h"
-#include "base/clock.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
-
-static const double PROGRESS_SECONDS = 1;
 
 // Parses digits, without sign or spaces. Returns what follows them, or NULL.
 static const char *parse_digits(const char *text, uint64_t *ret)
@@ -46,24 +40,11 @@ static const char *shard_option(const struct shard *shard)
 static bool shard_check_names(const struct shard *shard, const char *const *inputs, int n_inputs,
                               struct fault *fault)
 {
-    const char *names[] = {shard->record_path, shard->partial_path, shard->progress_path};
+    const char *names[] = {shard->record_path, shard->resume.partial_path,
+                           shard->resume.progress_path};
     for (int i = 0; i < 3; i++)
         if (names[i] && !temp_differs(names[i], inputs, n_inputs, fault)) return false;
     return true;
-}
-
-// OUT.partial is in the folder of the file that OUT links to, since a file is renamed within one
-// folder.
-static bool set_partial_path(struct shard *shard, const char *out, struct fault *fault)
-{
-    mode_t mode;
-    char *final = temp_final(out, &mode, fault);
-    if (!final) return false;
-    if (asprintf(&shard->partial_path, "%s.partial", final) < 0) shard->partial_path = NULL;
-    free(final);
-    if (!shard->partial_path) return fault_set(fault, "out of memory");
-    shard->progress_path = shard_record_path(shard->partial_path, fault);
-    return shard->progress_path;
 }
 
 bool shard_begin(struct shard *shard, const struct settings *settings, const char *const *inputs,
@@ -72,8 +53,9 @@ bool shard_begin(struct shard *shard, const struct settings *settings, const cha
     const char *out = settings->operands[2];
     struct shard_record previous;
     bool exists;
-    *shard = (struct shard){
-        .settings = settings, .active = settings->range || settings->resume, .lock = -1};
+    *shard = (struct shard){.settings = settings,
+                            .active = settings->range || settings->resume,
+                            .resume = {.lock = -1}};
     if (!temp_differs(out, inputs, n_inputs, fault)) return false;
     if (!shard->active) return true;
     if (temp_is_special(out))
@@ -81,7 +63,7 @@ bool shard_begin(struct shard *shard, const struct settings *settings, const cha
                          "%s: %s writes to a file of its own, not to pipes, devices or directories",
                          out, shard_option(shard));
     if (settings->range && !(shard->record_path = shard_record_path(out, fault))) return false;
-    if (settings->resume && !set_partial_path(shard, out, fault)) return false;
+    if (settings->resume && !resume_begin(&shard->resume, out, fault)) return false;
     if (!shard_check_names(shard, inputs, n_inputs, fault)) return false;
     return !shard->record_path || shard_record_read(shard->record_path, &previous, &exists, fault);
 }
@@ -149,76 +131,6 @@ static uint64_t shard_bound(uint64_t total, uint64_t k, uint64_t n)
     return total / n * k + (uint64_t)((unsigned __int128)(total % n) * k / n);
 }
 
-// If the file was renamed between open and flock, it has become the OUT of another run.
-static bool try_lock(int fd, const char *partial, struct fault *fault)
-{
-    struct stat ours, there;
-    if (fstat(fd, &ours) || !S_ISREG(ours.st_mode))
-        return fault_set(fault, "%s: is not a regular file; remove it or name another output",
-                         partial);
-    int failed = flock(fd, LOCK_EX | LOCK_NB);
-    if (failed && errno != EWOULDBLOCK)
-        return fault_set(fault, "%s: cannot lock: %s", partial, strerror(errno));
-    if (!failed && stat(partial, &there) == 0 && there.st_dev == ours.st_dev &&
-        there.st_ino == ours.st_ino)
-        return true;
-    return fault_set(fault, "%s: another run is writing this file", partial);
-}
-
-// Locks OUT.partial until shard_release, also after it is renamed.
-static bool lock_partial(struct shard *shard, struct fault *fault)
-{
-    const char *partial = shard->partial_path;
-    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    const bool created = fd >= 0;
-    if (!created && errno == EEXIST)
-        fd = open(partial, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return fault_set(fault, "%s: cannot open for writing: %s", partial, strerror(errno));
-    if (!try_lock(fd, partial, fault)) {
-        close(fd);
-        return false;
-    }
-    shard->lock = fd;
-    shard->created = created;
-    return true;
-}
-
-static bool partial_is_empty(const struct shard *shard)
-{
-    struct stat st;
-    return fstat(shard->lock, &st) == 0 && st.st_size == 0;
-}
-
-// Reads the progress of an earlier run of the same command. A progress file without OUT.partial is
-// left over from a complete OUT.
-static bool load_progress(struct shard *shard, struct fault *fault)
-{
-    struct shard_record earlier, *now = &shard->record;
-    const char *in = shard->settings->operands[1];
-    bool exists;
-    if (!lock_partial(shard, fault) ||
-        !shard_record_read(shard->progress_path, &earlier, &exists, fault))
-        return false;
-    if (shard->created || (!exists && partial_is_empty(shard))) return true;
-    if (!exists)
-        return fault_set(
-            fault,
-            "%s: is not empty, but its progress file %s is missing; remove it or move it away",
-            shard->partial_path, shard->progress_path);
-    if (earlier.key != now->key || earlier.first != now->first || earlier.end != now->end)
-        return fault_set(fault,
-                         "%s: was started by another command, with other taps or with another "
-                         "plan; remove it to start again",
-                         shard->partial_path);
-    if (earlier.input_time != now->input_time)
-        return fault_set(fault,
-                         "%s: has changed since %s was started; remove the latter to start again",
-                         in, shard->partial_path);
-    *now = earlier;
-    return true;
-}
-
 bool shard_open(struct shard *shard, const struct shard_source *source, struct range *range,
                 uint64_t *frames, struct fault *fault)
 {
@@ -240,7 +152,8 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     if (!audio_reader_state(source->in, &shard->input_bytes, &record->input_time))
         return fault_set(fault, "%s: cannot get the size and time of %s", option,
                          settings->operands[1]);
-    if (settings->resume && !load_progress(shard, fault)) return false;
+    if (settings->resume && !resume_load(&shard->resume, record, settings->operands[1], fault))
+        return false;
     const int64_t stride = settings->stride, begin = range->begin;
     *range = (struct range){begin + (int64_t)(record->first + record->done) * stride,
                             begin + (int64_t)record->end * stride, false};
@@ -255,30 +168,7 @@ bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
     const char *out = shard->settings->operands[2];
     if (!shard->active || !shard->settings->resume)
         return audio_create(ret_writer, out, info, fault);
-    if (!shard_record_write(shard->progress_path, &shard->record, fault))
-        return false; // before OUT.partial has contents
-    const struct audio_partial partial = {
-        .path = shard->partial_path,
-        .frames = shard->record.done,
-        .counts = {shard->record.clipped, shard->record.invalid},
-    };
-    return audio_resume(ret_writer, out, &partial, info, fault);
-}
-
-bool shard_save_progress(struct shard *shard, struct audio_writer *writer, uint64_t written,
-                         struct fault *fault)
-{
-    if (!shard->active || !shard->settings->resume ||
-        clock_now() - shard->progress_time < PROGRESS_SECONDS)
-        return true;
-    struct shard_record record = shard->record;
-    struct sample_counts counts;
-    if (!audio_sync(writer, &counts, fault)) return false;
-    record.done += written;
-    record.clipped = counts.clipped;
-    record.invalid = counts.nonfinite;
-    shard->progress_time = clock_now();
-    return shard_record_write(shard->progress_path, &record, fault);
+    return resume_create(&shard->resume, &shard->record, ret_writer, out, info, fault);
 }
 
 bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
@@ -299,7 +189,7 @@ bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
 static bool write_final_record(struct shard *shard, const struct sample_counts *counts,
                                struct fault *fault)
 {
-    if (shard->progress_path) unlink(shard->progress_path);
+    if (shard->resume.progress_path) unlink(shard->resume.progress_path);
     if (!shard->record_path) return true;
     shard->record.done = shard->record.end - shard->record.first;
     shard->record.clipped = counts->clipped;
@@ -310,7 +200,7 @@ static bool write_final_record(struct shard *shard, const struct sample_counts *
 bool shard_finish(struct shard *shard, struct audio_writer *writer,
                   struct sample_counts *ret_counts, struct fault *fault)
 {
-    shard->created = false; // OUT.partial becomes OUT
+    shard->resume.created = false; // OUT.partial becomes OUT
     if (!shard_record_discard(shard->settings->operands[2], fault)) {
         audio_discard(writer);
         return false;
@@ -320,16 +210,8 @@ bool shard_finish(struct shard *shard, struct audio_writer *writer,
            write_final_record(shard, ret_counts, fault);
 }
 
-// Removes an empty OUT.partial of a run that failed before its first sample.
 void shard_release(struct shard *shard)
 {
-    struct fault ignored;
-    if (shard->created && partial_is_empty(shard)) {
-        unlink(shard->partial_path);
-        shard_record_remove(shard->progress_path, &ignored);
-    }
-    if (shard->partial_path && shard->lock >= 0) close(shard->lock);
-    free(shard->partial_path);
-    free(shard->progress_path);
+    resume_release(&shard->resume);
     free(shard->record_path);
 }

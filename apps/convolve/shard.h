@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
-// --range K/N, which computes one shard of a result, and --resume, which continues a run that was
-// stopped. Both rely on one property of the runner's segments: a sample of the result depends only
-// on its position, not on where a run began.
+// --range K/N, which computes one shard of a result, and what it has in common with --resume
+// (resume.h). Both rely on one property of the runner's segments: a sample of the result depends
+// only on its position, not on where a run began.
 //
-// A run with --range writes OUT and beside it its record OUT.range, for `partita join`. A run with
-// --resume writes OUT.partial and its progress OUT.partial.range, both of which are gone once OUT
-// is complete. The progress file exists before the first sample is written, and OUT.partial is
-// locked (flock) while a run writes it. Every run that gives OUT new contents first removes
-// OUT.range.
+// A run with --range writes OUT and beside it its record OUT.range, for `partita join`. Every run
+// that gives OUT new contents first removes OUT.range.
 #ifndef PARTITA_APPS_SHARD_H
 #define PARTITA_APPS_SHARD_H
 
 #include "cli/range.h"
 #include "io/audio.h"
+#include "resume.h"
 #include "shard_record.h"
 #include "taps.h"
 
@@ -21,12 +19,8 @@ struct shard {
     bool active;                // --range or --resume was given
     struct shard_record record; // record.done: what an earlier run has written
     uint64_t input_bytes;
-    char *record_path;    // OUT.range, with --range
-    char *partial_path;   // OUT.partial, with --resume; symbolic links of OUT are resolved
-    char *progress_path;  // OUT.partial.range, with --resume
-    int lock;             // descriptor of the locked OUT.partial; -1: not locked
-    bool created;         // this run created OUT.partial
-    double progress_time; // when the progress was last saved, in seconds
+    char *record_path; // OUT.range, with --range
+    struct resume resume;
 };
 
 // Parses "K/N". False: a usage error.
@@ -53,11 +47,6 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
 // Creates OUT, or opens OUT.partial to continue it.
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
                   const struct audio_info *info, struct fault *fault);
-
-// At most once a second: waits until the `written` frames of this run are on the disk and saves the
-// progress.
-bool shard_save_progress(struct shard *shard, struct audio_writer *writer, uint64_t written,
-                         struct fault *fault);
 
 // After the pass: false, with a fault, if the input has changed since shard_open.
 bool shard_check_input(const struct shard *shard, const struct audio_reader *in,

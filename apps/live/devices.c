@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_values.h"
 #include "cli/commands.h"
 #include "cli/compute_devices.h"
-#include "cli/json_values.h"
 #include "cli/report.h"
 #include "live/device/device.h"
 

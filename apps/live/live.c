@@ -19,7 +19,7 @@
 #include "live/console/terminal.h"
 #include "live/measure/measure.h"
 #include "live/record/output_names.h"
-#include "resume.h"
+#include "restart.h"
 #include "session.h"
 #include "status.h"
 
@@ -33,7 +33,7 @@ enum { RETRY_MILLISECONDS = 500, LAST_LINE_MILLISECONDS = 500 };
 struct live {
     struct settings settings;
     int signals;
-    struct resume resume;
+    struct restart restart;
 };
 
 static bool live_check_usage(const struct settings *s, struct fault *fault)
@@ -78,7 +78,7 @@ static void leave_session(struct session *session)
 // a fault.
 static int open_session(struct live *live, struct session *session, struct fault *fault)
 {
-    struct resume *r = &live->resume;
+    struct restart *r = &live->restart;
     for (;;) {
         *session = (struct session){.gain = r->gain, .mute = r->mute, .bypass = r->bypass};
         if (device_initialize(live->settings.verbose, fault) &&
@@ -95,7 +95,7 @@ static int open_session(struct live *live, struct session *session, struct fault
             fault_set(fault, "interrupted while there was no device");
             return EXIT_FAILED;
         }
-        if (device_hangs()) resume_as_new(r, live->settings.argc, live->settings.argv);
+        if (device_hangs()) restart_exec(r, live->settings.argc, live->settings.argv);
     }
 }
 
@@ -155,13 +155,13 @@ static bool write_last_line(const struct live *live, struct session *s, bool aga
     return false;
 }
 
-static void store_resume(struct live *live, const struct session *s)
+static void store_restart(struct live *live, const struct session *s)
 {
-    live->resume = (struct resume){
-        .take = live->resume.take + 1,
+    live->restart = (struct restart){
+        .take = live->restart.take + 1,
         .filter = filter_set_current(s->filters),
         .gain = s->gain,
-        .played = live->resume.played + (double)chain_counts(s->chain).frames / s->format.rate,
+        .played = live->restart.played + (double)chain_counts(s->chain).frames / s->format.rate,
         .mute = s->mute,
         .bypass = s->bypass,
     };
@@ -174,8 +174,8 @@ static int live_play(struct live *live)
     struct fault fault;
     int status = open_session(live, &session, &fault);
     if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
-    if (live->resume.filter && live->resume.filter < filter_set_size(session.filters))
-        filter_set_select(session.filters, live->resume.filter);
+    if (live->restart.filter && live->restart.filter < filter_set_size(session.filters))
+        filter_set_select(session.filters, live->restart.filter);
     bool started = device_start(session.stream, &fault);
     if (started) {
         print_session(&session);
@@ -189,8 +189,8 @@ static int live_play(struct live *live)
     bool again = session.lost && live->settings.retry && !session.ending;
     if (again) {
         if (started) write_last_line(live, &session, true);
-        if (started) store_resume(live, &session);
-        resume_as_new(&live->resume, live->settings.argc, live->settings.argv);
+        if (started) store_restart(live, &session);
+        restart_exec(&live->restart, live->settings.argc, live->settings.argv);
     }
     if (session.stream)
         device_close(session.stream, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
@@ -203,11 +203,11 @@ static int live_play(struct live *live)
 static void continue_previous(struct live *live)
 {
     struct settings *s = &live->settings;
-    if (!resume_read(&live->resume)) {
-        live->resume.gain = s->gain;
+    if (!restart_read(&live->restart)) {
+        live->restart.gain = s->gain;
         return;
     }
-    s->duration = fmax(0, s->duration - live->resume.played);
+    s->duration = fmax(0, s->duration - live->restart.played);
 }
 
 int live_main(const struct settings *settings)
@@ -217,7 +217,7 @@ int live_main(const struct settings *settings)
     int status;
     if (!live_check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
     continue_previous(&live);
-    if (!output_names_check(&live.settings, live.resume.take, &fault))
+    if (!output_names_check(&live.settings, live.restart.take, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
     terminal_remember();

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/json_values.h"
+#include "base/json_values.h"
 #include "cli/report.h"
 
 static const char *const loss_names[N_DEVICE_LOSSES] = {"in_underflows", "in_overflows",

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Restart after the loss of the device (--retry). PortAudio may hang for ever in the client of a
 // dead server, so the program executes itself anew and passes its state in the environment.
-#ifndef PARTITA_APPS_LIVE_RESUME_H
-#define PARTITA_APPS_LIVE_RESUME_H
+#ifndef PARTITA_APPS_LIVE_RESTART_H
+#define PARTITA_APPS_LIVE_RESTART_H
 
 #include <stdbool.h>
 
-struct resume {
+struct restart {
     int take;      // of the recording, from 1 on
     int filter;    // index of the current filter
     double gain;   // dB
@@ -16,11 +16,11 @@ struct resume {
 };
 
 // Reads the state of the previous process. False, with take 1, if there is none.
-bool resume_read(struct resume *ret);
+bool restart_read(struct restart *ret);
 
 // Executes `partita` with the same arguments; argv[0] is the subcommand. All descriptors but the
 // standard streams are closed, so that a server sees that its client is gone. Returns only on
 // failure.
-void resume_as_new(const struct resume *resume, int argc, char **argv);
+void restart_exec(const struct restart *restart, int argc, char **argv);
 
 #endif

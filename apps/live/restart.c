@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See resume.h.
-#include "resume.h"
+// See restart.h.
+#include "restart.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,17 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char VARIABLE[] = "PARTITA_LIVE_RESUME";
+static const char VARIABLE[] = "PARTITA_LIVE_RESTART";
 
-bool resume_read(struct resume *ret)
+bool restart_read(struct restart *ret)
 {
     const char *text = getenv(VARIABLE);
-    struct resume r = {.take = 1};
+    struct restart r = {.take = 1};
     int mute, bypass, waiting;
     bool good = text && sscanf(text, "%d:%d:%lf:%lf:%d:%d:%d", &r.take, &r.filter, &r.gain,
                                &r.played, &mute, &bypass, &waiting) == 7;
     unsetenv(VARIABLE);
-    *ret = (struct resume){.take = 1};
+    *ret = (struct restart){.take = 1};
     if (!good) return false;
     *ret = r;
     ret->mute = mute;
@@ -39,9 +39,9 @@ static void close_at_exec(void)
     if (folder) closedir(folder);
 }
 
-void resume_as_new(const struct resume *resume, int argc, char **argv)
+void restart_exec(const struct restart *restart, int argc, char **argv)
 {
-    const struct resume *r = resume;
+    const struct restart *r = restart;
     char text[160];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     if (!arguments) return;
