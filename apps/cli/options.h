@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The parsed command line. One table (options.c) describes every option; the parser, --help, the
-// manual page and the shell completions are generated from it.
+// The parsed command line. One table (option_table.c) describes every option; the parser, --help,
+// the manual page and the shell completions are generated from it.
 #ifndef PARTITA_APPS_OPTIONS_H
 #define PARTITA_APPS_OPTIONS_H
 
@@ -108,6 +108,7 @@ struct command_row {
     int n_operands; // negative: at least that many
 };
 
+enum { MAX_OPTION_ROWS = 128 };
 extern const struct option_row option_rows[];
 extern const size_t n_option_rows;
 extern const struct command_row command_rows[N_COMMANDS];
