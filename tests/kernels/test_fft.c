@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The spectral seam (lib/fft.h), white box: products of spectra are convolutions where nothing
-// wraps around, for every good size, real and complex, both precisions, through both providers
-// where both are built.
+// Transforms (lib/fft/fft.h), white box: products of spectra are convolutions where nothing wraps
+// around, for every good size, real and complex, in both precisions, with each provider that is
+// built.
 
-#include "fft/fft.h" // before complex.h: it has a field of that name
+#include "fft/fft.h" // before complex.h, since it has a field of that name
 
 #include "kernels/kernels.h"
 #include "support/test.h"
@@ -19,7 +19,7 @@ struct fft_case {
     bool f64, complex;
 };
 
-// A transform with two signals of it and working memory, all but x and h aligned as the seam asks.
+// A transform, two signals and working memory; all but x and h are aligned as fft.h requires.
 struct lab {
     struct fft *fft;
     enum partita_type type;
@@ -57,7 +57,7 @@ static void lab_close(struct lab *lab)
     guarded_free(lab->scratch);
 }
 
-// y = the samples of the product of both spectra, without the transforms' gain.
+// Computes y, the samples of the product of both spectra, without the transforms' gain.
 static void multiply(struct lab *lab)
 {
     const struct kernels *kernels = kernels_select(cpu_detect(), type_is_f64(lab->type));
@@ -72,7 +72,7 @@ static void multiply(struct lab *lab)
     }
 }
 
-// The transform cut into steps at random gives the bits of the whole.
+// A transform split into random steps has the same bits as the whole.
 static void check_steps(struct lab *lab, struct random *random)
 {
     const size_t bytes = fft_spectrum_bytes(lab->fft), steps = fft_steps(lab->fft);
@@ -101,7 +101,7 @@ static void check_steps(struct lab *lab, struct random *random)
     guarded_free(y);
 }
 
-// Blocks that come to lie apart hold the bits of those side by side, and nothing between them is
+// Spectrum lines with a stride have the same bits as adjacent ones, and nothing between them is
 // written.
 static void check_apart(struct lab *lab, struct random *random)
 {
@@ -124,7 +124,7 @@ static void check_apart(struct lab *lab, struct random *random)
     guarded_free(apart);
 }
 
-// As close as two transforms of the same samples are.
+// Fails unless a and b are as close as two transforms of the same samples.
 static void check_close(const struct lab *lab, const void *a, const void *b, size_t bytes)
 {
     const bool f64 = type_is_f64(lab->type);
@@ -138,8 +138,8 @@ static void check_close(const struct lab *lab, const void *a, const void *b, siz
     assert_true(error <= gate * gate * norm);
 }
 
-// Half of the samples, with zeros behind them, has the spectrum of the whole; back to half are the
-// samples of the whole.
+// The transform of half of the samples has the spectrum of these with zeros behind them, and the
+// inverse to half has the first half of the samples.
 static void check_half(struct lab *lab)
 {
     const size_t half = lab->n / 2, sample = partita_type_size(lab->type);
@@ -159,8 +159,8 @@ static void check_half(struct lab *lab)
     guarded_free(x);
 }
 
-// Compares outputs first .. last-1 of the convolution of x with the first m samples of h; of long
-// ones a random part.
+// Compares outputs first .. last-1 of the convolution of x with the first m samples of h with
+// direct sums; a random part of them if there are many.
 static void check_outputs(const struct lab *lab, struct random *random, size_t m, size_t first,
                           size_t last)
 {
@@ -203,7 +203,7 @@ static void products_are_convolutions(void **state)
     lab_open(&lab, c, false);
     size_t bytes = c->n * partita_type_size(lab.type), half = (c->n + 1) / 2;
     char *kept = malloc(bytes);
-    fill(&lab, &random, c->n - half + 1, half); // everything fits: overlap-add
+    fill(&lab, &random, c->n - half + 1, half); // nothing wraps around: overlap-add
     memcpy(kept, lab.x, bytes);
     multiply(&lab);
     assert_memory_equal(kept, lab.x, bytes);
@@ -218,7 +218,8 @@ static void products_are_convolutions(void **state)
     lab_close(&lab);
 }
 
-// Forward and back is the identity times the gain, on any alignment, with the same bits each time.
+// Forward and inverse together are the identity times the gain, with any alignment and the same
+// bits each time.
 static void round_trip(void **state)
 {
     const struct fft_case *c = *state;
@@ -248,17 +249,17 @@ static void round_trip(void **state)
     lab_close(&lab);
 }
 
-// A signal in the first half of h and one in the second half of x: turned by half the transform,
-// either lies on the other's samples. Their sums say so, with a sign for what comes around the end;
-// the blocks in two pieces.
-static void turned_by_half(void **state)
+// h has samples in its first half and x in its second half. Rotation by half the transform moves
+// each onto the other's samples, negated where it wraps around; checked on their sums, with the
+// spectrum lines in two calls.
+static void rotated_by_half(void **state)
 {
     const struct fft_case *c = *state;
     struct random random = random_start("turned");
     struct lab lab;
     lab_open(&lab, c, false);
     const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_lines(lab.fft),
-                 cut = blocks / 3;
+                 split = blocks / 3;
     for (int back = 0; back < 2; back++) {
         fill(&lab, &random, c->n, c->n);
         double _Complex *expected = malloc(half * sizeof *expected);
@@ -269,9 +270,10 @@ static void turned_by_half(void **state)
                           reference_sample(lab.type, lab.h, back ? i : half + i);
         fft_forward(lab.fft, lab.spectrum_x, lab.x, lab.scratch);
         fft_forward(lab.fft, lab.spectrum_h, lab.h, lab.scratch);
-        const size_t at = cut * SPECTRUM_LINE_BYTES;
-        fft_add_rotated(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, cut, back);
-        fft_add_rotated(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, cut, blocks - cut, back);
+        const size_t at = split * SPECTRUM_LINE_BYTES;
+        fft_add_rotated(lab.fft, lab.spectrum_h, lab.spectrum_x, 0, split, back);
+        fft_add_rotated(lab.fft, lab.spectrum_h + at, lab.spectrum_x + at, split, blocks - split,
+                        back);
         fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);
         for (size_t i = 0; i < c->n; i++)
             sample_put(lab.type, lab.y, i,
@@ -304,9 +306,9 @@ static void good_sizes(void **state)
         size_t good = fft_good_size(n);
         assert_true(good >= n);
         assert_true(good >= last);
-        assert_true(good <
-                    2 * n + fft_good_size(
-                                1)); // rounding up never doubles the work beyond the smallest size
+        assert_true(
+            good <
+            2 * n + fft_good_size(1)); // rounding up never doubles a size above the smallest one
         assert_int_equal(fft_good_size(good), good);
         last = good;
     }
@@ -346,7 +348,7 @@ int main(int n_arguments, char **arguments)
             const char *name = partita_type_name((enum partita_type)kind);
             tests[n++] = named_test(products_are_convolutions, c, "convolution-%zu-%s", size, name);
             tests[n++] = named_test(steps_are_the_whole, c, "steps-%zu-%s", size, name);
-            tests[n++] = named_test(turned_by_half, c, "turned-%zu-%s", size, name);
+            tests[n++] = named_test(rotated_by_half, c, "turned-%zu-%s", size, name);
             if (!slow) tests[n++] = named_test(round_trip, c, "round-trip-%zu-%s", size, name);
         }
     }

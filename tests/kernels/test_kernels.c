@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT
-// Every kernel of every level this machine has against the contract of kernels.h: values against
-// sums in twice the precision, NaNs and infinities where they belong, all tails, no access outside
-// the stated ranges, and the same bits however calls are cut. The C reference goes through the same
-// tests, so that each level also agrees with it.
+// Kernels for every instruction set of this machine against the contract of kernels.h: values
+// against sums in twice the precision, NaNs and infinities in the right outputs, all tails, no
+// access outside the stated ranges, and the same bits however calls are split. The C reference has
+// the same tests, so that each instruction set also agrees with it.
 #include "support/kernel_check.h"
 
 #include <stdio.h>
 
-enum kind { REAL_SIGNAL, COMPLEX_SIGNAL, COMPLEX_TAPS, N_KINDS };
-static const char *const kind_names[N_KINDS] = {"fir", "fir-step-2", "fir-complex"};
+enum fir_variant { REAL_SIGNAL, COMPLEX_SIGNAL, COMPLEX_TAPS, N_VARIANTS };
+static const char *const variant_names[N_VARIANTS] = {"fir", "fir-step-2", "fir-complex"};
 
 enum { MAX_LEVELS = CPU_AVX512 + 1, MAX_TESTS = 256 };
 
-// What a test is about. Whole numbers of reals are counted throughout, also for complex numbers.
+// The kernel under test. Sizes count reals, also for complex numbers.
 struct subject {
     const struct kernels *kernels;
-    enum kind kind;
+    enum fir_variant variant;
     char name[48];
 };
 
-static size_t reals_in_sample(enum kind kind)
+static size_t reals_in_sample(enum fir_variant variant)
 {
-    return kind == REAL_SIGNAL ? 1 : 2;
+    return variant == REAL_SIGNAL ? 1 : 2;
 }
 
-static size_t reals_in_tap(enum kind kind)
+static size_t reals_in_tap(enum fir_variant variant)
 {
-    return kind == COMPLEX_TAPS ? 2 : 1;
+    return variant == COMPLEX_TAPS ? 2 : 1;
 }
 
-// A filter, its input and what y holds before: history reals of x, then one for each output.
+// A filter, its input and the initial contents of y: x has `history` reals before those of the
+// outputs.
 struct fir_data {
     size_t taps, outputs, history;
     void *x, *h, *y;
@@ -39,13 +40,13 @@ struct fir_data {
 static struct fir_data fir_data_make(const struct subject *s, size_t taps, size_t outputs)
 {
     const size_t scalar = scalar_size(s->kernels->f64),
-                 history = (taps - 1) * reals_in_sample(s->kind);
+                 history = (taps - 1) * reals_in_sample(s->variant);
     return (struct fir_data){
         .taps = taps,
         .outputs = outputs,
         .history = history,
         .x = test_calloc(history + outputs, scalar),
-        .h = test_calloc(taps * reals_in_tap(s->kind), scalar),
+        .h = test_calloc(taps * reals_in_tap(s->variant), scalar),
         .y = test_calloc(outputs, scalar),
         .expected = test_calloc(outputs, sizeof(struct sum)),
     };
@@ -63,21 +64,21 @@ static void fir_data_fill(const struct subject *s, struct fir_data *d, struct ra
 {
     const bool f64 = s->kernels->f64;
     fill_random(random, f64, d->x, d->history + d->outputs);
-    fill_random(random, f64, d->h, d->taps * reals_in_tap(s->kind));
+    fill_random(random, f64, d->h, d->taps * reals_in_tap(s->variant));
     fill_random(random, f64, d->y, d->outputs);
 }
 
-// Output i from the formula. Complex taps: even reals are re re - im im, odd ones re im + im re.
+// Output i by the formula. Complex taps: even reals are re re - im im, odd ones re im + im re.
 static struct sum fir_sum(const struct subject *s, const struct fir_data *d, size_t i)
 {
     const bool f64 = s->kernels->f64;
     struct sum sum = {0};
     sum_product(&sum, scalar_get(f64, d->y, i), 1);
     for (size_t j = 0; j < d->taps; j++) {
-        const size_t at = d->history + i - j * reals_in_sample(s->kind),
-                     tap = j * reals_in_tap(s->kind);
+        const size_t at = d->history + i - j * reals_in_sample(s->variant),
+                     tap = j * reals_in_tap(s->variant);
         sum_product(&sum, scalar_get(f64, d->h, tap), scalar_get(f64, d->x, at));
-        if (s->kind != COMPLEX_TAPS) continue;
+        if (s->variant != COMPLEX_TAPS) continue;
         const double im = scalar_get(f64, d->h, tap + 1);
         sum_product(&sum, i % 2 ? im : -im, scalar_get(f64, d->x, i % 2 ? at - 1 : at + 1));
     }
@@ -89,8 +90,8 @@ static void fir_expect(const struct subject *s, struct fir_data *d)
     for (size_t i = 0; i < d->outputs; i++) d->expected[i] = fir_sum(s, d, i);
 }
 
-// Additions a product passes through: those of its segment of 64 taps, one into y for each segment,
-// and for complex taps one for the pair of products or of their sums.
+// The number of additions that round a product: those in its segment of 64 taps, one into y for
+// each segment, and for complex taps one for the pair of products or of their sums.
 static size_t fir_additions(size_t taps)
 {
     return (taps < 64 ? taps : 64) + (taps + 63) / 64 + 1;
@@ -99,8 +100,8 @@ static size_t fir_additions(size_t taps)
 static void fir_run(const struct subject *s, void *y, const void *x, const void *h, size_t n,
                     size_t taps)
 {
-    if (s->kind == COMPLEX_TAPS) s->kernels->fir_complex(y, x, h, n / 2, taps);
-    else s->kernels->fir(y, x, h, n, taps, reals_in_sample(s->kind));
+    if (s->variant == COMPLEX_TAPS) s->kernels->fir_complex(y, x, h, n / 2, taps);
+    else s->kernels->fir(y, x, h, n, taps, reals_in_sample(s->variant));
 }
 
 struct fences {
@@ -112,7 +113,7 @@ static struct fences fences_open(const struct subject *s, const struct fir_data 
     const size_t scalar = scalar_size(s->kernels->f64);
     return (struct fences){
         .x = fence_open((d->history + d->outputs) * scalar),
-        .h = fence_open(d->taps * reals_in_tap(s->kind) * scalar),
+        .h = fence_open(d->taps * reals_in_tap(s->variant) * scalar),
         .y = fence_open(d->outputs * scalar),
     };
 }
@@ -124,15 +125,15 @@ static void fences_close(struct fences *f)
     fence_close(&f->y);
 }
 
-// The first n outputs with everything at one edge of its fence, so that ends, and with n also
-// alignments, vary.
+// Checks the first n outputs with all arrays at one edge of their fences, so that ends vary, and
+// with n also alignments.
 static void fir_check(const struct subject *s, const struct fir_data *d, const struct fences *f,
                       size_t n, enum edge edge)
 {
     const bool f64 = s->kernels->f64;
     const size_t scalar = scalar_size(f64), x_bytes = (d->history + n) * scalar,
                  y_bytes = n * scalar;
-    const size_t h_bytes = d->taps * reals_in_tap(s->kind) * scalar;
+    const size_t h_bytes = d->taps * reals_in_tap(s->variant) * scalar;
     char *x = fence_put(&f->x, d->x, x_bytes, edge), *h = fence_put(&f->h, d->h, h_bytes, edge);
     void *y = fence_put(&f->y, d->y, y_bytes, edge);
     fir_run(s, y, x + d->history * scalar, h, n, d->taps);
@@ -152,7 +153,7 @@ static void fir_check_taps(const struct subject *s, struct random *random, size_
     fir_data_fill(s, &d, random);
     fir_expect(s, &d);
     struct fences f = fences_open(s, &d);
-    for (size_t n = first; n <= last; n += reals_in_tap(s->kind))
+    for (size_t n = first; n <= last; n += reals_in_tap(s->variant))
         for (enum edge edge = 0; edge < N_EDGES; edge++) fir_check(s, &d, &f, n, edge);
     fences_close(&f);
     fir_data_free(&d);
@@ -166,7 +167,7 @@ static void test_fir_tails(void **state)
     for (size_t taps = 1; taps <= 200; taps++) fir_check_taps(s, &random, taps, 0, 4 * lanes + 4);
 }
 
-// Many segments, and enough outputs for the widest group of vectors and each narrower one.
+// Many segments, and enough outputs for the widest group of vectors and for each narrower one.
 static void test_fir_long(void **state)
 {
     const struct subject *s = *state;
@@ -177,7 +178,7 @@ static void test_fir_long(void **state)
     fir_check_taps(s, &random, 17, 9000, 9002); // outputs beyond one tile
 }
 
-// The contract's gate: relative L2 error over many outputs of random data at most 4 u
+// The contract's gate: the relative L2 error over many outputs of random data is at most 4 u
 // sqrt(products).
 static void test_fir_error(void **state)
 {
@@ -198,14 +199,14 @@ static void test_fir_error(void **state)
             norm += exact * exact;
         }
         const double gate =
-            gate_direct(f64 ? PARTITA_F64 : PARTITA_F32, d.taps * reals_in_tap(s->kind));
+            gate_direct(f64 ? PARTITA_F64 : PARTITA_F32, d.taps * reals_in_tap(s->variant));
         if (!(sqrt(error / norm) <= gate))
             fail_msg("%zu taps: error %.3g", d.taps, sqrt(error / norm));
         fir_data_free(&d);
     }
 }
 
-static void test_fir_hostile(void **state)
+static void test_fir_extreme(void **state)
 {
     const struct subject *s = *state;
     struct random random = random_start(s->name);
@@ -214,7 +215,7 @@ static void test_fir_hostile(void **state)
         const size_t taps = 1 + random_below(&random, 150), last = 5 * vector_lanes(s->kernels);
         struct fir_data d = fir_data_make(s, taps, last);
         fir_data_fill(s, &d, &random);
-        const size_t n_taps = taps * reals_in_tap(s->kind);
+        const size_t n_taps = taps * reals_in_tap(s->variant);
         for (size_t j = 0; j < n_taps; j++) {
             const double tap = scalar_get(f64, d.h, j) / (double)(4 * n_taps);
             scalar_put(f64, d.h, j, random_below(&random, 20) ? tap : 0);
@@ -231,13 +232,13 @@ static void test_fir_hostile(void **state)
     }
 }
 
-// In pieces of random length, most of them short, the outputs have the same bits as in one call.
-static void test_fir_cuts(void **state)
+// Outputs have the same bits in calls of random lengths, most of them short, as in one call.
+static void test_fir_splits(void **state)
 {
     const struct subject *s = *state;
     struct random random = random_start(s->name);
     const bool f64 = s->kernels->f64;
-    const size_t scalar = scalar_size(f64), step = reals_in_tap(s->kind);
+    const size_t scalar = scalar_size(f64), step = reals_in_tap(s->variant);
     for (int round = 0; round < 300; round++) {
         struct fir_data d = fir_data_make(s, 1 + random_below(&random, 300),
                                           step * (1 + random_below(&random, 900)));
@@ -256,7 +257,7 @@ static void test_fir_cuts(void **state)
     }
 }
 
-// Spectra: blocks of one line of real and one of imaginary lanes.
+// Spectra: blocks of real lanes and imaginary lanes.
 
 enum { MAX_TERMS = 40, MAX_BLOCKS = 11, MAX_STRIDE = 13 };
 
@@ -270,7 +271,7 @@ static size_t blocks_read(size_t terms, size_t stride, size_t blocks)
     return terms ? (terms - 1) * stride + blocks : 0;
 }
 
-// Random blocks where they are read, NaN in the gaps.
+// Random blocks where the kernel reads, NaN in the gaps.
 static char *spectra_make(struct random *random, bool f64, const struct cmac_data *d, size_t stride,
                           bool tame)
 {
@@ -308,7 +309,7 @@ static void cmac_compare(bool f64, const struct cmac_data *d, const void *y)
     for (size_t i = 0; i < 2 * lanes * d->blocks; i++) {
         const struct sum sum = cmac_sum(f64, d, i / (2 * lanes), i % lanes, i / lanes % 2);
         if (!agrees(&sum, f64, scalar_get(f64, y, i),
-                    d->terms + 1)) // those of its part, and one for both parts
+                    d->terms + 1)) // those of its real or imaginary part, and one for both
             fail_msg("%zu terms, real %zu of %zu blocks: %.17g, not %.17g", d->terms, i, d->blocks,
                      scalar_get(f64, y, i), sum_value(&sum));
     }
@@ -355,7 +356,7 @@ static void test_cmac(void **state)
     for (int round = 0; round < 600; round++) cmac_check(s->kernels, &random, round % 3);
 }
 
-// A block has the same bits alone as in a run, and a product may replace either factor.
+// A block has the same bits alone as among others, and a product may replace either factor.
 static void test_cmac_same_bits(void **state)
 {
     const struct subject *s = *state;
@@ -386,8 +387,8 @@ static void test_cmac_same_bits(void **state)
     }
 }
 
-// Loops. Each result is one rounding of exact operands, or a copy, so that results are compared by
-// their bits.
+// Loops. Each result is one rounding of exact operands, or a copy, so results are compared by their
+// bits.
 
 enum { MAX_LOOP = 150 };
 
@@ -467,7 +468,7 @@ static void test_select(void **state)
         }
 }
 
-static void test_cpu_wish(void **state)
+static void test_cpu_limit(void **state)
 {
     (void)state;
     unsetenv("PARTITA_CPU");
@@ -482,7 +483,8 @@ static void test_cpu_wish(void **state)
     assert_true(cpu_count() >= 1);
 }
 
-static struct subject subjects[2 * MAX_LEVELS][N_KINDS + 1]; // the last for what has no kinds
+// The last of each row is for kernels without variants.
+static struct subject subjects[2 * MAX_LEVELS][N_VARIANTS + 1];
 static struct CMUnitTest tests[MAX_TESTS];
 static size_t n_tests;
 
@@ -494,17 +496,17 @@ static void add_test(CMUnitTestFunction function, const struct subject *s, const
 
 static void add_table(const struct kernels *k, struct subject *s)
 {
-    for (enum kind kind = 0; kind < N_KINDS; kind++) {
-        s[kind] = (struct subject){.kernels = k, .kind = kind};
-        snprintf(s[kind].name, sizeof s->name, "%s-%s-%s", kind_names[kind], k->f64 ? "f64" : "f32",
-                 k->isa);
-        add_test(test_fir_tails, &s[kind], "every tail, 1 to 200 taps");
-        add_test(test_fir_long, &s[kind], "many taps, many outputs");
-        add_test(test_fir_error, &s[kind], "error");
-        add_test(test_fir_hostile, &s[kind], "hostile values");
-        add_test(test_fir_cuts, &s[kind], "cut anywhere");
+    for (enum fir_variant variant = 0; variant < N_VARIANTS; variant++) {
+        s[variant] = (struct subject){.kernels = k, .variant = variant};
+        snprintf(s[variant].name, sizeof s->name, "%s-%s-%s", variant_names[variant],
+                 k->f64 ? "f64" : "f32", k->isa);
+        add_test(test_fir_tails, &s[variant], "every tail, 1 to 200 taps");
+        add_test(test_fir_long, &s[variant], "many taps, many outputs");
+        add_test(test_fir_error, &s[variant], "error");
+        add_test(test_fir_extreme, &s[variant], "hostile values");
+        add_test(test_fir_splits, &s[variant], "cut anywhere");
     }
-    struct subject *all = &s[N_KINDS];
+    struct subject *all = &s[N_VARIANTS];
     *all = (struct subject){.kernels = k};
     snprintf(all->name, sizeof all->name, "%s-%s", k->f64 ? "f64" : "f32", k->isa);
     add_test(test_cmac, all, "cmac");
@@ -515,7 +517,7 @@ static void add_table(const struct kernels *k, struct subject *s)
 
 int main(void)
 {
-    unsetenv("PARTITA_CPU"); // all levels run here, whichever the rest of a suite is forced to
+    unsetenv("PARTITA_CPU"); // all instruction sets are tested here
     size_t n_tables = 0;
     for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
         for (int f64 = 0; f64 < 2; f64++) {
@@ -523,6 +525,6 @@ int main(void)
             if (!strcmp(k->isa, cpu_isa_name(level))) add_table(k, subjects[n_tables++]);
         }
     add_test(test_select, NULL, "select");
-    add_test(test_cpu_wish, NULL, "PARTITA_CPU");
+    add_test(test_cpu_limit, NULL, "PARTITA_CPU");
     return run_test_list(tests, n_tests);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The kernels for planes side by side, every level this machine has, against the contract of
-// kernels.h: rows of every length around those of a vector, runs of every length, transforms
-// against their definition. Operands lie between pages that fault or guard bytes. The C reference
-// goes through the same tests.
+// Kernels for planes in lanes, for every instruction set of this machine, against the contract of
+// kernels.h: rows of every length around that of a vector, tap spans of every length, transforms
+// against their definition. Operands are between inaccessible pages or guard bytes. The C reference
+// has the same tests.
 #include "support/kernel_check.h"
 
 #include <stdio.h>
 
-enum { MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_RUNS = 9, MAX_N = 60 };
+enum { MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_SPANS = 9, MAX_N = 60 };
 
 static size_t lanes_of(bool f64)
 {
@@ -21,7 +21,7 @@ static void *blocks(struct random *random, bool f64, size_t n)
     return p;
 }
 
-// One lane lies at the end of a page, its neighbour has no plane.
+// One lane ends at the end of a page, its neighbour has no plane.
 static void test_read(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -88,7 +88,7 @@ static void test_write(void **state)
                         if (relu && expected < 0) expected = 0;
                     }
                     if (expected != 0) assert_same(f64, y[l], i, expected);
-                    else assert_true(scalar_get(f64, y[l], i) == 0); // of either sign
+                    else assert_true(scalar_get(f64, y[l], i) == 0); // of any sign
                 }
             for (size_t l = 0; l < lanes; l++) {
                 if (y[l]) guarded_free(y[l]);
@@ -99,28 +99,28 @@ static void test_write(void **state)
         }
 }
 
-// Operands of the sums: runs anywhere in x, which ends at a page.
+// Operands of the sums: tap spans anywhere in x, which ends at a page.
 struct operands {
-    struct lanes_run run[MAX_RUNS];
-    size_t n_runs, n, taps;
+    struct lanes_run run[MAX_SPANS];
+    size_t n_spans, n, taps;
     struct fence fence;
     void *x, *y, *w, *kept;
 };
 
-static struct operands draw(struct random *random, bool f64, size_t n, size_t n_runs)
+static struct operands draw(struct random *random, bool f64, size_t n, size_t n_spans)
 {
-    struct operands o = {.n = n, .n_runs = n_runs};
+    struct operands o = {.n = n, .n_spans = n_spans};
     const size_t reach = 20;
-    for (size_t r = 0; r < n_runs; r++) {
-        o.run[r].taps =
-            r % 2 ? o.run[r - 1].taps : 1 + random_below(random, LANES_TAPS); // some runs alike
+    for (size_t r = 0; r < n_spans; r++) {
+        o.run[r].taps = r % 2 ? o.run[r - 1].taps
+                              : 1 + random_below(random, LANES_TAPS); // some spans are the same
         o.run[r].offset = r ? random_below(random, reach - LANES_TAPS + 1) : reach - o.run[r].taps;
         o.taps += o.run[r].taps;
     }
     const size_t size = n ? n - 1 + reach : 0;
     o.fence = fence_open(size * CONV_BLOCK_BYTES);
     void *x = blocks(random, f64, size);
-    double value; // not huge: taps do not add up to 1
+    double value; // not huge, since the taps do not add up to 1
     do value = extreme_value(random, f64, false);
     while (isfinite(value) && fabs(value) > 1);
     if (size) scalar_put(f64, x, random_below(random, size * lanes_of(f64)), value);
@@ -145,8 +145,8 @@ static void over_sizes(const struct kernel_subject *s,
 {
     struct random random = random_start(s->name);
     for (size_t n = 0; n <= MAX_N; n++)
-        for (size_t n_runs = 0; n_runs <= MAX_RUNS; n_runs++) {
-            struct operands o = draw(&random, s->kernels->f64, n, n_runs);
+        for (size_t n_spans = 0; n_spans <= MAX_SPANS; n_spans++) {
+            struct operands o = draw(&random, s->kernels->f64, n, n_spans);
             check(s->kernels, &o);
             release(&o);
         }
@@ -157,17 +157,17 @@ static void check_conv(const struct kernels *k, struct operands *o)
     const bool f64 = k->f64;
     const size_t lanes = lanes_of(f64);
     memcpy(o->kept, o->y, o->n * CONV_BLOCK_BYTES);
-    k->lanes_conv(o->y, o->x, o->w, o->run, o->n_runs, o->n);
+    k->lanes_conv(o->y, o->x, o->w, o->run, o->n_spans, o->n);
     for (size_t i = 0; i < o->n * lanes; i++) {
         struct sum sum = {0};
         sum_product(&sum, 1, scalar_get(f64, o->kept, i));
-        for (size_t r = 0, w = i % lanes; r < o->n_runs; r++)
+        for (size_t r = 0, w = i % lanes; r < o->n_spans; r++)
             for (size_t t = 0; t < o->run[r].taps; t++, w += lanes)
                 sum_product(&sum, scalar_get(f64, o->w, w),
                             scalar_get(f64, o->x, i + (o->run[r].offset + t) * lanes));
         if (!agrees(&sum, f64, scalar_get(f64, o->y, i), o->taps + 1))
-            fail_msg("lane %zu, position %zu of %zu, %zu runs: %g, not %g", i % lanes, i / lanes,
-                     o->n, o->n_runs, scalar_get(f64, o->y, i), sum_value(&sum));
+            fail_msg("lane %zu, position %zu of %zu, %zu spans: %g, not %g", i % lanes, i / lanes,
+                     o->n, o->n_spans, scalar_get(f64, o->y, i), sum_value(&sum));
     }
 }
 
@@ -176,8 +176,8 @@ static void check_weight(const struct kernels *k, struct operands *o)
     const bool f64 = k->f64;
     const size_t lanes = lanes_of(f64);
     memcpy(o->kept, o->w, o->taps * CONV_BLOCK_BYTES);
-    k->lanes_weight(o->w, o->y, o->x, o->run, o->n_runs, o->n);
-    for (size_t r = 0, w = 0; r < o->n_runs; r++)
+    k->lanes_weight(o->w, o->y, o->x, o->run, o->n_spans, o->n);
+    for (size_t r = 0, w = 0; r < o->n_spans; r++)
         for (size_t t = 0; t < o->run[r].taps; t++)
             for (size_t l = 0; l < lanes; l++, w++) {
                 struct sum sum = {0};
@@ -186,7 +186,7 @@ static void check_weight(const struct kernels *k, struct operands *o)
                     sum_product(&sum, scalar_get(f64, o->y, i * lanes + l),
                                 scalar_get(f64, o->x, (o->run[r].offset + t + i) * lanes + l));
                 if (!agrees(&sum, f64, scalar_get(f64, o->w, w), o->n + 1))
-                    fail_msg("lane %zu, tap %zu of run %zu, %zu positions: %g, not %g", l, t, r,
+                    fail_msg("lane %zu, tap %zu of span %zu, %zu positions: %g, not %g", l, t, r,
                              o->n, scalar_get(f64, o->w, w), sum_value(&sum));
             }
 }
@@ -201,38 +201,38 @@ static void test_weight(void **state)
     over_sizes(*state, check_weight);
 }
 
-// An output's bits do not depend on where a row is cut.
-static void test_conv_cuts(void **state)
+// The bits of an output do not depend on where a row is split.
+static void test_conv_splits(void **state)
 {
     const struct kernel_subject *s = *state;
     struct random random = random_start("cuts");
-    struct operands o = draw(&random, s->kernels->f64, MAX_N, MAX_RUNS);
+    struct operands o = draw(&random, s->kernels->f64, MAX_N, MAX_SPANS);
     memcpy(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
-    s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_runs, o.n);
+    s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_spans, o.n);
     for (size_t n = 1; n < 20; n++) {
         for (size_t i = 0; i < o.n; i += n)
             s->kernels->lanes_conv((char *)o.kept + i * CONV_BLOCK_BYTES,
-                                   (char *)o.x + i * CONV_BLOCK_BYTES, o.w, o.run, o.n_runs,
+                                   (char *)o.x + i * CONV_BLOCK_BYTES, o.w, o.run, o.n_spans,
                                    o.n - i < n ? o.n - i : n);
         assert_memory_equal(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
         release(&o);
         random = random_start("cuts");
-        o = draw(&random, s->kernels->f64, MAX_N, MAX_RUNS);
+        o = draw(&random, s->kernels->f64, MAX_N, MAX_SPANS);
         memcpy(o.kept, o.y, o.n * CONV_BLOCK_BYTES);
-        s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_runs, o.n);
+        s->kernels->lanes_conv(o.y, o.x, o.w, o.run, o.n_spans, o.n);
     }
     release(&o);
 }
 
-// A transform of radices that are given, modulo u^n - e^(-2 pi i phase), with factors by the
-// definition; phases of its results in the order in which they come to lie.
-enum { MOST_N = 120 };
+// A transform with given radices, modulo u^n - e^(-2 pi i phase), with twiddle factors by the
+// definition; `phase` is that of each result, in the order of the results.
+enum { MAX_TRANSFORM = 120 };
 static const long double PI = 3.14159265358979323846264338327950288L;
 struct transform {
     struct lanes_dft dft;
-    long double phase[MOST_N];
-    double f64[LANES_PASSES][2 * MOST_N];
-    float f32[LANES_PASSES][2 * MOST_N];
+    long double phase[MAX_TRANSFORM];
+    double f64[LANES_PASSES][2 * MAX_TRANSFORM];
+    float f32[LANES_PASSES][2 * MAX_TRANSFORM];
 };
 
 static void make(struct transform *t, bool f64, long double phase, const unsigned char *radices)
@@ -270,8 +270,8 @@ static double element(bool f64, const struct lanes_line *line, size_t k, size_t 
     return scalar_get(f64, line->re, (k * line->stride + part * line->im) * lanes_of(f64) + lane);
 }
 
-// From a row of samples into a column apart, held against the definition; back, against the
-// samples.
+// Transforms a row of samples into a strided column and compares with the definition; transforms
+// back and compares with the samples.
 static void test_dft(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -362,7 +362,7 @@ static void test_product(void **state)
 
 static const struct promise promises[] = {
     {"lanes_read", test_read},       {"lanes_write", test_write},
-    {"lanes_conv", test_conv},       {"lanes_conv, same bits", test_conv_cuts},
+    {"lanes_conv", test_conv},       {"lanes_conv, same bits", test_conv_splits},
     {"lanes_weight", test_weight},   {"lanes_dft", test_dft},
     {"lanes_product", test_product},
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The kernels of layers, every level this machine has, against the contract of kernels.h: every
-// number of channels, taps and positions around the sizes of their rectangles, against sums in
-// twice the precision. Operands lie between pages that fault. The C reference goes through the same
-// tests.
+// Kernels of layers, for every instruction set of this machine, against the contract of kernels.h:
+// all numbers of channels, taps and positions around the sizes of their register blocks, against
+// sums in twice the precision. Operands are between inaccessible pages. The C reference has the
+// same tests.
 #include "support/kernel_check.h"
 
 #include <stdio.h>
@@ -14,8 +14,8 @@ static size_t block(bool f64)
     return CONV_BLOCK_BYTES / scalar_size(f64);
 }
 
-// Operands of conv and conv_weight: x between pages, taps at random offsets into it, the last one
-// at its end.
+// Operands of conv and conv_weight: x is between pages and taps have random offsets into it, the
+// last one at its end.
 struct operands {
     bool f64;
     size_t channels, terms, n, stride, offset[MAX_TERMS];
@@ -35,7 +35,7 @@ static struct operands draw(struct random *random, bool f64, size_t channels, si
     o.fence = fence_open(bytes);
     void *x = malloc(bytes + 1);
     fill_random(random, f64, x, o.n + reach);
-    double value; // not huge: weights do not add up to 1
+    double value; // not huge, since the weights do not add up to 1
     do value = extreme_value(random, f64, false);
     while (isfinite(value) && fabs(value) > 1);
     if (values && o.n + reach) scalar_put(f64, x, random_below(random, o.n + reach), value);
@@ -105,11 +105,11 @@ static void check_weight(const struct kernels *k, struct operands *o)
     }
 }
 
-static void over_sizes(const struct kernel_subject *s, size_t most_channels,
+static void over_sizes(const struct kernel_subject *s, size_t max_channels,
                        void (*check)(const struct kernels *, struct operands *))
 {
     struct random random = random_start(s->name);
-    for (size_t channels = 1; channels <= most_channels; channels++)
+    for (size_t channels = 1; channels <= max_channels; channels++)
         for (size_t blocks = 0; blocks <= MAX_BLOCKS; blocks += blocks < 9 ? 1 : 7)
             for (size_t terms = 0; terms <= MAX_TERMS; terms += terms < 8 ? 1 : 13) {
                 const enum edge edge = (enum edge)((blocks + terms) % N_EDGES);
@@ -130,9 +130,9 @@ static void test_weight(void **state)
     over_sizes(*state, MAX_ROWS, check_weight);
 }
 
-// A position's bits do not depend on where it stands, nor on how many there are, nor on the other
-// channels' number.
-static void test_conv_cuts(void **state)
+// The bits of a position do not depend on its index, on the number of positions or on the number of
+// channels.
+static void test_conv_splits(void **state)
 {
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
@@ -168,8 +168,8 @@ static void test_conv_cuts(void **state)
     release(&o);
 }
 
-// Rows closed up: only the block after the last one's end may change, only the block after a row's
-// end may be read.
+// Rows made adjacent: only the block after the end of the last row may change, and only the block
+// after the end of a row may be read.
 static void test_rows(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -230,7 +230,7 @@ static void test_columns(void **state)
 static double finished(bool f64, double y, double sum, const struct conv_finish *finish,
                        double bias)
 {
-    // In the kernel's precision, step by step.
+    // In the kernel's precision, operation by operation.
     double v = finish->add ? y + sum : sum;
     v = f64 ? v : (double)(float)v;
     v = v + (finish->bias ? bias : 0);
@@ -290,8 +290,8 @@ static void test_sum(void **state)
 }
 
 static const struct promise promises[] = {
-    {"conv", test_conv},      {"conv, same bits", test_conv_cuts}, {"conv_weight", test_weight},
-    {"conv_rows", test_rows}, {"conv_columns", test_columns},      {"conv_store", test_store},
+    {"conv", test_conv},      {"conv, same bits", test_conv_splits}, {"conv_weight", test_weight},
+    {"conv_rows", test_rows}, {"conv_columns", test_columns},        {"conv_store", test_store},
     {"sum", test_sum},
 };
 int main(void)

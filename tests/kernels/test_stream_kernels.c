@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT
-// The kernels that streams alone use, every level this machine has, against the contract of
-// kernels.h: sums over lines of tiles against sums in twice the precision, the peak by its bits,
-// fades against their formula. What they may read lies between pages that fault, what they must not
-// read is NaN. The C reference goes through the same tests.
+// Kernels for streams, for every instruction set of this machine, against the contract of
+// kernels.h: products over paths against sums in twice the precision, the peak by its bits, fades
+// against their formula. Operands are between inaccessible pages; bytes that must not be read are
+// NaN. The C reference has the same tests.
 #include "support/kernel_check.h"
 
 #include <stdio.h>
 
-enum { MAX_LINES = 4, MAX_PARTS = 9, MAX_TILES = 13 };
+enum { MAX_PATHS = 4, MAX_PARTS = 9, MAX_TILES = 13 };
 
-// Rows of tiles, one a tile of the spectrum from `first` on, `pitch` tiles apart.
+// Rows of tiles, one for each tile of the spectrum from `first` on, `pitch` tiles apart.
 struct rows {
     size_t first, end, width, pitch;
-    size_t bytes; // from the first row's begin to the last one's end
+    size_t bytes; // from the begin of the first row to the end of the last
     char *memory;
     struct fence fence;
 };
 
-struct lines_data {
+struct paths_data {
     struct cmac_terms terms;
     size_t first, end, n_lines;
-    size_t products; // of all lines
+    size_t products; // of all paths
     struct {
         size_t first, count;
         struct rows x, h;
-    } line[MAX_LINES];
+    } line[MAX_PATHS];
     char *y[CMAC_SUMS]; // tiles first .. end-1 before the sum
 };
 
@@ -38,7 +38,7 @@ static char *row_tile(const struct rows *r, size_t tile, size_t i)
     return r->memory + ((tile - r->first) * r->pitch + i) * SPECTRUM_LINE_BYTES;
 }
 
-// Full of NaN.
+// Filled with NaN.
 static struct rows rows_make(size_t first, size_t end, size_t width, size_t pitch)
 {
     struct rows r = {.first = first, .end = end, .width = width, .pitch = pitch};
@@ -54,8 +54,8 @@ static void rows_free(struct rows *r)
     guarded_free(r->memory);
 }
 
-// A copy between pages that fault, as a line points to it: tile 0 may lie outside of it.
-static const void *rows_place(const struct rows *r, enum edge edge)
+// A copy between inaccessible pages; returns the pointer of a path, whose tile 0 may be outside.
+static const void *rows_put(const struct rows *r, enum edge edge)
 {
     const char *copy = fence_put(&r->fence, r->memory, r->bytes, edge);
     return (const void *)((uintptr_t)copy - r->first * r->pitch * SPECTRUM_LINE_BYTES);
@@ -71,13 +71,13 @@ static void tile_fill(struct random *random, bool f64, char *x, double factor, b
                    extreme_value(random, f64, false));
 }
 
-static size_t slot_of(const struct lines_data *d, size_t p)
+static size_t slot_of(const struct paths_data *d, size_t p)
 {
     return (d->terms.newest + d->terms.slots - p * d->terms.multiple) % d->terms.slots;
 }
 
-// Only what the contract lets a kernel read is numbers.
-static void line_fill(struct lines_data *d, size_t i, struct random *random, bool f64,
+// Only samples that the contract allows a kernel to read are not NaN.
+static void path_fill(struct paths_data *d, size_t i, struct random *random, bool f64,
                       double factor, bool tame)
 {
     for (size_t tile = d->first; tile < d->end; tile++)
@@ -90,19 +90,19 @@ static void line_fill(struct lines_data *d, size_t i, struct random *random, boo
         }
 }
 
-static struct lines_data lines_make(struct random *random, bool f64, bool tame)
+static struct paths_data paths_make(struct random *random, bool f64, bool tame)
 {
     const size_t multiple = 1 + random_below(random, 4),
                  parts = 1 + random_below(random, MAX_PARTS);
     const size_t slots = (parts - 1) * multiple + 1 + random_below(random, 2);
-    struct lines_data d = {
+    struct paths_data d = {
         .terms = {.slots = slots,
                   .newest = random_below(random, slots),
                   .multiple = multiple,
                   .sums = (size_t)1 << random_below(random, 3),
                   .ahead = random_below(random, 2) * 40},
         .first = random_below(random, MAX_TILES),
-        .n_lines = random_below(random, MAX_LINES + 1),
+        .n_lines = random_below(random, MAX_PATHS + 1),
     };
     d.end = d.first + random_below(random, MAX_TILES + 1 - d.first);
     for (size_t i = 0; i < d.n_lines; i++) {
@@ -116,18 +116,18 @@ static struct lines_data lines_make(struct random *random, bool f64, bool tame)
                                 random_below(random, 4) ? row + random_below(random, 3) : row);
         d.line[i].h = rows_make(d.first, d.end, count,
                                 count + random_below(random, 9) * random_below(random, 2));
-        line_fill(&d, i, random, f64, factor, tame);
+        path_fill(&d, i, random, f64, factor, tame);
     }
     for (size_t k = 0; k < d.terms.sums; k++) {
         d.terms.fresh[k] = random_below(random, 2);
-        d.y[k] = guarded_alloc((d.end - d.first) * SPECTRUM_LINE_BYTES, 0); // what a fresh sum finds is NaN
+        d.y[k] = guarded_alloc((d.end - d.first) * SPECTRUM_LINE_BYTES, 0); // initially NaN
         for (size_t tile = d.first; tile < d.end && !d.terms.fresh[k]; tile++)
             tile_fill(random, f64, d.y[k] + (tile - d.first) * SPECTRUM_LINE_BYTES, factor, true);
     }
     return d;
 }
 
-static void lines_free(struct lines_data *d)
+static void paths_free(struct paths_data *d)
 {
     for (size_t i = 0; i < d->n_lines; i++) {
         rows_free(&d->line[i].x);
@@ -136,13 +136,13 @@ static void lines_free(struct lines_data *d)
     for (size_t k = 0; k < d->terms.sums; k++) guarded_free(d->y[k]);
 }
 
-// The lines as a kernel gets them, with all that they point to at one edge of its fence.
-static void lines_place(const struct lines_data *d, struct cmac_path *lines, enum edge edge)
+// The paths as a kernel gets them, with all their arrays at one edge of a fence.
+static void paths_put(const struct paths_data *d, struct cmac_path *lines, enum edge edge)
 {
     for (size_t i = 0; i < d->n_lines; i++)
         lines[i] = (struct cmac_path){
-            .x = rows_place(&d->line[i].x, edge),
-            .h = rows_place(&d->line[i].h, edge),
+            .x = rows_put(&d->line[i].x, edge),
+            .h = rows_put(&d->line[i].h, edge),
             .first = d->line[i].first,
             .count = d->line[i].count,
             .x_pitch = d->line[i].x.pitch,
@@ -150,7 +150,7 @@ static void lines_place(const struct lines_data *d, struct cmac_path *lines, enu
         };
 }
 
-static struct sum lines_sum(bool f64, const struct lines_data *d, size_t k, size_t tile, size_t i)
+static struct sum paths_sum(bool f64, const struct paths_data *d, size_t k, size_t tile, size_t i)
 {
     const size_t lanes = block_lanes(f64), re = i % lanes, im = re + lanes;
     const bool imaginary = i >= lanes;
@@ -169,13 +169,13 @@ static struct sum lines_sum(bool f64, const struct lines_data *d, size_t k, size
     return sum;
 }
 
-// y holds tiles first .. end-1. A product passes through the additions of its part and one for both
-// parts.
-static void lines_compare(bool f64, const struct lines_data *d, size_t k, const void *y)
+// Compares tiles first .. end-1. A product is rounded by the additions of its real or imaginary
+// part and one for both.
+static void paths_compare(bool f64, const struct paths_data *d, size_t k, const void *y)
 {
     const size_t reals = tile_reals(f64);
     for (size_t i = 0; i < (d->end - d->first) * reals; i++) {
-        const struct sum sum = lines_sum(f64, d, k, d->first + i / reals, i % reals);
+        const struct sum sum = paths_sum(f64, d, k, d->first + i / reals, i % reals);
         const double actual = scalar_get(f64, y, i);
         if (!agrees(&sum, f64, actual, d->products + 1) ||
             (!d->products && actual != sum_value(&sum)))
@@ -191,11 +191,11 @@ static void *tile_back(void *y, size_t tiles)
     return (void *)((uintptr_t)y - tiles * SPECTRUM_LINE_BYTES);
 }
 
-// y holds no more than the tiles to be written, between pages that fault.
-static void lines_check(const struct kernels *kernels, struct random *random, bool tame)
+// y has only the tiles to be written, between inaccessible pages.
+static void paths_check(const struct kernels *kernels, struct random *random, bool tame)
 {
-    struct lines_data d = lines_make(random, kernels->f64, tame);
-    struct cmac_path lines[MAX_LINES];
+    struct paths_data d = paths_make(random, kernels->f64, tame);
+    struct cmac_path lines[MAX_PATHS];
     const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
     struct fence fy[CMAC_SUMS];
     for (size_t k = 0; k < d.terms.sums; k++) fy[k] = fence_open(bytes);
@@ -205,32 +205,32 @@ static void lines_check(const struct kernels *kernels, struct random *random, bo
             y[k] = fence_put(&fy[k], d.y[k], bytes, edge);
             shifted[k] = tile_back(y[k], d.first);
         }
-        lines_place(&d, lines, edge);
+        paths_put(&d, lines, edge);
         kernels->cmac_partitions(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
-            lines_compare(kernels->f64, &d, k, y[k]);
+            paths_compare(kernels->f64, &d, k, y[k]);
             fence_check(&fy[k], bytes, edge);
         }
     }
     for (size_t k = 0; k < d.terms.sums; k++) fence_close(&fy[k]);
-    lines_free(&d);
+    paths_free(&d);
 }
 
-static void test_lines(void **state)
+static void test_paths(void **state)
 {
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
-    for (int round = 0; round < 300; round++) lines_check(s->kernels, &random, round % 3);
+    for (int round = 0; round < 300; round++) paths_check(s->kernels, &random, round % 3);
 }
 
-// A tile alone has the same bits as among others, and a sum alone as beside others.
-static void test_lines_cuts(void **state)
+// A tile has the same bits alone as among others, and so has a sum.
+static void test_paths_splits(void **state)
 {
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     for (int round = 0; round < 200; round++) {
-        struct lines_data d = lines_make(&random, s->kernels->f64, true);
-        struct cmac_path lines[MAX_LINES], later[MAX_LINES];
+        struct paths_data d = paths_make(&random, s->kernels->f64, true);
+        struct cmac_path lines[MAX_PATHS], later[MAX_PATHS];
         const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
         void *together[CMAC_SUMS];
         char *alone = guarded_alloc(bytes, 0), *copy[CMAC_SUMS];
@@ -239,7 +239,7 @@ static void test_lines_cuts(void **state)
             memcpy(copy[k], d.y[k], bytes);
             together[k] = tile_back(copy[k], d.first);
         }
-        lines_place(&d, lines, EDGE_END);
+        paths_put(&d, lines, EDGE_END);
         s->kernels->cmac_partitions(together, &d.terms, lines, d.n_lines, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             struct cmac_terms terms = d.terms;
@@ -256,7 +256,7 @@ static void test_lines_cuts(void **state)
             guarded_free(copy[k]);
         }
         guarded_free(alone);
-        lines_free(&d);
+        paths_free(&d);
     }
 }
 
@@ -269,19 +269,19 @@ static uint64_t magnitude_bits(bool f64, const void *x, size_t i)
     return bits & (f64 ? INT64_MAX : INT32_MAX);
 }
 
-// Of numbers the largest by comparison, of others, where two may not compare, the largest bits.
+// The largest by comparison; for NaN and infinities, which may not compare, by bits.
 static uint64_t peak_expected(bool f64, const void *x, size_t n)
 {
     size_t at = 0;
     for (size_t i = 1; i < n; i++) {
-        const double a = fabs(scalar_get(f64, x, i)), most = fabs(scalar_get(f64, x, at));
-        const bool numbers = isfinite(a) && isfinite(most);
-        if (numbers ? a > most : magnitude_bits(f64, x, i) > magnitude_bits(f64, x, at)) at = i;
+        const double a = fabs(scalar_get(f64, x, i)), largest = fabs(scalar_get(f64, x, at));
+        const bool numbers = isfinite(a) && isfinite(largest);
+        if (numbers ? a > largest : magnitude_bits(f64, x, i) > magnitude_bits(f64, x, at)) at = i;
     }
     return n ? magnitude_bits(f64, x, at) : 0;
 }
 
-// Every length and alignment. Reading before or after would find NaN or a page that faults.
+// All lengths and alignments, with NaN or an inaccessible page before and after the samples.
 static void test_peak(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -310,7 +310,7 @@ static void test_peak(void **state)
     fence_close(&fx);
 }
 
-// Each value alone among zeros of both signs, wherever it is, and above the one before it in the
+// Each value among zeros of both signs, at every index; and it is above its predecessor in the
 // list.
 static void test_peak_values(void **state)
 {
@@ -349,10 +349,10 @@ static void fade_make(struct fade *f, struct random *random, bool f64, size_t n,
     fill_random(random, f64, f->y, n);
 }
 
-// y + x w - y w. A sample passes through the roundings of the difference, the product and the sum;
-// its weight through one in double precision and one to the precision of the samples; and here the
-// weight is rounded once: 6 in all. One of them rounds nothing (in double precision the weight is
-// rounded once) or next to nothing, which leaves room for their products.
+// y + x w - y w. The difference, the product and the sum round a sample; its weight is rounded in
+// double precision and to the precision of the samples, and once in this test: 6 roundings. One of
+// them is exact (in double precision the weight is rounded once) or nearly so, which covers the
+// products of rounding errors.
 static void fade_compare(bool f64, const struct fade *f, const void *y)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -379,7 +379,7 @@ static void test_blend(void **state)
         const size_t n = round / 16, bytes = n * scalar_size(f64);
         const enum edge edge = round % N_EDGES;
         fade_make(&f, &random, f64, n, 1 + round / 2 % 2);
-        if (n && round % 16 > 4) // in one of both, that differences stay finite
+        if (n && round % 16 > 4) // in one of both, so that differences stay finite
             scalar_put(f64, round % 16 < 11 ? f.x : f.y, random_below(&random, n),
                        extreme_value(&random, f64, false));
         const void *x = fence_put(&fx, f.x, bytes, edge);
@@ -394,9 +394,9 @@ static void test_blend(void **state)
     fence_close(&fy);
 }
 
-// In pieces of whole frames, each with the first weight of its own, a fade has the same bits as in
+// A fade has the same bits in several calls of whole frames, each with its own first weight, as in
 // one call.
-static void test_blend_cuts(void **state)
+static void test_blend_splits(void **state)
 {
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
@@ -420,7 +420,7 @@ static void test_blend_cuts(void **state)
     }
 }
 
-// A fade between equal signals leaves them.
+// A fade between equal signals does not change them.
 static void test_blend_equal(void **state)
 {
     const struct kernel_subject *s = *state;
@@ -438,12 +438,12 @@ static void test_blend_equal(void **state)
 }
 
 static const struct promise promises[] = {
-    {"lines", test_lines},
-    {"lines, same bits", test_lines_cuts},
+    {"lines", test_paths},
+    {"lines, same bits", test_paths_splits},
     {"peak", test_peak},
     {"peak, values", test_peak_values},
     {"blend", test_blend},
-    {"blend, cut anywhere", test_blend_cuts},
+    {"blend, cut anywhere", test_blend_splits},
     {"blend of equals", test_blend_equal},
 };
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Grids of tiles (lib/tile_grid.h): for many random axes every product of the defining sum is met
-// exactly once by some image, phase, tile, output and tap of it, in every direction, and no other
-// is met. And the kinds of passes that the same axes fall into (lib/cpu/conv_pass.h).
+// Grids of tiles (lib/geometry/tile_grid.h): for many random axes and every direction, each product
+// of the defining sum belongs to exactly one combination of image, phase, tile, output and tap, and
+// no other product does. Also the classes of passes of these axes (lib/cpu/conv/pass.h).
 #include "cpu/conv/pass.h"
 #include "cpu/tiles/tiles.h"
 #include "geometry/tile_grid.h"
@@ -9,15 +9,15 @@
 #include "core/problem.h"
 #include "support/test.h"
 
-enum { CASES = 3000, MOST = 40 };
+enum { CASES = 3000, MAX_SIZE = 40 };
 
 static struct partita_problem draw(struct random *random)
 {
     for (;;) {
         struct partita_problem p = {
             .op = (enum partita_op)random_below(random, 2),
-            .size = {1 + random_below(random, MOST)},
-            .kernel = {1 + random_below(random, random_below(random, 3) ? 6 : MOST)},
+            .size = {1 + random_below(random, MAX_SIZE)},
+            .kernel = {1 + random_below(random, random_below(random, 3) ? 6 : MAX_SIZE)},
             .stride = {1 + random_below(random, random_below(random, 4) ? 4 : 50)},
             .dilation = {1 + random_below(random, random_below(random, 4) ? 4 : 50)},
             .pad_begin = {(ptrdiff_t)random_below(random, 60) - 10},
@@ -28,10 +28,10 @@ static struct partita_problem draw(struct random *random)
     }
 }
 
-// How often output p meets sample i with tap r, by the grid.
-typedef unsigned char met_table[100][MOST][MOST + 1];
+// How often the grid has the product of output p, sample i and tap r.
+typedef unsigned char product_counts[100][MAX_SIZE][MAX_SIZE + 1];
 
-static void count(const struct tile_grid *grid, bool backward, met_table met)
+static void count(const struct tile_grid *grid, bool backward, product_counts counts)
 {
     const struct tile_axis *axis = &grid->axis[2];
     for (size_t image = 0; image < axis->images; image++)
@@ -48,7 +48,7 @@ static void count(const struct tile_grid *grid, bool backward, met_table met)
                 assert_true(o + k < axis->extent);
                 if (tap == SIZE_MAX || !tile_inside(&axis->out, to) || !tile_inside(&axis->in, in))
                     continue;
-                met[backward ? in : to][backward ? to : in][tap]++;
+                counts[backward ? in : to][backward ? to : in][tap]++;
             }
 }
 
@@ -56,7 +56,7 @@ static void every_product_once(void **state)
 {
     (void)state;
     struct random random = random_start("grid");
-    static met_table met;
+    static product_counts counts;
     for (int i = 0; i < CASES; i++) {
         const struct partita_problem p = draw(&random);
         struct shape shape;
@@ -66,8 +66,8 @@ static void every_product_once(void **state)
         for (int d = 0; d < 2; d++) {
             assert_true(tile_grid_make(&shape, d ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, &grid));
             tile_grid_split(&grid, (const size_t[]){1, 1, 1 + random_below(&random, 7)});
-            memset(met, 0, sizeof met);
-            count(&grid, d, met);
+            memset(counts, 0, sizeof counts);
+            count(&grid, d, counts);
             for (size_t y = 0; y < axis->out; y++)
                 for (size_t x = 0; x < axis->size; x++)
                     for (size_t r = 0; r < axis->kernel; r++) {
@@ -75,16 +75,16 @@ static void every_product_once(void **state)
                             (ptrdiff_t)(axis->stride * y + axis->dilation * r) + axis->begin ==
                             (ptrdiff_t)x;
                         const size_t tap = shape.flip ? axis->kernel - 1 - r : r;
-                        if (met[y][x][tap] != meets)
-                            fail_msg("case %d: output %zu, sample %zu, tap %zu met %d times", i, y,
-                                     x, r, met[y][x][tap]);
+                        if (counts[y][x][tap] != meets)
+                            fail_msg("case %d: output %zu, sample %zu, tap %zu: %d products", i, y,
+                                     x, r, counts[y][x][tap]);
                     }
         }
     }
 }
 
-// Every output belongs to one image, phase and position, unless backward data says that some do
-// not.
+// Each output belongs to one image, phase and position, unless backward data reports outputs
+// without any.
 static void outputs_once(void **state)
 {
     (void)state;
@@ -117,13 +117,13 @@ static void outputs_once(void **state)
     }
 }
 
-// Every pass of backward data is like the first of exactly one kind, which is the first pass like
-// it, and leads to the next.
-static void passes_of_a_kind(void **state)
+// Each pass of backward data is equivalent to the first pass of exactly one class, and is linked to
+// the next pass of that class.
+static void passes_of_a_class(void **state)
 {
     (void)state;
-    struct random random = random_start("kinds");
-    size_t most = 0;
+    struct random random = random_start("classes");
+    size_t max_classes = 0;
     for (int i = 0; i < CASES / 4; i++) {
         struct partita_problem p = draw(&random);
         const struct partita_problem other = draw(&random);
@@ -139,16 +139,16 @@ static void passes_of_a_kind(void **state)
         struct conv_kind kind[CONV_KINDS];
         struct conv_pass first[CONV_KINDS], pass;
         size_t n[CONV_KINDS] = {0};
-        const size_t kinds = conv_pass_kinds(&shape, kind);
-        assert_in_range(kinds, 1, CONV_KINDS);
-        most = kinds > most ? kinds : most;
-        for (size_t k = 0; k < kinds; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
+        const size_t classes = conv_pass_kinds(&shape, kind);
+        assert_in_range(classes, 1, CONV_KINDS);
+        max_classes = classes > max_classes ? classes : max_classes;
+        for (size_t k = 0; k < classes; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
         struct conv_pass next;
         conv_pass_backward(&shape, 0, &next);
         for (size_t at = 0; at < conv_pass_count(&shape); at++) {
             size_t met = 0;
             conv_pass_backward(&shape, at, &pass);
-            for (size_t k = 0; k < kinds; k++) {
+            for (size_t k = 0; k < classes; k++) {
                 if (!conv_pass_alike(&first[k], &pass)) continue;
                 met++;
                 n[k]++;
@@ -165,13 +165,13 @@ static void passes_of_a_kind(void **state)
             assert_int_equal(next.terms, pass.terms);
             assert_int_equal(conv_pass_next(&shape, &next), at + 1 < conv_pass_count(&shape));
         }
-        for (size_t k = 0; k < kinds; k++) assert_int_equal(n[k], kind[k].n);
+        for (size_t k = 0; k < classes; k++) assert_int_equal(n[k], kind[k].n);
     }
-    assert_true(most > 4);
+    assert_true(max_classes > 4);
 }
 
-// An estimate's variant gives back what is in it; parts that it has no room for are as large as it
-// can say.
+// The parameters packed into an estimate's variant are read back; chunks that are too large for it
+// are as large as it can represent.
 static void variants_of_tiles(void **state)
 {
     (void)state;
@@ -192,6 +192,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once),
-        cmocka_unit_test(passes_of_a_kind), cmocka_unit_test(variants_of_tiles)};
+        cmocka_unit_test(passes_of_a_class), cmocka_unit_test(variants_of_tiles)};
     return run_all(tests);
 }
