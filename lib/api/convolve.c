@@ -29,17 +29,6 @@ enum partita_status partita_forward_once(const struct partita_plan *plan, void *
     return status;
 }
 
-static enum partita_status plan_and_run(const struct partita_problem *problem, void *y,
-                                        const void *x, const void *h)
-{
-    struct partita_plan *plan = NULL;
-    const struct partita_options options = {.directions = PARTITA_FORWARD};
-    enum partita_status status = partita_plan_create(problem, &options, &plan);
-    if (status == PARTITA_OK) status = partita_forward_once(plan, y, x, h);
-    partita_plan_destroy(plan);
-    return status;
-}
-
 enum partita_status partita_slice_problem(enum partita_op op, enum partita_type type, size_t n,
                                           size_t m, const struct partita_slice *slice,
                                           struct partita_problem *ret_problem)
@@ -58,24 +47,32 @@ enum partita_status partita_slice_problem(enum partita_op op, enum partita_type 
     return PARTITA_OK;
 }
 
-static enum partita_status run_slice(enum partita_op op, enum partita_type type, void *y,
-                                     const void *x, size_t n, const void *h, size_t m,
-                                     const struct partita_slice *slice)
+// y = the problem's result for x and h, whose making had `status`.
+static enum partita_status run_problem(enum partita_status status,
+                                       const struct partita_problem *problem, void *y,
+                                       const void *x, const void *h)
 {
-    struct partita_problem problem;
+    struct partita_plan *plan = NULL;
+    const struct partita_options options = {.directions = PARTITA_FORWARD};
     if (!y || !x || !h) return PARTITA_ERR_ARG;
-    const enum partita_status status = partita_slice_problem(op, type, n, m, slice, &problem);
-    return status == PARTITA_OK ? plan_and_run(&problem, y, x, h) : status;
+    if (status == PARTITA_OK) status = partita_plan_create(problem, &options, &plan);
+    if (status == PARTITA_OK) status = partita_forward_once(plan, y, x, h);
+    partita_plan_destroy(plan);
+    return status;
 }
 
 enum partita_status partita_convolve(enum partita_type type, void *y, const void *x, size_t n,
                                      const void *h, size_t m, const struct partita_slice *slice)
 {
-    return run_slice(PARTITA_CONVOLVE, type, y, x, n, h, m, slice);
+    struct partita_problem problem;
+    return run_problem(partita_slice_problem(PARTITA_CONVOLVE, type, n, m, slice, &problem),
+                       &problem, y, x, h);
 }
 
 enum partita_status partita_correlate(enum partita_type type, void *y, const void *x, size_t n,
                                       const void *h, size_t m, const struct partita_slice *slice)
 {
-    return run_slice(PARTITA_CORRELATE, type, y, x, n, h, m, slice);
+    struct partita_problem problem;
+    return run_problem(partita_slice_problem(PARTITA_CORRELATE, type, n, m, slice, &problem),
+                       &problem, y, x, h);
 }

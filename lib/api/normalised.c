@@ -7,91 +7,76 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/sizes.h"
 #include "core/slice.h"
 
 #include <partita/partita.h>
 
-static double square(enum partita_type type, const void *x, size_t i)
+// Samples of `reals` scalars each, 1 or 2.
+struct signal {
+    const void *x;
+    bool f64;
+    size_t reals, n;
+};
+
+static struct signal signal_of(enum partita_type type, const void *x, size_t n)
 {
-    const float *f = x;
-    const double *d = x;
-    switch (type) {
-    case PARTITA_F32:
-        return (double)f[i] * (double)f[i];
-    case PARTITA_F64:
-        return d[i] * d[i];
-    case PARTITA_CF32:
-        return (double)f[2 * i] * (double)f[2 * i] + (double)f[2 * i + 1] * (double)f[2 * i + 1];
-    case PARTITA_CF64:
-        return d[2 * i] * d[2 * i] + d[2 * i + 1] * d[2 * i + 1];
-    case PARTITA_F16: // refused
-    case PARTITA_BF16:
-        break;
-    }
-    return 0;
+    const bool complex = type == PARTITA_CF32 || type == PARTITA_CF64;
+    const bool f64 = type == PARTITA_F64 || type == PARTITA_CF64;
+    return (struct signal){x, f64, complex ? 2 : 1, n};
 }
 
-struct signal {
-    enum partita_type type;
-    const void *x;
-    size_t n;
-};
+static double scalar_at(const struct signal *signal, size_t i)
+{
+    return signal->f64 ? ((const double *)signal->x)[i] : (double)((const float *)signal->x)[i];
+}
 
 // |x[i]|^2, zero outside the signal.
 static double energy_at(const struct signal *signal, ptrdiff_t i)
 {
-    return i >= 0 && i < (ptrdiff_t)signal->n ? square(signal->type, signal->x, (size_t)i) : 0;
+    if (i < 0 || i >= (ptrdiff_t)signal->n) return 0;
+    const double re = scalar_at(signal, signal->reals * (size_t)i);
+    const double im = signal->reals == 2 ? scalar_at(signal, 2 * (size_t)i + 1) : 0;
+    return re * re + im * im;
 }
 
-static double energy(const struct signal *signal, ptrdiff_t from, ptrdiff_t end)
+static double energy_between(const struct signal *signal, ptrdiff_t from, ptrdiff_t end)
 {
     double sum = 0;
-    if (from < 0) from = 0;
-    if (end > (ptrdiff_t)signal->n) end = (ptrdiff_t)signal->n;
-    for (ptrdiff_t i = from; i < end; i++) sum += square(signal->type, signal->x, (size_t)i);
+    for (ptrdiff_t i = from; i < end; i++) sum += energy_at(signal, i);
     return sum;
 }
 
-static void scale(enum partita_type type, void *y, size_t i, double factor)
+static void scale_sample(const struct signal *signal, void *y, size_t i, double factor)
 {
-    float *f = y;
-    double *d = y;
-    switch (type) {
-    case PARTITA_F32:
-        f[i] = (float)((double)f[i] * factor);
-        break;
-    case PARTITA_F64:
-        d[i] *= factor;
-        break;
-    case PARTITA_CF32:
-        f[2 * i] = (float)((double)f[2 * i] * factor);
-        f[2 * i + 1] = (float)((double)f[2 * i + 1] * factor);
-        break;
-    case PARTITA_CF64:
-        d[2 * i] *= factor;
-        d[2 * i + 1] *= factor;
-        break;
-    case PARTITA_F16: // refused
-    case PARTITA_BF16:
-        break;
-    }
+    for (size_t k = signal->reals * i; k < signal->reals * (i + 1); k++)
+        if (signal->f64) ((double *)y)[k] *= factor;
+        else ((float *)y)[k] = (float)((double)((float *)y)[k] * factor);
 }
 
-// Divides y[count], the lags from `lag` on, by the lengths; count <= m, so all windows hold the
-// sample before lag + count.
-static void divide(const struct signal *signal, void *y, size_t at, ptrdiff_t lag, size_t count,
-                   size_t m, double template, double *back)
+// One group of lags: y[at ..] are `count` of them from `lag` on. count <= taps->n, so that all
+// their windows hold the sample before lag + count.
+struct lag_group {
+    ptrdiff_t lag;
+    size_t at, count;
+};
+
+// Divides the lags of a group by the lengths of the template and of the signal under it.
+static void divide_lags(const struct signal *signal, void *y, const struct lag_group *group,
+                        double *back)
 {
-    const ptrdiff_t shared = lag + (ptrdiff_t)count;
+    const ptrdiff_t shared = group->lag + (ptrdiff_t)group->count;
+    const ptrdiff_t end = group->lag + (ptrdiff_t)group->m;
     double sum = 0;
-    for (size_t i = count; i-- > 0;) back[i] = sum += energy_at(signal, lag + (ptrdiff_t)i);
-    double on = energy(signal, shared, lag + (ptrdiff_t)m);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = group->count; i-- > 0;)
+        back[i] = sum += energy_at(signal, group->lag + (ptrdiff_t)i);
+    double on = energy_between(signal, shared, end);
+    for (size_t i = 0; i < group->count; i++) {
         const double under = back[i] + on;
         // Roots first: the product of two energies may be too small or too large for a double.
-        scale(signal->type, y, at + i,
-              under > 0 && template > 0 ? 1 / (sqrt(under) * sqrt(template)) : 0);
-        on += energy_at(signal, lag + (ptrdiff_t)(m + i));
+        const double norm = sqrt(under) * sqrt(group->template);
+        scale_sample(signal, y, group->at + i, under > 0 && group->template > 0 ? 1 / norm : 0);
+        on += energy_at(signal, end + (ptrdiff_t)i);
     }
 }
 
@@ -103,18 +88,16 @@ enum partita_status partita_correlate_normalised(enum partita_type type, void *y
     const struct range range = slice_resolve(PARTITA_CORRELATE, n, m, slice);
     if (!y || !x || !h || !range.size) return PARTITA_ERR_ARG;
     if (type == PARTITA_F16 || type == PARTITA_BF16) return PARTITA_ERR_UNSUPPORTED;
-    const size_t most = range.size < m ? range.size : m;
+    const size_t most = size_min(range.size, m);
     double *back = mem_reserve(&plain, size_mul(most, sizeof *back));
     if (!back) return PARTITA_ERR_NOMEM;
     const enum partita_status status = partita_correlate(type, y, x, n, h, m, slice);
-    if (status == PARTITA_OK) {
-        const struct signal signal = {type, x, n}, taps = {type, h, m};
-        const double template = energy(&taps, 0, (ptrdiff_t)m);
-        for (size_t at = 0, count; at < range.size; at += count) {
-            count = range.size - at < most ? range.size - at : most;
-            divide(&signal, y, at, range.first + (ptrdiff_t)at - (ptrdiff_t)(m - 1), count, m,
-                   template, back);
-        }
+    const struct signal signal = signal_of(type, x, n), taps = signal_of(type, h, m);
+    const double template = energy_between(&taps, 0, (ptrdiff_t)m);
+    for (size_t at = 0; at < range.size && status == PARTITA_OK; at += most) {
+        const ptrdiff_t lag = range.first + (ptrdiff_t)at - (ptrdiff_t)(m - 1);
+        const size_t count = size_min(range.size - at, most);
+        divide_lags(&signal, y, &(struct lag_group){lag, at, count, m, template}, back);
     }
     mem_release(&plain, back);
     return status;
