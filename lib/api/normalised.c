@@ -54,11 +54,12 @@ static void scale_sample(const struct signal *signal, void *y, size_t i, double 
         else ((float *)y)[k] = (float)((double)((float *)y)[k] * factor);
 }
 
-// One group of lags: y[at ..] are `count` of them from `lag` on. count <= taps->n, so that all
-// their windows hold the sample before lag + count.
+// One group of lags: y[at ..] are `count` of them from `lag` on. count <= m, so that all their
+// windows of m samples hold the sample before lag + count.
 struct lag_group {
     ptrdiff_t lag;
-    size_t at, count;
+    size_t at, count, m;
+    double template; // energy
 };
 
 // Divides the lags of a group by the lengths of the template and of the signal under it.
