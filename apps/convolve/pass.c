@@ -68,8 +68,8 @@ static int64_t grid_origin(const struct pass *p)
     return phase ? phase - stride : 0;
 }
 
-// Starts with the segments that hold the history of the first wanted one; before the signal that is
-// silence.
+// Starts with the segments that hold the history of the first wanted one. Before the signal there
+// is silence.
 static void align_to_segments(struct pass *p, int64_t wanted, int64_t segment)
 {
     int64_t before = ((int64_t)p->taps->length - 1 + segment - 1) / segment,
@@ -81,7 +81,7 @@ static void align_to_segments(struct pass *p, int64_t wanted, int64_t segment)
 }
 
 // Result q needs the inputs q - (length - 1) to q. `origin` is a multiple of the stride before the
-// first wanted result, early enough for its history; before the signal is silence.
+// first wanted result, early enough for its history. Before the signal there is silence.
 static void align(struct pass *p)
 {
     int64_t stride = p->settings->stride, length = (int64_t)p->taps->length;
@@ -98,8 +98,8 @@ static void align(struct pass *p)
     p->skip = (wanted - p->origin) / stride;
 }
 
-// The number of input frames that can change the wanted results in any bit; segments are always
-// filtered whole. -1: all.
+// The number of input frames that can change any bit of the wanted results, rounded up to whole
+// segments. -1: all.
 static int64_t input_limit(const struct pass *p)
 {
     if (p->range.end_counts_from_n) return -1;

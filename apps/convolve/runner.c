@@ -44,8 +44,9 @@ static size_t choose_segment(const struct taps *taps, uint64_t frames, size_t st
     return (segment + stride - 1) / stride * stride;
 }
 
-// For a pipe, at most the length of the filter, or 8192 frames. For a file, four times the length:
-// longer transforms would cost memory and gain little.
+// The latency that the engine may have: for a pipe the length of the filter, but at least 8192
+// frames; for a file four times the length, but at least 65536 frames. More would cost memory and
+// gain little.
 static size_t max_latency(const struct runner_request *q)
 {
     if (q->settings->block) return (size_t)q->settings->block;

@@ -12,8 +12,8 @@ static volatile int taken;
 enum { N_STREAMS = 3 }; // the standard ones
 static bool was_there[N_STREAMS];
 
-// Whether our process group is in the foreground; -1: the terminal belongs to another session and
-// has no groups.
+// Whether our process group is in the foreground. tcgetpgrp returns -1 for the terminal of another
+// session, which has no foreground group for us.
 static bool in_foreground(void)
 {
     pid_t group = tcgetpgrp(STDIN_FILENO);
