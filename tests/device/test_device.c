@@ -146,7 +146,7 @@ static void refusals(void **state)
     struct log_lines lines;
     struct partita_plan *plan = NULL;
     struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
-    struct partita_problem problem = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
+    struct partita_problem problem = {LENGTH(PARTITA_UNBOUNDED), KERNEL(3)};
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "streams"));
     options.log = log_into(&lines);

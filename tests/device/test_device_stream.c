@@ -11,21 +11,9 @@ enum { TAPS = 700, FRAMES = 2700, SWAP_AT = 500, LATER = 300 };
 // Ticks of 16 frames, several levels, a head; whole blocks and some latency; a head that is a
 // stream of the CPU's.
 static const struct partita_problem problems[] = {
-    {.size = {PARTITA_UNBOUNDED},
-     .block = 16,
-     .in_channels = 2,
-     .out_channels = 3,
-     .kernel = {TAPS}},
-    {.size = {PARTITA_UNBOUNDED},
-     .block = 16,
-     .whole_blocks = true,
-     .kernel = {TAPS},
-     .latency = 64},
-    {.size = {PARTITA_UNBOUNDED},
-     .block = 512,
-     .in_channels = 2,
-     .out_channels = 3,
-     .kernel = {TAPS}},
+    {STREAM(16), CHANNELS(2, 3), KERNEL(TAPS)},
+    {STREAM(16), .whole_blocks = true, KERNEL(TAPS), LATENCY(64)},
+    {STREAM(512), CHANNELS(2, 3), KERNEL(TAPS)},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -231,7 +219,7 @@ static void status_of_nothing(void **state)
 static void few_calls_a_tick(void **state)
 {
     enum { TICKS = 20 };
-    struct partita_problem problem = {.size = {PARTITA_UNBOUNDED}, .block = 64, .kernel = {400}};
+    struct partita_problem problem = {STREAM(64), KERNEL(400)};
     struct random random = random_start("calls");
     struct stream_rig rig;
     (void)state;

@@ -25,12 +25,7 @@ static const struct partita_problem problems[] = {
     {LENGTH(200), OUTPUTS(2), KERNEL(5), PAD(4)},
     {LENGTH(301), KERNEL(3), STRIDE(4), PAD_BEGIN(-5), PAD_END(9)},
     {LENGTH(256), BATCH(3), OUTPUTS(2), KERNEL(17), PAD_BEGIN(16)},
-    {.signal = PARTITA_F64,
-     .taps = PARTITA_F64,
-     .kernel = {24},
-     .size = {333},
-     .pad_begin = {11},
-     .pad_end = {12}},
+    {LENGTH(333), TYPES(F64, F64), KERNEL(24), PAD_BEGIN(11), PAD_END(12)},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems, MOST_ENGINES = 32 };
 
@@ -123,25 +118,10 @@ static void lines(void **state)
 static void forward_lines(void **state)
 {
     static const struct partita_problem complex_problems[] = {
-        {.signal = PARTITA_CF32,
-         .taps = PARTITA_CF32,
-         .kernel = {30},
-         .size = {400},
-         .pad_begin = {29}},
-        {.signal = PARTITA_CF64,
-         .taps = PARTITA_CF64,
-         .op = PARTITA_CORRELATE,
-         .out_channels = 2,
-         .kernel = {12},
-         .size = {300},
-         .stride = {2},
-         .pad_begin = {5},
-         .pad_end = {6}},
-        {.signal = PARTITA_CF32,
-         .taps = PARTITA_F32,
-         .kernel = {25},
-         .size = {400},
-         .pad_end = {24}},
+        {LENGTH(400), TYPES(CF32, CF32), KERNEL(30), PAD_BEGIN(29)},
+        {LENGTH(300), TYPES(CF64, CF64), CORRELATE, OUTPUTS(2), KERNEL(12), STRIDE(2), PAD_BEGIN(5),
+         PAD_END(6)},
+        {LENGTH(400), TYPES(CF32, F32), KERNEL(25), PAD_END(24)},
     };
     enum { N_COMPLEX = sizeof complex_problems / sizeof *complex_problems };
     const char *engine = *state;
@@ -378,11 +358,7 @@ static const struct partita_problem lags[] = {
     {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)},
     {LENGTH(29990), KERNEL(30000), PAD(20)},
     {LENGTH(40040), KERNEL(20001), DILATION(2), STRIDE(3)},
-    {.signal = PARTITA_CF32,
-     .taps = PARTITA_CF32,
-     .op = PARTITA_CORRELATE,
-     .kernel = {9000},
-     .size = {9010}},
+    {LENGTH(9010), TYPES(CF32, CF32), CORRELATE, KERNEL(9000)},
     {LENGTH(9040), CHANNELS(4, 2), GROUPS(2), KERNEL(9001), PAD_BEGIN(5)},
 };
 enum { N_LAGS = sizeof lags / sizeof *lags };

@@ -22,22 +22,10 @@ static const struct partita_problem batches[] = {
 static const struct partita_problem few_sums = {SIZE(4, 5), BATCH(5), KERNEL(2, 2)};
 static const struct partita_problem few_lines = {LENGTH(500), BATCH(5), KERNEL(9)};
 // Other types.
-static const struct partita_problem doubles = {.rank = 2,
-                                               .signal = PARTITA_F64,
-                                               .taps = PARTITA_F64,
-                                               .batch = 7,
-                                               .in_channels = 2,
-                                               .out_channels = 3,
-                                               .kernel = {3, 2},
-                                               .size = {7, 9},
-                                               .stride = {2, 1}};
-static const struct partita_problem complex_lines = {.signal = PARTITA_CF32,
-                                                     .taps = PARTITA_CF32,
-                                                     .batch = 7,
-                                                     .out_channels = 2,
-                                                     .kernel = {40},
-                                                     .size = {600},
-                                                     .pad_begin = {39}};
+static const struct partita_problem doubles = {SIZE(7, 9),     TYPES(F64, F64), BATCH(7),
+                                               CHANNELS(2, 3), KERNEL(3, 2),    STRIDE(2, 1)};
+static const struct partita_problem complex_lines = {LENGTH(600), TYPES(CF32, CF32), BATCH(7),
+                                                     OUTPUTS(2),  KERNEL(40),        PAD_BEGIN(39)};
 enum { N_BATCHES = sizeof batches / sizeof *batches, MOST_ENGINES = 32 };
 
 // An engine and the batch that it is tried on.

@@ -215,20 +215,7 @@ static void workspace_exact(void **state)
     layer_run(&layer);
     layer_open_copy(&other, &layer, &plain);
     assert_true(force(&other, transform));
-    void **a = other.array, *workspace[3];
-    for (int d = 0; d < 3; d++)
-        workspace[d] =
-            guarded_alloc(partita_plan_workspace(other.plan, (enum partita_direction)(1 << d)), 0);
-    for (int again = 0; again < 2; again++) {
-        assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], workspace[0]));
-        assert_ok(partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY],
-                                        workspace[1]));
-        assert_ok(partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY],
-                                          workspace[2]));
-        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
-        layer_same_bits(&layer, &other);
-    }
-    for (int d = 0; d < 3; d++) guarded_free(workspace[d]);
+    layer_check_workspace(&layer, &other);
     layer_close(&other);
     layer_close(&layer);
 }
@@ -239,32 +226,12 @@ static void workspace_limit(void **state)
     (void)state;
     struct random random = random_start("limit");
     struct partita_problem p = busy;
-    int n_planned = 0;
     p.batch = 2;
     p.size[0] = 9;
-    for (size_t limit = 256; limit < (size_t)1 << 26; limit *= 4) {
-        const struct partita_options options = {.engine = "cpu/depthwise",
-                                                .threads = 3,
-                                                .workspace_limit = limit,
-                                                .directions = LAYER_ALL};
-        struct partita_plan *plan;
-        enum partita_status status = partita_plan_create(&p, &options, &plan);
-        if (status != PARTITA_OK) {
-            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
-            assert_int_equal(n_planned, 0);
-            continue;
-        }
-        for (int d = 1; d <= 4; d *= 2)
-            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
-        partita_plan_destroy(plan);
-        struct layer layer;
-        layer_open(&layer, &p, &options, &random);
-        layer_run(&layer);
-        layer_check(&layer);
-        layer_close(&layer);
-        n_planned++;
-    }
-    assert_true(n_planned > 3);
+    const struct partita_options options = {
+        .engine = "cpu/depthwise", .threads = 3, .directions = LAYER_ALL};
+    const struct layer_limits limits = {256, (size_t)1 << 26, 4, 0};
+    assert_true(layer_check_limits(&p, &options, &limits, &random) > 3);
 }
 
 // The built-in model sums a 5x5 kernel tap by tap and transforms for one of 31x31, and says so.

@@ -2,6 +2,7 @@
 // The promises of the calls of layers: the same bits for any number of threads, workspace as large
 // as asked for and no larger than allowed, NaN where it belongs, bias and activation with any
 // engine, refusals that leave results alone.
+#include "support/allocators.h"
 #include "support/layer_rig.h"
 
 #include <math.h>
@@ -14,13 +15,6 @@ struct layer_case {
     const char *engine;
     enum partita_type type;
 };
-
-static struct partita_problem typed(const struct partita_problem *problem, enum partita_type type)
-{
-    struct partita_problem p = *problem;
-    p.signal = p.taps = type;
-    return p;
-}
 
 // Several boxes in every direction, parts of channels, runs of boxes in the gradient of the taps.
 static const struct partita_problem busy[] = {
@@ -38,7 +32,7 @@ enum { N_BUSY = sizeof busy / sizeof *busy };
 static struct partita_problem busy_problem(int i, const struct layer_case *c)
 {
     struct partita_problem suited = layer_suit_engine(c->engine, &busy[i]),
-                           p = typed(&suited, c->type);
+                           p = problem_of_type(&suited, c->type);
     if (!layer_on_stand_in()) return p;
     p.batch = (p.batch + 3) / 4;
     if (p.groups <= 1) {
@@ -55,16 +49,13 @@ static void any_threads_same_bits(void **state)
         struct partita_problem problem = busy_problem(i, c);
         struct random random = random_start("threads");
         if (!layer_is_served(c->engine, &problem)) continue;
-        struct layer first, other;
+        struct layer first;
         layer_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1},
                    &random);
         layer_run(&first);
         for (int threads = 2; threads <= 1 + layer_repeats(7); threads++) {
-            layer_open_copy(&other, &first,
-                            &(struct partita_options){.engine = c->engine, .threads = threads});
-            layer_run(&other);
-            layer_same_bits(&first, &other);
-            layer_close(&other);
+            layer_check_copy(&first,
+                             &(struct partita_options){.engine = c->engine, .threads = threads});
         }
         layer_close(&first);
     }
@@ -84,23 +75,7 @@ static void workspace_exact(void **state)
         layer_open(&layer, &problem, &options, &random);
         layer_run(&layer);
         layer_open_copy(&other, &layer, &options);
-        void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
-        void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
-        void *weight =
-            guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
-        void **a = other.array;
-        for (int again = 0; again < 2; again++) {
-            assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], forward));
-            assert_ok(
-                partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
-            assert_ok(
-                partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
-            assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
-            layer_same_bits(&layer, &other);
-        }
-        guarded_free(forward);
-        guarded_free(data);
-        guarded_free(weight);
+        layer_check_workspace(&layer, &other);
         layer_close(&other);
         layer_close(&layer);
     }
@@ -113,35 +88,13 @@ static void workspace_limit_is_kept(void **state)
     static const struct partita_problem small = {SIZE(14, 40), BATCH(2), CHANNELS(7, 10),
                                                  KERNEL(3, 3)};
     struct partita_problem suited = layer_suit_engine(c->engine, &small),
-                           problem = typed(&suited, c->type);
+                           problem = problem_of_type(&suited, c->type);
     if (layer_on_stand_in()) problem.size[1] = 5;
     struct random random = random_start("limit");
-    int n_planned = 0;
-    for (size_t limit = 64; limit < (size_t)1 << 26; limit *= 3) {
-        struct partita_options options = {.engine = c->engine,
-                                          .threads = 2,
-                                          .workspace_limit = limit,
-                                          .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
-                                                        PARTITA_BACKWARD_WEIGHT};
-        struct partita_options here = layer_options(&options);
-        struct partita_plan *plan;
-        enum partita_status status = partita_plan_create(&problem, &here, &plan);
-        if (status != PARTITA_OK) {
-            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
-            assert_int_equal(n_planned, 0);
-            continue;
-        }
-        for (int d = 1; d <= 4; d *= 2)
-            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
-        partita_plan_destroy(plan);
-        struct layer layer;
-        layer_open(&layer, &problem, &options, &random);
-        layer_run(&layer);
-        layer_check(&layer);
-        layer_close(&layer);
-        n_planned++;
-    }
-    assert_true(n_planned > 5);
+    const struct partita_options options = {
+        .engine = c->engine, .threads = 2, .directions = LAYER_ALL};
+    const struct layer_limits limits = {64, (size_t)1 << 26, 3, 0};
+    assert_true(layer_check_limits(&problem, &options, &limits, &random) > 5);
 }
 
 // A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are
@@ -150,7 +103,7 @@ static void relu_and_nan(void **state)
 {
     const struct layer_case *c = *state;
     struct partita_problem problem = {SIZE(5, 30), KERNEL(3, 3), PAD(1, 1), RELU};
-    problem = typed(&problem, c->type);
+    problem = problem_of_type(&problem, c->type);
     struct random random = random_start("relu");
     struct layer layer;
     layer_open(&layer, &problem, &(struct partita_options){.engine = c->engine}, &random);
@@ -177,7 +130,7 @@ static void bias_of_other_engines(void **state)
 {
     const struct layer_case *c = *state;
     struct partita_problem problem = {LENGTH(500), BATCH(2), CHANNELS(2, 3), KERNEL(40), RELU};
-    problem = typed(&problem, c->type);
+    problem = problem_of_type(&problem, c->type);
     struct random random = random_start("bias");
     static const char *const others[] = {"cpu/overlap-add", "cpu/overlap-save"};
     for (int e = 0; e < 2; e++) {
@@ -210,18 +163,6 @@ static void bias_of_other_engines(void **state)
     }
 }
 
-static void *count_bytes(void *user, size_t bytes)
-{
-    *(size_t *)user += bytes;
-    return malloc(bytes);
-}
-
-static void release_counted(void *user, void *memory)
-{
-    (void)user;
-    free(memory);
-}
-
 // Taps that are used once are packed for forward alone, whatever was planned; filters have them for
 // every direction.
 static void once_packs_forward_alone(void **state)
@@ -230,24 +171,23 @@ static void once_packs_forward_alone(void **state)
     struct random random = random_start("once");
     size_t once[2], filter[2];
     for (int all = 0; all < 2; all++) {
-        size_t bytes = 0;
+        struct meter meter = {0};
         struct layer layer;
         struct partita_filter *more;
-        const struct partita_options options = {
-            .threads = 2,
-            .directions = all ? 0 : PARTITA_FORWARD,
-            .allocator = {count_bytes, release_counted, &bytes}};
+        const struct partita_options options = {.threads = 2,
+                                                .directions = all ? 0 : PARTITA_FORWARD,
+                                                .allocator = meter_allocator(&meter)};
         layer_open(&layer, &busy[3], &options, &random);
         void **a = layer.array;
-        bytes = 0;
+        meter.bytes_allocated = 0;
         assert_ok(partita_filter_create(layer.plan, a[LAYER_W], &more));
-        filter[all] = bytes;
+        filter[all] = meter.bytes_allocated;
         assert_ok(partita_forward(layer.plan, more, a[LAYER_Y], a[LAYER_X], NULL));
         partita_filter_destroy(more);
         void *y = malloc(layer.n[LAYER_Y] * sizeof(float));
-        bytes = 0;
+        meter.bytes_allocated = 0;
         assert_ok(partita_forward_once(layer.plan, y, a[LAYER_X], a[LAYER_W]));
-        once[all] = bytes;
+        once[all] = meter.bytes_allocated;
         assert_memory_equal(y, a[LAYER_Y], layer.n[LAYER_Y] * sizeof(float));
         free(y);
         layer_close(&layer);
@@ -344,7 +284,7 @@ static void streams_and_complex(void **state)
     struct log_lines lines;
     struct partita_plan *plan;
     struct partita_filter *filter = (struct partita_filter *)1;
-    struct partita_problem problem = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
+    struct partita_problem problem = {LENGTH(PARTITA_UNBOUNDED), KERNEL(3)};
     struct partita_options options = {.log = log_into(&lines)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
     assert_int_equal(partita_filter_create_biased(plan, w, w, &filter), PARTITA_ERR_UNSUPPORTED);
@@ -428,27 +368,21 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static const char *const engines[] = {
-        "cpu/direct",       "cpu/gemm",    "cpu/winograd",       "cpu/tiles",
-        "cpu/depthwise",    "cuda/direct", "cuda/direct-plain",  "cuda/direct-halo",
-        "cuda/winograd",    "cuda/tiles",  "cuda/tiles-complex", "cuda/tiles-gauss",
-        "cuda/tiles-fused",
-    };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
-    enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
-    static struct layer_case cases[N_ENGINES_OF_LAYERS][2];
-    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * N_PROMISES + 5];
+    static struct layer_case cases[N_LAYER_ENGINES][2];
+    static struct CMUnitTest tests[N_LAYER_ENGINES * 2 * N_PROMISES + 5];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
-    for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
-        if (!layer_has_engine(engines[e])) continue;
+    for (size_t e = 0; e < N_LAYER_ENGINES; e++) {
+        if (!layer_has_engine(layer_engines[e])) continue;
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
-            cases[e][t] = (struct layer_case){engines[e], types[t]};
+            cases[e][t] = (struct layer_case){layer_engines[e], types[t]};
             for (size_t i = 0; i < N_PROMISES; i++) {
-                if (promises[i].run == bias_of_other_engines && strncmp(engines[e], "cpu/", 4) != 0)
+                if (promises[i].run == bias_of_other_engines &&
+                    strncmp(layer_engines[e], "cpu/", 4) != 0)
                     continue;
-                tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", engines[e],
+                tests[n++] = named_test(promises[i].run, &cases[e][t], "%s/%s-%s", layer_engines[e],
                                         promises[i].name, partita_type_name(types[t]));
             }
         }

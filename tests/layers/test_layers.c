@@ -60,18 +60,11 @@ struct layer_case {
     const struct partita_problem *problem;
 };
 
-static struct partita_problem typed(const struct partita_problem *problem, enum partita_type type)
-{
-    struct partita_problem p = *problem;
-    p.signal = p.taps = type;
-    return p;
-}
-
 static void against_oracle(void **state)
 {
     const struct layer_case *c = *state;
     struct partita_problem suited = layer_suit_engine(c->engine, c->problem),
-                           problem = typed(&suited, c->type);
+                           problem = problem_of_type(&suited, c->type);
     struct random random = random_start(c->name);
     struct layer layer;
     layer_open(
@@ -80,9 +73,7 @@ static void against_oracle(void **state)
         &random);
     assert_string_equal(partita_plan_engine(layer.plan), c->engine);
     layer_run(&layer);
-    for (int i = 0; i < LAYER_Y; i++) // inputs are kept
-        for (size_t k = 0; k < layer.n[i]; k++)
-            assert_true(layer_sample(&layer, (enum layer_array)i, k) == layer.expected[i][k]);
+    layer_check_inputs(&layer);
     layer_check(&layer);
     layer_close(&layer);
 }
@@ -96,7 +87,7 @@ static void random_problems(void **state)
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random),
                                suited = layer_suit_engine(c->engine, &drawn);
-        struct partita_problem problem = typed(&suited, c->type);
+        struct partita_problem problem = problem_of_type(&suited, c->type);
         struct layer layer;
         if (!layer_is_served(c->engine, &problem)) continue;
         layer_open(
@@ -109,14 +100,6 @@ static void random_problems(void **state)
     }
 }
 
-static double dot(const struct layer *layer, enum layer_array a, enum layer_array b)
-{
-    double sum = 0;
-    for (size_t i = 0; i < layer->n[a]; i++)
-        sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
-    return sum;
-}
-
 // <gy, A x> = <A' gy, x> and, A being linear in the taps, = <gw, w>. Sums of all products, each of
 // rms 1/27 at most: what their norm allows times the gate of each array.
 static void transpose_identity(void **state)
@@ -126,7 +109,7 @@ static void transpose_identity(void **state)
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random),
                                suited = layer_suit_engine(c->engine, &drawn);
-        struct partita_problem problem = typed(&suited, c->type);
+        struct partita_problem problem = problem_of_type(&suited, c->type);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         if (!layer_is_served(c->engine, &problem)) continue;
@@ -134,17 +117,7 @@ static void transpose_identity(void **state)
             &layer, &problem,
             &(struct partita_options){.engine = c->engine, .threads = 1, .directions = LAYER_ALL},
             &random);
-        partita_filter_destroy(layer.filter); // A has no bias
-        assert_ok(partita_filter_create(layer.plan, layer.array[LAYER_W], &layer.filter));
-        layer_run(&layer);
-        double y = dot(&layer, LAYER_GY, LAYER_Y), x = dot(&layer, LAYER_GX, LAYER_X),
-               w = dot(&layer, LAYER_GW, LAYER_W);
-        double norm = sqrt(dot(&layer, LAYER_GY, LAYER_GY) * dot(&layer, LAYER_Y, LAYER_Y)) +
-                      sqrt(dot(&layer, LAYER_GX, LAYER_GX) * dot(&layer, LAYER_X, LAYER_X)) +
-                      sqrt(dot(&layer, LAYER_GW, LAYER_GW) * dot(&layer, LAYER_W, LAYER_W));
-        double gate = gate_direct(c->type, layer.n[LAYER_Y] + layer.n[LAYER_W]) * norm;
-        if (!(fabs(y - x) <= gate && fabs(y - w) <= gate))
-            fail_msg("%.17g, %.17g, %.17g are not one number within %.3g", y, x, w, gate);
+        layer_check_transpose(&layer, gate_direct(c->type, layer.n[LAYER_Y] + layer.n[LAYER_W]));
         layer_close(&layer);
     }
 }
@@ -160,7 +133,7 @@ static void finite_differences(void **state)
     for (int i = 0; i < layer_repeats(RANDOM_PROBLEMS); i++) {
         struct partita_problem drawn = layer_random(&random),
                                suited = layer_suit_engine(c->engine, &drawn);
-        struct partita_problem problem = typed(&suited, PARTITA_F64);
+        struct partita_problem problem = problem_of_type(&suited, PARTITA_F64);
         problem.activation = PARTITA_LINEAR;
         struct layer layer;
         if (!layer_is_served(c->engine, &problem)) continue;
@@ -179,8 +152,8 @@ static void finite_differences(void **state)
                                                        layer.array[LAYER_BIAS], &layer.filter));
                 assert_ok(partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y],
                                           layer.array[LAYER_X], NULL));
-                loss[side] = dot(&layer, LAYER_GY, LAYER_Y);
-                size = dot(&layer, LAYER_GY, LAYER_GY) + dot(&layer, LAYER_Y, LAYER_Y);
+                loss[side] = layer_dot(&layer, LAYER_GY, LAYER_Y);
+                size = layer_dot(&layer, LAYER_GY, LAYER_GY) + layer_dot(&layer, LAYER_Y, LAYER_Y);
             }
             *value = kept;
             double expected = layer_sample(&layer, gradient[d], at);
@@ -197,44 +170,40 @@ enum { N_RANDOM = 8, SMALL = 400000 }; // multiply-adds
 
 int main(void)
 {
-    static const char *const engines[] = {
-        "cpu/direct",       "cpu/gemm",    "cpu/winograd",       "cpu/tiles",
-        "cpu/depthwise",    "cuda/direct", "cuda/direct-plain",  "cuda/direct-halo",
-        "cuda/winograd",    "cuda/tiles",  "cuda/tiles-complex", "cuda/tiles-gauss",
-        "cuda/tiles-fused",
-    };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
-    enum { N_ENGINES_OF_LAYERS = sizeof engines / sizeof *engines };
-    static struct layer_case cases[N_ENGINES_OF_LAYERS][2][N_PROBLEMS + N_RANDOM];
-    static struct CMUnitTest tests[N_ENGINES_OF_LAYERS * 2 * (N_PROBLEMS + N_RANDOM + 2)];
+    static struct layer_case cases[N_LAYER_ENGINES][2][N_PROBLEMS + N_RANDOM];
+    static struct CMUnitTest tests[N_LAYER_ENGINES * 2 * (N_PROBLEMS + N_RANDOM + 2)];
     static char names[N_RANDOM][16];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
-    for (size_t e = 0; e < N_ENGINES_OF_LAYERS; e++) {
-        if (!layer_has_engine(engines[e])) continue;
+    for (size_t e = 0; e < N_LAYER_ENGINES; e++) {
+        if (!layer_has_engine(layer_engines[e])) continue;
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2); t++) {
             const char *type = partita_type_name(types[t]);
             struct layer_case *c = cases[e][t];
             for (size_t i = 0; i < N_PROBLEMS; i++, c++) {
-                const struct partita_problem problem = typed(&problems[i].problem, types[t]);
+                const struct partita_problem problem =
+                    problem_of_type(&problems[i].problem, types[t]);
                 if (layer_is_brief() && layer_products(&problem) > SMALL) continue;
-                *c = (struct layer_case){engines[e], problems[i].name, types[t],
+                *c = (struct layer_case){layer_engines[e], problems[i].name, types[t],
                                          &problems[i].problem};
-                if (!layer_is_served(engines[e], &problem)) continue;
-                tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engines[e], c->name, type);
+                if (!layer_is_served(layer_engines[e], &problem)) continue;
+                tests[n++] =
+                    named_test(against_oracle, c, "%s/%s-%s", layer_engines[e], c->name, type);
             }
             for (size_t i = 0; i < N_RANDOM; i++, c++) {
                 snprintf(names[i], sizeof names[i], "random-%zu", i);
-                *c = (struct layer_case){engines[e], names[i], types[t], NULL};
-                tests[n++] = named_test(random_problems, c, "%s/%s-%s", engines[e], c->name, type);
+                *c = (struct layer_case){layer_engines[e], names[i], types[t], NULL};
+                tests[n++] =
+                    named_test(random_problems, c, "%s/%s-%s", layer_engines[e], c->name, type);
             }
             tests[n++] = named_test(transpose_identity, &cases[e][t][0], "%s/transpose-identity-%s",
-                                    engines[e], type);
+                                    layer_engines[e], type);
         }
         if (!layer_is_brief())
             tests[n++] = named_test(finite_differences, &cases[e][1][0], "%s/finite-differences",
-                                    engines[e]);
+                                    layer_engines[e]);
     }
     return run_test_list(tests, n);
 }

@@ -218,22 +218,12 @@ static void refusals(void **state)
         enum partita_direction direction;
         const char *reason;
     } cases[] = {
-        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}}, PARTITA_FORWARD, "does not promise"},
-        {{.rank = 1, .kernel = {3}, .size = {9}, .separable = true},
-         PARTITA_FORWARD,
-         "does not promise"},
-        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}, .separable = true},
-         PARTITA_BACKWARD_WEIGHT,
-         "gradients"},
-        {{.rank = 2, .kernel = {3, 33}, .size = {9, 99}, .separable = true},
-         PARTITA_FORWARD,
-         "up to 32"},
-        {{.rank = 2, .kernel = {3, 3}, .size = {9, 9}, .stride = {2, 1}, .separable = true},
-         PARTITA_FORWARD,
-         "stride"},
-        {{.rank = 2, .out_channels = 2, .kernel = {3, 3}, .size = {9, 9}, .separable = true},
-         PARTITA_FORWARD,
-         "one channel"},
+        {{SIZE(9, 9), KERNEL(3, 3)}, PARTITA_FORWARD, "does not promise"},
+        {{SIZE(9), KERNEL(3), .separable = true}, PARTITA_FORWARD, "does not promise"},
+        {{SIZE(9, 9), KERNEL(3, 3), .separable = true}, PARTITA_BACKWARD_WEIGHT, "gradients"},
+        {{SIZE(9, 99), KERNEL(3, 33), .separable = true}, PARTITA_FORWARD, "up to 32"},
+        {{SIZE(9, 9), KERNEL(3, 3), STRIDE(2, 1), .separable = true}, PARTITA_FORWARD, "stride"},
+        {{SIZE(9, 9), OUTPUTS(2), KERNEL(3, 3), .separable = true}, PARTITA_FORWARD, "one channel"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct log_lines lines = {0};

@@ -1,64 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Memory that runs out: the n-th allocation of every public call fails, for every n until the call
-// succeeds. It must answer NOMEM, leave its result untouched and nothing allocated. Objects go
-// through the caller's allocator; what has no allocator of its own goes through malloc and its kin,
-// which the linker replaces in the library (--wrap).
+// Out of memory: the n-th allocation of every public call fails, for every n until the call
+// succeeds. It must return NOMEM, leave its result unchanged and nothing allocated. Objects use the
+// caller's allocator. Calls without one use malloc and related functions, which the linker replaces
+// in the library (--wrap).
 
 #include "support/rig.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-// Counts allocations; the one numbered `failing` (from 0) fails.
-struct meter {
-    size_t n_allocated, n_live, failing;
-    size_t guard; // bytes behind each piece that must stay; 0: GUARD
-};
+#include "support/allocators.h"
 
-static bool fails(struct meter *meter)
-{
-    return meter->n_allocated++ == meter->failing;
-}
-
-// Before each piece of memory its size, behind it bytes that must stay.
-enum { HEAD = 64, GUARD = 4096, FILL = 0xa5 };
-
-static size_t guard_of(const struct meter *meter)
-{
-    return meter->guard ? meter->guard : GUARD;
-}
-
-static void *hook_allocate(void *user, size_t bytes)
-{
-    struct meter *meter = user;
-    if (fails(meter)) return NULL;
-    meter->n_live++;
-    char *block = aligned_alloc(64, (HEAD + bytes + guard_of(meter) + 63) / 64 * 64);
-    memcpy(block, &bytes, sizeof bytes);
-    memset(block + HEAD, FILL, bytes + guard_of(meter)); // the library must not count on zeros
-    return block + HEAD;
-}
-
-static void hook_release(void *user, void *memory)
-{
-    struct meter *meter = user;
-    size_t bytes;
-    assert_non_null(memory);
-    char *block = (char *)memory - HEAD;
-    memcpy(&bytes, block, sizeof bytes);
-    for (size_t i = 0; i < guard_of(meter); i++)
-        assert_int_equal((unsigned char)block[HEAD + bytes + i], FILL);
-    meter->n_live--;
-    free(block);
-}
-
-// The same for the C library's functions, while `wrapped` is set. Memory that came from elsewhere
-// may be freed here.
+// Meters the C library's functions while `wrapped` is set. Memory from elsewhere may be freed too.
 static struct meter *wrapped;
 enum { MAX_LIVE = 4096 };
 static void *live[MAX_LIVE];
 
-static void *note(void *memory)
+static void *live_add(void *memory)
 {
     if (!wrapped || !memory) return memory;
     for (size_t i = 0; i < MAX_LIVE; i++) {
@@ -70,7 +28,7 @@ static void *note(void *memory)
     abort();
 }
 
-static void forget(const void *memory)
+static void live_remove(const void *memory)
 {
     for (size_t i = 0; wrapped && memory && i < MAX_LIVE; i++) {
         if (live[i] != memory) continue;
@@ -95,41 +53,42 @@ void __wrap_free(void *memory);
 
 void *__wrap_malloc(size_t bytes)
 {
-    return wrapped && fails(wrapped) ? NULL : note(__real_malloc(bytes));
+    return wrapped && meter_fails(wrapped) ? NULL : live_add(__real_malloc(bytes));
 }
 
 void *__wrap_calloc(size_t n, size_t bytes)
 {
-    return wrapped && fails(wrapped) ? NULL : note(__real_calloc(n, bytes));
+    return wrapped && meter_fails(wrapped) ? NULL : live_add(__real_calloc(n, bytes));
 }
 
 void *__wrap_realloc(void *memory, size_t bytes)
 {
-    if (wrapped && fails(wrapped)) return NULL;
-    forget(memory);
-    return note(__real_realloc(memory, bytes));
+    if (wrapped && meter_fails(wrapped)) return NULL;
+    live_remove(memory);
+    return live_add(__real_realloc(memory, bytes));
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return wrapped && fails(wrapped) ? NULL : note(__real_aligned_alloc(alignment, bytes));
+    return wrapped && meter_fails(wrapped) ? NULL
+                                           : live_add(__real_aligned_alloc(alignment, bytes));
 }
 
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes)
 {
-    if (wrapped && fails(wrapped)) return ENOMEM;
+    if (wrapped && meter_fails(wrapped)) return ENOMEM;
     int status = __real_posix_memalign(memory, alignment, bytes);
-    if (status == 0) note(*memory);
+    if (status == 0) live_add(*memory);
     return status;
 }
 
 void __wrap_free(void *memory)
 {
-    forget(memory);
+    live_remove(memory);
     __real_free(memory);
 }
 
-// A call to try: returns its status and, through `ret`, the object it made.
+// What to plan.
 struct attempt {
     const char *engine;
     struct partita_problem problem;
@@ -139,20 +98,16 @@ struct attempt {
 static const struct partita_problem bounded = {LENGTH(700), BATCH(2), CHANNELS(2, 2), KERNEL(40),
                                                STRIDE(2)};
 static const struct partita_problem lags = {LENGTH(700), CHANNELS(2, 2), KERNEL(698), CORRELATE};
-static const struct partita_problem live_problem = {.in_channels = 2,
-                                                    .out_channels = 2,
-                                                    .kernel = {40},
-                                                    .stride = {2},
-                                                    .size = {PARTITA_UNBOUNDED},
-                                                    .latency = PARTITA_UNBOUNDED};
+static const struct partita_problem live_problem = {
+    LENGTH(PARTITA_UNBOUNDED), CHANNELS(2, 2), KERNEL(40), STRIDE(2), LATENCY(PARTITA_UNBOUNDED)};
 
-// Repeats a call with a later and later failing allocation, until it gets by without. What takes
-// long a call tries only some of them, further and further apart.
+// Repeats a call with a later failing allocation each time, until it succeeds. `growth` > 1: calls
+// that take long have only some of these failures, at increasing distances.
 #define UNTIL_OK(meter, before, call, untouched) UNTIL_OK_BY(meter, before, call, untouched, 1)
 #define UNTIL_OK_BY(meter, before, call, untouched, growth)                                        \
     for (size_t failing_ = 0;; failing_ = (growth)*failing_ + 1) {                                 \
         (meter)->n_allocated = 0;                                                                  \
-        (meter)->failing = failing_;                                                               \
+        (meter)->fail_at = failing_ + 1;                                                           \
         enum partita_status status_ = (call);                                                      \
         if (status_ == PARTITA_OK) {                                                               \
             assert_true((meter)->n_allocated <= failing_);                                         \
@@ -163,11 +118,11 @@ static const struct partita_problem live_problem = {.in_channels = 2,
         assert_int_equal((meter)->n_live, before);                                                 \
         assert_true(failing_ < 5000);                                                              \
     }                                                                                              \
-    (meter)->failing = SIZE_MAX
+    (meter)->fail_at = 0
 
-// Filters of cells, edited filters, clones: what streams alone have.
-static void of_streams(struct meter *meter, const struct partita_filter *filter,
-                       struct partita_stream *stream)
+// What only streams have: filters of cells, edited filters, clones.
+static void stream_objects(struct meter *meter, const struct partita_filter *filter,
+                           struct partita_stream *stream)
 {
     static const float taps[40] = {1};
     const struct partita_cell cells[2] = {{0, 1, 3, 30, taps}, {1, 0, 0, 40, taps}};
@@ -195,10 +150,9 @@ static void of_streams(struct meter *meter, const struct partita_filter *filter,
 static void objects(void **state)
 {
     const struct attempt *attempt = *state;
-    struct meter meter = {.failing = SIZE_MAX};
-    struct partita_options options = {.engine = attempt->engine,
-                                      .parts = attempt->parts,
-                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct meter meter = {0};
+    struct partita_options options = {
+        .engine = attempt->engine, .parts = attempt->parts, .allocator = meter_allocator(&meter)};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter = (struct partita_filter *)1;
     struct partita_stream *stream = (struct partita_stream *)1;
@@ -214,13 +168,13 @@ static void objects(void **state)
     if (attempt->problem.size[0] == PARTITA_UNBOUNDED) {
         UNTIL_OK(&meter, with_filter, partita_stream_open(plan, filter, &stream),
                  stream == (struct partita_stream *)1);
-        meter.failing = meter.n_allocated; // process must not ask for memory: the next allocation
-                                           // fails, and counts
+        const size_t n_allocated = meter.n_allocated;
+        meter.fail_at = n_allocated + 1; // process must not allocate
         partita_stream_process(stream, (void *[]){y, y + 700}, (const void *[]){x, x + 700}, 700);
         partita_stream_drain(stream, (void *[]){y, y + 700}, 1, 500);
         partita_stream_reset(stream);
-        assert_int_equal(meter.n_allocated, meter.failing);
-        of_streams(&meter, filter, stream);
+        assert_int_equal(meter.n_allocated, n_allocated);
+        stream_objects(&meter, filter, stream);
         partita_stream_close(stream);
     } else {
         memset(y, 0x77, sizeof y);
@@ -228,9 +182,10 @@ static void objects(void **state)
         UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL),
                  memcmp(y, kept, sizeof y) == 0);
         void *workspace = aligned_alloc(64, (partita_plan_workspace_size(plan) + 64) / 64 * 64);
-        meter.failing = meter.n_allocated;
+        const size_t n_allocated = meter.n_allocated;
+        meter.fail_at = n_allocated + 1;
         assert_ok(partita_forward(plan, filter, y, x, workspace));
-        assert_int_equal(meter.n_allocated, meter.failing);
+        assert_int_equal(meter.n_allocated, n_allocated);
         free(workspace);
     }
     assert_int_equal(meter.n_live, with_filter);
@@ -243,22 +198,21 @@ static void objects(void **state)
 static void spectra(void **state)
 {
     (void)state;
-    struct meter meter = {.failing = SIZE_MAX};
-    struct partita_options options = {.threads = 1,
-                                      .allocator = {hook_allocate, hook_release, &meter}};
+    struct meter meter = {0};
+    struct partita_options options = {.threads = 1, .allocator = meter_allocator(&meter)};
     struct partita_spectrum *spectrum = (struct partita_spectrum *)1;
     static float x[700], y[1399], kept[1399];
     memset(y, 0x77, sizeof y);
     memcpy(kept, y, sizeof y);
     UNTIL_OK(&meter, 0, partita_spectrum_create(PARTITA_F32, x, 700, 64, &options, &spectrum),
              spectrum == (struct partita_spectrum *)1);
-    const size_t held = meter.n_live;
-    UNTIL_OK(&meter, held, partita_spectrum_convolve(y, spectrum, spectrum, NULL),
+    const size_t with_spectrum = meter.n_live;
+    UNTIL_OK(&meter, with_spectrum, partita_spectrum_convolve(y, spectrum, spectrum, NULL),
              memcmp(y, kept, sizeof y) == 0);
     memcpy(y, kept, sizeof y);
-    UNTIL_OK(&meter, held, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL),
+    UNTIL_OK(&meter, with_spectrum, partita_spectrum_correlate_with(y, spectrum, x, 300, NULL),
              memcmp(y, kept, sizeof y) == 0);
-    assert_int_equal(meter.n_live, held);
+    assert_int_equal(meter.n_live, with_spectrum);
     partita_spectrum_destroy(spectrum);
 }
 
@@ -266,14 +220,14 @@ static void spectra(void **state)
 static void layer(void **state)
 {
     (void)state;
-    struct meter meter = {.failing = SIZE_MAX};
+    struct meter meter = {0};
     const struct partita_problem problem = {SIZE(12, 13), BATCH(2), CHANNELS(3, 5), KERNEL(3, 3),
                                             STRIDE(2, 1)};
     enum { TAPS = 5 * 3 * 9, INPUTS = 2 * 3 * 12 * 13, OUTPUTS = 2 * 5 * 5 * 11 };
     static float w[TAPS], x[INPUTS], y[OUTPUTS], kept[INPUTS], bias[5];
     struct partita_options options = {.directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA |
                                                     PARTITA_BACKWARD_WEIGHT,
-                                      .allocator = {hook_allocate, hook_release, &meter}};
+                                      .allocator = meter_allocator(&meter)};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter = (struct partita_filter *)1;
     UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
@@ -295,18 +249,20 @@ static void layer(void **state)
     void *workspace = aligned_alloc(64, 1 << 20);
     for (int d = 1; d <= 4; d *= 2)
         assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= 1 << 20);
-    meter.failing = meter.n_allocated; // with a workspace nothing is asked for
+    const size_t n_allocated = meter.n_allocated;
+    meter.fail_at = n_allocated + 1; // with a workspace nothing is allocated
     assert_ok(partita_forward(plan, filter, y, x, workspace));
     assert_ok(partita_backward_data(plan, filter, x, y, workspace));
     assert_ok(partita_backward_weight(plan, w, x, y, workspace));
     assert_ok(partita_backward_bias(plan, bias, y));
-    assert_int_equal(meter.n_allocated, meter.failing);
+    assert_int_equal(meter.n_allocated, n_allocated);
+    meter.fail_at = 0;
     free(workspace);
     partita_filter_destroy(filter);
     assert_int_equal(meter.n_live, with_plan);
     partita_plan_destroy(plan);
     assert_int_equal(meter.n_live, 0);
-    // Gradients that nobody asked for by name must not hide that memory ran out.
+    // Without memory for gradients that were not requested explicitly, planning must fail as well.
     options.directions = 0;
     plan = (struct partita_plan *)1;
     UNTIL_OK(&meter, 0, partita_plan_create(&problem, &options, &plan),
@@ -315,13 +271,13 @@ static void layer(void **state)
     assert_int_equal(meter.n_live, 0);
 }
 
-// Measuring allocates trial plans; with a store it remembers.
+// Measuring allocates trial plans.
 static void measuring(void **state)
 {
     const struct attempt *attempt = *state;
-    struct meter meter = {.failing = SIZE_MAX};
+    struct meter meter = {0};
     struct partita_options options = {.effort = PARTITA_MEASURE,
-                                      .allocator = {hook_allocate, hook_release, &meter}};
+                                      .allocator = meter_allocator(&meter)};
     struct partita_plan *plan = (struct partita_plan *)1;
     UNTIL_OK(&meter, 0, partita_plan_create(&attempt->problem, &options, &plan),
              plan == (struct partita_plan *)1);
@@ -329,8 +285,8 @@ static void measuring(void **state)
     assert_int_equal(meter.n_live, 0);
 }
 
-// Trials run on less than the problem, and cut that in their own way: within memory for what they
-// cut.
+// Trials are smaller than the problem and may split it differently: they must stay within memory
+// for that.
 static void measuring_layers(void **state)
 {
     static const struct partita_problem layers[] = {
@@ -339,10 +295,9 @@ static void measuring_layers(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-        struct meter meter = {.failing = SIZE_MAX};
-        struct partita_options options = {.effort = PARTITA_MEASURE,
-                                          .threads = 1,
-                                          .allocator = {hook_allocate, hook_release, &meter}};
+        struct meter meter = {0};
+        struct partita_options options = {
+            .effort = PARTITA_MEASURE, .threads = 1, .allocator = meter_allocator(&meter)};
         struct partita_plan *plan;
         assert_ok(partita_plan_create(&layers[i], &options, &plan));
         partita_plan_destroy(plan);
@@ -350,27 +305,27 @@ static void measuring_layers(void **state)
     }
 }
 
-// Narrow windows of two long signals: one engine has two ways for them, and both may cost nearly
-// the same.
+// Narrow windows of two long signals, for which an engine has two algorithms of nearly the same
+// cost.
 static void windows(void **state)
 {
-    enum { MOST = 30000 };
-    static float x[MOST], h[MOST], y[MOST];
+    enum { MAX_SIZE = 30000 };
+    static float x[MAX_SIZE], h[MAX_SIZE], y[MAX_SIZE];
     struct random random = random_start("windows");
     (void)state;
     for (int i = 0; i < 60; i++) {
-        const size_t n = 5000 + random_below(&random, MOST - 5000),
-                     m = 5000 + random_below(&random, MOST - 5000);
+        const size_t n = 5000 + random_below(&random, MAX_SIZE - 5000),
+                     m = 5000 + random_below(&random, MAX_SIZE - 5000);
         const ptrdiff_t lag = i ? 50 + (ptrdiff_t)random_below(&random, 2000) : 418;
         const size_t size = i ? n : 13870, taps = i ? m : 25123;
-        struct meter meter = {.failing = SIZE_MAX, .guard = 1 << 19}; // a way may begin far behind
+        struct meter meter = {.guard = 1 << 19}; // an algorithm may start far behind
         const struct partita_problem problem = {
             LENGTH(size), CORRELATE, KERNEL(taps), PAD_BEGIN(lag),
             PAD_END(lag + 1 + (ptrdiff_t)taps - 1 - (ptrdiff_t)size)};
         struct partita_options options = {.engine = "cpu/blocks",
                                           .threads = 2,
                                           .directions = PARTITA_FORWARD,
-                                          .allocator = {hook_allocate, hook_release, &meter}};
+                                          .allocator = meter_allocator(&meter)};
         struct partita_plan *plan;
         assert_ok(partita_plan_create(&problem, &options, &plan));
         assert_ok(partita_forward_once(plan, y, x, h));
@@ -388,7 +343,7 @@ static void start_wrapping(struct meter *meter)
 static void helpers(void **state)
 {
     (void)state;
-    struct meter meter = {.failing = SIZE_MAX};
+    struct meter meter = {0};
     static float x[3000], h[300], y[3299], kept[3299];
     memset(y, 0x77, sizeof y);
     memcpy(kept, y, sizeof y);
@@ -406,19 +361,19 @@ static void helpers(void **state)
     wrapped = NULL;
 }
 
-// cpu/depthwise, tap by tap and by transforms.
+// cpu/depthwise by direct sums and by transforms.
 static void depthwise(void **state)
 {
     (void)state;
     for (size_t kernel = 3; kernel < 40; kernel += 28) {
-        struct meter meter = {.failing = SIZE_MAX};
+        struct meter meter = {0};
         const ptrdiff_t pad = (ptrdiff_t)kernel / 2;
         const struct partita_problem problem = {SIZE(24, 24),           BATCH(2),
                                                 CHANNELS(16, 16),       GROUPS(16),
                                                 KERNEL(kernel, kernel), PAD(pad, pad)};
         static float w[16 * 31 * 31], x[2 * 16 * 24 * 24], y[2 * 16 * 24 * 24];
         struct partita_options options = {.engine = "cpu/depthwise",
-                                          .allocator = {hook_allocate, hook_release, &meter}};
+                                          .allocator = meter_allocator(&meter)};
         struct partita_plan *plan = (struct partita_plan *)1;
         struct partita_filter *filter = (struct partita_filter *)1;
         char text[8192];
@@ -442,7 +397,7 @@ static void depthwise(void **state)
 static void wisdom(void **state)
 {
     bool slow = *state != NULL;
-    struct meter meter = {.failing = SIZE_MAX};
+    struct meter meter = {0};
     struct partita_wisdom *store = (struct partita_wisdom *)1;
     char path[] = "/tmp/partita-alloc-XXXXXX";
     int descriptor = mkstemp(path);

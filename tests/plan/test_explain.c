@@ -56,8 +56,8 @@ static void table_covers_all_taps(void **state)
     struct lines lines;
     explain_into(&lines, plan);
     size_t at = find(&lines, "quanta of"), segment = 0, next = 0, quantum, latency;
-    assert_int_equal(sscanf(lines.line[at], " quanta of %zu frames; latency %zu; %zu taps", &quantum,
-                            &latency, &next),
+    assert_int_equal(sscanf(lines.line[at], " quanta of %zu frames; latency %zu; %zu taps",
+                            &quantum, &latency, &next),
                      3);
     assert_int_equal(latency, partita_plan_latency(plan));
     double shares = share_of(lines.line[at + 2]);
@@ -135,8 +135,7 @@ static void lines_are_short(void **state)
 static void spectra_are_small(void **state)
 {
     (void)state;
-    const struct partita_problem problem = {
-        .kernel = {480000}, .size = {PARTITA_UNBOUNDED}, .block = 64};
+    const struct partita_problem problem = {STREAM(64), KERNEL(480000)};
     struct partita_plan *plan = plan_of(&problem);
     struct lines lines;
     explain_into(&lines, plan);
@@ -152,8 +151,7 @@ static void spectra_are_small(void **state)
 static void no_timeline_without_a_period(void **state)
 {
     (void)state;
-    struct partita_plan *plan = plan_of(
-        &(struct partita_problem){.kernel = {40}, .size = {PARTITA_UNBOUNDED}, .block = 64});
+    struct partita_plan *plan = plan_of(&(struct partita_problem){STREAM(64), KERNEL(40)});
     struct lines lines;
     explain_into(&lines, plan);
     for (size_t i = 0; i < lines.n; i++) assert_null(strstr(lines.line[i], "total"));
@@ -186,21 +184,10 @@ static void says_when_transforms_run_in_one_piece(void **state)
 
 int main(void)
 {
-    static const struct partita_problem room = {.kernel = {480000},
-                                                .size = {PARTITA_UNBOUNDED},
-                                                .block = 64},
-                                        delayed = {.kernel = {65536},
-                                                   .size = {PARTITA_UNBOUNDED},
-                                                   .in_channels = 2,
-                                                   .out_channels = 2,
-                                                   .signal = PARTITA_CF32,
-                                                   .taps = PARTITA_CF32,
-                                                   .block = 256,
-                                                   .latency = 256},
-                                        odd = {.kernel = {20001},
-                                               .size = {PARTITA_UNBOUNDED},
-                                               .stride = {3},
-                                               .block = 100};
+    static const struct partita_problem room = {STREAM(64), KERNEL(480000)},
+                                        delayed = {STREAM(256), KERNEL(65536), CHANNELS(2, 2),
+                                                   TYPES(CF32, CF32), LATENCY(256)},
+                                        odd = {STREAM(100), KERNEL(20001), STRIDE(3)};
     static const struct {
         const char *name;
         const struct partita_problem *problem;

@@ -12,13 +12,8 @@
 #include <stdio.h>
 
 static const struct partita_problem longish = {LENGTH(100000), KERNEL(3000), PAD_BEGIN(2999)};
-static const struct partita_problem live = {.in_channels = 2,
-                                            .out_channels = 2,
-                                            .groups = 2,
-                                            .kernel = {4096},
-                                            .size = {PARTITA_UNBOUNDED},
-                                            .block = 256,
-                                            .latency = 4096};
+static const struct partita_problem live = {STREAM(256), CHANNELS(2, 2), GROUPS(2), KERNEL(4096),
+                                            LATENCY(4096)};
 
 static char *explain(const struct partita_plan *plan)
 {
@@ -102,11 +97,7 @@ static void unsupported_names_every_reason(void **state)
 {
     (void)state;
     struct log_lines lines;
-    struct partita_problem image = {.signal = PARTITA_CF32,
-                                    .taps = PARTITA_CF32,
-                                    .rank = 2,
-                                    .kernel = {3, 3},
-                                    .size = {16, 16}};
+    struct partita_problem image = {SIZE(16, 16), TYPES(CF32, CF32), KERNEL(3, 3)};
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_options options = {.log = log_into(&lines)};
     assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);

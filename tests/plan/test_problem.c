@@ -3,13 +3,14 @@
 // line, before anything is allocated; and the output size, also at the edges of what is well
 // formed.
 
+#include "support/allocators.h"
 #include "support/test.h"
 
 #include <limits.h>
 #include <stdio.h>
 
 static const struct partita_problem good = {LENGTH(10), KERNEL(3)};
-static const struct partita_problem good_stream = {.kernel = {3}, .size = {PARTITA_UNBOUNDED}};
+static const struct partita_problem good_stream = {LENGTH(PARTITA_UNBOUNDED), KERNEL(3)};
 static const struct partita_problem image = {SIZE(10, 10), KERNEL(3, 3)};
 
 struct bad_problem {
@@ -53,13 +54,10 @@ static const struct bad_problem bad_problems[] = {
     {"groups-outputs", {LENGTH(10), CHANNELS(6, 4), GROUPS(3)}, "groups", "3"},
     {"size-zero", {.kernel = {3}}, "size[0]", "0"},
     {"size-zero-second", {SIZE(10, 0)}, "size[1]", "0"},
-    {"size-unbounded-second",
-     {.rank = 2, .size = {10, PARTITA_UNBOUNDED}},
-     "size[1]",
-     "18446744073709551615"},
+    {"size-unbounded-second", {SIZE(10, PARTITA_UNBOUNDED)}, "size[1]", "18446744073709551615"},
     {"size-huge", {.size = {BIG}}, "size[0]", "4611686018427387904"},
     {"kernel-huge", {LENGTH(10), KERNEL(BIG)}, "kernel[0]", "4611686018427387904"},
-    {"stride-huge", {.stride = {BIG}, .size = {10}}, "stride[0]", "4611686018427387904"},
+    {"stride-huge", {LENGTH(10), STRIDE(BIG)}, "stride[0]", "4611686018427387904"},
     {"dilation-huge", {.dilation = {BIG}, .size = {10}}, "dilation[0]", "4611686018427387904"},
     {"span-overflow",
      {LENGTH(10), KERNEL((size_t)1 << 40), DILATION((size_t)1 << 40), PAD_BEGIN(PTRDIFF_MAX / 2)},
@@ -78,45 +76,26 @@ static const struct bad_problem bad_problems[] = {
     {"channels-overflow", {LENGTH(1000), INPUTS(BIG)}, "channels", "4611686018427387904"},
     {"channels-product", {LENGTH(10), CHANNELS(BIG >> 31, BIG >> 31)}, "channels", "2147483648"},
     {"batch-overflow", {LENGTH(1000), BATCH(BIG)}, "4611686018427387904", "4611686018427387904"},
-    {"stream-rank", {.rank = 2, .size = {PARTITA_UNBOUNDED, 10}}, "rank", "2"},
-    {"stream-batch", {.batch = 2, .size = {PARTITA_UNBOUNDED}}, "batch", "2"},
-    {"stream-pad-begin", {.size = {PARTITA_UNBOUNDED}, .pad_begin = {7}}, "pad_begin", "7"},
-    {"stream-pad-end", {.size = {PARTITA_UNBOUNDED}, .pad_end = {-7}}, "pad_end", "-7"},
-    {"stream-block", {.size = {PARTITA_UNBOUNDED}, .block = BIG}, "block", "4611686018427387904"},
-    {"stream-latency",
-     {.size = {PARTITA_UNBOUNDED}, .latency = BIG},
-     "latency",
-     "4611686018427387904"},
-    {"stream-kernel",
-     {.kernel = {BIG}, .size = {PARTITA_UNBOUNDED}},
-     "kernel[0]",
-     "4611686018427387904"},
+    {"stream-rank", {SIZE(PARTITA_UNBOUNDED, 10)}, "rank", "2"},
+    {"stream-batch", {LENGTH(PARTITA_UNBOUNDED), BATCH(2)}, "batch", "2"},
+    {"stream-pad-begin", {LENGTH(PARTITA_UNBOUNDED), PAD_BEGIN(7)}, "pad_begin", "7"},
+    {"stream-pad-end", {LENGTH(PARTITA_UNBOUNDED), PAD_END(-7)}, "pad_end", "-7"},
+    {"stream-block", {STREAM(BIG)}, "block", "4611686018427387904"},
+    {"stream-latency", {LENGTH(PARTITA_UNBOUNDED), LATENCY(BIG)}, "latency", "4611686018427387904"},
+    {"stream-kernel", {LENGTH(PARTITA_UNBOUNDED), KERNEL(BIG)}, "kernel[0]", "4611686018427387904"},
 };
-
-// Counts what goes through it; allocates as the library would by itself.
-static void *count_allocate(void *user, size_t bytes)
-{
-    ++*(int *)user;
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
-}
-
-static void count_release(void *user, void *memory)
-{
-    (void)user;
-    free(memory);
-}
 
 static void refused_with_field_and_value(void **state)
 {
     const struct bad_problem *bad = *state;
     struct log_lines lines;
-    int n_allocated = 0;
+    struct meter meter = {0};
     struct partita_options options = {.log = log_into(&lines),
-                                      .allocator = {count_allocate, count_release, &n_allocated}};
+                                      .allocator = meter_allocator(&meter)};
     struct partita_plan *plan = (struct partita_plan *)1;
     assert_int_equal(partita_plan_create(&bad->problem, &options, &plan), PARTITA_ERR_ARG);
     assert_ptr_equal(plan, (struct partita_plan *)1);
-    assert_int_equal(n_allocated, 0);
+    assert_int_equal(meter.n_allocated, 0);
     assert_int_equal(lines.n_lines, 1);
     if (!strstr(lines.text, bad->field) || !strstr(lines.text, bad->value)) {
         fail_msg("\"%s\" names not both %s and %s", lines.text, bad->field, bad->value);
@@ -159,7 +138,7 @@ static const struct bad_options bad_options[] = {
      "nan"},
     {"directions", {.directions = 9}, PARTITA_ERR_ARG, "directions", "9"},
     {"allocator-half",
-     {.allocator = {.allocate = count_allocate}},
+     {.allocator = {.allocate = meter_allocate}},
      PARTITA_ERR_ARG,
      "allocator",
      "both"},

@@ -51,7 +51,7 @@ static struct partita_wisdom *filled_store(void)
         assert_ok(partita_wisdom_load(wisdom, path));
         return wisdom;
     }
-    struct partita_problem problem = {.kernel = {500}, .size = {20000}};
+    struct partita_problem problem = {LENGTH(20000), KERNEL(500)};
     assert_ok(partita_wisdom_create(&wisdom));
     assert_ok(partita_wisdom_calibrate(wisdom));
     assert_ok(partita_plan_create(
@@ -316,7 +316,7 @@ static void filled_store_still_plans(void **state)
     (void)state;
     struct partita_wisdom *wisdom = filled_store();
     for (size_t taps = 1; taps < 70000; taps *= 4) {
-        struct partita_problem problem = {.kernel = {taps}, .size = {200000}};
+        struct partita_problem problem = {LENGTH(200000), KERNEL(taps)};
         struct partita_plan *plan;
         assert_ok(
             partita_plan_create(&problem, &(struct partita_options){.wisdom = wisdom}, &plan));

@@ -73,13 +73,6 @@ struct line_case {
     enum partita_type type;
 };
 
-static struct partita_problem typed(const struct partita_problem *problem, enum partita_type type)
-{
-    struct partita_problem p = *problem;
-    p.signal = p.taps = type;
-    return p;
-}
-
 static struct partita_options options_of(const struct line_case *c, int threads, size_t part)
 {
     struct partita_options options = {
@@ -99,7 +92,7 @@ static size_t longest_transform(const struct partita_problem *problem)
 static void against_oracle(void **state)
 {
     const struct line_case *c = *state;
-    struct partita_problem problem = typed(&c->line->problem, c->type);
+    struct partita_problem problem = problem_of_type(&c->line->problem, c->type);
     struct random random = random_start(c->line->name);
     for (int imposed = 0; imposed <= (c->line->part > 0); imposed++) {
         struct layer layer;
@@ -110,9 +103,7 @@ static void against_oracle(void **state)
             assert_string_equal(partita_plan_engine_of(layer.plan, (enum partita_direction)d),
                                 c->engine);
         layer_run(&layer);
-        for (int i = 0; i < LAYER_Y; i++) // inputs are kept
-            for (size_t k = 0; k < layer.n[i]; k++)
-                assert_true(layer_sample(&layer, (enum layer_array)i, k) == layer.expected[i][k]);
+        layer_check_inputs(&layer);
         layer_check(&layer);
         layer_close(&layer);
     }
@@ -133,7 +124,8 @@ static void random_lines(void **state)
     const struct line_case *c = *state;
     struct random random = random_start("random");
     for (int i = 0; i < layer_repeats(RANDOM_LINES); i++) {
-        const struct partita_problem drawn = random_line(&random), problem = typed(&drawn, c->type);
+        const struct partita_problem drawn = random_line(&random),
+                                     problem = problem_of_type(&drawn, c->type);
         const struct partita_options options = options_of(c, 1, i % 2 ? 64 : 0);
         struct layer layer;
         layer_open(&layer, &problem, &options, &random);
@@ -144,36 +136,17 @@ static void random_lines(void **state)
     }
 }
 
-static double dot(const struct layer *layer, enum layer_array a, enum layer_array b)
-{
-    double sum = 0;
-    for (size_t i = 0; i < layer->n[a]; i++)
-        sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
-    return sum;
-}
-
 // <gy, A x> = <A' gy, x> = <gw, w>, each within what the norms allow times the gate of transforms.
 static void transpose_identity(void **state)
 {
     const struct line_case *c = *state;
     for (size_t i = 0; i < N_LINES; i++) {
-        struct partita_problem problem = typed(&lines[i].problem, c->type);
+        struct partita_problem problem = problem_of_type(&lines[i].problem, c->type);
         struct random random = random_start("transpose");
         const struct partita_options options = options_of(c, 1, lines[i].part);
         struct layer layer;
         layer_open(&layer, &problem, &options, &random);
-        partita_filter_destroy(layer.filter); // A has no bias
-        assert_ok(partita_filter_create(layer.plan, layer.array[LAYER_W], &layer.filter));
-        layer_run(&layer);
-        const double y = dot(&layer, LAYER_GY, LAYER_Y), x = dot(&layer, LAYER_GX, LAYER_X),
-                     w = dot(&layer, LAYER_GW, LAYER_W);
-        const double norm = sqrt(dot(&layer, LAYER_GY, LAYER_GY) * dot(&layer, LAYER_Y, LAYER_Y)) +
-                            sqrt(dot(&layer, LAYER_GX, LAYER_GX) * dot(&layer, LAYER_X, LAYER_X)) +
-                            sqrt(dot(&layer, LAYER_GW, LAYER_GW) * dot(&layer, LAYER_W, LAYER_W));
-        const double gate = gate_transform(c->type, longest_transform(&problem)) * norm;
-        if (!(fabs(y - x) <= gate && fabs(y - w) <= gate))
-            fail_msg("%s: %.17g, %.17g, %.17g are not one number within %.3g", lines[i].name, y, x,
-                     w, gate);
+        layer_check_transpose(&layer, gate_transform(c->type, longest_transform(&problem)));
         layer_close(&layer);
     }
 }
@@ -195,18 +168,15 @@ static void any_threads_same_bits(void **state)
 {
     const struct line_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
-        struct partita_problem problem = typed(&busy[i], c->type);
+        struct partita_problem problem = problem_of_type(&busy[i], c->type);
         struct random random = random_start("threads");
-        struct layer first, other;
+        struct layer first;
         const struct partita_options one = options_of(c, 1, 512);
         layer_open(&first, &problem, &one, &random);
         layer_run(&first);
         for (int threads = 2; threads <= 5; threads += 3) {
             const struct partita_options several = options_of(c, threads, 512);
-            layer_open_copy(&other, &first, &several);
-            layer_run(&other);
-            layer_same_bits(&first, &other);
-            layer_close(&other);
+            layer_check_copy(&first, &several);
         }
         layer_close(&first);
     }
@@ -218,30 +188,14 @@ static void workspace_exact(void **state)
 {
     const struct line_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
-        struct partita_problem problem = typed(&busy[i], c->type);
+        struct partita_problem problem = problem_of_type(&busy[i], c->type);
         struct random random = random_start("workspace");
         struct layer layer, other;
         const struct partita_options options = options_of(c, 3, 512);
         layer_open(&layer, &problem, &options, &random);
         layer_run(&layer);
         layer_open_copy(&other, &layer, &options);
-        void *forward = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_FORWARD), 0);
-        void *data = guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_DATA), 0);
-        void *weight =
-            guarded_alloc(partita_plan_workspace(other.plan, PARTITA_BACKWARD_WEIGHT), 0);
-        void **a = other.array;
-        for (int again = 0; again < 2; again++) {
-            assert_ok(partita_forward(other.plan, other.filter, a[LAYER_Y], a[LAYER_X], forward));
-            assert_ok(
-                partita_backward_data(other.plan, other.filter, a[LAYER_GX], a[LAYER_GY], data));
-            assert_ok(
-                partita_backward_weight(other.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], weight));
-            assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
-            layer_same_bits(&layer, &other);
-        }
-        guarded_free(forward);
-        guarded_free(data);
-        guarded_free(weight);
+        layer_check_workspace(&layer, &other);
         layer_close(&other);
         layer_close(&layer);
     }
@@ -253,32 +207,12 @@ static void workspace_limit_is_kept(void **state)
     const struct line_case *c = *state;
     const struct partita_problem few = {
         .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {6000}};
-    struct partita_problem problem = typed(&few, c->type);
+    struct partita_problem problem = problem_of_type(&few, c->type);
     struct random random = random_start("limit");
-    int n_planned = 0;
-    for (size_t limit = 64; limit < (size_t)1 << 24; limit *= 3) {
-        struct partita_options options = options_of(c, 1, 0);
-        options = layer_options(&options);
-        options.workspace_limit = limit;
-        struct partita_plan *plan;
-        const enum partita_status status = partita_plan_create(&problem, &options, &plan);
-        if (status != PARTITA_OK) {
-            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
-            assert_int_equal(n_planned, 0);
-            continue;
-        }
-        for (unsigned d = 1; d <= 4; d *= 2)
-            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
-        partita_plan_destroy(plan);
-        struct layer layer;
-        layer_open(&layer, &problem, &options, &random);
-        layer.transform = longest_transform(&problem) + 65536;
-        layer_run(&layer);
-        layer_check(&layer);
-        layer_close(&layer);
-        n_planned++;
-    }
-    assert_true(n_planned > 1);
+    const struct partita_options options = options_of(c, 1, 0);
+    const struct layer_limits limits = {64, (size_t)1 << 24, 3,
+                                        longest_transform(&problem) + 65536};
+    assert_true(layer_check_limits(&problem, &options, &limits, &random) > 1);
 }
 
 // With a stride forward and the gradient of the taps are had, that of the samples is refused in
@@ -289,7 +223,7 @@ static void strided(void **state)
     const struct partita_problem every_third = {LENGTH(4001),   CORRELATE,   BATCH(3),
                                                 CHANNELS(2, 4), GROUPS(2),   KERNEL(50),
                                                 STRIDE(3),      DILATION(2), PAD_BEGIN(70)};
-    struct partita_problem problem = typed(&every_third, c->type);
+    struct partita_problem problem = problem_of_type(&every_third, c->type);
     struct random random = random_start("strided");
     struct partita_options options = options_of(c, 1, 0);
     options = layer_options(&options);

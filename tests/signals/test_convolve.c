@@ -173,7 +173,7 @@ static void slice_of_a_long_result(void **state)
     struct partita_slice slice = {.first = N / 2, .last = N / 2 + LENGTH};
     for (int i = 0; i < 200; i++) assert_ok(partita_convolve(PARTITA_F32, y, x, N, h, M, &slice));
     double complex expected[LENGTH];
-    struct partita_problem p = {.kernel = {M}, .size = {LENGTH + M - 1}};
+    struct partita_problem p = {LENGTH(LENGTH + M - 1), KERNEL(M)};
     reference_forward(&p, expected, x + N / 2 - (M - 1), h);
     struct helper_case c = {PARTITA_F32, PARTITA_CONVOLVE, M, M};
     assert_true(error_against(PARTITA_F32, y, expected, LENGTH, 0) <= gate(&c, LENGTH));

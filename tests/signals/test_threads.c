@@ -11,11 +11,8 @@
 
 enum { N_THREADS = 6, ROUNDS = 8, FRAMES = 6000, TAPS = 300 };
 
-static const struct partita_problem live = {.in_channels = 2,
-                                            .out_channels = 2,
-                                            .kernel = {TAPS},
-                                            .size = {PARTITA_UNBOUNDED},
-                                            .latency = PARTITA_UNBOUNDED};
+static const struct partita_problem live = {LENGTH(PARTITA_UNBOUNDED), CHANNELS(2, 2), KERNEL(TAPS),
+                                            LATENCY(PARTITA_UNBOUNDED)};
 static const struct partita_problem signal = {LENGTH(FRAMES), CHANNELS(2, 2), KERNEL(TAPS),
                                               PAD_BEGIN(TAPS - 1)};
 

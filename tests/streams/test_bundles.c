@@ -4,9 +4,9 @@
 // number of threads. Most plans are made by models that make two or four sums at once cheap, so
 // that every CPU level and type has bundles of either length.
 
+#include "support/allocators.h"
 #include "support/model.h"
 #include "support/pool.h"
-#include "support/recycled.h"
 #include "support/swap_rig.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 // Filters made of cells: a sparse matrix is the dense one with zeros, on every engine; what cells
 // may not be; filters edited cell by cell, whose base may be gone.
 
+#include "support/allocators.h"
 #include "support/stream_rig.h"
 
 #include "support/layer_rig.h"
@@ -257,48 +258,28 @@ static void bad_cells(void **state)
     stream_rig_close(&rig);
 }
 
-// Counts the bytes of live objects.
-struct meter {
-    size_t live;
-};
-
-static void *metered_allocate(void *user, size_t bytes)
-{
-    char *base = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    memcpy(base, &bytes, sizeof bytes);
-    ((struct meter *)user)->live += bytes;
-    return base + 64;
-}
-
-static void metered_release(void *user, void *memory)
-{
-    size_t bytes;
-    memcpy(&bytes, (char *)memory - 64, sizeof bytes);
-    ((struct meter *)user)->live -= bytes;
-    free((char *)memory - 64);
-}
-
 // Bytes that sixteen cells take, equal or all different. A filter gives back what it took, an
 // edited one too.
 static size_t bytes_taken(const struct stream_case *c, bool equal)
 {
     struct meter meter = {0};
-    struct partita_options options = {.allocator = {metered_allocate, metered_release, &meter}};
+    struct partita_options options = {.allocator = meter_allocator(&meter)};
     struct random random = random_start("share");
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, &square, &options, 100, &random);
     struct partita_cell cells[16];
-    size_t row = KERNEL * partita_type_size(rig.problem.taps), before = meter.live;
+    size_t row = KERNEL * partita_type_size(rig.problem.taps), before = meter.bytes_live;
     for (size_t i = 0; i < 16; i++)
         cells[i] =
             (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)rig.w + (equal ? 0 : i * row)};
     struct partita_filter *filter = make(&rig, cells, 16), *copy = NULL;
-    size_t taken = meter.live - before;
+    size_t taken = meter.bytes_live - before;
     assert_ok(partita_filter_edit(filter, cells, 0, &copy));
     partita_filter_destroy(filter);
-    assert_int_equal(meter.live - before, taken); // equal cells are stored once in the copy as well
+    assert_int_equal(meter.bytes_live - before,
+                     taken); // equal cells are stored once in the copy as well
     partita_filter_destroy(copy);
-    assert_int_equal(meter.live, before);
+    assert_int_equal(meter.bytes_live, before);
     stream_rig_close(&rig);
     return taken;
 }

@@ -328,7 +328,7 @@ static void few_taps(void **state)
 static void signals_are_refused(void **state)
 {
     (void)state;
-    struct partita_problem problem = {.kernel = {100}, .size = {1000}};
+    struct partita_problem problem = {LENGTH(1000), KERNEL(100)};
     struct log_lines lines;
     struct partita_options options = {.engine = engine, .log = log_into(&lines)};
     struct partita_plan *plan = NULL;

@@ -273,7 +273,7 @@ static void call_puts(void)
 static void call_the_library(void)
 {
     struct partita_plan *plan;
-    struct partita_problem problem = {.kernel = {5}, .size = {PARTITA_UNBOUNDED}};
+    struct partita_problem problem = {LENGTH(PARTITA_UNBOUNDED), KERNEL(5)};
     sink = (uintptr_t)partita_plan_create(&problem, NULL, &plan);
 }
 

@@ -179,8 +179,7 @@ static inline int test_all_isas(const struct promise *promises, size_t n_promise
 {
     static struct kernel_subject subjects[MAX_SUBJECTS];
     static struct CMUnitTest tests[MAX_SUBJECTS * MAX_PROMISES];
-    unsetenv(
-        "PARTITA_CPU"); // all instruction sets are tested here
+    unsetenv("PARTITA_CPU"); // all instruction sets are tested here
     size_t n = 0;
     struct kernel_subject *s = subjects;
     for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)

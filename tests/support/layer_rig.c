@@ -290,3 +290,107 @@ struct partita_problem layer_suit_engine(const char *engine, const struct partit
     p.out_channels = in * (out > in ? out / in : 1);
     return p;
 }
+
+struct partita_problem problem_of_type(const struct partita_problem *problem,
+                                       enum partita_type type)
+{
+    struct partita_problem p = *problem;
+    p.signal = p.taps = type;
+    return p;
+}
+
+const char *const layer_engines[N_LAYER_ENGINES] = {
+    "cpu/direct",         "cpu/gemm",          "cpu/winograd",     "cpu/tiles",     "cpu/depthwise",
+    "cuda/direct",        "cuda/direct-plain", "cuda/direct-halo", "cuda/winograd", "cuda/tiles",
+    "cuda/tiles-complex", "cuda/tiles-gauss",  "cuda/tiles-fused",
+};
+
+void layer_check_inputs(const struct layer *layer)
+{
+    for (int i = 0; i < LAYER_Y; i++)
+        for (size_t k = 0; k < layer->n[i]; k++)
+            assert_true(layer_sample(layer, (enum layer_array)i, k) == layer->expected[i][k]);
+}
+
+void layer_check_copy(const struct layer *first, const struct partita_options *options)
+{
+    struct layer other;
+    layer_open_copy(&other, first, options);
+    layer_run(&other);
+    layer_same_bits(first, &other);
+    layer_close(&other);
+}
+
+void layer_check_workspace(const struct layer *layer, struct layer *other)
+{
+    const struct partita_plan *plan = other->plan;
+    void **a = other->array, *workspace[3];
+    for (int d = 0; d < 3; d++)
+        workspace[d] =
+            guarded_alloc(partita_plan_workspace(plan, (enum partita_direction)(1 << d)), 0);
+    for (int again = 0; again < 2; again++) {
+        assert_ok(partita_forward(plan, other->filter, a[LAYER_Y], a[LAYER_X], workspace[0]));
+        assert_ok(
+            partita_backward_data(plan, other->filter, a[LAYER_GX], a[LAYER_GY], workspace[1]));
+        assert_ok(
+            partita_backward_weight(plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], workspace[2]));
+        assert_ok(partita_backward_bias(plan, a[LAYER_GB], a[LAYER_GY]));
+        layer_same_bits(layer, other);
+    }
+    for (int d = 0; d < 3; d++) guarded_free(workspace[d]);
+}
+
+int layer_check_limits(const struct partita_problem *problem, const struct partita_options *options,
+                       const struct layer_limits *limits, struct random *random)
+{
+    int n_planned = 0;
+    for (size_t limit = limits->first; limit < limits->end; limit *= limits->factor) {
+        struct partita_options limited = layer_options(options);
+        limited.workspace_limit = limit;
+        struct partita_plan *plan;
+        const enum partita_status status = partita_plan_create(problem, &limited, &plan);
+        if (status != PARTITA_OK) {
+            assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
+            assert_int_equal(n_planned, 0);
+            continue;
+        }
+        for (int d = 1; d <= 4; d *= 2)
+            assert_true(partita_plan_workspace(plan, (enum partita_direction)d) <= limit);
+        partita_plan_destroy(plan);
+        struct layer layer;
+        layer_open(&layer, problem, &limited, random);
+        layer.transform = limits->transform;
+        layer_run(&layer);
+        layer_check(&layer);
+        layer_close(&layer);
+        n_planned++;
+    }
+    return n_planned;
+}
+
+double layer_dot(const struct layer *layer, enum layer_array a, enum layer_array b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < layer->n[a]; i++)
+        sum += layer_sample(layer, a, i) * layer_sample(layer, b, i);
+    return sum;
+}
+
+void layer_check_transpose(struct layer *layer, double gate)
+{
+    static const enum layer_array pairs[3][2] = {
+        {LAYER_GY, LAYER_Y}, {LAYER_GX, LAYER_X}, {LAYER_GW, LAYER_W}};
+    partita_filter_destroy(layer->filter);
+    assert_ok(partita_filter_create(layer->plan, layer->array[LAYER_W], &layer->filter));
+    layer_run(layer);
+    double product[3], norm = 0;
+    for (int i = 0; i < 3; i++) {
+        const enum layer_array a = pairs[i][0], b = pairs[i][1];
+        product[i] = layer_dot(layer, a, b);
+        norm += sqrt(layer_dot(layer, a, a) * layer_dot(layer, b, b));
+    }
+    for (int i = 1; i < 3; i++)
+        if (!(fabs(product[0] - product[i]) <= gate * norm))
+            fail_msg("%.17g, %.17g, %.17g differ by more than %.3g", product[0], product[1],
+                     product[2], gate * norm);
+}

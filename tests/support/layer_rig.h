@@ -91,6 +91,44 @@ struct partita_problem layer_random(struct random *random);
 // a group with about as many output channels as before; for others nothing changes.
 struct partita_problem layer_suit_engine(const char *engine, const struct partita_problem *problem);
 
+// The problem with `type` for signal and taps.
+struct partita_problem problem_of_type(const struct partita_problem *problem,
+                                       enum partita_type type);
+
+// The engines of layers on all devices.
+enum { N_LAYER_ENGINES = 13 };
+extern const char *const layer_engines[N_LAYER_ENGINES];
+
+// Fails unless the arrays of inputs are unchanged.
+void layer_check_inputs(const struct layer *layer);
+
+// Executes a layer with these options and the inputs of `first`; fails unless all results have the
+// same bits.
+void layer_check_copy(const struct layer *first, const struct partita_options *options);
+
+// Executes `other`, a copy of `layer`, twice with guarded workspaces of exactly the required size,
+// in which the second call finds what the first one wrote; fails unless all results have the bits
+// of `layer`.
+void layer_check_workspace(const struct layer *layer, struct layer *other);
+
+// Plans with the workspace limits first, first * factor, .. below `end`, which replace that of the
+// options. Each plan is refused or stays within its limit in every direction, and its results are
+// right; no plan is refused after a smaller limit was accepted. Returns the number of plans.
+struct layer_limits {
+    size_t first, end, factor;
+    size_t transform; // the largest that the engine may have; 0: direct sums
+};
+int layer_check_limits(const struct partita_problem *problem, const struct partita_options *options,
+                       const struct layer_limits *limits, struct random *random);
+
+// Executes a layer without bias and activation, so that it is linear in x and in w, and fails
+// unless <gy, A x> = <A' gy, x> = <gw, w>. The gate is relative to the products of the arrays'
+// norms.
+void layer_check_transpose(struct layer *layer, double gate);
+
+// The sum over the products of two arrays of the same size.
+double layer_dot(const struct layer *layer, enum layer_array a, enum layer_array b);
+
 // Multiply-adds of the direct sums.
 double layer_products(const struct partita_problem *problem);
 

@@ -11,6 +11,7 @@
 #define LENGTH(n) .size = {n}
 #define STREAM(n) .size = {PARTITA_UNBOUNDED}, .block = n
 
+#define TYPES(signal_, taps_) .signal = PARTITA_##signal_, .taps = PARTITA_##taps_
 #define CORRELATE .op = PARTITA_CORRELATE
 #define RELU .activation = PARTITA_RELU
 #define BATCH(n) .batch = n
